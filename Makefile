@@ -1,0 +1,96 @@
+# `make run` and `make test` on a clean Debian 12 do what else is needed first; only Swift itself has to be there.
+
+# The one list of Debian packages: to build and run, and on top of those to test.
+BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libssl-dev libsystemd-dev pkg-config
+TEST_PACKAGES := python3 python3-pytest python3-dnspython python3-cryptography unbound tcpdump strace bind9-dnsutils curl \
+	iproute2 util-linux
+
+SWIFT_VERSION := 6.2
+RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xlinker -z -Xlinker now
+SWIFT_SOURCES := Package.swift Sources Tests
+# The system's Python, which sees Debian's packages. No byte code beside the sources.
+PYTHON := /usr/bin/python3 -B
+# More for pytest, as in: make e2e-test PYTEST="-k certificate -x"
+PYTEST ?=
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help run build test unit-test e2e-test lint format clean swift build-packages test-packages
+
+help: ## this list
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name what; do
+	  printf '  make %-12s %s\n' "$$name" "$$what"
+	done
+
+run: build ## build, then the daemon with an HTTPDNS service of its own, on 127.0.0.1:5300
+	@exec "$$(swift build $(RELEASE) --show-bin-path)/httpdnsd" demo
+
+build: swift build-packages ## the release build
+	@swift build $(RELEASE) --product httpdnsd
+
+test: unit-test e2e-test ## all tests
+
+unit-test: swift build-packages ## the tests of the modules
+	@swift build --build-tests
+	swift test --skip-build --disable-xctest 2>&1 | tee .build/unit-test.log
+	# A run that finds no test ends well, so the count is looked at.
+	grep -qE 'Test run with [1-9][0-9]* tests?' .build/unit-test.log || { echo 'make: no test was run' >&2; exit 1; }
+
+e2e-test: build test-packages ## the tests of the built daemon, in namespaces of their own
+	@export HTTPDNSD_BINARY="$$(swift build $(RELEASE) --show-bin-path)/httpdnsd"
+	cd Tests/EndToEnd && $(PYTHON) -m pytest $(PYTEST)
+
+lint: swift test-packages ## format and syntax, without changing anything
+	@swift format lint --strict --recursive $(SWIFT_SOURCES)
+	$(PYTHON) -c 'import sys; [compile(open(file).read(), file, "exec") for file in sys.argv[1:]]' Tests/EndToEnd/*.py
+
+format: swift ## bring the Swift sources into the house format
+	@swift format --in-place --recursive $(SWIFT_SOURCES)
+
+clean: ## remove what was built
+	@rm -rf .build Tests/EndToEnd/__pycache__
+
+swift:
+	@found="$$(swift --version 2>/dev/null | sed -nE 's/.*Swift version ([0-9]+\.[0-9]+).*/\1/p' | head -n 1 || true)"
+	if [ -z "$$found" ] || [ "$$(printf '%s\n' $(SWIFT_VERSION) "$$found" | sort -V | head -n 1)" != $(SWIFT_VERSION) ]; then
+	  echo "make: Swift $(SWIFT_VERSION) or newer is needed, $${found:-none} was found." >&2
+	  echo "      Get it from https://www.swift.org/install/linux/ and put its usr/bin into PATH." >&2
+	  exit 1
+	fi
+
+# Installs what is missing as root, or says what to type. Nothing that is installed is started: a name server that comes
+# with the tests has no business on port 53 of this machine.
+define install
+	@missing=()
+	for package in $(1); do
+	  [[ "$$(dpkg-query --show --showformat='$${db:Status-Status}' "$$package" 2>/dev/null)" == installed* ]] \
+	    || missing+=("$$package")
+	done
+	[ "$${#missing[@]}" -gt 0 ] || exit 0
+	if ! command -v apt-get > /dev/null; then
+	  echo "make: this is no Debian; install what these packages hold: $${missing[*]}" >&2
+	  exit 1
+	fi
+	if [ "$$(id -u)" -ne 0 ]; then
+	  echo "make: packages are missing. As root:" >&2
+	  echo "      apt-get update && apt-get install --yes --no-install-recommends $${missing[*]}" >&2
+	  exit 1
+	fi
+	if [ ! -e /usr/sbin/policy-rc.d ]; then
+	  trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+	  printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+	  chmod +x /usr/sbin/policy-rc.d
+	fi
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update --quiet
+	apt-get install --yes --quiet --no-install-recommends "$${missing[@]}" < /dev/null
+endef
+
+build-packages:
+	$(call install,$(BUILD_PACKAGES))
+
+test-packages:
+	$(call install,$(TEST_PACKAGES))

@@ -1,0 +1,92 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Settings every target shares: they make the compiler keep the floors (a module sees only what it imports itself)
+/// and keep memory safety visible (`unsafe` marks each place that a person must check).
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+/// Tests may reach for Foundation and raw memory without ceremony.
+let testSettings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+]
+
+func module(_ name: String, _ dependencies: Target.Dependency...) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: Target.Dependency..., resources: [Resource] = []) -> Target {
+    .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: testSettings)
+}
+
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let tomlKit = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
+
+let package = Package(
+    name: "httpdnsd",
+    products: [.executable(name: "httpdnsd", targets: ["httpdnsd"])],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+    ],
+    targets: [
+        // System libraries and what Swift cannot import by itself.
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .target(name: "CLinux"),
+
+        // Floor 0: values. Import nothing.
+        module("Addresses"),
+        module("DNSWire", "Addresses"),
+
+        // Floor 1: bytes in, bytes out.
+        module("Configuration", "Addresses", "DNSWire", tomlKit),
+        module("DNSCache", "DNSWire"),
+        module("Cryptography", "Addresses", "COpenSSL"),
+
+        // Floor 2: decisions.
+        module("HTTPDNS", "Addresses", "DNSWire", "Cryptography"),
+        module("Forwarding", "Addresses", "DNSWire", "DNSCache"),
+
+        // Floor 3: the operating system.
+        module("Transport", "Addresses", "CLinux"),
+
+        // Floor 4: the shell.
+        module("DemoService", "Addresses", "DNSWire", "Cryptography", "HTTPDNS", "Transport"),
+        module(
+            "Daemon", "Addresses", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
+            "Transport", "CSystemd", logging),
+
+        // Floor 5: the commands.
+        .executableTarget(
+            name: "httpdnsd",
+            dependencies: [
+                "Addresses", "DNSWire", "Configuration", "Transport", "Daemon", "DemoService", argumentParser, logging,
+            ],
+            swiftSettings: settings),
+
+        // Counts a thread's allocations, for the tests of paths that must not allocate.
+        .target(name: "CAllocations", path: "Tests/CAllocations"),
+        tests("AddressesTests", "Addresses"),
+        tests("DNSWireTests", "Addresses", "DNSWire", "CAllocations"),
+        tests("ConfigurationTests", "Addresses", "DNSWire", "Configuration"),
+        tests("DNSCacheTests", "Addresses", "DNSWire", "DNSCache", "CAllocations"),
+        tests("CryptographyTests", "Addresses", "Cryptography"),
+        tests("HTTPDNSTests", "Addresses", "DNSWire", "Cryptography", "HTTPDNS"),
+        tests(
+            "ForwardingTests", "Addresses", "DNSWire", "DNSCache", "Forwarding", resources: [.copy("Scenarios")]),
+        tests("TransportTests", "Addresses", "Transport"),
+        tests("DemoServiceTests", "Addresses", "DNSWire", "Cryptography", "HTTPDNS", "Transport", "DemoService"),
+        tests("ArchitectureTests"),
+    ]
+)

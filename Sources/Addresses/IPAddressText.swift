@@ -1,0 +1,122 @@
+/// The longest text of an address: RFC 4291 §2.2 form 3, six groups and a dotted quad.
+private let longestText = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255".utf8.count
+
+extension IPAddress {
+    /// An address from text: a strict dotted quad (four decimal numbers, no leading zeros, nothing left out), or any
+    /// form of RFC 4291 §2.2. No zone, no brackets, no space around it; nil for anything else.
+    public init?(_ text: some StringProtocol) {
+        let octets = text.utf8
+        guard octets.count <= longestText else { return nil }
+        self.init(parsing: Array(octets).span)
+    }
+
+    /// The same from ASCII bytes, without making a String.
+    public init?(parsing bytes: Span<UInt8>) {
+        guard bytes.count <= longestText else { return nil }
+        if let bits = IPAddress.dottedQuad(bytes, from: 0) {
+            self.init(v4: bits)
+        } else if let (high, low) = IPAddress.groups(bytes) {
+            self.init(v6: high, low)
+        } else {
+            return nil
+        }
+    }
+
+    /// Reads `a.b.c.d` from `start` to the end of `bytes`.
+    private static func dottedQuad(_ bytes: Span<UInt8>, from start: Int) -> UInt32? {
+        var bits: UInt32 = 0
+        var index = start
+        for part in 0..<4 {
+            if part > 0 {
+                guard index < bytes.count, bytes[index] == UInt8(ascii: ".") else { return nil }
+                index += 1
+            }
+            guard let value = decimal(bytes, at: &index, maximum: 255) else { return nil }
+            bits = bits << 8 | UInt32(value)
+        }
+        return index == bytes.count ? bits : nil
+    }
+
+    /// Reads eight groups, `::` once in place of one or more of them, the last two perhaps as a dotted quad.
+    private static func groups(_ bytes: Span<UInt8>) -> (high: UInt64, low: UInt64)? {
+        let colon = UInt8(ascii: ":")
+        // Groups are shifted in from the right; at `::` those so far are put aside, to be moved to the left at the end.
+        var bits: (high: UInt64, low: UInt64) = (0, 0)
+        var head: (high: UInt64, low: UInt64, count: Int)?
+        var count = 0
+        var index = 0
+
+        func push(_ group: UInt16) {
+            bits = (bits.high << 16 | bits.low >> 48, bits.low << 16 | UInt64(group))
+            count += 1
+        }
+
+        while true {
+            if index + 1 < bytes.count, bytes[index] == colon, bytes[index + 1] == colon {
+                guard head == nil else { return nil }
+                head = (bits.high, bits.low, count)
+                bits = (0, 0)
+                index += 2
+                if index == bytes.count { break }
+            } else if index > 0 {
+                guard bytes[index] == colon else { return nil }
+                index += 1
+            }
+            guard count < 8 else { return nil }
+            let start = index
+            guard let group = hexadecimal(bytes, at: &index) else { return nil }
+            if index < bytes.count, bytes[index] == UInt8(ascii: ".") {
+                guard count <= 6, let quad = dottedQuad(bytes, from: start) else { return nil }
+                push(UInt16(truncatingIfNeeded: quad >> 16))
+                push(UInt16(truncatingIfNeeded: quad))
+                break
+            }
+            push(group)
+            if index == bytes.count { break }
+        }
+
+        guard let head else { return count == 8 ? bits : nil }
+        guard count < 8 else { return nil }
+        // The groups before `::` move up over the zeros and over the groups behind it.
+        let (high, low) = shiftedLeft(head.high, head.low, groups: 8 - head.count)
+        return (high | bits.high, low | bits.low)
+    }
+
+    private static func shiftedLeft(_ high: UInt64, _ low: UInt64, groups: Int) -> (high: UInt64, low: UInt64) {
+        let count = UInt64(groups * 16)
+        // Swift's shifts are smart: 64 or more leave 0, so one expression covers both halves.
+        return count < 64 ? (high << count | low >> (64 - count), low << count) : (low << (count - 64), 0)
+    }
+
+    /// One to four hexadecimal digits.
+    private static func hexadecimal(_ bytes: Span<UInt8>, at index: inout Int) -> UInt16? {
+        var value: UInt16 = 0
+        let start = index
+        while index < bytes.count {
+            let digit: UInt8
+            switch bytes[index] {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = bytes[index] - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = bytes[index] - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = bytes[index] - UInt8(ascii: "A") + 10
+            default: return index > start ? value : nil
+            }
+            guard index - start < 4 else { return nil }
+            value = value << 4 | UInt16(digit)
+            index += 1
+        }
+        return index > start ? value : nil
+    }
+}
+
+/// A decimal number without sign or leading zeros, at most `maximum` (below 100,000); moves `index` behind it.
+func decimal(_ bytes: Span<UInt8>, at index: inout Int, maximum: Int) -> Int? {
+    var value = 0
+    let start = index
+    while index < bytes.count, bytes[index] >= UInt8(ascii: "0"), bytes[index] <= UInt8(ascii: "9") {
+        if index > start && value == 0 { return nil }
+        value = value * 10 + Int(bytes[index] - UInt8(ascii: "0"))
+        guard value <= maximum else { return nil }
+        index += 1
+    }
+    return index > start ? value : nil
+}

@@ -1,0 +1,47 @@
+/* What Swift's Glibc module does not show: epoll, eventfd, timerfd, getrandom (headers it leaves out), and recvmmsg,
+   sendmmsg, accept4 and packet information (declared by glibc only under _GNU_SOURCE, which an importer cannot set).
+   Only system calls and their layouts; every decision is made in Swift. */
+#ifndef CLINUX_H
+#define CLINUX_H
+
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+
+/* epoll_ctl without the union. */
+static inline int clinux_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t token) {
+    struct epoll_event event = {.events = events, .data.u64 = token};
+    return epoll_ctl(epoll, operation, fd, &event);
+}
+
+/* struct mmsghdr by another name; CLinux.c asserts that the layouts are one. */
+struct clinux_message {
+    struct msghdr header;
+    unsigned int length;
+};
+
+int clinux_recvmmsg(int fd, struct clinux_message *_Nonnull messages, unsigned int count, int flags);
+int clinux_sendmmsg(int fd, struct clinux_message *_Nonnull messages, unsigned int count, int flags);
+
+/* Accepts a connection, nonblocking and close-on-exec. */
+int clinux_accept(int fd, void *_Nonnull name, socklen_t *_Nonnull name_length);
+
+/* Room for one in6_pktinfo or in_pktinfo control message, whichever is larger, aligned for the next one. */
+enum { clinux_control_size = 40 };
+
+/* The address a datagram was sent to: 4 or 16 octets into `address`; returns how many, 0 if the message does not say. */
+int clinux_local_address(const struct msghdr *_Nonnull message, uint8_t *_Nonnull address);
+
+/* Makes `message` leave from `address` (4 or 16 octets). Needs clinux_control_size octets at `control`, aligned to 8. */
+void clinux_set_local_address(
+    struct msghdr *_Nonnull message, void *_Nonnull control, const uint8_t *_Nonnull address, int octets);
+
+/* The variables as the program was given them, `NAME=VALUE`, a null pointer last; Swift refuses the mutable global. */
+char *_Nullable const *_Nonnull clinux_environment(void);
+
+#endif

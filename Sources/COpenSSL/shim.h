@@ -1,0 +1,82 @@
+// What Swift cannot import of OpenSSL 3: function-like macros, variadic functions and constants made by macros.
+// Each function here stands for exactly one of them and carries its name.
+
+#ifndef COPENSSL_SHIM_H
+#define COPENSSL_SHIM_H
+
+#include <openssl/bio.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#if OPENSSL_VERSION_NUMBER < 0x30000000L
+#error "OpenSSL 3.0 or newer is needed"
+#endif
+
+// Contexts
+
+static inline int copenssl_SSL_CTX_set_min_proto_version(SSL_CTX *context, int version) {
+    return (int)SSL_CTX_set_min_proto_version(context, version);
+}
+
+static inline int copenssl_SSL_CTX_set_max_proto_version(SSL_CTX *context, int version) {
+    return (int)SSL_CTX_set_max_proto_version(context, version);
+}
+
+static inline void copenssl_SSL_CTX_set_mode_release_buffers(SSL_CTX *context) {
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+}
+
+static inline void copenssl_SSL_CTX_set_no_renegotiation(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
+}
+
+static inline void copenssl_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long mode) {
+    SSL_CTX_set_session_cache_mode(context, mode);
+}
+
+static inline int copenssl_SSL_CTX_add1_chain_cert(SSL_CTX *context, X509 *certificate) {
+    return (int)SSL_CTX_add1_chain_cert(context, certificate);
+}
+
+// Sessions
+
+static inline int copenssl_SSL_set_tlsext_host_name(SSL *session, const char *name) {
+    return (int)SSL_set_tlsext_host_name(session, name);
+}
+
+// Memory BIOs
+
+static inline long copenssl_BIO_get_mem_data(BIO *bio, char **data) {
+    return BIO_get_mem_data(bio, data);
+}
+
+static inline void copenssl_BIO_reset(BIO *bio) {
+    (void)BIO_reset(bio);
+}
+
+// Certificates
+
+static inline int copenssl_sk_GENERAL_NAME_num(const GENERAL_NAMES *names) {
+    return sk_GENERAL_NAME_num(names);
+}
+
+static inline GENERAL_NAME *copenssl_sk_GENERAL_NAME_value(const GENERAL_NAMES *names, int index) {
+    return sk_GENERAL_NAME_value(names, index);
+}
+
+static inline int copenssl_X509_NAME_print_rfc2253(BIO *out, const X509_NAME *name) {
+    return X509_NAME_print_ex(out, name, 0, XN_FLAG_RFC2253);
+}
+
+static inline EVP_PKEY *copenssl_EVP_EC_gen(const char *curve) {
+    return EVP_EC_gen(curve);
+}
+
+#endif

@@ -1,0 +1,24 @@
+/// The first thing wrong with the configuration: where it stands, what it is, and what would be right. Never a secret.
+public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The configuration file, or `environment`.
+    public let file: String
+    /// Counted from 1; 0 for the environment.
+    public let line: Int
+    /// `section.key`, the section alone, or the environment variable; `syntax` where the text is not TOML.
+    public let key: String
+    public let message: String
+
+    /// - Parameter key: As written; what would not stand for itself in a line of text is put in quotes.
+    init(file: String, line: Int, key: String, message: String) {
+        let isPlain = !key.isEmpty && key.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
+        self.file = file
+        self.line = line
+        self.key = isPlain ? key : quoted(key)
+        self.message = message
+    }
+
+    /// `FILE:LINE: KEY: what is wrong; what would be right`, on one line.
+    public var description: String {
+        line > 0 ? "\(file):\(line): \(key): \(message)" : "\(file): \(key): \(message)"
+    }
+}

@@ -1,0 +1,99 @@
+import TOMLKit
+
+/// A configuration file as TOML: which values were given, and where.
+struct Document {
+    struct Entry {
+        /// Empty for a key that stands before the first section.
+        let section: String
+        let name: String
+        let line: Int
+        let given: Given
+
+        var path: String { section.isEmpty ? name : "\(section).\(name)" }
+    }
+
+    /// In the order of the lines.
+    let entries: [Entry]
+    /// Each section that was given, empty ones too, and its line.
+    let sections: [String: Int]
+
+    /// - Parameter file: How errors call the text.
+    init(file: String, contents: String) throws(ConfigurationError) {
+        let lines = KeyLines(contents)
+        // A NUL would end the text, or a value, for the parser underneath, and the rest would be ignored.
+        if let line = Document.lineWithNUL(contents) {
+            let message = "a NUL character is not right here; take it out"
+            throw ConfigurationError(file: file, line: line, key: "syntax", message: message)
+        }
+        if let (line, key, message) = lines.hazard {
+            throw ConfigurationError(file: file, line: line, key: key, message: message)
+        }
+        let root: TOMLTable
+        do {
+            root = try TOMLTable(string: contents)
+        } catch {
+            throw Document.syntaxError(error as? TOMLParseError, file: file, lines: lines)
+        }
+
+        var entries: [Entry] = []
+        var sections: [String: Int] = [:]
+        for section in root.keys {
+            guard let table = root[section]?.table else {
+                let given = Document.given(root[section])
+                entries.append(Entry(section: "", name: section, line: lines.line(of: section), given: given))
+                continue
+            }
+            sections[section] = lines.line(of: section)
+            for name in table.keys {
+                let line = lines.line(of: "\(section).\(name)")
+                entries.append(Entry(section: section, name: name, line: line, given: Document.given(table[name])))
+            }
+        }
+        self.entries = entries.sorted { $0.line < $1.line }
+        self.sections = sections
+    }
+
+    private static func lineWithNUL(_ contents: String) -> Int? {
+        let lines = contents.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        let index = lines.firstIndex { line in
+            line.contains(0) || ["\\u0000", "\\U00000000"].contains { Substring(line).contains($0) }
+        }
+        return index.map { $0 + 1 }
+    }
+
+    private static func given(_ value: (any TOMLValueConvertible)?) -> Given {
+        guard let value else { return .other("nothing") }
+        switch value.type {
+        case .string: return .text(value.string ?? "")
+        case .int: return .integer(value.int ?? 0)
+        case .bool: return .boolean(value.bool ?? false)
+        case .array: return .list(value.array?.map { given($0) } ?? [])
+        case .table: return .other("a table")
+        case .double: return .other("a number with a fraction")
+        case .date, .time, .dateTime: return .other("a date or time")
+        }
+    }
+
+    /// The parser's own message may quote a value. That must not be a secret, so it is used only where the key is known
+    /// and holds none, or where no key stands at all.
+    private static func syntaxError(_ error: TOMLParseError?, file: String, lines: KeyLines) -> ConfigurationError {
+        guard let error else {
+            return ConfigurationError(file: file, line: 1, key: "syntax", message: "the text is not right; give TOML")
+        }
+        let line = max(1, error.source.begin.line)
+        let place = lines.place(at: line)
+        let key = place?.line == line ? place?.path : nil
+        if let key, let first = lines.places.first(where: { $0.path == key }), first.line < line {
+            let message = "given twice, first on line \(first.line); give it once"
+            return ConfigurationError(file: file, line: line, key: key, message: message)
+        }
+        let isHarmless =
+            place.map { place in
+                place.isHeader || Key.all.contains { $0.path == place.path && !$0.isSecret }
+            } ?? true
+        let message =
+            isHarmless
+            ? "not TOML: \(error.description)" : "not TOML; a text must stand in quotes, such as \"text\""
+        return ConfigurationError(file: file, line: line, key: key ?? "syntax", message: message)
+    }
+}

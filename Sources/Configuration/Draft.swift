@@ -1,0 +1,56 @@
+import Addresses
+
+/// Settings while they are read: the keys of `[httpdns]` stand side by side here, until ``Loader`` has made the account
+/// of them.
+struct Draft: Sendable {
+    /// All but `httpdns`, which is nil.
+    var settings = Settings()
+    var account = Account()
+
+    struct Account: Sendable {
+        var encryptType = EncryptType.https
+        /// 0: not given.
+        var dnsId: UInt32 = 0
+        var dnsKey = SecretSource()
+        var token = SecretSource()
+        /// Empty: the public service. Port 0: the default of the encryption.
+        var dnsIp: [Endpoint] = []
+        /// The rest of the section; its credential and `dnsIp` are not used.
+        var rest = Settings.HTTPDNS(credential: .https(token: Secret([])))
+    }
+
+    enum EncryptType: String, Sendable, CaseIterable {
+        case https, aes, des
+    }
+
+    /// A secret is given itself or as a file that holds it, not both; each empty if not given.
+    struct SecretSource: Sendable {
+        var value = Secret([])
+        var file = ""
+
+        var isGiven: Bool { !value.bytes.isEmpty || !file.isEmpty }
+    }
+}
+
+extension Draft {
+    /// The draft that these settings could have come from.
+    init(_ settings: Settings) {
+        self.settings = settings
+        guard let httpdns = settings.httpdns else { return }
+        account.rest = httpdns
+        account.dnsIp = httpdns.dnsIp
+        switch httpdns.credential {
+        case .https(let token):
+            account.encryptType = .https
+            account.token.value = token
+        case .aes(let id, let key):
+            account.encryptType = .aes
+            account.dnsId = id
+            account.dnsKey.value = key
+        case .des(let id, let key):
+            account.encryptType = .des
+            account.dnsId = id
+            account.dnsKey.value = key
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/// A value as the operator wrote it, before anything is known about what the key wants.
+enum Given: Sendable, Equatable {
+    case text(String)
+    case integer(Int)
+    case boolean(Bool)
+    case list([Given])
+    /// TOML that no key takes, by what it is: "a section", "a date".
+    case other(String)
+    /// The environment has only text; it may stand for any of the others.
+    case environment(String)
+
+    /// The text, if it is one.
+    var text: String? {
+        switch self {
+        case .text(let text), .environment(let text): text
+        case .integer, .boolean, .list, .other: nil
+        }
+    }
+
+    /// The value for a message, its beginning if it is long.
+    var shown: String {
+        switch self {
+        case .text(let text), .environment(let text): quoted(text.prefix(60)) + (text.count > 60 ? "…" : "")
+        case .integer(let value): String(value)
+        case .boolean(let value): String(value)
+        case .list(let items): items.isEmpty ? "an empty list" : "a list"
+        case .other(let kind): kind
+        }
+    }
+}
+
+/// Why a value is not what its key wants; ``ConfigurationError`` says where.
+struct Problem: Error {
+    let message: String
+
+    init(_ message: String) { self.message = message }
+
+    /// - Parameter shown: The value, or for a secret no more than that it is wrong.
+    init(_ shown: String, expected: String) { message = "\(shown) is not right; give \(expected)" }
+}
+
+/// The text as a TOML basic string.
+func quoted(_ text: some StringProtocol) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+        switch scalar {
+        case "\"", "\\": result += "\\\(scalar)"
+        case "\n": result += "\\n"
+        case "\r": result += "\\r"
+        case "\t": result += "\\t"
+        case "\u{0}"..."\u{1F}", "\u{7F}":
+            let hex = String(scalar.value, radix: 16, uppercase: true)
+            result += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+        default: result.unicodeScalars.append(scalar)
+        }
+    }
+    return result + "\""
+}

@@ -1,0 +1,162 @@
+/// One key of the configuration: where it is written, what it wants, and where its value goes. Its default is the
+/// initial value of the property in ``Settings``.
+struct Key: Sendable {
+    let section: Section
+    let name: String
+    /// One line for an operator, as `check` prints it.
+    let documentation: String
+    /// Its value is in no message.
+    let isSecret: Bool
+    let read: @Sendable (Given, inout Draft) throws(Problem) -> Void
+    /// The value as TOML.
+    let show: @Sendable (Draft) -> String
+
+    init<Value>(
+        _ section: Section, _ name: String, _ property: any WritableKeyPath<Draft, Value> & Sendable,
+        _ kind: Kind<Value>, _ documentation: String
+    ) {
+        self.section = section
+        self.name = name
+        self.documentation = documentation
+        isSecret = Value.self == Secret.self
+        read = { given, draft throws(Problem) in draft[keyPath: property] = try kind.read(given) }
+        show = { kind.show($0[keyPath: property]) }
+    }
+
+    /// `section.name`, as messages call it.
+    var path: String { "\(section.rawValue).\(name)" }
+    /// The environment variable that wins over the file.
+    var variable: String { Key.variablePrefix + "\(section.rawValue)_\(name)".uppercased() }
+
+    /// A secret, or the file that holds one: `token` and `tokenFile`.
+    var isSecretSource: Bool {
+        isSecret || name.hasSuffix("File") && Key.named(section.rawValue, String(name.dropLast(4)))?.isSecret == true
+    }
+
+    static let variablePrefix = "HTTPDNSD_"
+}
+
+/// The sections in the order they are shown.
+enum Section: String, CaseIterable, Sendable {
+    case listen, httpdns, tls, domains, fallback, cache, log
+}
+
+extension Key {
+    /// Every key there is; a key that is not here is refused.
+    static let all: [Key] = [
+        Key(
+            .listen, "addresses", \.settings.listen.addresses, .list(of: .endpoint, atLeastOne: true),
+            "UDP and TCP on each; sockets handed over by systemd replace these"),
+        Key(
+            .listen, "allow", \.settings.listen.allow, .list(of: .network),
+            "who may ask; everyone else gets REFUSED"),
+        Key(
+            .listen, "workers", \.settings.listen.workers, .number(0...4),
+            "listening queues; 0 = one a core, 4 at most"),
+        Key(
+            .listen, "tcpClients", \.settings.listen.tcpClients, .number(1...10_000),
+            "TCP connections at once"),
+        Key(
+            .listen, "tcpIdleSeconds", \.settings.listen.tcpIdleSeconds, .number(1...3600, of: "seconds"),
+            "RFC 7766 idle timeout"),
+
+        Key(
+            .httpdns, "encryptType", \.account.encryptType, .choice,
+            "\"https\" | \"aes\" | \"des\""),
+        Key(
+            .httpdns, "dnsId", \.account.dnsId, .number(0...UInt32.max),
+            "authorization ID; aes and des need it"),
+        Key(
+            .httpdns, "dnsKey", \.account.dnsKey.value, .secret("a string", showsLength: true),
+            "aes: 16 bytes, des: 8 bytes; or dnsKeyFile"),
+        Key(
+            .httpdns, "dnsKeyFile", \.account.dnsKey.file, .optionalPath,
+            "a file that holds the dnsKey"),
+        Key(
+            .httpdns, "token", \.account.token.value, .secret("a string", showsLength: false),
+            "https needs it; or tokenFile"),
+        Key(
+            .httpdns, "tokenFile", \.account.token.file, .optionalPath,
+            "a file that holds the token"),
+        Key(
+            .httpdns, "dnsIp", \.account.dnsIp,
+            .list(of: .server(defaultPort: 0, example: "119.29.29.99"), atLeastOne: true),
+            "service addresses in order"),
+        Key(
+            .httpdns, "timeout", \.account.rest.timeout, .number(100...60_000, of: "milliseconds"),
+            "milliseconds for one attempt"),
+        Key(
+            .httpdns, "routeIp", \.account.rest.routeIp, .optionalAddress,
+            "ECS: the address whose answers are wanted; sent as ip="),
+        Key(
+            .httpdns, "routeIpEncrypted", \.account.rest.routeIpEncrypted, .boolean,
+            "the service's documentation and its SDKs disagree"),
+        Key(
+            .httpdns, "httpOnly", \.account.rest.httpOnly, .boolean,
+            "true: never ask the local resolver"),
+        Key(
+            .httpdns, "batch", \.account.rest.batch, .number(1...8, of: "names"),
+            "names in one request at most; 1 = no batching"),
+        Key(
+            .httpdns, "debug", \.account.rest.debug, .boolean,
+            "log each lookup"),
+
+        Key(
+            .tls, "serverName", \.settings.tls.serverName, .optionalServerName,
+            "certificate name to require, also SNI and Host; empty = the address dialled"),
+        Key(
+            .tls, "caFile", \.settings.tls.caFile, .optionalPath,
+            "PEM or DER; empty = the system's store"),
+        Key(
+            .tls, "caOnly", \.settings.tls.caOnly, .boolean,
+            "with caFile: trust that file alone"),
+
+        Key(
+            .domains, "intercept", \.settings.domains.intercept, .list(of: .domain),
+            "if not empty, only these and those under them go to HTTPDNS"),
+        Key(
+            .domains, "bypass", \.settings.domains.bypass, .list(of: .domain),
+            "these and those under them never do"),
+
+        Key(
+            .fallback, "servers", \.settings.fallback.servers,
+            .list(of: .server(defaultPort: 53, example: "192.0.2.53")),
+            "empty = those of resolvConf"),
+        Key(
+            .fallback, "resolvConf", \.settings.fallback.resolvConf, .list(of: .path),
+            "the first that names a server other than this daemon"),
+        Key(
+            .fallback, "timeout", \.settings.fallback.timeout, .number(100...60_000, of: "milliseconds"),
+            "milliseconds for one attempt"),
+        Key(
+            .fallback, "hosts", \.settings.fallback.hosts, .optionalPath,
+            "answered from this file first; empty = off"),
+
+        Key(
+            .cache, "megabytes", \.settings.cache.megabytes, .number(1...65_536),
+            "never more"),
+        Key(
+            .cache, "minTTL", \.settings.cache.minTTL, .number(0...604_800, of: "seconds"),
+            "seconds an answer is kept at least"),
+        Key(
+            .cache, "maxTTL", \.settings.cache.maxTTL, .number(0...604_800, of: "seconds"),
+            "seconds an answer is kept at most"),
+        Key(
+            .cache, "negativeTTL", \.settings.cache.negativeTTL, .number(0...604_800, of: "seconds"),
+            "for \"no record\", when no SOA says otherwise"),
+
+        Key(
+            .log, "level", \.settings.log.level, .choice,
+            "error | warning | notice | info | debug"),
+    ]
+
+    /// The key that is written so; nil if there is none.
+    static func named(_ section: String, _ name: String) -> Key? {
+        all.first { $0.section.rawValue == section && $0.name == name }
+    }
+
+    /// The key with that environment variable; nil if there is none.
+    static func variable(_ variable: String) -> Key? {
+        all.first { $0.variable == variable }
+    }
+}

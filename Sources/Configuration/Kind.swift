@@ -1,0 +1,196 @@
+import Addresses
+import DNSWire
+
+/// How one kind of value is read, checked and shown; the table of keys names one for each key.
+struct Kind<Value: Sendable>: Sendable {
+    /// What would be right, to stand behind "give".
+    let expected: String
+    let read: @Sendable (Given) throws(Problem) -> Value
+    /// The value as TOML.
+    let show: @Sendable (Value) -> String
+}
+
+extension Kind {
+    /// A value written as a string.
+    ///
+    /// - Parameter parse: nil for a text that is not right.
+    static func text(
+        _ expected: String, parse: @escaping @Sendable (String) -> Value?, show: @escaping @Sendable (Value) -> String
+    ) -> Kind {
+        Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                guard let text = given.text, let value = parse(text) else {
+                    throw Problem(given.shown, expected: expected)
+                }
+                return value
+            },
+            show: { quoted(show($0)) })
+    }
+
+    /// A list without repetitions; in the environment its items stand between commas.
+    static func list<Element: Hashable>(of element: Kind<Element>, atLeastOne: Bool = false) -> Kind
+    where Value == [Element] {
+        let expected = "a list\(atLeastOne ? " that is not empty" : ""), each item \(element.expected)"
+        return Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                let items: [Given]
+                switch given {
+                case .list(let list): items = list
+                case .environment(let text): items = environmentItems(text)
+                case .text, .integer, .boolean, .other: throw Problem(given.shown, expected: expected)
+                }
+                if atLeastOne && items.isEmpty { throw Problem(Given.list([]).shown, expected: expected) }
+                var values: [Element] = []
+                for item in items {
+                    let value = try element.read(item)
+                    guard !values.contains(value) else { throw Problem("\(item.shown) is listed twice; give it once") }
+                    values.append(value)
+                }
+                return values
+            },
+            show: { "[" + $0.map(element.show).joined(separator: ", ") + "]" })
+    }
+}
+
+/// The items between the commas; none in a text that is empty.
+private func environmentItems(_ text: String) -> [Given] {
+    func trimmed(_ text: Substring) -> String {
+        let front = text.drop { $0 == " " }
+        return String(front.prefix(front.count - front.reversed().prefix { $0 == " " }.count))
+    }
+    guard !trimmed(text[...]).isEmpty else { return [] }
+    return text.split(separator: ",", omittingEmptySubsequences: false).map { .environment(trimmed($0)) }
+}
+
+extension Kind where Value: FixedWidthInteger {
+    static func number(_ range: ClosedRange<Value>, of unit: String? = nil) -> Kind {
+        let expected = "a whole number\(unit.map { " of " + $0 } ?? "") from \(range.lowerBound) to \(range.upperBound)"
+        return Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                let value: Value? =
+                    switch given {
+                    case .integer(let value): Value(exactly: value)
+                    case .environment(let text): Value(text)
+                    case .text, .boolean, .list, .other: nil
+                    }
+                guard let value, range.contains(value) else { throw Problem(given.shown, expected: expected) }
+                return value
+            },
+            show: { String($0) })
+    }
+}
+
+extension Kind where Value == Bool {
+    static var boolean: Kind {
+        let expected = "true or false"
+        return Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                switch given {
+                case .boolean(let value): return value
+                case .environment("true"), .environment("1"): return true
+                case .environment("false"), .environment("0"): return false
+                case .text, .integer, .list, .other, .environment: throw Problem(given.shown, expected: expected)
+                }
+            },
+            show: { String($0) })
+    }
+}
+
+extension Kind where Value: CaseIterable & RawRepresentable<String> {
+    static var choice: Kind {
+        .text(
+            "one of " + Value.allCases.map { quoted($0.rawValue) }.joined(separator: ", "),
+            parse: Value.init(rawValue:), show: \.rawValue)
+    }
+}
+
+extension Kind where Value == Endpoint {
+    /// `ADDRESS:PORT`, port 0 too.
+    static var endpoint: Kind {
+        .text("ADDRESS:PORT, such as \"127.0.0.1:53\" or \"[::1]:53\"", parse: { Endpoint($0) }, show: \.description)
+    }
+
+    /// A server to be asked: `ADDRESS` or `ADDRESS:PORT`. One cannot be asked at port 0, so a `defaultPort` of 0 can
+    /// stand for a default not known yet.
+    static func server(defaultPort: UInt16, example: String) -> Kind {
+        .text(
+            "ADDRESS or ADDRESS:PORT, such as \(quoted(example))",
+            parse: { text in
+                if let endpoint = Endpoint(text), endpoint.port == 0 { return nil }
+                return Endpoint(text, defaultPort: defaultPort)
+            },
+            show: { $0.port == 0 ? $0.address.description : $0.description })
+    }
+}
+
+extension Kind where Value == Network {
+    static var network: Kind {
+        .text(
+            "an address or a range whose bits behind the prefix are 0, such as \"192.168.0.0/16\"",
+            parse: { Network($0) }, show: \.description)
+    }
+}
+
+extension Kind where Value == IPAddress? {
+    static var optionalAddress: Kind {
+        .text(
+            "an IPv4 or IPv6 address, or \"\" for none",
+            parse: { text in
+                if text.isEmpty { return .some(nil) }
+                return IPAddress(text).map(Optional.some)
+            },
+            show: { $0?.description ?? "" })
+    }
+}
+
+extension Kind where Value == Name {
+    /// A domain that stands for itself and those under it.
+    static var domain: Kind {
+        .text(
+            "a name of letters, digits, \"-\" and \"_\" such as \"example.com\", which stands for those under it too",
+            parse: { text in Name(text).flatMap { $0.isHostname ? $0 : nil } }, show: \.description)
+    }
+}
+
+extension Kind where Value == String {
+    static var path: Kind {
+        .text("the path of a file", parse: { $0.isEmpty ? nil : $0 }, show: { $0 })
+    }
+
+    static var optionalPath: Kind {
+        .text("the path of a file, or \"\" for none", parse: { $0 }, show: { $0 })
+    }
+
+    /// A name or an address as it stands in a certificate; it also goes into an HTTP header.
+    static var optionalServerName: Kind {
+        .text(
+            "a host name such as \"dns.example.com\", or \"\" for the address that is dialled",
+            parse: { text in
+                if text.isEmpty || IPAddress(text) != nil { return text }
+                return Name(text).flatMap { $0.isHostname ? $0.description : nil }
+            },
+            show: { $0 })
+    }
+}
+
+extension Kind where Value == Secret {
+    /// A secret, masked when shown and never part of a message.
+    ///
+    /// - Parameter showsLength: For a key whose length everybody knows: shown, it still has the right length.
+    static func secret(_ expected: String, showsLength: Bool) -> Kind {
+        Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                guard let text = given.text else { throw Problem("what is not a string", expected: expected) }
+                return Secret(Array(text.utf8))
+            },
+            show: { secret in
+                let mask = showsLength ? String(repeating: "*", count: secret.bytes.count) : secret.description
+                return quoted(secret.bytes.isEmpty ? "" : mask)
+            })
+    }
+}

@@ -1,0 +1,145 @@
+internal import Addresses
+internal import COpenSSL
+
+/// What the peer's certificate must be for, and how a refusal is put into words.
+///
+/// OpenSSL verifies the chain and the name; this only says who is wanted and reads the reason at the moment of the
+/// refusal, because a refused certificate is not kept.
+enum ExpectedPeer: Equatable {
+    case name(String)
+    case address(IPAddress)
+
+    /// The peer for a configured name: an address written as text is looked for among the certificate's addresses.
+    /// A name with an empty label is refused, because OpenSSL takes a leading dot for "any host under it".
+    init(serverName: String) throws(TLSError) {
+        if let address = IPAddress(serverName) {
+            self = .address(address)
+            return
+        }
+        let name = serverName.hasSuffix(".") ? String(serverName.dropLast()) : serverName
+        guard isDNSName(name, wildcard: false) else { throw .serverName(serverName) }
+        self = .name(name)
+    }
+
+    var text: String {
+        switch self {
+        case .name(let name): name
+        case .address(let address): address.description
+        }
+    }
+
+    /// Makes `session` require this peer and, for a name, send it as SNI (RFC 6066 §3 allows names only).
+    func require(in session: OpaquePointer) -> Bool {
+        // Sound: the parameters belong to the session, and OpenSSL copies the name and the octets.
+        let parameters = unsafe SSL_get0_param(session)
+        unsafe X509_VERIFY_PARAM_set_hostflags(
+            parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
+        switch self {
+        case .name(let name):
+            return unsafe X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1
+                && copenssl_SSL_set_tlsext_host_name(session, name) == 1
+        case .address(let address):
+            let octets = address.octets
+            return unsafe X509_VERIFY_PARAM_set1_ip(parameters, octets, octets.count) == 1
+        }
+    }
+
+    /// The reason for the refusal that `verification` (an X509_STORE_CTX) reports.
+    func refusal(_ verification: OpaquePointer) -> TLSError {
+        let code = unsafe X509_STORE_CTX_get_error(verification)
+        let depth = unsafe Int(X509_STORE_CTX_get_error_depth(verification))
+        guard let certificate = unsafe X509_STORE_CTX_get_current_cert(verification) else {
+            return .certificateRejected(code: Int(code))
+        }
+        // Sound: `certificate` belongs to the chain under verification and outlives this call.
+        switch code {
+        case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+            return unsafe .certificateName(wanted: text, has: names(in: certificate))
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+            return unsafe .certificateExpired(at: time(X509_get0_notAfter(certificate)), depth: depth)
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+            return unsafe .certificateNotYetValid(at: time(X509_get0_notBefore(certificate)), depth: depth)
+        case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT: return .selfSigned
+        case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT,
+            X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE,
+            X509_V_ERR_CERT_UNTRUSTED:
+            return unsafe .unknownAuthority(issuer: issuer(of: certificate), depth: depth)
+        case X509_V_ERR_EE_KEY_TOO_SMALL, X509_V_ERR_CA_KEY_TOO_SMALL, X509_V_ERR_CA_MD_TOO_WEAK:
+            return .certificateTooWeak
+        case X509_V_ERR_INVALID_PURPOSE: return .certificatePurpose
+        case X509_V_ERR_CERT_SIGNATURE_FAILURE: return .certificateSignature
+        default: return .certificateRejected(code: Int(code))
+        }
+    }
+}
+
+/// Letters, digits, `-` and `_` in labels of 1 to 63, at most 253 in all (RFC 1035 §2.3.4); a leading `*` label if
+/// allowed.
+func isDNSName(_ text: String, wildcard: Bool) -> Bool {
+    guard text.utf8.count <= 253 else { return false }
+    var labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)[...]
+    if wildcard, labels.count > 1, labels.first?.elementsEqual("*".utf8) == true { labels = labels.dropFirst() }
+    return labels.allSatisfy { label in
+        1...63 ~= label.count
+            && label.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
+}
+
+/// Most names of a certificate that a refusal lists; a certificate may hold thousands.
+private let namesShown = 8
+
+/// The DNS names and addresses a certificate is for (RFC 5280 §4.2.1.6).
+private func names(in certificate: OpaquePointer) -> [String] {
+    guard let pointer = unsafe X509_get_ext_d2i(certificate, NID_subject_alt_name, nil, nil) else { return [] }
+    let stack = OpaquePointer(pointer)
+    // Sound: for this extension the library returns a stack of GENERAL_NAME that the caller owns.
+    defer { unsafe GENERAL_NAMES_free(stack) }
+    var names: [String] = []
+    let count = unsafe copenssl_sk_GENERAL_NAME_num(stack)
+    for index in 0..<count {
+        guard names.count < namesShown else { return names + ["…"] }
+        guard let name = unsafe copenssl_sk_GENERAL_NAME_value(stack, index)?.pointee else { continue }
+        // Sound: the type says which member of the union is set; both are ASN1_STRING.
+        switch unsafe name.type {
+        case GEN_DNS: unsafe names.append(printable(octets(name.d.dNSName)))
+        case GEN_IPADD:
+            if let address = unsafe IPAddress(bytes: octets(name.d.iPAddress).span) { names.append("\(address)") }
+        default: continue
+        }
+    }
+    return names
+}
+
+/// The distinguished name of who signed `certificate`, as RFC 2253 text.
+private func issuer(of certificate: OpaquePointer) -> String {
+    guard let bio = Owned.memoryBIO() else { return "" }
+    unsafe _ = copenssl_X509_NAME_print_rfc2253(bio.pointer, X509_get_issuer_name(certificate))
+    var text: [UInt8] = []
+    unsafe drain(bio.pointer, into: &text)
+    return printable(text, limit: 128)
+}
+
+/// An ASN.1 time as `2026-05-01 12:00:00 UTC`.
+private func time(_ time: UnsafePointer<ASN1_TIME>?) -> String {
+    // Both of X.509's forms become YYYYMMDDHHMMSSZ (RFC 5280 §4.1.2.5.2).
+    guard let generalized = unsafe ASN1_TIME_to_generalizedtime(time, nil) else { return "an unreadable time" }
+    defer { unsafe ASN1_STRING_free(generalized) }
+    let digits = unsafe printable(octets(generalized))
+    guard digits.utf8.count == 15 else { return digits }
+    func part(_ start: Int, _ length: Int) -> Substring { digits.dropFirst(start).prefix(length) }
+    return "\(part(0, 4))-\(part(4, 2))-\(part(6, 2)) \(part(8, 2)):\(part(10, 2)):\(part(12, 2)) UTC"
+}
+
+/// The bytes of an ASN.1 string.
+private func octets(_ string: UnsafePointer<ASN1_STRING>?) -> [UInt8] {
+    guard let string = unsafe string, let data = unsafe ASN1_STRING_get0_data(string) else { return [] }
+    // Sound: data and length are the string's own.
+    return unsafe [UInt8](UnsafeBufferPointer(start: data, count: Int(ASN1_STRING_length(string))))
+}

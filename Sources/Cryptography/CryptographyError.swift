@@ -1,0 +1,43 @@
+internal import COpenSSL
+
+/// Why a payload could not be encrypted or decrypted, or a certificate not be made. Never holds key or payload bytes.
+public enum CryptographyError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The key has `count` bytes, the algorithm takes `wanted`.
+    case keyLength(Int, wanted: Int)
+    /// `count` bytes cannot be a payload: empty, no whole number of blocks, or without room for the IV.
+    case payloadLength(Int)
+    /// More than ``PayloadCipher/maximumLength`` bytes.
+    case tooLong(Int)
+    /// The last block does not end in PKCS #7 padding: another key, or not a payload at all.
+    case badPadding
+    /// No DNS name that a certificate can carry (RFC 5280 §4.2.1.6).
+    case certificateName(String)
+    /// A certificate without a name or address, or for less than a day or more than a hundred years.
+    case certificateRequest
+    /// OpenSSL refused for a reason of its own: its packed error code, 0 if it gave none.
+    case library(code: UInt)
+
+    public var description: String {
+        switch self {
+        case .keyLength(let count, let wanted): "the key has \(count) bytes, \(wanted) are needed"
+        case .payloadLength(let count): "\(count) bytes are not an encrypted payload"
+        case .tooLong(let count): "\(count) bytes are more than a payload may have (\(PayloadCipher.maximumLength))"
+        case .badPadding: "the payload does not decrypt (another key?)"
+        case .certificateName(let name): "\(printable(name.utf8)) cannot be a name in a certificate"
+        case .certificateRequest: "a certificate needs a name or an address, and a number of days"
+        case .library(let code): "OpenSSL: \(errorText(code))"
+        }
+    }
+}
+
+/// OpenSSL's own words for a packed error code.
+func errorText(_ code: UInt) -> String {
+    // Sound: the function returns nil or a static string of the library.
+    guard code != 0, let text = unsafe ERR_reason_error_string(code) else { return "no reason given" }
+    return unsafe String(cString: text)
+}
+
+/// Bytes from outside as one short line that cannot forge a log: what is not printable ASCII becomes `?`.
+func printable(_ bytes: some Sequence<UInt8>, limit: Int = 253) -> String {
+    String(decoding: bytes.prefix(limit).map { 0x20...0x7E ~= $0 ? $0 : 0x3F }, as: UTF8.self)
+}

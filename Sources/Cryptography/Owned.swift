@@ -1,0 +1,50 @@
+internal import COpenSSL
+
+/// Owns one OpenSSL object and frees it exactly once: a value that cannot be copied, so no count has to be kept right.
+@safe struct Owned: ~Copyable {
+    /// Valid for as long as this value lives.
+    let pointer: OpaquePointer
+    private let free: @convention(c) (OpaquePointer?) -> Void
+
+    /// Takes over `pointer`; nil if OpenSSL had none to give.
+    init?(_ pointer: OpaquePointer?, freedBy free: @escaping @convention(c) (OpaquePointer?) -> Void) {
+        guard let pointer = unsafe pointer else { return nil }
+        unsafe self.pointer = pointer
+        unsafe self.free = free
+    }
+
+    deinit { unsafe free(pointer) }
+
+    /// An empty memory BIO.
+    static func memoryBIO() -> Owned? {
+        unsafe Owned(BIO_new(BIO_s_mem()), freedBy: BIO_free_all)
+    }
+
+    /// A memory BIO that holds a copy of `bytes`.
+    static func memoryBIO(holding bytes: [UInt8]) -> Owned? {
+        guard let count = Int32(exactly: bytes.count), let bio = memoryBIO(),
+            unsafe bytes.isEmpty || BIO_write(bio.pointer, bytes, count) == count
+        else { return nil }
+        return bio
+    }
+}
+
+/// Appends everything a memory BIO holds to `bytes` and empties it.
+func drain(_ bio: OpaquePointer, into bytes: inout [UInt8]) {
+    var data: UnsafeMutablePointer<CChar>?
+    let count = unsafe copenssl_BIO_get_mem_data(bio, &data)
+    guard count > 0, let data = unsafe data else { return }
+    // Sound: `data` points at `count` bytes that stay until the BIO is used again, which is after the copy.
+    unsafe bytes.append(contentsOf: UnsafeRawBufferPointer(start: data, count: count))
+    unsafe copenssl_BIO_reset(bio)
+}
+
+/// OpenSSL keeps its errors in a queue for each thread. Every call that can fail runs between two clearings, so the
+/// error of one session is never taken for that of another.
+func withClearErrors<Result: ~Copyable, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+) throws(Failure) -> Result {
+    ERR_clear_error()
+    defer { ERR_clear_error() }
+    return try body()
+}

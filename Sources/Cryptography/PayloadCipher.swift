@@ -1,0 +1,133 @@
+internal import COpenSSL
+
+/// Encrypts and decrypts what the HTTPDNS service is sent and answers in its HTTP modes, as raw bytes (the service
+/// writes them as hexadecimal text).
+///
+/// `aes` is AES-128-CBC with PKCS #7 padding, a fresh random IV in front of each ciphertext. `des` is DES-ECB with the
+/// same padding and no IV: equal blocks show as equal. Neither proves who made a payload, so what was decrypted is
+/// still text from a stranger.
+///
+/// Holds one OpenSSL context for each direction and only sets the IV again, because making a context costs more than
+/// encrypting a name. For one owner; not to be shared between queues.
+public final class PayloadCipher {
+    public enum Algorithm: Sendable {
+        case des, aes
+
+        /// Bytes in a key: 8 or 16.
+        public var keyLength: Int {
+            switch self {
+            case .des: 8
+            case .aes: 16
+            }
+        }
+    }
+
+    /// Most bytes taken by ``encrypt(_:)`` or ``decrypt(_:)``: as long as the longest answer body that is read at all.
+    public static let maximumLength = 65_536
+
+    private let blockLength: Int
+    private let ivLength: Int
+    private let encryption: Owned
+    private let decryption: Owned
+    /// Random bytes for the IVs to come, taken from the end: asking for sixteen at a time costs a tenth (1.0 µs a call).
+    private var ivs: [UInt8] = []
+    private static let ivsAtOnce = 16
+
+    /// A cipher for `key` of 8 (des) or 16 (aes) bytes, used as they are.
+    public init(_ algorithm: Algorithm, key: [UInt8]) throws(CryptographyError) {
+        guard key.count == algorithm.keyLength else {
+            throw .keyLength(key.count, wanted: algorithm.keyLength)
+        }
+        switch algorithm {
+        case .aes:
+            (blockLength, ivLength) = (16, 16)
+            encryption = try Self.context("AES-128-CBC", key: key, encrypts: 1)
+            decryption = try Self.context("AES-128-CBC", key: key, encrypts: 0)
+        case .des:
+            // Triple DES with one key three times is DES; DES alone is only in OpenSSL 3's legacy provider.
+            (blockLength, ivLength) = (8, 0)
+            encryption = try Self.context("DES-EDE3-ECB", key: key + key + key, encrypts: 1)
+            decryption = try Self.context("DES-EDE3-ECB", key: key + key + key, encrypts: 0)
+        }
+    }
+
+    private static func context(_ name: String, key: [UInt8], encrypts: Int32) throws(CryptographyError) -> Owned {
+        try withClearErrors { () throws(CryptographyError) in
+            guard let cipher = unsafe Owned(EVP_CIPHER_fetch(nil, name, nil), freedBy: EVP_CIPHER_free),
+                let context = unsafe Owned(EVP_CIPHER_CTX_new(), freedBy: EVP_CIPHER_CTX_free),
+                unsafe EVP_CipherInit_ex2(context.pointer, cipher.pointer, key, nil, encrypts, nil) == 1
+            else { throw .library(code: ERR_peek_error()) }
+            return context
+        }
+    }
+
+    /// The payload for `plaintext`: for aes a fresh IV and the ciphertext, for des the ciphertext.
+    public func encrypt(_ plaintext: Span<UInt8>) throws(CryptographyError) -> [UInt8] {
+        if ivs.count < ivLength { ivs = randomBytes(ivLength * Self.ivsAtOnce) }
+        defer { ivs.removeLast(ivLength) }
+        return try encrypt(plaintext, iv: ivs.suffix(ivLength))
+    }
+
+    /// The same with an IV from the caller, for known vectors: 16 bytes for aes, none for des.
+    package func encrypt(_ plaintext: Span<UInt8>, iv: ArraySlice<UInt8>) throws(CryptographyError) -> [UInt8] {
+        guard plaintext.count <= Self.maximumLength else { throw .tooLong(plaintext.count) }
+        precondition(iv.count == ivLength, "an IV is as long as a block")
+        let payload = unsafe plaintext.withUnsafeBufferPointer { input in
+            // Padding adds between one byte and one block.
+            unsafe [UInt8](unsafeUninitializedCapacity: ivLength + input.count + blockLength) { output, count in
+                _ = unsafe output.update(fromContentsOf: iv)
+                guard let start = output.baseAddress,
+                    let length = unsafe run(encryption.pointer, iv: start, input, start + ivLength)
+                else { return }
+                count = ivLength + length
+            }
+        }
+        if payload.isEmpty { throw .library(code: 0) }
+        return payload
+    }
+
+    /// The plaintext of `payload`. A wrong key is nearly always seen as ``CryptographyError/badPadding``; one payload
+    /// in about 256 decrypts to nonsense instead.
+    public func decrypt(_ payload: Span<UInt8>) throws(CryptographyError) -> [UInt8] {
+        let length = payload.count - ivLength
+        guard payload.count <= Self.maximumLength else { throw .tooLong(payload.count) }
+        guard length > 0, length.isMultiple(of: blockLength) else { throw .payloadLength(payload.count) }
+        var failed = false
+        let plaintext = unsafe payload.withUnsafeBufferPointer { input in
+            // One block more than the text can have: OpenSSL may write a whole block before it takes the padding off.
+            unsafe [UInt8](unsafeUninitializedCapacity: length + blockLength) { output, count in
+                let ciphertext = unsafe UnsafeBufferPointer(rebasing: input[ivLength...])
+                if let start = output.baseAddress, let iv = input.baseAddress,
+                    let length = unsafe run(decryption.pointer, iv: iv, ciphertext, start)
+                {
+                    count = length
+                } else {
+                    failed = true
+                }
+            }
+        }
+        // With whole blocks and the key in place, the padding is all that can be wrong.
+        if failed { throw .badPadding }
+        return plaintext
+    }
+
+    /// Puts one whole message through `context` and returns the length written, nil if OpenSSL refuses. `iv` is not
+    /// looked at in ECB mode.
+    private func run(
+        _ context: OpaquePointer, iv: UnsafePointer<UInt8>, _ input: UnsafeBufferPointer<UInt8>,
+        _ output: UnsafeMutablePointer<UInt8>
+    ) -> Int? {
+        // Sound: callers give `output` room for the input and one block, which is the most OpenSSL writes; `iv` points
+        // at ivLength bytes; both counts are far below Int32.max.
+        withClearErrors {
+            var updated: Int32 = 0
+            var finished: Int32 = 0
+            guard unsafe EVP_CipherInit_ex2(context, nil, nil, iv, -1, nil) == 1,
+                unsafe input.isEmpty
+                    || EVP_CipherUpdate(context, output, &updated, input.baseAddress, Int32(input.count)) == 1,
+                unsafe EVP_CipherFinal_ex(context, output + Int(updated), &finished) == 1
+            else { return nil }
+            return Int(updated) + Int(finished)
+        }
+    }
+}

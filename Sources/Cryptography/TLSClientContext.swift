@@ -1,0 +1,95 @@
+public import Addresses
+internal import COpenSSL
+
+/// How a server is verified.
+public struct TLSPolicy: Sendable {
+    /// The name the certificate must have, also sent as SNI; an address as text is looked for among the certificate's
+    /// addresses and not sent. Nil or empty: the address that was dialled.
+    public var serverName: String?
+    /// Trusted certificates, several in PEM or one in DER, authorities or the server's own. Nil: the system's
+    /// (OpenSSL's default paths, SSL_CERT_FILE and SSL_CERT_DIR included).
+    public var anchors: [UInt8]?
+    /// With anchors: whether they are all that is trusted, or the system's are too.
+    public var anchorsOnly: Bool
+
+    public init(serverName: String? = nil, anchors: [UInt8]? = nil, anchorsOnly: Bool = true) {
+        self.serverName = serverName
+        self.anchors = anchors
+        self.anchorsOnly = anchorsOnly
+    }
+}
+
+/// One policy and the sessions verified under it; makes the client side of TLS connections (TLS 1.2 and 1.3, ALPN
+/// "http/1.1"). Confined to one queue together with its sessions.
+public final class TLSClientContext {
+    private let context: Owned
+    /// Nil: the address that is dialled.
+    private let peer: ExpectedPeer?
+    private let memory = SessionMemory()
+
+    /// Addresses whose last session is remembered, at most ``SessionMemory/limit``.
+    package var remembered: Int { memory.count }
+
+    public init(_ policy: TLSPolicy) throws(TLSError) {
+        if let name = policy.serverName, !name.isEmpty {
+            peer = try ExpectedPeer(serverName: name)
+        } else {
+            peer = nil
+        }
+        context = unsafe try Owned.tlsContext(TLS_client_method())
+        unsafe TLSSession.installClientCallbacks(in: context.pointer)
+        // The library's own store would be keyed by session, not by address; SessionMemory does it.
+        unsafe copenssl_SSL_CTX_set_session_cache_mode(
+            context.pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
+        // Returns 0 when it worked, unlike its neighbours.
+        guard unsafe SSL_CTX_set_alpn_protos(context.pointer, httpProtocol, UInt32(httpProtocol.count)) == 0,
+            unsafe X509_VERIFY_PARAM_set_purpose(SSL_CTX_get0_param(context.pointer), X509_PURPOSE_SSL_SERVER) == 1
+        else { throw .library(code: 0) }
+        try trust(policy)
+    }
+
+    private func trust(_ policy: TLSPolicy) throws(TLSError) {
+        if let anchors = policy.anchors {
+            guard let certificates = Certificate.read(pemOrDER: anchors) else { throw .anchorsUnreadable }
+            let store = unsafe SSL_CTX_get_cert_store(context.pointer)
+            for certificate in certificates {
+                guard unsafe X509_STORE_add_cert(store, certificate.pointer) == 1 else { throw .library(code: 0) }
+            }
+            // Whatever was named is trusted as it is, be it an intermediate or the server's own certificate.
+            unsafe X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context.pointer), UInt(X509_V_FLAG_PARTIAL_CHAIN))
+        }
+        if policy.anchors == nil || !policy.anchorsOnly {
+            let loaded = withClearErrors { unsafe SSL_CTX_set_default_verify_paths(context.pointer) }
+            guard loaded == 1 else { throw .library(code: 0) }
+        }
+    }
+
+    /// A connection to `address`, resuming the last one there if it can; its first flight is ready to be taken.
+    public func session(to address: IPAddress) throws(TLSError) -> TLSSession {
+        let expected = peer ?? .address(address)
+        guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free),
+            unsafe expected.require(in: ssl.pointer)
+        else { throw .library(code: 0) }
+        unsafe memory.offer(in: ssl.pointer, for: address)
+        return try TLSSession(ssl, client: .init(peer: expected, address: address, memory: memory))
+    }
+}
+
+/// ALPN's name for HTTP/1.1 as it goes over the wire: length and text (RFC 7301 §3.1, §6).
+let httpProtocol: [UInt8] = [8] + Array("http/1.1".utf8)
+
+extension Owned {
+    /// An SSL_CTX with what both sides have in common.
+    static func tlsContext(_ method: OpaquePointer?) throws(TLSError) -> Owned {
+        try withClearErrors { () throws(TLSError) in
+            guard let context = unsafe Owned(SSL_CTX_new(method), freedBy: SSL_CTX_free),
+                unsafe copenssl_SSL_CTX_set_min_proto_version(context.pointer, TLS1_2_VERSION) == 1
+            else { throw .library(code: ERR_peek_error()) }
+            // An idle connection then holds no record buffers: two of 17 KiB less for as long as it is kept alive.
+            unsafe copenssl_SSL_CTX_set_mode_release_buffers(context.pointer)
+            // Nobody needs renegotiation here, and it lets a peer make this side work.
+            unsafe copenssl_SSL_CTX_set_no_renegotiation(context.pointer)
+            return context
+        }
+    }
+}

@@ -1,0 +1,121 @@
+internal import COpenSSL
+
+/// Why a TLS session or its context failed, in words an operator understands. What comes from a peer's certificate is
+/// cut to a bounded length and to printable ASCII, so it may go into a log.
+public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
+    // The peer's certificate (RFC 5280 §6, RFC 6125 §6).
+
+    /// None of the certificate's names is the one `wanted`; `has` are those it has, at most eight.
+    case certificateName(wanted: String, has: [String])
+    /// A certificate of the chain expired; `at` is UTC. `depth` 0 is the server's own certificate.
+    case certificateExpired(at: String, depth: Int)
+    /// A certificate of the chain becomes valid only `at` (UTC).
+    case certificateNotYetValid(at: String, depth: Int)
+    /// No trusted certificate stands at the chain's end; `issuer` signed the last one that was sent.
+    case unknownAuthority(issuer: String, depth: Int)
+    /// The server's certificate is signed by itself and not trusted.
+    case selfSigned
+    /// A key or signature of the chain is too weak for OpenSSL's security level.
+    case certificateTooWeak
+    /// The server's certificate is for another use than being a server.
+    case certificatePurpose
+    /// A signature in the chain does not match.
+    case certificateSignature
+    /// Any other X509_V_ERR code.
+    case certificateRejected(code: Int)
+
+    // The handshake and the records.
+
+    /// The two sides share no TLS version; ours is 1.2 or newer.
+    case noSharedVersion
+    /// The two sides share no cipher suite.
+    case noSharedCipher
+    /// The peer's bytes are no TLS records.
+    case notTLS
+    /// The peer gave up with this alert (RFC 8446 §6).
+    case alert(UInt8)
+    /// More was queued for one direction than ``TLSSession`` keeps.
+    case backlog
+    /// OpenSSL refused for a reason of its own: its packed error code, 0 if it gave none.
+    case library(code: UInt)
+
+    // What a context is made of.
+
+    /// Neither an address nor a name a certificate can hold.
+    case serverName(String)
+    /// The anchors are neither PEM certificates nor one DER certificate.
+    case anchorsUnreadable
+    case certificateUnreadable
+    case keyUnreadable
+    /// The private key does not belong to the certificate.
+    case keyMismatch
+
+    public var description: String {
+        switch self {
+        case .certificateName(let wanted, let has) where has.isEmpty:
+            "certificate is for another name (wanted \(wanted), it has no names)"
+        case .certificateName(let wanted, let has):
+            "certificate is for another name (wanted \(wanted), it has \(has.joined(separator: ", ")))"
+        case .certificateExpired(let at, let depth): "\(Self.certificate(depth)) expired at \(at) (is the clock right?)"
+        case .certificateNotYetValid(let at, let depth):
+            "\(Self.certificate(depth)) is not yet valid, only from \(at) on (is the clock right?)"
+        case .unknownAuthority(let issuer, 0):
+            "certificate is signed by an unknown authority (\(issuer)), or the server does not send its intermediate "
+                + "certificate"
+        case .unknownAuthority(let issuer, _): "certificate is signed by an unknown authority (\(issuer))"
+        case .selfSigned: "certificate is self-signed and not one of the trusted ones"
+        case .certificateTooWeak: "certificate has a key or signature that is too weak"
+        case .certificatePurpose: "certificate is not meant for a server"
+        case .certificateSignature: "certificate has a wrong signature"
+        case .certificateRejected(let code):
+            // Sound: the function returns a static string for every code.
+            "certificate was rejected (\(unsafe String(cString: X509_verify_cert_error_string(code))))"
+        case .noSharedVersion: "the peer has no TLS version from 1.2 on"
+        case .noSharedCipher: "the peer has no cipher suite in common with this side"
+        case .notTLS: "the peer does not speak TLS"
+        case .alert(let code):
+            "the peer ended the session with alert \(code)\(Self.alertNames[code].map { " (\($0))" } ?? "")"
+        case .backlog: "more data is waiting than a session keeps"
+        case .library(let code): "TLS failed: \(errorText(code))"
+        case .serverName(let name): "\(printable(name.utf8)) cannot be the name in a certificate"
+        case .anchorsUnreadable: "the trusted certificates are neither PEM nor DER"
+        case .certificateUnreadable: "the certificate is not PEM"
+        case .keyUnreadable: "the private key is not PEM, or is encrypted"
+        case .keyMismatch: "the private key does not belong to the certificate"
+        }
+    }
+
+    private static func certificate(_ depth: Int) -> String {
+        depth == 0 ? "certificate" : "a certificate of the authority"
+    }
+
+    /// RFC 8446 §6 and RFC 5246 §7.2, as far as they end a session for a reason worth naming.
+    private static let alertNames: [UInt8: String] = [
+        10: "unexpected message", 20: "bad record MAC", 40: "handshake failure", 42: "bad certificate",
+        43: "unsupported certificate", 44: "certificate revoked", 45: "certificate expired",
+        46: "certificate unknown", 47: "illegal parameter", 48: "unknown authority", 49: "access denied",
+        50: "decode error", 51: "decrypt error", 70: "protocol version", 71: "insufficient security",
+        80: "internal error", 86: "inappropriate fallback", 90: "user cancelled", 109: "missing extension",
+        110: "unsupported extension", 112: "unrecognized name", 116: "certificate required",
+        120: "no application protocol",
+    ]
+
+    /// The error for what OpenSSL left in its queue, a packed code.
+    init(queued code: UInt) {
+        guard ERR_GET_LIB(code) == ERR_LIB_SSL else {
+            self = .library(code: code)
+            return
+        }
+        switch ERR_GET_REASON(code) {
+        case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_WRONG_SSL_VERSION, SSL_R_NO_PROTOCOLS_AVAILABLE, SSL_R_VERSION_TOO_LOW,
+            SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+            self = .noSharedVersion
+        case SSL_R_NO_SHARED_CIPHER: self = .noSharedCipher
+        // The first of them is about the version in a record's header, not about a version that could be negotiated.
+        case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST: self = .notTLS
+        case let reason where SSL_AD_REASON_OFFSET..<SSL_AD_REASON_OFFSET + 256 ~= reason:
+            self = .alert(UInt8(reason - SSL_AD_REASON_OFFSET))
+        default: self = .library(code: code)
+        }
+    }
+}

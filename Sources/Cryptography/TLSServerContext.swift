@@ -1,0 +1,62 @@
+internal import COpenSSL
+
+/// One certificate and its key; makes the server side of TLS connections (TLS 1.2 and 1.3, ALPN "http/1.1"). Confined
+/// to one queue together with its sessions.
+public final class TLSServerContext {
+    private let context: Owned
+
+    /// `certificatePEM` is the server's certificate and then, in order, those that lead to the authority.
+    public convenience init(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(TLSError) {
+        try self.init(certificatePEM: certificatePEM, keyPEM: keyPEM, newestVersion: TLS1_3_VERSION)
+    }
+
+    /// The same with the newest TLS version to speak, as the number on the wire.
+    package init(certificatePEM: [UInt8], keyPEM: [UInt8], newestVersion: Int32) throws(TLSError) {
+        guard let certificates = Certificate.read(pem: certificatePEM), let leaf = certificates.first else {
+            throw .certificateUnreadable
+        }
+        guard let key = Owned.privateKey(pem: keyPEM) else { throw .keyUnreadable }
+        context = unsafe try Owned.tlsContext(TLS_server_method())
+        // Tickets carry the sessions; the server keeps none.
+        unsafe copenssl_SSL_CTX_set_session_cache_mode(context.pointer, Int(SSL_SESS_CACHE_OFF))
+        unsafe _ = copenssl_SSL_CTX_set_max_proto_version(context.pointer, newestVersion)
+        unsafe SSL_CTX_set_alpn_select_cb(context.pointer, chooseProtocol, nil)
+        try withClearErrors { () throws(TLSError) in
+            guard unsafe SSL_CTX_use_certificate(context.pointer, leaf.pointer) == 1 else {
+                throw .library(code: ERR_peek_error())
+            }
+            guard unsafe SSL_CTX_use_PrivateKey(context.pointer, key.pointer) == 1 else { throw .keyMismatch }
+            for certificate in certificates.dropFirst() {
+                guard unsafe copenssl_SSL_CTX_add1_chain_cert(context.pointer, certificate.pointer) == 1 else {
+                    throw .library(code: ERR_peek_error())
+                }
+            }
+        }
+    }
+
+    /// A connection that a client has opened.
+    public func session() throws(TLSError) -> TLSSession {
+        guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free) else { throw .library(code: 0) }
+        return try TLSSession(ssl, client: nil)
+    }
+}
+
+/// Takes "http/1.1" if the client offers it; else goes on without a protocol, as a client without ALPN does.
+private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { _, chosen, chosenLength, offered, offeredLength, _ in
+    // Sound: OpenSSL has checked that the list is whole, and wants the choice as a place inside it.
+    guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered else {
+        return SSL_TLSEXT_ERR_NOACK
+    }
+    let list = unsafe UnsafeBufferPointer(start: offered, count: Int(offeredLength))
+    var index = 0
+    while index < list.count {
+        let length = unsafe Int(list[index])
+        if unsafe list[index...].prefix(1 + length).elementsEqual(httpProtocol) {
+            unsafe chosen.pointee = offered + index + 1
+            unsafe chosenLength.pointee = UInt8(length)
+            return SSL_TLSEXT_ERR_OK
+        }
+        index += 1 + length
+    }
+    return SSL_TLSEXT_ERR_NOACK
+}

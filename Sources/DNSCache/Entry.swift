@@ -1,0 +1,106 @@
+public import DNSWire
+
+/// Whom a stored answer may be given to.
+///
+/// A local resolver's answer depends on the DO and CD bits it was asked with (RFC 4035 §3.2); an HTTPDNS address list
+/// has no signatures to show or to check, so it answers everyone.
+public enum Audience: Hashable, Sendable {
+    case everyone
+    case those(dnssecOK: Bool, checkingDisabled: Bool)
+
+    /// The audience a client belongs to.
+    public init(of question: Question) {
+        self = .those(dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled)
+    }
+}
+
+/// The fixed part of an entry in the ring; `Answer.body` follows it. Trivial, so that it is read and written whole.
+struct Entry {
+    /// Octets from the entry to its body: no more than the fields take, filled up to a whole stride.
+    static var size: Int { MemoryLayout<Entry>.stride }
+    static let alignment = 8
+
+    /// The next entry of the same bucket: its place in the ring in units of `alignment`, plus one; 0 ends the chain.
+    var next: UInt32 = 0
+    var hash: UInt32 = 0
+    /// When it was stored and for how long it is fresh, both in seconds.
+    var stored: UInt32 = 0
+    var keep: UInt32 = 0
+    var bodyLength: UInt16 = 0
+    var nameLength: UInt8 = 0
+    var flags: Flags = []
+    var answerCount: UInt16 = 0
+    var authorityCount: UInt16 = 0
+    var additionalCount: UInt16 = 0
+    /// RFC 8914 INFO-CODE plus one, so that 0 is none.
+    var extendedError: UInt16 = 0
+    var responseCode: UInt8 = 0
+
+    struct Flags: OptionSet {
+        var rawValue: UInt8
+        static let live = Flags(rawValue: 1)
+        /// Asked for since it was written: gets a second round before it is evicted.
+        static let referenced = Flags(rawValue: 2)
+        static let authenticData = Flags(rawValue: 4)
+        static let everyone = Flags(rawValue: 8)
+        static let dnssecOK = Flags(rawValue: 16)
+        static let checkingDisabled = Flags(rawValue: 32)
+        /// Not an entry: the rest of this lap is empty.
+        static let padding = Flags(rawValue: 64)
+        /// A refresh was asked for, so that one hit alone asks.
+        static let refreshing = Flags(rawValue: 128)
+
+        static let audience: Flags = [.everyone, .dnssecOK, .checkingDisabled]
+    }
+
+    init() {}
+
+    init(_ answer: Answer, nameLength: Int, audience: Audience, hash: UInt32, now: UInt32) {
+        self.hash = hash
+        stored = now
+        keep = answer.keep
+        bodyLength = UInt16(answer.body.count)
+        self.nameLength = UInt8(nameLength)
+        flags = [.live, Flags(audience)]
+        if answer.head.authenticData { flags.insert(.authenticData) }
+        answerCount = answer.head.answerCount
+        authorityCount = answer.head.authorityCount
+        additionalCount = answer.head.additionalCount
+        if let code = answer.head.extendedError { extendedError = code.rawValue &+ 1 }
+        responseCode = UInt8(truncatingIfNeeded: answer.head.responseCode.rawValue)
+    }
+
+    /// Seconds since it was stored. A listener that took the time before another queue stored it is not behind: 0.
+    func elapsed(at now: UInt32) -> UInt32 { now >= stored ? now &- stored : 0 }
+
+    /// Octets this entry takes in the ring.
+    var extent: Int { Entry.extent(bodyLength: Int(bodyLength)) }
+
+    static func extent(bodyLength: Int) -> Int {
+        (size &+ bodyLength &+ (alignment &- 1)) & ~(alignment &- 1)
+    }
+
+    func serves(_ audience: Flags) -> Bool {
+        flags.contains(.everyone) || flags.intersection(.audience) == audience
+    }
+
+    var head: AnswerHead {
+        AnswerHead(
+            responseCode: ResponseCode(rawValue: UInt16(responseCode)),
+            authenticData: flags.contains(.authenticData),
+            answerCount: answerCount, authorityCount: authorityCount, additionalCount: additionalCount,
+            extendedError: extendedError == 0 ? nil : ExtendedError(rawValue: extendedError &- 1))
+    }
+}
+
+extension Entry.Flags {
+    init(_ audience: Audience) {
+        switch audience {
+        case .everyone: self = .everyone
+        case .those(let dnssecOK, let checkingDisabled):
+            self = []
+            if dnssecOK { insert(.dnssecOK) }
+            if checkingDisabled { insert(.checkingDisabled) }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+import DNSWire
+
+/// One segment's memory: entries written one behind the other into a ring, found through chained buckets.
+///
+/// Invariant: the live bytes are the positions `tail ..< head` (they only grow; the place in memory is the position
+/// modulo `capacity`), they are whole records, no record straddles the end of the memory, and an entry is in its bucket's
+/// chain exactly while it is live. So eviction is "take the record at `tail`": constant time, nothing ever fragments,
+/// and the memory used is the memory given.
+@safe
+struct Ring: ~Copyable {
+    private let memory: UnsafeMutableRawPointer
+    private let buckets: UnsafeMutablePointer<UInt32>
+    let bucketMask: Int
+    let capacity: Int
+    private var head = 0
+    private var tail = 0
+    private(set) var liveEntries = 0
+    private(set) var liveBytes = 0
+    private(set) var evictions: UInt64 = 0
+
+    /// Entries that were asked for again and are spared in one `append`, at most. It bounds the work of a store when
+    /// everything is hot (some microseconds); hot entries that lie together are lost one in so many to a flood of names
+    /// asked once.
+    static let maximumSpared = 256
+
+    /// - Parameter bytes: everything together, index and ring.
+    init(bytes: Int) {
+        var count = 64
+        while count * 2 * 96 <= bytes { count *= 2 }
+        bucketMask = count - 1
+        capacity = (bytes - count * MemoryLayout<UInt32>.stride) & ~(Entry.alignment - 1)
+        // Both are freed in deinit alone; every access below stays under `capacity` and `bucketMask`.
+        unsafe memory = .allocate(byteCount: capacity, alignment: Entry.alignment)
+        unsafe buckets = .allocate(capacity: count)
+        unsafe buckets.initialize(repeating: 0, count: count)
+    }
+
+    deinit {
+        unsafe memory.deallocate()
+        unsafe buckets.deallocate()
+    }
+
+    /// The largest record kept: a quarter of the ring, so that one answer never empties a segment.
+    var largestRecord: Int { capacity / 4 }
+
+    // MARK: Finding
+
+    /// The place of the live entry for a question, if there is one.
+    func place(
+        hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, audience: Entry.Flags
+    ) -> Int? {
+        var reference = unsafe buckets[bucket(of: hash)]
+        while reference != 0 {
+            let at = Ring.place(reference)
+            let entry = entry(at: at)
+            if entry.hash == Ring.tag(hash), Int(entry.nameLength) == name.count, entry.serves(audience),
+                asks(at: at, entry, bytes, name: name, type: type)
+            {
+                return at
+            }
+            reference = entry.next
+        }
+        return nil
+    }
+
+    private func asks(at: Int, _ entry: Entry, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16) -> Bool {
+        let body = unsafe body(at: at, length: Int(entry.bodyLength)).span
+        let end = Int(entry.nameLength)
+        guard body.count >= end &+ 4 else { return false }
+        let stored = UInt16(body[end]) << 8 | UInt16(body[end &+ 1])
+        return stored == type && sameName(body, at: 0, as: bytes, name: name)
+    }
+
+    func entry(at place: Int) -> Entry {
+        unsafe memory.load(fromByteOffset: place, as: Entry.self)
+    }
+
+    func update(at place: Int, _ entry: Entry) {
+        unsafe memory.storeBytes(of: entry, toByteOffset: place, as: Entry.self)
+    }
+
+    /// The octets of an entry's body; they stay as they are until the next `append`, so the caller must not keep them.
+    func body(at place: Int, length: Int) -> UnsafeBufferPointer<UInt8> {
+        let start = unsafe (memory + place + Entry.size).assumingMemoryBound(to: UInt8.self)
+        return unsafe UnsafeBufferPointer(start: start, count: length)
+    }
+
+    // MARK: Changing
+
+    /// Writes an entry and makes it findable. The caller has removed what it replaces.
+    /// - Returns: false when it is larger than `largestRecord`: it is not kept.
+    mutating func append(_ new: Entry, body: Span<UInt8>, hash: UInt64) -> Bool {
+        let extent = new.extent
+        guard extent <= largestRecord else { return false }
+        var spared = 0
+        var place = head % capacity
+        while true {
+            place = head % capacity
+            let padding = padding(before: extent)
+            if head + padding + extent - tail <= capacity {
+                if padding > 0 { pad(place, padding) }
+                break
+            }
+            evictOldest(spared: &spared)
+        }
+        place = head % capacity
+        // `extent` octets from `place` on are free and inside the memory, and the body fits into them behind the entry.
+        unsafe body.withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress else { return }
+            unsafe (memory + place + Entry.size).copyMemory(from: base, byteCount: bytes.count)
+        }
+        link(new, at: place)
+        head += extent
+        return true
+    }
+
+    /// Takes an entry out of its chain; its bytes are reused when the tail reaches them.
+    mutating func remove(at place: Int) {
+        var removed = entry(at: place)
+        let reference = Ring.reference(place)
+        let slot = Int(removed.hash) & bucketMask
+        let first = unsafe buckets[slot]
+        if first == reference {
+            unsafe buckets[slot] = removed.next
+        } else {
+            var at = Ring.place(first)
+            var previous = entry(at: at)
+            while previous.next != reference {
+                at = Ring.place(previous.next)
+                previous = entry(at: at)
+            }
+            previous.next = removed.next
+            update(at: at, previous)
+        }
+        removed.flags.remove(.live)
+        update(at: place, removed)
+        liveEntries -= 1
+        liveBytes -= removed.extent
+    }
+
+    mutating func removeAll() {
+        unsafe buckets.update(repeating: 0, count: bucketMask + 1)
+        (head, tail, liveEntries, liveBytes) = (0, 0, 0, 0)
+    }
+
+    /// Calls `visit` with the place of every live entry, oldest first, until it returns false.
+    func forEachPlace(_ visit: (Int) -> Bool) {
+        var position = tail
+        while position < head {
+            let at = position % capacity
+            guard let entry = record(at: at) else {
+                position += capacity - at
+                continue
+            }
+            if entry.flags.contains(.live), !visit(at) { return }
+            position += entry.extent
+        }
+    }
+
+    private mutating func evictOldest(spared: inout Int) {
+        let place = tail % capacity
+        guard let oldest = record(at: place) else {
+            tail += capacity - place
+            return
+        }
+        let extent = oldest.extent
+        tail += extent
+        guard oldest.flags.contains(.live) else { return }
+        remove(at: place)
+        let padding = padding(before: extent)
+        guard oldest.flags.contains(.referenced), spared < Ring.maximumSpared,
+            head + padding + extent - tail <= capacity
+        else {
+            evictions += 1
+            return
+        }
+        spared += 1
+        if padding > 0 { pad(head % capacity, padding) }
+        let target = head % capacity
+        // The freed bytes and the target may overlap when the ring is full: copyMemory is memmove.
+        unsafe (memory + target).copyMemory(from: memory + place, byteCount: extent)
+        var entry = oldest
+        entry.flags.remove(.referenced)
+        link(entry, at: target)
+        head += extent
+    }
+
+    private mutating func link(_ entry: Entry, at place: Int) {
+        var linked = entry
+        let slot = Int(entry.hash) & bucketMask
+        linked.next = unsafe buckets[slot]
+        update(at: place, linked)
+        unsafe buckets[slot] = Ring.reference(place)
+        liveEntries += 1
+        liveBytes += entry.extent
+    }
+
+    /// What has to be left empty at the end of this lap so that a record of `extent` octets does not straddle it.
+    private func padding(before extent: Int) -> Int {
+        let place = head % capacity
+        return place + extent > capacity ? capacity - place : 0
+    }
+
+    private mutating func pad(_ place: Int, _ length: Int) {
+        if length >= Entry.size {
+            var padding = Entry()
+            padding.flags = .padding
+            update(at: place, padding)
+        }
+        head += length
+    }
+
+    /// The record at a place, nil where the rest of the lap is empty.
+    private func record(at place: Int) -> Entry? {
+        guard place + Entry.size <= capacity else { return nil }
+        let entry = entry(at: place)
+        return entry.flags.contains(.padding) ? nil : entry
+    }
+
+    // MARK: Numbers
+
+    static func tag(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash) }
+    private func bucket(of hash: UInt64) -> Int { Int(Ring.tag(hash)) & bucketMask }
+    private static func reference(_ place: Int) -> UInt32 { UInt32(place / Entry.alignment + 1) }
+    private static func place(_ reference: UInt32) -> Int { (Int(reference) - 1) * Entry.alignment }
+}

@@ -1,0 +1,127 @@
+import DNSWire
+
+/// One lock's share of the cache: a ring of entries and the rules by which they are found, aged and replaced.
+struct Segment: ~Copyable {
+    private(set) var ring: Ring
+    private let staleSeconds: UInt32
+    private let prefetchAt: UInt32
+    private var hits: UInt64 = 0
+    private var misses: UInt64 = 0
+
+    init(bytes: Int, staleSeconds: UInt32, prefetchAt: UInt32) {
+        ring = Ring(bytes: bytes)
+        self.staleSeconds = staleSeconds
+        self.prefetchAt = prefetchAt
+    }
+
+    mutating func answer(
+        hash: UInt64, _ question: Question, query: Span<UInt8>, at now: UInt32, limit: Int,
+        into reply: inout MutableSpan<UInt8>
+    ) -> DNSCache.Lookup {
+        let name = Question.nameOffset..<question.nameEnd
+        var audience: Entry.Flags = []
+        if question.dnssecOK { audience.insert(.dnssecOK) }
+        if question.checkingDisabled { audience.insert(.checkingDisabled) }
+        guard
+            let place = ring.place(
+                hash: hash, query, name: name, type: question.type.rawValue, audience: audience)
+        else {
+            misses &+= 1
+            return .miss
+        }
+        var entry = ring.entry(at: place)
+        let elapsed = entry.elapsed(at: now)
+        guard elapsed < entry.keep else {
+            misses &+= 1
+            return .miss
+        }
+        hits &+= 1
+        let due = isDue(entry, elapsed)
+        if due || !entry.flags.contains(.referenced) {
+            entry.flags.insert(.referenced)
+            if due { entry.flags.insert(.refreshing) }
+            ring.update(at: place, entry)
+        }
+        // The reply is written out before the lock is given back, so the body is not kept.
+        let body = unsafe ring.body(at: place, length: Int(entry.bodyLength)).span
+        let length = Reply.write(
+            entry.head, body: body, age: .elapsed(elapsed), to: question, query: query, limit: limit, into: &reply)
+        return due ? .hitDueForRefresh(length: length) : .hit(length: length)
+    }
+
+    private func isDue(_ entry: Entry, _ elapsed: UInt32) -> Bool {
+        prefetchAt > 0 && !entry.flags.contains(.refreshing)
+            && UInt64(elapsed) * 100 >= UInt64(entry.keep) * UInt64(prefetchAt)
+    }
+
+    func find(
+        hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags, at now: UInt32
+    ) -> DNSCache.Found? {
+        guard let place = ring.place(hash: hash, name, type: type, audience: audience) else { return nil }
+        let entry = ring.entry(at: place)
+        let elapsed = entry.elapsed(at: now)
+        guard UInt64(elapsed) < UInt64(entry.keep) + UInt64(staleSeconds) else { return nil }
+        let body = unsafe Array(ring.body(at: place, length: Int(entry.bodyLength)))
+        return DNSCache.Found(
+            answer: Answer(head: entry.head, body: body, keep: entry.keep, isCacheable: true), elapsed: elapsed,
+            isFresh: elapsed < entry.keep)
+    }
+
+    mutating func store(
+        _ answer: Answer, hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
+    ) {
+        guard answer.keep > 0, answer.body.count <= Int(UInt16.max), answer.body.count >= name.wire.count + 4 else {
+            return
+        }
+        let flags = Entry.Flags(audience)
+        for replaced in Segment.replaced(by: flags) {
+            while let place = ring.place(hash: hash, name, type: type, audience: replaced) {
+                ring.remove(at: place)
+            }
+        }
+        let entry = Entry(
+            answer, nameLength: name.wire.count, audience: audience, hash: Ring.tag(hash), now: now)
+        _ = ring.append(entry, body: answer.body.span, hash: hash)
+    }
+
+    /// The audiences whose entries a new one takes the place of: an answer for everyone replaces all.
+    private static func replaced(by flags: Entry.Flags) -> [Entry.Flags] {
+        guard flags.contains(.everyone) else { return [flags] }
+        return [[], .dnssecOK, .checkingDisabled, [.dnssecOK, .checkingDisabled]]
+    }
+
+    mutating func remove(_ name: Name) -> Int {
+        var places: [Int] = []
+        ring.forEachPlace { place in
+            let entry = ring.entry(at: place)
+            let body = unsafe ring.body(at: place, length: Int(entry.bodyLength)).span
+            if Int(entry.nameLength) == name.wire.count,
+                sameName(body, at: 0, as: name.wire.span, name: 0..<name.wire.count)
+            {
+                places.append(place)
+            }
+            return true
+        }
+        for place in places { ring.remove(at: place) }
+        return places.count
+    }
+
+    mutating func removeAll() {
+        ring.removeAll()
+    }
+
+    func add(to sum: inout DNSCache.Statistics) {
+        sum.entries += ring.liveEntries
+        sum.bytes += ring.liveBytes
+        sum.hits += hits
+        sum.misses += misses
+        sum.evictions += ring.evictions
+    }
+}
+
+extension Ring {
+    fileprivate func place(hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags) -> Int? {
+        place(
+            hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, audience: audience)
+    }
+}

@@ -1,0 +1,24 @@
+/// A moment of the monotonic clock that goes on while the machine sleeps, in nanoseconds from an arbitrary origin.
+///
+/// Nothing below the transport reads a clock: a tick is always an argument.
+public struct Tick: Comparable, Hashable, Sendable {
+    public var nanoseconds: UInt64
+
+    public init(nanoseconds: UInt64) {
+        self.nanoseconds = nanoseconds
+    }
+
+    /// The whole second this moment lies in: the resolution of the cache, as TTLs have no finer one (RFC 1035 §3.2.1).
+    public var seconds: UInt32 { UInt32(truncatingIfNeeded: nanoseconds / 1_000_000_000) }
+
+    public func advanced(milliseconds: Int) -> Tick {
+        Tick(nanoseconds: nanoseconds &+ UInt64(max(0, milliseconds)) &* 1_000_000)
+    }
+
+    public static func < (a: Tick, b: Tick) -> Bool { a.nanoseconds < b.nanoseconds }
+
+    /// Milliseconds since an earlier moment, 0 when `earlier` is not earlier.
+    public func milliseconds(since earlier: Tick) -> Int {
+        nanoseconds > earlier.nanoseconds ? Int((nanoseconds - earlier.nanoseconds) / 1_000_000) : 0
+    }
+}

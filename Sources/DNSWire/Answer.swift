@@ -1,0 +1,79 @@
+/// A whole answer to one question, kept by the cache and given to any client that asks it.
+public struct Answer: Sendable, Equatable {
+    public var head: AnswerHead
+    /// The message from offset 12 on: question (name in lower case), answer, authority, additional without OPT.
+    /// Compression pointers are as in the message, so offset 12 is `body[0]`.
+    public var body: [UInt8]
+    /// Seconds it may be cached; 0 = not at all.
+    public var keep: UInt32
+    /// Whether it answers the question and so may be cached at all; a TTL of 0 can still leave ``keep`` at 0.
+    public var isCacheable: Bool
+
+    public init(head: AnswerHead, body: [UInt8], keep: UInt32, isCacheable: Bool) {
+        self.head = head
+        self.body = body
+        self.keep = keep
+        self.isCacheable = isCacheable
+    }
+
+    /// Brings every record's TTL, and ``keep`` of a cacheable answer, into `minimum...maximum` seconds.
+    ///
+    /// - Precondition: `minimum <= maximum`.
+    public mutating func clampTTLs(minimum: UInt32, maximum: UInt32) {
+        precondition(minimum <= maximum)
+        if isCacheable { keep = min(max(keep, minimum), maximum) }
+        for record in recordHeaders() {
+            let ttl = min(max(record.ttl, minimum), maximum)
+            if ttl != record.ttl { setTTL(of: record, to: ttl) }
+        }
+    }
+
+    /// The records after the question, in order; up to the first that cannot be read, for a body made by hand.
+    func recordHeaders() -> [RecordHeader] {
+        let message = body.span
+        guard let questionEnd = RecordHeader.skipName(message, at: 0) else { return [] }
+        var offset = questionEnd + 4
+        var records: [RecordHeader] = []
+        for _ in 0..<head.recordCount {
+            guard let record = RecordHeader.read(message, at: offset) else { break }
+            records.append(record)
+            offset = record.end
+        }
+        return records
+    }
+
+    /// - Precondition: `record` was read from ``body``.
+    mutating func setTTL(of record: RecordHeader, to ttl: UInt32) {
+        var bytes = body.mutableSpan
+        bytes.write(ttl, at: record.ttlOffset)
+    }
+}
+
+/// What a stored answer needs beside its bytes; trivial.
+public struct AnswerHead: Sendable, Equatable {
+    /// One that a header can hold (below 16).
+    public var responseCode: ResponseCode
+    /// The resolver that answered has validated it (RFC 4035 §3.2.3).
+    public var authenticData: Bool
+    public var answerCount: UInt16
+    public var authorityCount: UInt16
+    /// Without OPT.
+    public var additionalCount: UInt16
+    /// The reason to give to clients that understand EDNS.
+    public var extendedError: ExtendedError?
+
+    public init(
+        responseCode: ResponseCode, authenticData: Bool = false, answerCount: UInt16 = 0, authorityCount: UInt16 = 0,
+        additionalCount: UInt16 = 0, extendedError: ExtendedError? = nil
+    ) {
+        self.responseCode = responseCode
+        self.authenticData = authenticData
+        self.answerCount = answerCount
+        self.authorityCount = authorityCount
+        self.additionalCount = additionalCount
+        self.extendedError = extendedError
+    }
+
+    /// The records of all sections.
+    var recordCount: Int { Int(answerCount) + Int(authorityCount) + Int(additionalCount) }
+}

@@ -1,0 +1,110 @@
+public import Addresses
+
+/// Answers of our own making. All are in class IN, and their records are owned by the name asked.
+extension Answer {
+    /// A compression pointer to the question's name: the name right behind the header.
+    private static let questionPointer: UInt16 = 0xC00C
+
+    /// A synthetic SOA's RDATA before MINIMUM: MNAME `httpdnsd.invalid.`, RNAME `nobody.invalid.` (RFC 2606 §2: no
+    /// zone can have these), serial 1, refresh 3600, retry 600, expire 86400.
+    private static let authorityData: [UInt8] = {
+        var data: [UInt8] = []
+        for label in ["httpdnsd", "invalid", "", "nobody", "invalid", ""] {
+            data.append(UInt8(label.utf8.count))
+            data.append(contentsOf: label.utf8)
+        }
+        for field: UInt32 in [1, 3600, 600, 86400] { data.append32(field) }
+        return data
+    }()
+
+    /// The addresses of `type`'s family in the order given; those of the other family are left out.
+    public static func addresses(_ name: Name, type: RecordType, _ addresses: [IPAddress], ttl: UInt32) -> Answer {
+        let ttl = min(ttl, RecordHeader.maximumTTL)
+        var answer = Answer(name, type: type, .noError, keep: ttl, isCacheable: true)
+        for address in addresses where address.isIPv4 == (type == .a) && answer.head.answerCount < UInt16.max {
+            answer.appendRecord(type, ttl: ttl, data: address.octets)
+            answer.head.answerCount += 1
+        }
+        return answer
+    }
+
+    /// The names a reverse name stands for (RFC 1035 §3.5).
+    public static func pointers(_ name: Name, _ targets: [Name], ttl: UInt32) -> Answer {
+        let ttl = min(ttl, RecordHeader.maximumTTL)
+        var answer = Answer(name, type: .ptr, .noError, keep: ttl, isCacheable: true)
+        for target in targets.prefix(Int(UInt8.max)) {
+            answer.appendRecord(.ptr, ttl: ttl, data: target.wire)
+            answer.head.answerCount += 1
+        }
+        return answer
+    }
+
+    /// The name exists and has no such record (RFC 2308 §2.2): NOERROR with a synthetic SOA.
+    public static func noData(
+        _ name: Name, type: RecordType, negativeTTL: UInt32, extendedError: ExtendedError? = nil
+    ) -> Answer {
+        negative(name, type: type, .noError, negativeTTL: negativeTTL, extendedError: extendedError)
+    }
+
+    /// The name does not exist (RFC 2308 §2.1): NXDOMAIN with a synthetic SOA.
+    public static func nxDomain(_ name: Name, type: RecordType, negativeTTL: UInt32) -> Answer {
+        negative(name, type: type, .nxDomain, negativeTTL: negativeTTL, extendedError: nil)
+    }
+
+    private static func negative(
+        _ name: Name, type: RecordType, _ code: ResponseCode, negativeTTL: UInt32, extendedError: ExtendedError?
+    ) -> Answer {
+        let ttl = min(negativeTTL, RecordHeader.maximumTTL)
+        var answer = Answer(name, type: type, code, keep: ttl, isCacheable: true)
+        answer.head.extendedError = extendedError
+        var data = authorityData
+        data.append32(ttl)
+        answer.appendRecord(.soa, ttl: ttl, data: data)
+        answer.head.authorityCount = 1
+        return answer
+    }
+
+    /// No records, and not to be cached.
+    public static func failure(
+        _ name: Name, type: RecordType, _ code: ResponseCode, extendedError: ExtendedError?
+    ) -> Answer {
+        failure(name, type: type, recordClass: .in, code, extendedError: extendedError)
+    }
+
+    static func failure(
+        _ name: Name, type: RecordType, recordClass: RecordClass, _ code: ResponseCode, extendedError: ExtendedError?
+    ) -> Answer {
+        var answer = Answer(name, type: type, recordClass: recordClass, code, keep: 0, isCacheable: false)
+        answer.head.extendedError = extendedError
+        return answer
+    }
+
+    /// The minimal answer to type ANY: one HINFO that names the RFC which allows it (RFC 8482 §4.2).
+    public static func hinfo(_ name: Name, ttl: UInt32) -> Answer {
+        let ttl = min(ttl, RecordHeader.maximumTTL)
+        var answer = Answer(name, type: .any, .noError, keep: ttl, isCacheable: true)
+        answer.appendRecord(.hinfo, ttl: ttl, data: [7] + "RFC8482".utf8 + [0])
+        answer.head.answerCount = 1
+        return answer
+    }
+
+    private init(
+        _ name: Name, type: RecordType, recordClass: RecordClass = .in, _ code: ResponseCode, keep: UInt32,
+        isCacheable: Bool
+    ) {
+        var body = name.wire
+        body.append16(type.rawValue)
+        body.append16(recordClass.rawValue)
+        self.init(
+            head: AnswerHead(responseCode: code.inHeaderAlone), body: body, keep: keep, isCacheable: isCacheable)
+    }
+
+    private mutating func appendRecord(_ type: RecordType, ttl: UInt32, data: [UInt8]) {
+        body.append16(Answer.questionPointer)
+        body.append16(type.rawValue)
+        body.append16(RecordClass.in.rawValue)
+        body.append32(ttl)
+        body.append16(UInt16(data.count))
+        body.append(contentsOf: data)
+    }
+}

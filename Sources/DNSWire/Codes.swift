@@ -1,0 +1,107 @@
+/// What a message asks for (RFC 1035 §4.1.1), 4 bits.
+public struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt8
+
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    public static let query = Opcode(rawValue: 0)
+    public static let inverseQuery = Opcode(rawValue: 1)
+    public static let status = Opcode(rawValue: 2)
+    public static let notify = Opcode(rawValue: 4)
+    public static let update = Opcode(rawValue: 5)
+
+    public var description: String {
+        switch self {
+        case .query: "QUERY"
+        case .inverseQuery: "IQUERY"
+        case .status: "STATUS"
+        case .notify: "NOTIFY"
+        case .update: "UPDATE"
+        default: "OPCODE\(rawValue)"
+        }
+    }
+}
+
+/// How a query went: the header's 4 bits (RFC 1035 §4.1.1), extended to 12 by an OPT record (RFC 6891 §6.1.3).
+public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt16
+
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    public static let noError = ResponseCode(rawValue: 0)
+    public static let formErr = ResponseCode(rawValue: 1)
+    public static let servFail = ResponseCode(rawValue: 2)
+    public static let nxDomain = ResponseCode(rawValue: 3)
+    public static let notImp = ResponseCode(rawValue: 4)
+    public static let refused = ResponseCode(rawValue: 5)
+    public static let yxDomain = ResponseCode(rawValue: 6)
+    public static let notAuth = ResponseCode(rawValue: 9)
+    public static let badVers = ResponseCode(rawValue: 16)
+    public static let badCookie = ResponseCode(rawValue: 23)
+
+    /// As dig prints it.
+    public var description: String {
+        switch self {
+        case .noError: "NOERROR"
+        case .formErr: "FORMERR"
+        case .servFail: "SERVFAIL"
+        case .nxDomain: "NXDOMAIN"
+        case .notImp: "NOTIMP"
+        case .refused: "REFUSED"
+        case .yxDomain: "YXDOMAIN"
+        case .notAuth: "NOTAUTH"
+        case .badVers: "BADVERS"
+        case .badCookie: "BADCOOKIE"
+        default: "RCODE\(rawValue)"
+        }
+    }
+
+    /// The code for a header alone: one that needs an OPT record's upper bits becomes SERVFAIL, since its lower four
+    /// bits would say something else (BADVERS would read NOERROR).
+    var inHeaderAlone: ResponseCode { rawValue < 16 ? self : .servFail }
+}
+
+/// A reason beside the response code (RFC 8914 §4, and the IANA registry).
+public struct ExtendedError: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt16
+
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    public static let other = ExtendedError(rawValue: 0)
+    public static let staleAnswer = ExtendedError(rawValue: 3)
+    public static let forgedAnswer = ExtendedError(rawValue: 4)
+    public static let dnssecBogus = ExtendedError(rawValue: 6)
+    public static let cachedError = ExtendedError(rawValue: 13)
+    public static let notReady = ExtendedError(rawValue: 14)
+    public static let blocked = ExtendedError(rawValue: 15)
+    public static let censored = ExtendedError(rawValue: 16)
+    public static let filtered = ExtendedError(rawValue: 17)
+    public static let prohibited = ExtendedError(rawValue: 18)
+    public static let staleNXDomainAnswer = ExtendedError(rawValue: 19)
+    public static let notSupported = ExtendedError(rawValue: 21)
+    public static let noReachableAuthority = ExtendedError(rawValue: 22)
+    public static let networkError = ExtendedError(rawValue: 23)
+    public static let invalidData = ExtendedError(rawValue: 24)
+
+    /// The registry's words for the codes named here, else `EDE 123`.
+    public var description: String {
+        switch self {
+        case .other: "Other"
+        case .staleAnswer: "Stale Answer"
+        case .forgedAnswer: "Forged Answer"
+        case .dnssecBogus: "DNSSEC Bogus"
+        case .cachedError: "Cached Error"
+        case .notReady: "Not Ready"
+        case .blocked: "Blocked"
+        case .censored: "Censored"
+        case .filtered: "Filtered"
+        case .prohibited: "Prohibited"
+        case .staleNXDomainAnswer: "Stale NXDomain Answer"
+        case .notSupported: "Not Supported"
+        case .noReachableAuthority: "No Reachable Authority"
+        case .networkError: "Network Error"
+        case .invalidData: "Invalid Data"
+        default: "EDE \(rawValue)"
+        }
+    }
+}

@@ -1,0 +1,68 @@
+/// The header's fields (RFC 1035 §4.1.1, AD and CD from RFC 4035 §3.2).
+enum Header {
+    static let length = 12
+
+    static let response: UInt16 = 0x8000
+    static let opcode: UInt16 = 0x7800
+    static let truncated: UInt16 = 0x0200
+    static let recursionDesired: UInt16 = 0x0100
+    static let recursionAvailable: UInt16 = 0x0080
+    static let authenticData: UInt16 = 0x0020
+    static let checkingDisabled: UInt16 = 0x0010
+    static let responseCode: UInt16 = 0x000F
+}
+
+extension EDNS {
+    /// DO in an OPT record's TTL field (RFC 6891 §6.1.3).
+    static let dnssecOKBit: UInt32 = 0x8000
+    /// An OPT record without options: root, type, class, TTL, RDLENGTH.
+    static let recordLength = 11
+    /// The extended DNS error option's code (RFC 8914 §2).
+    static let extendedErrorOption: UInt16 = 15
+}
+
+/// Where a record's parts are; trivial.
+struct RecordHeader {
+    /// The longest TTL, in seconds; a larger one is to be taken for 0 (RFC 2181 §8).
+    static let maximumTTL: UInt32 = 0x7FFF_FFFF
+    /// Type, class, TTL and RDLENGTH.
+    static let fixedLength = 10
+
+    let ownerOffset: Int
+    let nameEnd: Int
+    let type: RecordType
+    let recordClass: RecordClass
+    /// As sent.
+    let ttl: UInt32
+    let dataLength: Int
+
+    var ttlOffset: Int { nameEnd + 4 }
+    var dataOffset: Int { nameEnd + RecordHeader.fixedLength }
+    var end: Int { dataOffset + dataLength }
+
+    /// The record at `offset`; nil if it goes beyond the end or its owner name has an unknown label type. A compression
+    /// pointer ends the name and is not followed.
+    @inline(__always)
+    static func read(_ message: Span<UInt8>, at offset: Int) -> RecordHeader? {
+        guard let nameEnd = skipName(message, at: offset), message.count - nameEnd >= fixedLength else { return nil }
+        let record = RecordHeader(
+            ownerOffset: offset, nameEnd: nameEnd, type: RecordType(rawValue: message.integer16(at: nameEnd)),
+            recordClass: RecordClass(rawValue: message.integer16(at: nameEnd + 2)),
+            ttl: message.integer32(at: nameEnd + 4), dataLength: Int(message.integer16(at: nameEnd + 8)))
+        return record.end <= message.count ? record : nil
+    }
+
+    /// The offset behind the name at `offset`, behind its first pointer if it has one.
+    @inline(__always)
+    static func skipName(_ message: Span<UInt8>, at offset: Int) -> Int? {
+        var offset = offset
+        while offset < message.count {
+            let length = Int(message[offset])
+            if length == 0 { return offset + 1 }
+            if length >= 0xC0 { return offset + 2 }
+            guard length <= Name.maximumLabelLength else { return nil }
+            offset += length + 1
+        }
+        return nil
+    }
+}

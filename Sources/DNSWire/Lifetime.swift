@@ -1,0 +1,98 @@
+/// How long an upstream's answer may be kept, and whether at all: only what answers the question (RFC 2181 §5.4.1).
+struct Lifetime {
+    let asked: Asked
+    let code: ResponseCode
+    let defaultNegativeTTL: UInt32
+
+    /// The longest chain of aliases that is followed; resolvers stop no later.
+    private static let maximumAliases = 16
+
+    /// Where the aliases (CNAME, DNAME) from the name asked lead.
+    private enum Outcome {
+        /// To records of the type asked.
+        case found
+        /// To a name of which the answer section holds nothing.
+        case nothing(of: Name)
+        /// Nowhere: the records belong to other names, or the aliases do not end.
+        case unrelated
+    }
+
+    /// Sets `keep` and `isCacheable`, and in the body the TTLs that are to be read otherwise than sent.
+    func set(on answer: inout Answer, _ records: ResponseRecords, _ message: Span<UInt8>) {
+        let all = records.answer + records.authority + records.additional
+        for record in all where record.ttl > RecordHeader.maximumTTL { setTTL(0, record, &answer) }
+        let shown = all.lazy.map(\.effectiveTTL).min()
+        switch (outcome(records, message), code) {
+        case (.found, .noError):
+            answer.keep = shown ?? 0
+            answer.isCacheable = true
+        case (.nothing(let name), .noError), (.nothing(let name), .nxDomain):
+            guard let negativeTTL = negativeTTL(for: name, &answer, records, message) else { return }
+            answer.keep = min(negativeTTL, shown ?? negativeTTL)
+            answer.isCacheable = true
+        default: break
+        }
+    }
+
+    private func outcome(_ records: ResponseRecords, _ message: Span<UInt8>) -> Outcome {
+        var name = asked.name
+        for aliases in 0...Lifetime.maximumAliases {
+            var alias: Name?
+            for (record, owner) in zip(records.answer, records.answerOwners)
+            where record.recordClass == asked.recordClass {
+                if owner == name {
+                    if record.type == asked.type || asked.type == .any { return .found }
+                    if record.type == .cname { alias = try? Name.read(message, at: record.dataOffset).name }
+                } else if record.type == .dname, alias == nil, name.isWithin(owner) {
+                    alias = (try? Name.read(message, at: record.dataOffset).name).flatMap {
+                        name.moved(from: owner, to: $0)
+                    }
+                }
+            }
+            guard let alias else {
+                return aliases > 0 || records.answer.isEmpty ? .nothing(of: name) : .unrelated
+            }
+            name = alias
+        }
+        return .unrelated
+    }
+
+    /// How long "nothing" of `name` holds; nil if the answer does not say that there is nothing. The SOA's TTL becomes
+    /// that, so that clients count down from there (RFC 2308 §3).
+    private func negativeTTL(
+        for name: Name, _ answer: inout Answer, _ records: ResponseRecords, _ message: Span<UInt8>
+    ) -> UInt32? {
+        for record in records.authority where record.type == .soa && record.recordClass == asked.recordClass {
+            guard let owner = try? Name.read(message, at: record.ownerOffset).name, name.isWithin(owner) else {
+                continue
+            }
+            let ttl = min(record.effectiveTTL, message.integer32(at: record.end - 4), Response.maximumNegativeTTL)
+            setTTL(ttl, record, &answer)
+            return ttl
+        }
+        // Name servers without an SOA are a referral (RFC 2308 §2.2): they say who knows, not that there is nothing.
+        if code == .noError && records.authority.contains(where: { $0.type == .ns }) { return nil }
+        return defaultNegativeTTL
+    }
+
+    /// The body begins behind the header of the message in which the record was read.
+    private func setTTL(_ ttl: UInt32, _ record: RecordHeader, _ answer: inout Answer) {
+        var body = answer.body.mutableSpan
+        body.write(ttl, at: record.ttlOffset - Header.length)
+    }
+}
+
+extension RecordHeader {
+    /// In seconds; 0 if the high bit is set (RFC 2181 §8).
+    var effectiveTTL: UInt32 { ttl > RecordHeader.maximumTTL ? 0 : ttl }
+}
+
+extension Name {
+    /// The name with its end `owner` replaced by `target`, as a DNAME says (RFC 6672 §2.2); nil for `owner` itself and
+    /// for a result over 255 octets.
+    func moved(from owner: Name, to target: Name) -> Name? {
+        let prefix = wire.count - owner.wire.count
+        guard prefix > 0, prefix + target.wire.count <= Name.maximumLength else { return nil }
+        return Name(canonical: wire[..<prefix] + target.wire)
+    }
+}

@@ -1,0 +1,154 @@
+/// A domain name of its own: the uncompressed wire form in ASCII lower case, so that equal names (RFC 4343) have equal
+/// octets.
+public struct Name: Hashable, Sendable {
+    /// Length octets and labels, the root's empty label last: 1…255 octets.
+    public let wire: [UInt8]
+
+    /// The longest name in wire form, in octets (RFC 1035 §2.3.4).
+    public static let maximumLength = 255
+    /// The longest label, in octets (RFC 1035 §2.3.4).
+    public static let maximumLabelLength = 63
+
+    public static let root = Name(canonical: [0])
+
+    /// From wire octets known to be a whole valid name in lower case.
+    init(canonical wire: [UInt8]) { self.wire = wire }
+
+    /// Copies an uncompressed name that was validated before, in lower case. Length octets (at most 63) are no letters,
+    /// so all octets can be treated alike.
+    ///
+    /// - Precondition: the `length` octets at `offset` are a whole valid name, the root label included.
+    public init(wire: Span<UInt8>, at offset: Int, length: Int) {
+        var copy = wire.bytes(in: offset..<offset + length)
+        for index in copy.indices { copy[index] = lowercased(copy[index]) }
+        self.wire = copy
+    }
+
+    /// How many labels stand before the root: 0 for the root, 3 for `www.example.com`.
+    public var labelCount: Int {
+        var count = 0
+        var offset = 0
+        while wire[offset] != 0 {
+            offset += Int(wire[offset]) + 1
+            count += 1
+        }
+        return count
+    }
+
+    /// Whether this is `parent` or a name under it; `notexample.com` is not within `example.com`.
+    public func isWithin(_ parent: Name) -> Bool {
+        var offset = 0
+        while wire.count - offset > parent.wire.count { offset += Int(wire[offset]) + 1 }
+        return wire[offset...].elementsEqual(parent.wire)
+    }
+
+    /// Whether there is a label and each has only letters, digits, `-` and `_`: nothing that could be taken for syntax
+    /// where the name is put into a text.
+    public var isHostname: Bool {
+        guard wire.count > 1 else { return false }
+        var offset = 0
+        while wire[offset] != 0 {
+            let end = offset + Int(wire[offset]) + 1
+            for octet in wire[offset + 1..<end] {
+                switch octet {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                    UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    break
+                default: return false
+                }
+            }
+            offset = end
+        }
+        return true
+    }
+
+    /// The name without its first label; nil for the root.
+    public var parent: Name? {
+        wire.count == 1 ? nil : Name(canonical: Array(wire[(Int(wire[0]) + 1)...]))
+    }
+}
+
+extension Name: CustomStringConvertible {
+    /// Presentation form without the final dot, in lower case; the root is `.`. What would be syntax in a zone file has
+    /// a backslash before it, and what is no printable ASCII is `\DDD` (RFC 1035 §5.1, RFC 4343 §2.1).
+    public var description: String {
+        wire.count == 1 ? "." : String(absolute.dropLast())
+    }
+
+    /// As ``description``, with the final dot.
+    var absolute: String {
+        guard wire.count > 1 else { return "." }
+        var text = ""
+        var offset = 0
+        while wire[offset] != 0 {
+            let end = offset + Int(wire[offset]) + 1
+            for octet in wire[offset + 1..<end] { Name.append(octet, to: &text) }
+            text += "."
+            offset = end
+        }
+        return text
+    }
+
+    private static func append(_ octet: UInt8, to text: inout String) {
+        switch octet {
+        case UInt8(ascii: "."), UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "("), UInt8(ascii: ")"),
+            UInt8(ascii: ";"), UInt8(ascii: "@"), UInt8(ascii: "$"):
+            text += "\\"
+            text.unicodeScalars.append(Unicode.Scalar(octet))
+        case 0x21...0x7E: text.unicodeScalars.append(Unicode.Scalar(octet))
+        default: text += "\\" + decimalEscape(octet)
+        }
+    }
+
+    /// Three decimal digits.
+    static func decimalEscape(_ octet: UInt8) -> String {
+        let digits = String(octet)
+        return String(repeating: "0", count: 3 - digits.count) + digits
+    }
+}
+
+extension Name {
+    /// From presentation form: labels between dots, the final dot optional, `\X` and `\DDD` escapes (RFC 1035 §5.1).
+    ///
+    /// nil for an empty text or label, a label over 63 or a name over 255 octets, a broken escape, and for anything but
+    /// printable ASCII (international names must come in their `xn--` form).
+    public init?(_ text: String) {
+        guard text != "." else {
+            self = .root
+            return
+        }
+        var wire: [UInt8] = [0]
+        var lengthOffset = 0
+        var octets = text.utf8.makeIterator()
+        while let octet = octets.next() {
+            switch octet {
+            case UInt8(ascii: "."):
+                guard wire[lengthOffset] > 0 else { return nil }
+                lengthOffset = wire.count
+                wire.append(0)
+                continue
+            case UInt8(ascii: "\\"):
+                guard let escaped = Name.escaped(&octets) else { return nil }
+                wire.append(lowercased(escaped))
+            case 0x21...0x7E: wire.append(lowercased(octet))
+            default: return nil
+            }
+            guard wire[lengthOffset] < Name.maximumLabelLength, wire.count < Name.maximumLength else { return nil }
+            wire[lengthOffset] += 1
+        }
+        guard wire.count > 1 else { return nil }
+        // Without a final dot the last label is still open: close it with the root.
+        if wire[lengthOffset] > 0 { wire.append(0) }
+        self.init(canonical: wire)
+    }
+
+    /// The octet behind a backslash.
+    private static func escaped(_ octets: inout String.UTF8View.Iterator) -> UInt8? {
+        func digit(_ octet: UInt8) -> Int? { octet >= 0x30 && octet <= 0x39 ? Int(octet) - 0x30 : nil }
+        guard let first = octets.next() else { return nil }
+        guard let hundreds = digit(first) else { return first >= 0x21 && first <= 0x7E ? first : nil }
+        guard let second = octets.next(), let tens = digit(second), let third = octets.next(), let ones = digit(third)
+        else { return nil }
+        return UInt8(exactly: hundreds * 100 + tens * 10 + ones)
+    }
+}

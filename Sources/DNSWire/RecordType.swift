@@ -1,0 +1,105 @@
+/// A record or query type (RFC 1035 §3.2.2 and its successors); any value is allowed (RFC 3597).
+public struct RecordType: RawRepresentable, Hashable, Sendable {
+    public let rawValue: UInt16
+
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    public static let a = RecordType(rawValue: 1)
+    public static let ns = RecordType(rawValue: 2)
+    public static let md = RecordType(rawValue: 3)
+    public static let mf = RecordType(rawValue: 4)
+    public static let cname = RecordType(rawValue: 5)
+    public static let soa = RecordType(rawValue: 6)
+    public static let mb = RecordType(rawValue: 7)
+    public static let mg = RecordType(rawValue: 8)
+    public static let mr = RecordType(rawValue: 9)
+    public static let ptr = RecordType(rawValue: 12)
+    public static let hinfo = RecordType(rawValue: 13)
+    public static let minfo = RecordType(rawValue: 14)
+    public static let mx = RecordType(rawValue: 15)
+    public static let txt = RecordType(rawValue: 16)
+    public static let rp = RecordType(rawValue: 17)
+    public static let afsdb = RecordType(rawValue: 18)
+    public static let rt = RecordType(rawValue: 21)
+    public static let px = RecordType(rawValue: 26)
+    public static let aaaa = RecordType(rawValue: 28)
+    public static let srv = RecordType(rawValue: 33)
+    public static let naptr = RecordType(rawValue: 35)
+    public static let kx = RecordType(rawValue: 36)
+    public static let dname = RecordType(rawValue: 39)
+    public static let opt = RecordType(rawValue: 41)
+    public static let ds = RecordType(rawValue: 43)
+    public static let sshfp = RecordType(rawValue: 44)
+    public static let rrsig = RecordType(rawValue: 46)
+    public static let nsec = RecordType(rawValue: 47)
+    public static let dnskey = RecordType(rawValue: 48)
+    public static let nsec3 = RecordType(rawValue: 50)
+    public static let nsec3param = RecordType(rawValue: 51)
+    public static let tlsa = RecordType(rawValue: 52)
+    public static let svcb = RecordType(rawValue: 64)
+    public static let https = RecordType(rawValue: 65)
+    public static let spf = RecordType(rawValue: 99)
+    public static let tkey = RecordType(rawValue: 249)
+    public static let tsig = RecordType(rawValue: 250)
+    public static let ixfr = RecordType(rawValue: 251)
+    public static let axfr = RecordType(rawValue: 252)
+    public static let any = RecordType(rawValue: 255)
+    public static let uri = RecordType(rawValue: 256)
+    public static let caa = RecordType(rawValue: 257)
+
+    private static let mnemonics: [(RecordType, String)] = [
+        (.a, "A"), (.ns, "NS"), (.md, "MD"), (.mf, "MF"), (.cname, "CNAME"), (.soa, "SOA"), (.mb, "MB"), (.mg, "MG"),
+        (.mr, "MR"), (.ptr, "PTR"), (.hinfo, "HINFO"), (.minfo, "MINFO"), (.mx, "MX"), (.txt, "TXT"), (.rp, "RP"),
+        (.afsdb, "AFSDB"), (.rt, "RT"), (.px, "PX"), (.aaaa, "AAAA"), (.srv, "SRV"), (.naptr, "NAPTR"), (.kx, "KX"),
+        (.dname, "DNAME"), (.opt, "OPT"), (.ds, "DS"), (.sshfp, "SSHFP"), (.rrsig, "RRSIG"), (.nsec, "NSEC"),
+        (.dnskey, "DNSKEY"), (.nsec3, "NSEC3"), (.nsec3param, "NSEC3PARAM"), (.tlsa, "TLSA"), (.svcb, "SVCB"),
+        (.https, "HTTPS"), (.spf, "SPF"), (.tkey, "TKEY"), (.tsig, "TSIG"), (.ixfr, "IXFR"), (.axfr, "AXFR"),
+        (.any, "ANY"), (.uri, "URI"), (.caa, "CAA"),
+    ]
+
+    /// A mnemonic in any case, or RFC 3597 §5's `TYPE123`; nil for anything else.
+    public init?(parsing text: String) {
+        let upper = text.uppercased()
+        if let known = RecordType.mnemonics.first(where: { $0.1 == upper }) {
+            self = known.0
+        } else if upper.hasPrefix("TYPE"), upper.utf8.dropFirst(4).allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
+            let value = UInt16(upper.dropFirst(4))
+        {
+            self.init(rawValue: value)
+        } else {
+            return nil
+        }
+    }
+}
+
+extension RecordType: CustomStringConvertible {
+    /// The mnemonic, or `TYPE123` (RFC 3597 §5).
+    public var description: String {
+        RecordType.mnemonics.first { $0.0 == self }?.1 ?? "TYPE\(rawValue)"
+    }
+}
+
+/// A record or query class (RFC 1035 §3.2.4).
+public struct RecordClass: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt16
+
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    public static let `in` = RecordClass(rawValue: 1)
+    public static let chaos = RecordClass(rawValue: 3)
+    public static let hesiod = RecordClass(rawValue: 4)
+    public static let none = RecordClass(rawValue: 254)
+    public static let any = RecordClass(rawValue: 255)
+
+    /// The mnemonic, or `CLASS123` (RFC 3597 §5).
+    public var description: String {
+        switch self {
+        case .in: "IN"
+        case .chaos: "CH"
+        case .hesiod: "HS"
+        case .none: "NONE"
+        case .any: "ANY"
+        default: "CLASS\(rawValue)"
+        }
+    }
+}

@@ -1,0 +1,190 @@
+/// What goes to a client. Nothing here allocates.
+public enum Reply {
+    /// The UDP size in our OPT records: what passes every path unfragmented.
+    public static let udpSize: UInt16 = 1232
+    /// The largest datagram for a client without EDNS, and the least that one with EDNS takes (RFC 1035 §4.2.1,
+    /// RFC 6891 §6.2.3).
+    public static let minimumUDPSize = 512
+    /// The largest datagram we send, whatever a client offers.
+    public static let maximumUDPSize = 4096
+
+    public enum Age: Sendable {
+        /// TTLs count down by so many seconds, not below 0.
+        case elapsed(UInt32)
+        /// Every TTL is this many seconds (stale answers, RFC 8767 §4).
+        case fixed(UInt32)
+    }
+
+    /// How large a datagram the client takes: 512 without EDNS, else its size within 512…4096.
+    public static func udpLimit(_ question: Question) -> Int {
+        guard let edns = question.edns else { return minimumUDPSize }
+        return min(max(Int(edns.udpSize), minimumUDPSize), maximumUDPSize)
+    }
+
+    /// Writes a whole reply and returns its length.
+    ///
+    /// Id, RD and CD are the client's; QR and RA are set, AA and Z clear; AD only if the client understands it
+    /// (RFC 6840 §5.8). The question is byte for byte the client's, so that its letters' case comes back. An OPT goes
+    /// only to a client that sent one (RFC 6891 §6.1.1). A reply larger than `limit` loses its additional section, which
+    /// needs no TC (RFC 2181 §9), and if that is not enough all records, with TC set. A `body` that is not what its
+    /// head and the question say becomes SERVFAIL.
+    ///
+    /// - Parameters:
+    ///   - body: ``Answer/body``, for the question of the query (letters' case aside).
+    ///   - query: the message that `question` was read from.
+    ///   - limit: the largest reply in octets, at least 512.
+    ///   - out: at least `min(limit, full size)` octets; what it holds behind the reply is undefined.
+    public static func write(
+        _ head: AnswerHead, body: Span<UInt8>, age: Age, to question: Question, query: Span<UInt8>, limit: Int,
+        into out: inout MutableSpan<UInt8>
+    ) -> Int {
+        precondition(limit >= minimumUDPSize)
+        let limit = min(limit, out.count)
+        let questionLength = question.end - Header.length
+        let optLength = optLength(question, head.extendedError)
+        guard body.count >= questionLength, query.count >= question.end else {
+            return refuse(.servFail, question: question, query: query, into: &out)
+        }
+        var bodyEnd = body.count
+        var recordCount = head.recordCount
+        var additionalCount = head.additionalCount
+        if Header.length + bodyEnd + optLength > limit {
+            additionalCount = 0
+            recordCount -= Int(head.additionalCount)
+            guard let shorter = end(of: recordCount, in: body, at: questionLength) else {
+                return refuse(.servFail, question: question, query: query, into: &out)
+            }
+            bodyEnd = shorter
+            if Header.length + bodyEnd + optLength > limit {
+                return writeWithoutRecords(
+                    head.responseCode, Header.truncated, head.extendedError, question, query, &out)
+            }
+        }
+        out.copy(query, 0..<question.end, to: 0)
+        out.copy(body, questionLength..<bodyEnd, to: question.end)
+        guard writeTTLs(age, of: recordCount, in: body, questionLength..<bodyEnd, into: &out) else {
+            return refuse(.servFail, question: question, query: query, into: &out)
+        }
+        let isAuthentic = head.authenticData && question.wantsAuthenticData
+        writeHeader(
+            question, head.responseCode, isAuthentic ? Header.authenticData : 0,
+            (head.answerCount, head.authorityCount, additionalCount), &out)
+        return writeOPT(head.responseCode, head.extendedError, question, at: Header.length + bodyEnd, &out)
+    }
+
+    /// As above, for a stored answer.
+    public static func write(
+        _ answer: Answer, age: Age, to question: Question, query: Span<UInt8>, limit: Int,
+        into out: inout MutableSpan<UInt8>
+    ) -> Int {
+        write(answer.head, body: answer.body.span, age: age, to: question, query: query, limit: limit, into: &out)
+    }
+
+    /// Writes a reply without records and returns its length.
+    ///
+    /// Without a `question` it is a header alone: id and opcode from the query's first octets, RD and CD too if that is
+    /// a QUERY; the other opcodes define no flags (the tests of RFC 8906 §8 want them clear).
+    ///
+    /// - Parameter out: at least 288 octets (header, the longest question, OPT with an extended error). If it cannot
+    ///   hold the reply, or `query` is shorter than a header, nothing is written and 0 returned.
+    public static func refuse(
+        _ code: ResponseCode, extendedError: ExtendedError? = nil, question: Question?, query: Span<UInt8>,
+        into out: inout MutableSpan<UInt8>
+    ) -> Int {
+        if let question { return writeWithoutRecords(code, 0, extendedError, question, query, &out) }
+        guard query.count >= Header.length, out.count >= Header.length else { return 0 }
+        let asked = query.integer16(at: 2)
+        var flags = Header.response | asked & Header.opcode | code.inHeaderAlone.rawValue
+        if asked & Header.opcode == 0 {
+            flags |= Header.recursionAvailable | asked & (Header.recursionDesired | Header.checkingDisabled)
+        }
+        out.write(query.integer16(at: 0), at: 0)
+        out.write(flags, at: 2)
+        for offset in 4..<Header.length { out[offset] = 0 }
+        return Header.length
+    }
+}
+
+extension Reply {
+    /// Header, question and OPT.
+    private static func writeWithoutRecords(
+        _ code: ResponseCode, _ flags: UInt16, _ extendedError: ExtendedError?, _ question: Question,
+        _ query: Span<UInt8>, _ out: inout MutableSpan<UInt8>
+    ) -> Int {
+        let length = question.end + optLength(question, extendedError)
+        guard query.count >= question.end, out.count >= length else { return 0 }
+        out.copy(query, 0..<question.end, to: 0)
+        writeHeader(question, code, flags, (0, 0, 0), &out)
+        return writeOPT(code, extendedError, question, at: question.end, &out)
+    }
+
+    private static func writeHeader(
+        _ question: Question, _ code: ResponseCode, _ flags: UInt16, _ counts: (UInt16, UInt16, UInt16),
+        _ out: inout MutableSpan<UInt8>
+    ) {
+        let hasOPT = question.edns != nil
+        let code = hasOPT ? code.rawValue & Header.responseCode : code.inHeaderAlone.rawValue
+        let copied = question.flags & (Header.recursionDesired | Header.checkingDisabled)
+        out.write(question.id, at: 0)
+        out.write(Header.response | Header.recursionAvailable | copied | flags | code, at: 2)
+        out.write(UInt16(1), at: 4)
+        out.write(counts.0, at: 6)
+        out.write(counts.1, at: 8)
+        // No more than 65535 octets, so fewer records than could overflow this.
+        out.write(counts.2 &+ (hasOPT ? 1 : 0), at: 10)
+    }
+
+    private static func optLength(_ question: Question, _ extendedError: ExtendedError?) -> Int {
+        guard question.edns != nil else { return 0 }
+        return EDNS.recordLength + (extendedError == nil ? 0 : 6)
+    }
+
+    /// Writes our OPT at `offset` if the client sent one, and returns the reply's length. DO is copied (RFC 3225 §3).
+    private static func writeOPT(
+        _ code: ResponseCode, _ extendedError: ExtendedError?, _ question: Question, at offset: Int,
+        _ out: inout MutableSpan<UInt8>
+    ) -> Int {
+        guard let edns = question.edns else { return offset }
+        out[offset] = 0
+        out.write(RecordType.opt.rawValue, at: offset + 1)
+        out.write(udpSize, at: offset + 3)
+        out.write(UInt32(code.rawValue >> 4) << 24 | (edns.dnssecOK ? EDNS.dnssecOKBit : 0), at: offset + 5)
+        guard let extendedError else {
+            out.write(UInt16(0), at: offset + 9)
+            return offset + EDNS.recordLength
+        }
+        out.write(UInt16(6), at: offset + 9)
+        out.write(EDNS.extendedErrorOption, at: offset + 11)
+        out.write(UInt16(2), at: offset + 13)
+        out.write(extendedError.rawValue, at: offset + 15)
+        return offset + EDNS.recordLength + 6
+    }
+
+    /// The offset behind `count` records from `start` on; nil if they go beyond the body.
+    private static func end(of count: Int, in body: Span<UInt8>, at start: Int) -> Int? {
+        var offset = start
+        for _ in 0..<count {
+            guard let record = RecordHeader.read(body, at: offset) else { return nil }
+            offset = record.end
+        }
+        return offset
+    }
+
+    /// Writes the aged TTLs over those copied from `body`; false if the records do not fill `range` exactly.
+    private static func writeTTLs(
+        _ age: Age, of count: Int, in body: Span<UInt8>, _ range: Range<Int>, into out: inout MutableSpan<UInt8>
+    ) -> Bool {
+        var offset = range.lowerBound
+        for _ in 0..<count {
+            guard let record = RecordHeader.read(body, at: offset), record.end <= range.upperBound else { return false }
+            let ttl =
+                switch age {
+                case .elapsed(let seconds): record.ttl > seconds ? record.ttl - seconds : 0
+                case .fixed(let seconds): seconds
+                }
+            out.write(ttl, at: record.ttlOffset + Header.length)
+            offset = record.end
+        }
+        return offset == range.upperBound
+    }
+}

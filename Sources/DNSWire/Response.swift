@@ -1,0 +1,167 @@
+/// An upstream resolver's answer: hostile until read.
+public enum Response {
+    /// The longest a negative answer is kept, in seconds (RFC 2308 §5: one to three hours work well).
+    public static let maximumNegativeTTL: UInt32 = 10800
+
+    public struct Reply: Sendable, Equatable {
+        public var answer: Answer
+        /// TC: to be asked again over TCP. The answer then has no records, since half an RRset must not be used
+        /// (RFC 2181 §9).
+        public var truncated: Bool
+        /// With OPT's upper bits.
+        public var responseCode: ResponseCode
+    }
+
+    /// Validates a whole message and turns it into an answer.
+    ///
+    /// - OPT goes, and with it the records behind it (a TSIG likewise): they are between the resolver and us. The first
+    ///   extended error (RFC 8914) stays.
+    /// - A TTL with its high bit set counts as 0 (RFC 2181 §8).
+    /// - `keep` is the least TTL shown. For NXDOMAIN and "no such record" it is at most the SOA's TTL and MINIMUM and
+    ///   ``maximumNegativeTTL`` (RFC 2308 §5), or `defaultNegativeTTL` without an SOA.
+    /// - What does not answer the question is not cached: other response codes, records of unrelated names, referrals,
+    ///   alias loops.
+    /// - FORMERR, SERVFAIL, NOTIMP and REFUSED may come as a bare header, as from servers that cannot read EDNS.
+    public static func read(
+        _ message: Span<UInt8>, id: UInt16, to name: Name, type: RecordType, recordClass: RecordClass = .in,
+        defaultNegativeTTL: UInt32
+    ) throws(WireError) -> Reply {
+        guard message.count >= Header.length else { throw .truncated(at: message.count) }
+        let flags = message.integer16(at: 2)
+        guard flags & Header.response != 0, flags & Header.opcode == 0, message.integer16(at: 0) == id else {
+            throw .mismatch
+        }
+        let code = ResponseCode(rawValue: flags & Header.responseCode)
+        let asked = Asked(name: name, type: type, recordClass: recordClass)
+        if isBareRefusal(message, code) {
+            return Reply(answer: asked.failure(code, nil), truncated: false, responseCode: code)
+        }
+        try asked.check(message)
+        if flags & Header.truncated != 0 {
+            return Reply(answer: asked.failure(code, nil), truncated: true, responseCode: code)
+        }
+        let records = try ResponseRecords(message, at: Header.length + name.wire.count + 4)
+        let wholeCode = ResponseCode(rawValue: records.upperCodeBits << 4 | code.rawValue)
+        guard code == wholeCode else {
+            return Reply(
+                answer: asked.failure(wholeCode, records.extendedError), truncated: false, responseCode: wholeCode)
+        }
+        var answer = records.answer(
+            message, asked, code, authenticData: flags & Header.authenticData != 0)
+        Lifetime(asked: asked, code: code, defaultNegativeTTL: defaultNegativeTTL)
+            .set(on: &answer, records, message)
+        return Reply(answer: answer, truncated: false, responseCode: code)
+    }
+
+    private static func isBareRefusal(_ message: Span<UInt8>, _ code: ResponseCode) -> Bool {
+        switch code {
+        case .formErr, .servFail, .notImp, .refused:
+            message.integer16(at: 4) == 0 && message.integer16(at: 6) == 0 && message.integer16(at: 8) == 0
+        default: false
+        }
+    }
+}
+
+/// The question a response must be about.
+struct Asked {
+    let name: Name
+    let type: RecordType
+    let recordClass: RecordClass
+
+    /// The question section must be the one asked, letters' case aside. It is the first name in the message, so a
+    /// compressed one is no match either.
+    func check(_ message: Span<UInt8>) throws(WireError) {
+        guard message.integer16(at: 4) == 1 else { throw .mismatch }
+        let end = Header.length + name.wire.count
+        guard message.count >= end + 4 else { throw .truncated(at: message.count) }
+        for index in name.wire.indices where lowercased(message[Header.length + index]) != name.wire[index] {
+            throw .mismatch
+        }
+        guard message.integer16(at: end) == type.rawValue, message.integer16(at: end + 2) == recordClass.rawValue else {
+            throw .mismatch
+        }
+    }
+
+    func failure(_ code: ResponseCode, _ extendedError: ExtendedError?) -> Answer {
+        Answer.failure(name, type: type, recordClass: recordClass, code, extendedError: extendedError)
+    }
+}
+
+/// The records of a response, all validated; those behind the first OPT or TSIG are left out.
+struct ResponseRecords {
+    private(set) var answer: [RecordHeader] = []
+    private(set) var authority: [RecordHeader] = []
+    private(set) var additional: [RecordHeader] = []
+    /// Owner names of the answer section, uncompressed.
+    private(set) var answerOwners: [Name] = []
+    private(set) var extendedError: ExtendedError?
+    private(set) var upperCodeBits: UInt16 = 0
+    /// Behind the last record kept.
+    private var keptEnd: Int
+
+    init(_ message: Span<UInt8>, at start: Int) throws(WireError) {
+        keptEnd = start
+        var offset = start
+        for _ in 0..<message.integer16(at: 6) {
+            answerOwners.append(try Name.read(message, at: offset).name)
+            answer.append(try ResponseRecords.record(message, &offset))
+        }
+        for _ in 0..<message.integer16(at: 8) {
+            authority.append(try ResponseRecords.record(message, &offset))
+        }
+        keptEnd = offset
+        var hasOPT = false
+        var isKept = true
+        for _ in 0..<message.integer16(at: 10) {
+            let owner = offset
+            let record = try ResponseRecords.record(message, &offset, allowsOPT: true)
+            if record.type == .opt {
+                guard !hasOPT, record.nameEnd == owner + 1 else { throw .badOption(at: owner) }
+                hasOPT = true
+                upperCodeBits = UInt16(truncatingIfNeeded: record.ttl >> 24)
+                try readOptions(message, record)
+            }
+            isKept = isKept && record.type != .opt && record.type != .tsig
+            if isKept {
+                additional.append(record)
+                keptEnd = offset
+            }
+        }
+        guard offset == message.count else { throw .trailingBytes(at: offset) }
+    }
+
+    private static func record(
+        _ message: Span<UInt8>, _ offset: inout Int, allowsOPT: Bool = false
+    ) throws(WireError) -> RecordHeader {
+        _ = try WireName.end(message, at: offset)
+        guard let record = RecordHeader.read(message, at: offset) else { throw .truncated(at: offset) }
+        guard record.type != .opt || allowsOPT else { throw .badOption(at: offset) }
+        try record.checkData(message)
+        offset = record.end
+        return record
+    }
+
+    private mutating func readOptions(_ message: Span<UInt8>, _ record: RecordHeader) throws(WireError) {
+        var option = record.dataOffset
+        while option < record.end {
+            guard record.end - option >= 4 else { throw .badOption(at: option) }
+            let length = Int(message.integer16(at: option + 2))
+            guard record.end - option - 4 >= length else { throw .badOption(at: option) }
+            if extendedError == nil, message.integer16(at: option) == EDNS.extendedErrorOption, length >= 2 {
+                extendedError = ExtendedError(rawValue: message.integer16(at: option + 4))
+            }
+            option += 4 + length
+        }
+    }
+
+    /// The answer without its lifetime.
+    func answer(_ message: Span<UInt8>, _ asked: Asked, _ code: ResponseCode, authenticData: Bool) -> Answer {
+        var body = message.bytes(in: Header.length..<keptEnd)
+        body.replaceSubrange(0..<asked.name.wire.count, with: asked.name.wire)
+        let head = AnswerHead(
+            responseCode: code, authenticData: authenticData, answerCount: UInt16(answer.count),
+            authorityCount: UInt16(authority.count), additionalCount: UInt16(additional.count),
+            extendedError: extendedError)
+        return Answer(head: head, body: body, keep: 0, isCacheable: false)
+    }
+}

@@ -1,0 +1,67 @@
+public import Addresses
+
+/// Reverse names: `4.3.2.1.in-addr.arpa` (RFC 1035 §3.5) and nibbles under `ip6.arpa` (RFC 3596 §2.5).
+extension Name {
+    private static let ipv4Suffix: [UInt8] = [7] + "in-addr".utf8 + [4] + "arpa".utf8 + [0]
+    private static let ipv6Suffix: [UInt8] = [3] + "ip6".utf8 + [4] + "arpa".utf8 + [0]
+    private static let hexDigits = Array("0123456789abcdef".utf8)
+
+    /// The name whose PTR records name `address`.
+    public static func reverse(of address: IPAddress) -> Name {
+        var wire: [UInt8] = []
+        for octet in address.octets.reversed() {
+            if address.isIPv4 {
+                let digits = String(octet).utf8
+                wire.append(UInt8(digits.count))
+                wire.append(contentsOf: digits)
+            } else {
+                wire += [1, hexDigits[Int(octet & 0xF)], 1, hexDigits[Int(octet >> 4)]]
+            }
+        }
+        return Name(canonical: wire + (address.isIPv4 ? ipv4Suffix : ipv6Suffix))
+    }
+
+    /// The address of a whole reverse name; nil for any other name, a part of a reverse name included.
+    public var address: IPAddress? {
+        if wire.count > Name.ipv4Suffix.count, wire.suffix(Name.ipv4Suffix.count).elementsEqual(Name.ipv4Suffix) {
+            guard let octets = reverseLabels(4, suffix: Name.ipv4Suffix.count, value: Name.decimal) else { return nil }
+            return IPAddress.v4(octets[0], octets[1], octets[2], octets[3])
+        }
+        if wire.count > Name.ipv6Suffix.count, wire.suffix(Name.ipv6Suffix.count).elementsEqual(Name.ipv6Suffix) {
+            guard let nibbles = reverseLabels(32, suffix: Name.ipv6Suffix.count, value: Name.nibble) else { return nil }
+            let high = nibbles[..<16].reduce(UInt64(0)) { $0 << 4 | UInt64($1) }
+            let low = nibbles[16...].reduce(UInt64(0)) { $0 << 4 | UInt64($1) }
+            return IPAddress(v6: high, low)
+        }
+        return nil
+    }
+
+    /// The values of exactly `count` labels before the suffix, last label first.
+    private func reverseLabels(_ count: Int, suffix: Int, value: (ArraySlice<UInt8>) -> UInt8?) -> [UInt8]? {
+        var values: [UInt8] = []
+        var offset = 0
+        while offset < wire.count - suffix {
+            let end = offset + Int(wire[offset]) + 1
+            guard values.count < count, let next = value(wire[offset + 1..<end]) else { return nil }
+            values.append(next)
+            offset = end
+        }
+        return values.count == count && offset == wire.count - suffix ? values.reversed() : nil
+    }
+
+    /// 0…255 without leading zeros: `01.0.0.127.in-addr.arpa` is another name than that of 127.0.0.1.
+    private static func decimal(_ label: ArraySlice<UInt8>) -> UInt8? {
+        guard label.count == 1 || label.first != 0x30 else { return nil }
+        var value = 0
+        for octet in label {
+            guard octet >= 0x30, octet <= 0x39, label.count <= 3 else { return nil }
+            value = value * 10 + Int(octet) - 0x30
+        }
+        return UInt8(exactly: value)
+    }
+
+    private static func nibble(_ label: ArraySlice<UInt8>) -> UInt8? {
+        guard label.count == 1, let digit = label.first, let value = hexDigits.firstIndex(of: digit) else { return nil }
+        return UInt8(value)
+    }
+}

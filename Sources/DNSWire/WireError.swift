@@ -1,0 +1,35 @@
+/// Why bytes are not the DNS message they should be; `at` is an offset into the message.
+public enum WireError: Error, Equatable, Sendable {
+    /// The message ends inside what begins at this offset.
+    case truncated(at: Int)
+    /// A label type other than RFC 1035's two (RFC 6891 §5 retired the extended ones).
+    case badLabel(at: Int)
+    /// A name of more than 255 octets (RFC 1035 §2.3.4).
+    case nameTooLong(at: Int)
+    /// A compression pointer that does not lead backwards into the records, or one hop too many.
+    case badPointer(at: Int)
+    /// RDATA that does not fit its type.
+    case badData(at: Int)
+    /// An OPT record that is not the only one, not at the root, not in the additional section, or has broken options
+    /// (RFC 6891 §6.1.1).
+    case badOption(at: Int)
+    /// Octets behind the last record.
+    case trailingBytes(at: Int)
+    /// A well-formed message that does not answer what was asked: not a response, another id or another question.
+    case mismatch
+}
+
+extension WireError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .truncated(let offset): "message ends early, at octet \(offset)"
+        case .badLabel(let offset): "unknown label type at octet \(offset)"
+        case .nameTooLong(let offset): "name longer than 255 octets at octet \(offset)"
+        case .badPointer(let offset): "bad compression pointer at octet \(offset)"
+        case .badData(let offset): "record data does not fit its type at octet \(offset)"
+        case .badOption(let offset): "bad OPT record at octet \(offset)"
+        case .trailingBytes(let offset): "unexpected octets from octet \(offset) on"
+        case .mismatch: "not an answer to the question asked"
+        }
+    }
+}

@@ -1,0 +1,29 @@
+import Addresses
+import DNSWire
+import Transport
+
+/// Somebody who waits for an answer: what was asked, in the very bytes, and the way back.
+struct Client: Sendable {
+    let question: Question
+    /// The query from its header to the end of its question: what a reply repeats.
+    let query: [UInt8]
+    let way: Way
+
+    enum Way: Sendable {
+        case datagram(DatagramSocket, to: SocketAddress, from: IPAddress?)
+        case stream(StreamClient)
+    }
+
+    init(_ question: Question, message: Span<UInt8>, way: Way) {
+        self.question = question
+        query = unsafe message.withUnsafeBufferPointer { unsafe Array($0[..<question.end]) }
+        self.way = way
+    }
+}
+
+/// A question that its listener could not answer from the cache.
+struct Miss: Sendable {
+    let client: Client
+    /// The client has its answer; the entry is to be refreshed.
+    var isRefresh = false
+}

@@ -1,0 +1,130 @@
+public import Addresses
+public import Configuration
+import Cryptography
+import DNSCache
+import Forwarding
+import HTTPDNS
+public import Logging
+import Transport
+
+/// The whole daemon, put together from the settings: sockets, cache, resolver and its upstreams.
+public final class Daemon: @unchecked Sendable {
+    // Unchecked: the parts are set once, and each is confined to its own loop or queue.
+    private let report: Report
+    private let sockets: Sockets
+    private let cache: DNSCache
+    private let local: LocalServers
+    private let resolver: Resolver
+    private let streams: StreamServer
+    private let datagrams: [DatagramListener]
+
+    /// How long a stop waits for the questions under way, in seconds.
+    private static let drainSeconds: UInt64 = 2
+
+    /// Binds the sockets; nothing is asked or answered yet.
+    public init(_ settings: Settings, log: Logger) throws(StartFailure) {
+        let report = Report(log: log)
+        var random = Random()
+        let cache = DNSCache(
+            bytes: settings.cache.megabytes << 20, seed: (random.uint64(), random.uint64()))
+        Machine.raiseDescriptorLimit()
+        let (sockets, resolverLoop) = try StartFailure.ofSystem { () throws(SystemError) in
+            (
+                try Sockets.open(settings.listen.addresses, workers: Machine.workers(settings.listen.workers)),
+                try EventLoop(label: "httpdnsd.resolver")
+            )
+        }
+        let local = LocalServers(
+            settings.fallback, listening: sockets.endpoints, isNeeded: !(settings.httpdns?.httpOnly ?? false),
+            report: report)
+        let resolver = Resolver(
+            loop: resolverLoop, forwarder: Forwarder(settings, local, cache),
+            service: try settings.httpdns.map { httpdns throws(StartFailure) in
+                try ServiceUpstream(httpdns, settings.tls, loop: resolverLoop)
+            },
+            local: LocalUpstream(
+                loop: resolverLoop, servers: local.servers, negativeTTL: settings.cache.negativeTTL),
+            services: settings.httpdns?.dnsIp ?? [], logsLookups: settings.httpdns?.debug ?? false, report: report)
+        let reception = Reception(cache: cache, allow: settings.listen.allow)
+        streams = try StartFailure.ofSystem { () throws(SystemError) in
+            try StreamServer(
+                sockets.streams, settings.listen, reception: reception, resolver: resolver, report: report)
+        }
+        datagrams = sockets.datagrams.enumerated().map { index, socket in
+            DatagramListener(
+                socket, label: "httpdnsd.udp.\(index)", reception: reception, resolver: resolver,
+                failed: report.systemFailed)
+        }
+        (self.report, self.sockets, self.cache, self.local, self.resolver) = (report, sockets, cache, local, resolver)
+        report.service(settings.httpdns)
+    }
+
+    /// Begins to answer.
+    public func start() throws(StartFailure) {
+        try StartFailure.ofSystem { () throws(SystemError) in
+            let (cache, resolver) = (cache, resolver)
+            try local.follow(
+                in: resolver.loop, serversChanged: { resolver.replaceLocalServers($0) },
+                hostsChanged: { resolver.replaceHosts($0, in: cache) })
+            resolver.loop.start()
+            try streams.start()
+            for listener in datagrams { try listener.start() }
+        }
+        report.listening(on: sockets.endpoints)
+    }
+
+    /// Stops in order: takes no more questions, answers those under way for at most two seconds, closes everything.
+    /// - Parameter stopped: called once, on a queue of the daemon's own.
+    public func stop(because reason: String, _ stopped: @escaping @Sendable () -> Void) {
+        report.stopping(reason)
+        for listener in datagrams { listener.stop {} }
+        streams.stopListening()
+        resolver.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in
+            local.stop()
+            resolver.close()
+            streams.stop { [resolver] in resolver.loop.stop(stopped) }
+        }
+    }
+
+    /// Logs what has been counted since the start.
+    public func logCounters() {
+        resolver.loop.submit { [self] in
+            report.counters(resolver.forwarder.counters, cache.statistics)
+        }
+    }
+}
+
+extension Daemon {
+    /// Tries what only use can find wrong in settings, and says what is right but worth a word.
+    public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
+        if let httpdns = settings.httpdns {
+            _ = try TLSClientContext?(httpdns, settings.tls)
+            if httpdns.httpOnly { return [] }
+        }
+        let found = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
+        if !found.usable.isEmpty { return [] }
+        guard let (server, source) = found.loops.first else { return [Report.noLocalResolver] }
+        return [Report.loop(server, source)]
+    }
+
+    /// The local resolvers a daemon with these settings would ask.
+    public static func localResolvers(_ settings: Settings) -> [Endpoint] {
+        LocalServers.find(settings.fallback, listening: settings.listen.addresses).usable
+    }
+}
+
+/// Why the daemon did not start; the program's exit code follows from it.
+public enum StartFailure: Error, Sendable, Equatable {
+    /// A setting turned out wrong when it was used: its key, and what would be right.
+    case setting(key: String, String)
+    /// A socket or a file could not be had.
+    case system(String)
+
+    static func ofSystem<T>(_ body: () throws(SystemError) -> T) throws(StartFailure) -> T {
+        do throws(SystemError) {
+            return try body()
+        } catch {
+            throw .system(error.description)
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import DNSCache
+import DNSWire
+import Transport
+
+/// One UDP socket and the queue that reads it: hits are answered here, in batches; misses go to the resolver together.
+final class DatagramListener: Sendable {
+    let socket: DatagramSocket
+    private let reader: LingeringReader
+
+    /// - Parameter failed: reading is over; once.
+    init(
+        _ socket: DatagramSocket, label: String, reception: Reception, resolver: Resolver,
+        failed: @escaping @Sendable (SystemError) -> Void
+    ) {
+        self.socket = socket
+        reader = LingeringReader(socket, label: label, failed: failed) { batch, replies in
+            Self.receive(batch, &replies, socket, reception, resolver)
+        }
+    }
+
+    func start() throws(SystemError) {
+        try reader.start()
+    }
+
+    func stop(_ stopped: @escaping @Sendable () -> Void) {
+        reader.stop(stopped)
+    }
+
+    private static func receive(
+        _ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch, _ socket: DatagramSocket, _ reception: Reception,
+        _ resolver: Resolver
+    ) {
+        let now = Tick(nanoseconds: Clock.now())
+        var misses: [Miss] = []
+        for index in 0..<batch.count {
+            // Valid until the next receive, which comes after this function.
+            let message = unsafe batch.bytes(index).span
+            let sender = batch.sender(index)
+            var reply = unsafe replies.next().mutableSpan
+            let outcome = reception.receive(message, from: sender.address, at: now, limit: nil, into: &reply)
+            switch outcome {
+            case .silence: break
+            case .reply(let length): replies.commit(length, to: sender, from: batch.local(index))
+            case .replyAndRefresh(let length, let question):
+                replies.commit(length, to: sender, from: batch.local(index))
+                let client = Client(
+                    question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)))
+                misses.append(Miss(client: client, isRefresh: true))
+            case .ask(let question):
+                let client = Client(
+                    question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)))
+                misses.append(Miss(client: client))
+            }
+        }
+        if !misses.isEmpty { resolver.submit(misses) }
+    }
+}

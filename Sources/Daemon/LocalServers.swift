@@ -1,0 +1,97 @@
+import Addresses
+import Configuration
+import Forwarding
+import Transport
+
+/// Which local resolvers there are and what the hosts file says, followed as the files change.
+final class LocalServers {
+    private let settings: Settings.Fallback
+    private let listening: [Endpoint]
+    private let isNeeded: Bool
+    private let report: Report
+    private var watch: FileWatch?
+    private var said: Set<Endpoint> = []
+    private(set) var servers: [Endpoint] = []
+    private(set) var hosts = HostsTable()
+
+    private static let resolvConfLimit = 64 * 1024
+    private static let hostsLimit = 16 * 1024 * 1024
+
+    /// - Parameters:
+    ///   - listening: what the daemon itself answers on.
+    ///   - isNeeded: `httpOnly` is off.
+    init(_ settings: Settings.Fallback, listening: [Endpoint], isNeeded: Bool, report: Report) {
+        self.settings = settings
+        self.listening = listening
+        self.isNeeded = isNeeded
+        self.report = report
+        servers = isNeeded ? readServers() : []
+        hosts = readHosts()
+        report.localResolvers(servers, isNeeded: isNeeded)
+    }
+
+    /// Follows the files; on the loop, or before it starts.
+    func follow(
+        in loop: EventLoop, serversChanged: @escaping ([Endpoint]) -> Void,
+        hostsChanged: @escaping (HostsTable) -> Void
+    ) throws(SystemError) {
+        let resolvConf = isNeeded && settings.servers.isEmpty ? settings.resolvConf : []
+        let paths = resolvConf + (settings.hosts.isEmpty ? [] : [settings.hosts])
+        guard !paths.isEmpty else { return }
+        watch = try FileWatch(paths, in: loop) { [unowned self] in
+            let newServers = isNeeded ? readServers() : []
+            if newServers != servers {
+                servers = newServers
+                report.localResolvers(servers, isNeeded: isNeeded)
+                serversChanged(servers)
+            }
+            let newHosts = readHosts()
+            if newHosts != hosts {
+                hosts = newHosts
+                hostsChanged(hosts)
+            }
+        }
+    }
+
+    func stop() {
+        watch?.stop()
+    }
+
+    private func readServers() -> [Endpoint] {
+        let found = Self.find(settings, listening: listening)
+        for (server, source) in found.loops where said.insert(server).inserted { report.loop(server, in: source) }
+        return found.usable
+    }
+
+    /// The configured servers, or those of the first file that names any; a server that is this daemon itself is none.
+    static func find(
+        _ settings: Settings.Fallback, listening: [Endpoint]
+    ) -> (usable: [Endpoint], loops: [(Endpoint, source: String)]) {
+        let own = (try? Interfaces.addresses()) ?? []
+        var loops: [(Endpoint, source: String)] = []
+        func usable(_ servers: [Endpoint], _ source: String) -> [Endpoint] {
+            let split = ResolverList.withoutLoops(servers, listening: listening, own: own)
+            loops += split.loops.map { ($0, source) }
+            return split.usable
+        }
+        guard settings.servers.isEmpty else { return (usable(settings.servers, "fallback.servers"), loops) }
+        for path in settings.resolvConf {
+            // A file that is not there is the normal case: each kind of host has one of them.
+            guard let text = try? SystemFile.read(path, limit: resolvConfLimit) else { continue }
+            let found = usable(ResolverList.parse(text.span), path)
+            if !found.isEmpty { return (found, loops) }
+        }
+        return ([], loops)
+    }
+
+    private func readHosts() -> HostsTable {
+        guard !settings.hosts.isEmpty else { return HostsTable() }
+        do throws(SystemError) {
+            let text = try SystemFile.read(settings.hosts, limit: Self.hostsLimit)
+            return HostsTable(parsing: text.span)
+        } catch {
+            if !error.isNotFound { report.cannotRead(settings.hosts, error) }
+            return HostsTable()
+        }
+    }
+}

@@ -1,0 +1,169 @@
+import Addresses
+import DNSCache
+import DNSWire
+import Forwarding
+import Transport
+
+/// The shell around the brain: one loop that brings it questions, outcomes and the time, and carries out what it says.
+///
+/// One resolver serves all listeners, so that equal questions share a flight and names share a request.
+final class Resolver: @unchecked Sendable {
+    // Unchecked: everything but `loop` and `submit` is used on the loop alone, or before it starts.
+    let loop: EventLoop
+    var forwarder: Forwarder<Client>
+    private let service: ServiceUpstream?
+    private let local: LocalUpstream
+    private let services: [Endpoint]
+    private let logsLookups: Bool
+    private let report: Report
+    private var replies = ReplyBatch()
+    /// Whom the gathered replies leave through.
+    private var repliesSocket: DatagramSocket?
+
+    /// When waiting for the last answers ends, and who is told.
+    private var drain: (until: UInt64, done: () -> Void)?
+
+    /// - Parameters:
+    ///   - service: the HTTPDNS side, on the same loop; nil without one.
+    ///   - services: its servers, for the log.
+    ///   - logsLookups: `httpdns.debug`.
+    init(
+        loop: EventLoop, forwarder: consuming Forwarder<Client>, service: ServiceUpstream?, local: LocalUpstream,
+        services: [Endpoint], logsLookups: Bool, report: Report
+    ) {
+        self.loop = loop
+        self.forwarder = forwarder
+        self.service = service
+        self.local = local
+        self.services = services
+        self.logsLookups = logsLookups
+        self.report = report
+        service?.settle = { [unowned self] in settle($0, $1) }
+        local.settle = { [unowned self] in settle($0, $1) }
+        loop.deadlineReached = { [unowned self] in deadlineReached() }
+        loop.turnEnded = { [unowned self] in endTurn() }
+    }
+
+    /// Takes over what the cache could not answer. From any thread.
+    func submit(_ misses: [Miss]) {
+        loop.submit { [self] in
+            let now = Tick(nanoseconds: Clock.now())
+            for miss in misses {
+                let client = miss.client
+                let name = client.question.name(in: client.query.span)
+                forwarder.receive(
+                    name, client.question.type, for: Audience(of: client.question),
+                    from: miss.isRefresh ? nil : client, at: now)
+            }
+        }
+    }
+
+    /// The list of local resolvers has changed; on the loop.
+    func replaceLocalServers(_ servers: [Endpoint]) {
+        local.servers = servers
+        forwarder.replaceResolvers(count: servers.count)
+    }
+
+    /// The hosts file has changed; on the loop. What it speaks of, or spoke of, must not come from the cache.
+    func replaceHosts(_ hosts: HostsTable, in cache: DNSCache) {
+        let names = Set(hosts.allNames + forwarder.policy.hosts.allNames)
+        if names.count > Self.mostNamesToForget {
+            cache.removeAll()
+        } else {
+            for name in names { cache.remove(name) }
+        }
+        forwarder.policy.hosts = hosts
+    }
+
+    /// Forgetting one name is a walk through the cache; so many cost more than to begin afresh.
+    private static let mostNamesToForget = 64
+
+    /// Calls `done` on the loop as soon as nobody waits for an answer any more, and after `nanoseconds` at the latest.
+    func drain(within nanoseconds: UInt64, _ done: @escaping @Sendable () -> Void) {
+        loop.submit { [self] in drain = (Clock.now() + nanoseconds, done) }
+    }
+
+    func close() {
+        service?.close()
+        local.close()
+    }
+
+    private func settle(_ request: ServiceRequest, _ outcome: ServiceOutcome) {
+        if logsLookups { report.lookup(outcome) }
+        forwarder.settle(request, outcome, at: Tick(nanoseconds: Clock.now()))
+    }
+
+    private func settle(_ query: ResolverQuery, _ outcome: ResolverOutcome) {
+        forwarder.settle(query, outcome, at: Tick(nanoseconds: Clock.now()))
+    }
+
+    private func deadlineReached() {
+        let now = Tick(nanoseconds: Clock.now())
+        forwarder.expire(at: now)
+        service?.expire(at: now)
+    }
+
+    private func endTurn() {
+        let now = Tick(nanoseconds: Clock.now())
+        repeat {
+            forwarder.endTurn(at: now)
+            var actions: [Action<Client>] = []
+            swap(&actions, &forwarder.actions)
+            for action in actions { perform(action, at: now) }
+            // What failed at once has been settled meanwhile, and there may be more to do.
+        } while !forwarder.actions.isEmpty || forwarder.hasNamesToSend
+        flushReplies()
+        let next = [forwarder.nextDeadline, service?.nextDeadline].compactMap { $0?.nanoseconds }
+        loop.setDeadline((next + [drain?.until].compactMap { $0 }).min())
+        if let drain, forwarder.underWay.flights == 0 || now.nanoseconds >= drain.until {
+            self.drain = nil
+            drain.done()
+        }
+    }
+
+    private func perform(_ action: Action<Client>, at now: Tick) {
+        switch action {
+        case .reply(let clients, let answer, let age):
+            for client in clients { reply(to: client, answer, age) }
+        case .askService(let request, let server, let names, let families):
+            service?.send(request, to: server, names, families, at: now)
+        case .cancelService(let request):
+            service?.cancel(request)
+        case .askResolver(let query, let server, let overTCP, let question):
+            local.send(query, to: server, overTCP: overTCP, question)
+        case .cancelResolver(let query):
+            local.cancel(query)
+        case .report(let event):
+            report.event(event, services: services, resolvers: local.servers)
+        }
+    }
+
+    private func reply(to client: Client, _ answer: Answer, _ age: Reply.Age) {
+        switch client.way {
+        case .datagram(let socket, let address, let source):
+            if repliesSocket !== socket || replies.isFull { flushReplies() }
+            repliesSocket = socket
+            var room = unsafe replies.next().mutableSpan
+            let length = Reply.write(
+                answer, age: age, to: client.question, query: client.query.span,
+                limit: Reply.udpLimit(client.question), into: &room)
+            replies.commit(length, to: address, from: source)
+        case .stream(let stream):
+            var bytes = [UInt8](
+                repeating: 0, count: min(Int(UInt16.max), answer.body.count + Self.mostAddedOctets))
+            var room = bytes.mutableSpan
+            let length = Reply.write(
+                answer, age: age, to: client.question, query: client.query.span, limit: Int(UInt16.max), into: &room)
+            bytes.removeLast(bytes.count - length)
+            stream.deliver(bytes)
+        }
+    }
+
+    /// A header and an OPT record with an extended error, beside the body; and never less than the least limit.
+    private static let mostAddedOctets = 512
+
+    private func flushReplies() {
+        if let repliesSocket, replies.count > 0 { replies.flush(repliesSocket) }
+        repliesSocket = nil
+    }
+}

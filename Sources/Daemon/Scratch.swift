@@ -1,0 +1,38 @@
+import Transport
+
+/// Memory that many connections of one loop use in turn, for what is looked at and not kept.
+@safe
+final class Scratch {
+    // Valid as long as the object; its users are confined to one loop, and none keeps a span of it over a call.
+    let buffer: UnsafeMutableBufferPointer<UInt8>
+
+    init(_ count: Int) {
+        unsafe buffer = .allocate(capacity: count)
+        unsafe buffer.initialize(repeating: 0)
+    }
+
+    /// The first octets, as they were last written.
+    func first(_ count: Int) -> UnsafeBufferPointer<UInt8> {
+        unsafe UnsafeBufferPointer(rebasing: buffer[..<count])
+    }
+
+    deinit {
+        unsafe buffer.deallocate()
+    }
+}
+
+extension StreamSocket {
+    func receive(into scratch: Scratch) throws(SystemError) -> Received {
+        let buffer = unsafe scratch.buffer
+        var room = unsafe buffer.mutableSpan
+        return try receive(into: &room)
+    }
+}
+
+extension QuerySocket {
+    func receive(into scratch: Scratch) throws(SystemError) -> Received {
+        let buffer = unsafe scratch.buffer
+        var room = unsafe buffer.mutableSpan
+        return try receive(into: &room)
+    }
+}

@@ -1,0 +1,144 @@
+import Addresses
+import DNSCache
+import DNSWire
+import Transport
+
+/// One TCP client: its queries are taken as they come and answered as they are ready, in any order (RFC 7766 §7).
+final class StreamClient: EventHandler, @unchecked Sendable {
+    // Unchecked: other queues only hold it; every method is called on the server's loop.
+    private let address: IPAddress
+    private unowned let server: StreamServer
+    private var socket: StreamSocket
+    private var registration: Registration?
+    private var outgoing = StreamBuffer(limit: StreamClient.maximumQueued)
+    /// What came and is no whole message yet.
+    private var incoming: [UInt8] = []
+    /// Queries that the resolver still has.
+    private var waiting = 0
+    private var hasEnded = false
+    private var isClosed = false
+    private(set) var lastActivity = Clock.now()
+
+    /// Octets that may wait for a client that reads slowly: four of the largest messages. One that lets more gather is
+    /// cut off.
+    static let maximumQueued = 4 * (65_535 + 2)
+    /// Queries of one connection that may be under way; reading goes on when there are fewer.
+    static let maximumWaiting = 128
+
+    init(_ socket: consuming StreamSocket, from address: IPAddress, server: StreamServer) throws(SystemError) {
+        self.socket = socket
+        self.address = address
+        self.server = server
+        registration = try server.loop.register(self.socket.descriptor, .readable, self)
+    }
+
+    /// Nothing is on its way in either direction: closing costs the client nothing but a new connection.
+    var isIdle: Bool { waiting == 0 && outgoing.isEmpty && incoming.isEmpty }
+    /// Nothing is being looked up for it; a half-sent query or an unread answer is no reason to wait for ever.
+    var isQuiet: Bool { waiting == 0 }
+
+    func ready(_ readiness: Readiness) {
+        do {
+            if readiness.contains(.readable) { try read() }
+            if !isClosed { try flush() }
+        } catch {
+            close()
+        }
+    }
+
+    /// The resolver's answer to one of its queries; from the resolver's loop.
+    func deliver(_ reply: [UInt8]) {
+        server.loop.submit { self.send(reply) }
+    }
+
+    private func send(_ reply: [UInt8]) {
+        guard !isClosed else { return }
+        waiting -= 1
+        unsafe reply.withUnsafeBufferPointer { unsafe queue($0) }
+        do {
+            try takeMessages()
+            if !isClosed { try flush() }
+        } catch {
+            close()
+        }
+    }
+
+    func stopReading() {
+        hasEnded = true
+        if isIdle { close() } else { updateInterest() }
+    }
+
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        if let registration { server.loop.unregister(registration) }
+        socket.close()
+        server.remove(self)
+    }
+
+    private func read() throws(SystemError) {
+        // One buffer a turn: a client that sends without end has to take turns with the others.
+        switch try socket.receive(into: server.scratch) {
+        case .wouldBlock: return
+        case .endOfStream: hasEnded = true
+        case .bytes(let count):
+            lastActivity = Clock.now()
+            unsafe incoming.append(contentsOf: server.scratch.first(count))
+            try takeMessages()
+        }
+    }
+
+    /// Takes whole messages, each behind its length in two octets (RFC 1035 §4.2.2), while there is room for answers.
+    private func takeMessages() throws(SystemError) {
+        var bytes: [UInt8] = []
+        swap(&bytes, &incoming)
+        var offset = 0
+        let now = Tick(nanoseconds: Clock.now())
+        while waiting < Self.maximumWaiting, bytes.count - offset >= 2, !isClosed {
+            let end = offset + 2 + (Int(bytes[offset]) << 8 | Int(bytes[offset + 1]))
+            guard end <= bytes.count else { break }
+            take(bytes.span.extracting(offset + 2..<end), at: now)
+            offset = end
+        }
+        bytes.removeFirst(offset)
+        incoming = bytes
+    }
+
+    private func take(_ message: Span<UInt8>, at now: Tick) {
+        let written = server.scratch
+        switch server.receive(message, from: address, at: now) {
+        case .silence: break
+        case .reply(let length): unsafe queue(written.first(length))
+        case .ask(let question):
+            waiting += 1
+            server.resolver.submit([Miss(client: Client(question, message: message, way: .stream(self)))])
+        case .replyAndRefresh(let length, let question):
+            unsafe queue(written.first(length))
+            let client = Client(question, message: message, way: .stream(self))
+            server.resolver.submit([Miss(client: client, isRefresh: true)])
+        }
+    }
+
+    private func queue(_ reply: UnsafeBufferPointer<UInt8>) {
+        let length: [UInt8] = [UInt8(truncatingIfNeeded: reply.count >> 8), UInt8(truncatingIfNeeded: reply.count)]
+        guard outgoing.append(length.span), unsafe outgoing.append(reply.span) else { return close() }
+    }
+
+    private func flush() throws(SystemError) {
+        if !outgoing.isEmpty {
+            let before = outgoing.count
+            _ = try outgoing.flush(to: socket)
+            if outgoing.count < before { lastActivity = Clock.now() }
+        }
+        if hasEnded, waiting == 0, outgoing.isEmpty { return close() }
+        updateInterest()
+    }
+
+    private func updateInterest() {
+        guard let registration, !isClosed else { return }
+        var interest: Readiness = []
+        if !hasEnded, waiting < Self.maximumWaiting { interest.insert(.readable) }
+        if !outgoing.isEmpty { interest.insert(.writable) }
+        server.loop.update(registration, interest)
+    }
+}

@@ -1,0 +1,118 @@
+internal import Addresses
+internal import Cryptography
+internal import DNSWire
+internal import HTTPDNS
+
+/// One lookup as the service understands it.
+struct ServiceRequest {
+    let names: [Name]
+    let family: ServiceFamily
+    /// What the answer is encrypted with; nil under TLS.
+    let cipher: PayloadCipher?
+    /// `ip=`: an address whose answers are wanted, echoed as the client's.
+    let routeIp: IPAddress?
+    let wantsName: Bool
+    let wantsTTL: Bool
+    let wantsClient: Bool
+}
+
+/// The account's ciphers, and its rules.
+final class ServiceAccounts {
+    private let account: DemoAccount
+    private let aes: PayloadCipher
+    private let des: PayloadCipher
+
+    init(_ account: DemoAccount) throws(CryptographyError) {
+        self.account = account
+        aes = try PayloadCipher(.aes, key: account.aesKey)
+        des = try PayloadCipher(.des, key: account.desKey)
+    }
+
+    /// Reads `/d?…`. Under TLS the token is what counts, else the id and one of the keys.
+    func parse(_ target: [UInt8], isSecure: Bool) throws(Refusal) -> ServiceRequest {
+        let bytes = target.span
+        let query = firstIndex(of: UInt8(ascii: "?"), in: bytes, 0..<bytes.count) ?? bytes.count
+        guard isEqual(bytes, 0..<query, to: "/d") else { throw .notFound }
+        let parameters = Parameters(target, from: min(query + 1, bytes.count))
+        let cipher = try isSecure ? checkToken(parameters) : chooseCipher(parameters)
+        guard var text = parameters["dn"] else { throw .badRequest }
+        if let cipher {
+            guard let decrypted = Self.decrypt(text, cipher) else { throw .unauthorized }
+            text = decrypted
+        }
+        return ServiceRequest(
+            names: try names(text), family: try family(parameters["type"]), cipher: cipher,
+            routeIp: parameters["ip"].flatMap { Self.address($0, cipher) },
+            wantsName: parameters.isSet("query"), wantsTTL: parameters.isSet("ttl"),
+            wantsClient: parameters.isSet("clientip"))
+    }
+
+    private func checkToken(_ parameters: Parameters) throws(Refusal) -> PayloadCipher? {
+        guard parameters["token"] == account.token else { throw .unauthorized }
+        return nil
+    }
+
+    private func chooseCipher(_ parameters: Parameters) throws(Refusal) -> PayloadCipher? {
+        guard parameters["id"] == Array(String(account.id).utf8) else { throw .unauthorized }
+        // The documentation's default is DES.
+        guard let algorithm = parameters["alg"] else { return des }
+        if algorithm == Array("aes".utf8) { return aes }
+        guard algorithm == Array("des".utf8) else { throw .badRequest }
+        return des
+    }
+
+    private func family(_ type: [UInt8]?) throws(Refusal) -> ServiceFamily {
+        guard let type else { return .ipv4 }
+        if isEqual(type.span, type.indices, to: "aaaa") { return .ipv6 }
+        if isEqual(type.span, type.indices, to: "addrs") { return .both }
+        guard type.isEmpty || isEqual(type.span, type.indices, to: "a") else { throw .badRequest }
+        return .ipv4
+    }
+
+    /// `NAME,…`, perhaps with `;EXPIRY` behind, which the service's own newer SDKs append; it is not checked here.
+    private func names(_ text: [UInt8]) throws(Refusal) -> [Name] {
+        let listed = text.prefix { $0 != UInt8(ascii: ";") }
+        let parts = listed.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+        guard parts.count <= ServiceProtocol.namesPerRequest else { throw .badRequest }
+        var names: [Name] = []
+        for part in parts {
+            guard let name = Name(String(decoding: part, as: UTF8.self)), name.isHostname else { throw .badRequest }
+            names.append(name)
+        }
+        return names
+    }
+
+    /// In clear, as the SDKs send it, or encrypted, as the documentation says.
+    private static func address(_ text: [UInt8], _ cipher: PayloadCipher?) -> IPAddress? {
+        if let address = IPAddress(parsing: text.span) { return address }
+        guard let cipher, let decrypted = decrypt(text, cipher) else { return nil }
+        return IPAddress(parsing: decrypted.span)
+    }
+
+    private static func decrypt(_ text: [UInt8], _ cipher: PayloadCipher) -> [UInt8]? {
+        guard let payload = Hexadecimal.decode(text.span) else { return nil }
+        return try? cipher.decrypt(payload.span)
+    }
+}
+
+/// `NAME=VALUE&…` of a URL, without percent-encoding: nothing the service is sent needs it.
+private struct Parameters {
+    private let target: [UInt8]
+    private let start: Int
+
+    init(_ target: [UInt8], from start: Int) {
+        self.target = target
+        self.start = start
+    }
+
+    /// The value of the first parameter of that name.
+    subscript(_ name: String) -> [UInt8]? {
+        for parameter in target[start...].split(separator: UInt8(ascii: "&")) {
+            let parts = parameter.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            if parts[0].elementsEqual(name.utf8) { return parts.count > 1 ? Array(parts[1]) : [] }
+        }
+        return nil
+    }
+
+    func isSet(_ name: String) -> Bool { self[name] == [UInt8(ascii: "1")] }
+}

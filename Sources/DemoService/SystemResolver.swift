@@ -1,0 +1,143 @@
+internal import Addresses
+internal import DNSWire
+internal import HTTPDNS
+internal import Transport
+
+/// Asks one DNS resolver over UDP for the names that the demo service does not know; owns the queries in flight.
+/// Confined to its loop, whose deadline it has for itself.
+///
+/// Each query once, without TCP: a failure of any kind is "no record", which the service's protocol cannot tell apart.
+final class SystemResolver {
+    /// Nanoseconds for one query: less than a daemon waits for the service.
+    static let timeout: UInt64 = 1_500_000_000
+    /// Queries at once, each with a socket of its own; names beyond that have no record.
+    static let queryLimit = 64
+
+    private let server: Endpoint
+    private let loop: EventLoop
+    private var random = Random()
+    /// In the order of their deadlines, since all have the same time.
+    private var queries: [SystemQuery] = []
+
+    init(_ server: Endpoint, loop: EventLoop) {
+        self.server = server
+        self.loop = loop
+    }
+
+    func resolve(_ names: [Name], _ family: ServiceFamily, done: @escaping ([NameResult]) -> Void) {
+        let types = (family.includesIPv4 ? [RecordType.a] : []) + (family.includesIPv6 ? [.aaaa] : [])
+        let gathering = Gathering(names, waitsFor: names.count * types.count, done: done)
+        for (index, name) in names.enumerated() {
+            for type in types {
+                ask(name, type) { gathering.take($0, of: type, at: index) }
+            }
+        }
+    }
+
+    /// The loop's deadline has come.
+    func expire() {
+        let now = Clock.now()
+        while let oldest = queries.first, oldest.deadline <= now { end(oldest, .noRecord) }
+        loop.setDeadline(queries.first?.deadline)
+    }
+
+    private func ask(_ name: Name, _ type: RecordType, answered: @escaping (FamilyResult) -> Void) {
+        let id = random.uint16()
+        let message = Query.message(id: id, name, type: type, dnssecOK: false, checkingDisabled: false)
+        guard queries.count < Self.queryLimit, let socket = try? QuerySocket.connect(to: server),
+            (try? socket.send(message.span)) == true
+        else { return answered(.noRecord) }
+        let query = SystemQuery(
+            socket, id: id, name: name, type: type, deadline: Clock.now() + Self.timeout, answered: answered)
+        guard query.start(in: loop, settled: { [weak self] in self?.settle($0, $1) }) else {
+            return answered(.noRecord)
+        }
+        queries.append(query)
+        loop.setDeadline(queries.first?.deadline)
+    }
+
+    private func settle(_ query: SystemQuery, _ result: FamilyResult) {
+        end(query, result)
+        loop.setDeadline(queries.first?.deadline)
+    }
+
+    private func end(_ query: SystemQuery, _ result: FamilyResult) {
+        queries.removeAll { $0 === query }
+        query.end(in: loop)
+        query.answered(result)
+    }
+}
+
+/// One query in flight, on its own socket.
+private final class SystemQuery: EventHandler {
+    let deadline: UInt64
+    let answered: (FamilyResult) -> Void
+    private var socket: QuerySocket
+    private let id: UInt16
+    private let name: Name
+    private let type: RecordType
+    private var registration: Registration?
+    private var settled: (SystemQuery, FamilyResult) -> Void = { _, _ in }
+
+    init(
+        _ socket: consuming QuerySocket, id: UInt16, name: Name, type: RecordType, deadline: UInt64,
+        answered: @escaping (FamilyResult) -> Void
+    ) {
+        self.socket = socket
+        self.id = id
+        self.name = name
+        self.type = type
+        self.deadline = deadline
+        self.answered = answered
+    }
+
+    /// False if the loop cannot watch the socket.
+    func start(in loop: EventLoop, settled: @escaping (SystemQuery, FamilyResult) -> Void) -> Bool {
+        self.settled = settled
+        registration = try? loop.register(socket.descriptor, .readable, self)
+        return registration != nil
+    }
+
+    func end(in loop: EventLoop) {
+        if let registration { loop.unregister(registration) }
+        registration = nil
+        socket.close()
+    }
+
+    func ready(_ readiness: Readiness) {
+        // More than the size our query allows.
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        var room = buffer.mutableSpan
+        guard let received = try? socket.receive(into: &room) else { return settled(self, .noRecord) }
+        guard case .bytes(let count) = received else { return }
+        // What is no answer to this query may be forged: the true one may still come.
+        guard
+            let reply = try? Response.read(
+                buffer.span.extracting(0..<count), id: id, to: name, type: type, defaultNegativeTTL: 0)
+        else { return }
+        var addresses: [IPAddress] = []
+        for record in reply.answer.records() where record.section == .answer && record.type == type {
+            if let address = IPAddress(bytes: record.rdata.span) { addresses.append(address) }
+        }
+        settled(self, addresses.isEmpty ? .noRecord : .addresses(addresses, ttl: reply.answer.keep))
+    }
+}
+
+/// Waits for the answers about several names.
+private final class Gathering {
+    private var results: [NameResult]
+    private var missing: Int
+    private let done: ([NameResult]) -> Void
+
+    init(_ names: [Name], waitsFor missing: Int, done: @escaping ([NameResult]) -> Void) {
+        results = names.map { NameResult(name: $0, ipv4: .notAsked, ipv6: .notAsked) }
+        self.missing = missing
+        self.done = done
+    }
+
+    func take(_ result: FamilyResult, of type: RecordType, at index: Int) {
+        if type == .a { results[index].ipv4 = result } else { results[index].ipv6 = result }
+        missing -= 1
+        if missing == 0 { done(results) }
+    }
+}

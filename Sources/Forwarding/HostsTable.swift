@@ -1,0 +1,93 @@
+import Addresses
+public import DNSWire
+
+/// The names of a hosts(5) file, answered before anybody is asked.
+public struct HostsTable: Sendable, Equatable {
+    private var addresses: [Name: [IPAddress]] = [:]
+    private var names: [Name: [Name]] = [:]
+
+    /// Entries beyond it are left out: block lists of a million lines belong elsewhere.
+    public static let maximumNames = 100_000
+
+    public init() {}
+
+    /// Reads a hosts file: an address and its names a line, `#` begins a comment. Lines that are not of this form are
+    /// passed over, as the C library does.
+    public init(parsing text: Span<UInt8>) {
+        for line in TextLines(text) {
+            guard let first = line.first, let address = IPAddress(first) else { continue }
+            let hostNames = line.dropFirst().compactMap { Name($0) }
+            for name in hostNames {
+                guard addresses.count < Self.maximumNames else { return }
+                if addresses[name, default: []].contains(address) { continue }
+                addresses[name, default: []].append(address)
+            }
+            if let canonical = hostNames.first {
+                names[Name.reverse(of: address), default: []].append(canonical)
+            }
+        }
+    }
+
+    /// Every name the file speaks of, forward and reverse.
+    public var allNames: [Name] { Array(addresses.keys) + Array(names.keys) }
+
+    /// The file's answer: nil when it says nothing of the name, or nothing that a question of this type could be
+    /// answered from. A name it gives one family for has none of the other.
+    func answer(_ name: Name, _ type: RecordType, ttl: UInt32) -> Answer? {
+        switch type {
+        case .a, .aaaa:
+            guard let all = addresses[name] else { return nil }
+            let wanted = all.filter { $0.isIPv4 == (type == .a) }
+            return wanted.isEmpty
+                ? .noData(name, type: type, negativeTTL: ttl) : .addresses(name, type: type, wanted, ttl: ttl)
+        case .ptr:
+            return names[name].map { .pointers(name, $0, ttl: ttl) }
+        case .https, .svcb:
+            // Hints from a resolver would contradict the file's addresses.
+            return addresses[name].map { _ in .noData(name, type: type, negativeTTL: ttl) }
+        default:
+            return nil
+        }
+    }
+}
+
+/// The words of each line of a small text file, comments left out.
+struct TextLines: Sequence, IteratorProtocol {
+    private var lines: [[String]]
+
+    /// A line longer than this is not one a person wrote.
+    private static let maximumLine = 4096
+
+    /// - Parameter comment: the octets that begin a comment.
+    init(_ text: Span<UInt8>, comment: [UInt8] = [UInt8(ascii: "#")]) {
+        lines = []
+        var words: [String] = []
+        var word: [UInt8] = []
+        var isComment = false
+        var length = 0
+        func endWord() {
+            if !word.isEmpty, length <= Self.maximumLine { words.append(String(decoding: word, as: UTF8.self)) }
+            word.removeAll(keepingCapacity: true)
+        }
+        for at in text.indices {
+            let octet = text[at]
+            length += 1
+            if octet == UInt8(ascii: "\n") {
+                endWord()
+                if !words.isEmpty { lines.append(words) }
+                (words, isComment, length) = ([], false, 0)
+            } else if isComment || comment.contains(octet) {
+                isComment = true
+            } else if octet == UInt8(ascii: " ") || octet == UInt8(ascii: "\t") || octet == UInt8(ascii: "\r") {
+                endWord()
+            } else {
+                word.append(octet)
+            }
+        }
+        endWord()
+        if !words.isEmpty { lines.append(words) }
+        lines.reverse()
+    }
+
+    mutating func next() -> [String]? { lines.popLast() }
+}

@@ -1,0 +1,100 @@
+public import DNSCache
+
+/// Whether one upstream server answers, and why not when it does not.
+public struct ServerHealth: Sendable, Equatable {
+    /// Failed attempts since the last one that was answered.
+    public internal(set) var consecutiveFailures = 0
+    /// Why the last failed attempt failed; kept when it answers again.
+    public internal(set) var lastFailure: Failure?
+    public internal(set) var lastFailureAt: Tick?
+    /// Smoothed as TCP does it (RFC 6298 §2), in milliseconds; nil before the first answer.
+    public internal(set) var roundTrip: Double?
+    public internal(set) var answers: UInt64 = 0
+    public internal(set) var failures: UInt64 = 0
+
+    /// - Returns: true when it failed before: it answers again.
+    mutating func answered(roundTrip sample: Int) -> Bool {
+        answers += 1
+        roundTrip = roundTrip.map { $0 + (Double(sample) - $0) / 8 } ?? Double(sample)
+        defer { consecutiveFailures = 0 }
+        return consecutiveFailures > 0
+    }
+
+    /// - Returns: true when this is news: it answered before, or it fails for another kind of reason.
+    mutating func failed(_ failure: Failure, at now: Tick) -> Bool {
+        failures += 1
+        consecutiveFailures += 1
+        defer {
+            lastFailure = failure
+            lastFailureAt = now
+        }
+        return consecutiveFailures == 1 || lastFailure?.kind != failure.kind
+    }
+}
+
+/// The HTTPDNS servers in the order of `dnsIp`, and which of them is asked now.
+///
+/// The first is preferred. After `retryTimesBeforeSwitchServer` failed attempts in a row the next one takes over; after
+/// `minutesBeforeSwitchToMain` one live request tries the first again, and only its answer brings it back.
+struct ServiceServers {
+    private(set) var health: [ServerHealth]
+    private(set) var current = 0
+    private var switchedAt: Tick?
+    private var isProbing = false
+    /// Failed attempts in a row at the current server since it became so.
+    private var failedAttempts = 0
+    private let retryTimes: Int
+    private let returnAfter: Int
+
+    init(count: Int, retryTimesBeforeSwitchServer: Int, minutesBeforeSwitchToMain: Int) {
+        health = Array(repeating: ServerHealth(), count: count)
+        retryTimes = max(1, retryTimesBeforeSwitchServer)
+        returnAfter = minutesBeforeSwitchToMain * 60_000
+    }
+
+    /// The server for a request whose names were not answered by those in `tried`; nil when all were tried.
+    mutating func choose(excluding tried: Set<Int>, at now: Tick) -> Int? {
+        if current != 0, !isProbing, !tried.contains(0), let switchedAt,
+            now.milliseconds(since: switchedAt) >= returnAfter
+        {
+            isProbing = true
+            return 0
+        }
+        let (count, start) = (health.count, current)
+        return (0..<count).lazy.map { ($0 + start) % count }.first { !tried.contains($0) }
+    }
+
+    mutating func answered(_ server: Int, roundTrip: Int) -> [Event] {
+        var events: [Event] = []
+        if health[server].answered(roundTrip: roundTrip) { events.append(.serviceAnswersAgain(server: server)) }
+        if server == current { failedAttempts = 0 }
+        if server == 0, current != 0 {
+            events.append(.serviceReturned(from: current))
+            current = 0
+            failedAttempts = 0
+            switchedAt = nil
+            isProbing = false
+        }
+        return events
+    }
+
+    mutating func failed(_ server: Int, _ failure: Failure, at now: Tick) -> [Event] {
+        var events: [Event] = []
+        if health[server].failed(failure, at: now) {
+            events.append(.serviceFailing(server: server, failure))
+        }
+        if server == current {
+            failedAttempts += 1
+            guard failedAttempts >= retryTimes, health.count > 1 else { return events }
+            current = (current + 1) % health.count
+            failedAttempts = 0
+            switchedAt = now
+            isProbing = false
+            events.append(.serviceSwitched(from: server, to: current))
+        } else if server == 0 {
+            isProbing = false
+            switchedAt = now
+        }
+        return events
+    }
+}

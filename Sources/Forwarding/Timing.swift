@@ -1,0 +1,43 @@
+/// How long the forwarder waits for whom, and how long it remembers, by the configuration.
+public struct Timing: Sendable, Equatable {
+    /// `httpdns.timeout` and `fallback.timeout`, milliseconds for one attempt.
+    public var serviceTimeout = 2000
+    public var resolverTimeout = 2000
+    /// `fallback.hedgeAfter`, milliseconds; nil = the local resolver is asked only when HTTPDNS has failed.
+    public var hedgeAfter: Int?
+    /// `httpdns.batch`: names in one request.
+    public var batch = 8
+    public var retryTimesBeforeSwitchServer = 3
+    public var minutesBeforeSwitchToMain = 10
+    /// `[cache]`, seconds.
+    public var minTTL: UInt32 = 0
+    public var maxTTL: UInt32 = 86400
+    public var negativeTTL: UInt32 = 30
+    public var staleTTL: UInt32 = 30
+    /// Milliseconds after which a client gets what is stale: just under RFC 8767 §5's 1.8 s.
+    public var staleWithin = 1700
+    /// Milliseconds after which it gets whatever there is: just under the 4 s after which programs give up or ask anew.
+    public var answerWithin = 3800
+
+    public init() {}
+}
+
+/// What was decided how often, since the start.
+public struct Counters: Sendable, Equatable {
+    /// Questions that were not in the cache and started a flight, and those that joined one.
+    public internal(set) var flights: UInt64 = 0
+    public internal(set) var joined: UInt64 = 0
+    /// Questions past a limit.
+    public internal(set) var refused: UInt64 = 0
+    /// HTTPDNS requests and the names in them.
+    public internal(set) var serviceRequests: UInt64 = 0
+    public internal(set) var serviceNames: UInt64 = 0
+    public internal(set) var serviceFailures: UInt64 = 0
+    public internal(set) var resolverQueries: UInt64 = 0
+    public internal(set) var resolverFailures: UInt64 = 0
+    /// Flights HTTPDNS should have answered and the local resolver was asked for.
+    public internal(set) var fallbacks: UInt64 = 0
+    public internal(set) var servedStale: UInt64 = 0
+    /// Flights whose clients were answered because time ran out.
+    public internal(set) var overdue: UInt64 = 0
+}

@@ -1,0 +1,78 @@
+/// What may stand in a name that goes to the service: everything else could forge a request (see `ServiceAccount`).
+@inline(__always)
+func isNameByte(_ byte: UInt8) -> Bool {
+    isLowerLetter(byte) || isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+}
+
+/// RFC 3986 §2.3: what stands for itself in a URL.
+func isUnreserved(_ byte: UInt8) -> Bool {
+    isLowerLetter(lowercased(byte)) || isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
+        || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "~")
+}
+
+/// A server name, an address in text, brackets and a port.
+func isHostByte(_ byte: UInt8) -> Bool {
+    isUnreserved(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]")
+}
+
+@inline(__always)
+package func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
+
+@inline(__always)
+func isLowerLetter(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") }
+
+/// ASCII only; other bytes stay.
+@inline(__always)
+package func lowercased(_ byte: UInt8) -> UInt8 {
+    byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
+}
+
+/// Space, tab, line feed, carriage return.
+@inline(__always)
+package func isWhiteSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
+
+/// The part of `range` that has no white space at its ends.
+package func trimmed(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Range<Int> {
+    var (start, end) = (range.lowerBound, range.upperBound)
+    while start < end, isWhiteSpace(bytes[start]) { start += 1 }
+    while end > start, isWhiteSpace(bytes[end - 1]) { end -= 1 }
+    return start..<end
+}
+
+package func firstIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int>) -> Int? {
+    for index in range where bytes[index] == byte { return index }
+    return nil
+}
+
+package func lastIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int>) -> Int? {
+    var index = range.upperBound
+    while index > range.lowerBound {
+        index -= 1
+        if bytes[index] == byte { return index }
+    }
+    return nil
+}
+
+/// Whether the bytes are `text`, which must be ASCII in lower case, letters' case aside.
+package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: String) -> Bool {
+    guard range.count == text.utf8.count else { return false }
+    var index = range.lowerBound
+    for expected in text.utf8 {
+        guard lowercased(bytes[index]) == expected else { return false }
+        index += 1
+    }
+    return true
+}
+
+/// A decimal number without sign; nil for anything else. What exceeds `maximum` is `maximum`.
+package func decimal(_ bytes: Span<UInt8>, _ range: Range<Int>, maximum: Int) -> Int? {
+    guard !range.isEmpty else { return nil }
+    var value = 0
+    for index in range {
+        guard isDigit(bytes[index]) else { return nil }
+        let (product, overflows) = value.multipliedReportingOverflow(by: 10)
+        let (sum, overflowsToo) = product.addingReportingOverflow(Int(bytes[index] - UInt8(ascii: "0")))
+        value = overflows || overflowsToo || sum > maximum ? maximum : sum
+    }
+    return value
+}

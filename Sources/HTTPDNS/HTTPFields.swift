@@ -1,0 +1,57 @@
+/// Reads the lines of an HTTP/1.x head one after another, a request's as well as a response's.
+///
+/// A folded field (RFC 9112 §5.2) is accepted, as the RFC wants of a user agent: its value is one range over all its
+/// lines, and the line end inside counts as white space. A single LF ends a line, too (§2.2); a CR elsewhere is
+/// refused.
+package struct HTTPFields {
+    private var position = 0
+
+    package init() {}
+
+    /// The next line without its end; nil when no complete line is left.
+    package mutating func line(_ bytes: Span<UInt8>) -> Range<Int>? {
+        guard let feed = firstIndex(of: UInt8(ascii: "\n"), in: bytes, position..<bytes.count) else { return nil }
+        let hasReturn = feed > position && bytes[feed - 1] == UInt8(ascii: "\r")
+        let line = position..<(hasReturn ? feed - 1 : feed)
+        position = feed + 1
+        return line
+    }
+
+    /// The next field's name and value, the value without white space around it; nil at the empty line or the end.
+    package mutating func next(_ bytes: Span<UInt8>) throws(HTTPError) -> (name: Range<Int>, value: Range<Int>)? {
+        guard let line = line(bytes), !line.isEmpty else { return nil }
+        guard let colon = firstIndex(of: UInt8(ascii: ":"), in: bytes, line), colon > line.lowerBound else {
+            throw .badHeader
+        }
+        let name = line.lowerBound..<colon
+        for index in name where !Self.isToken(bytes[index]) { throw .badHeader }
+        try Self.check(bytes, colon + 1..<line.upperBound)
+        var end = line.upperBound
+        while position < bytes.count, bytes[position] == 0x20 || bytes[position] == 0x09 {
+            guard let more = self.line(bytes) else { throw .badHeader }
+            try Self.check(bytes, more)
+            end = more.upperBound
+        }
+        return (name, trimmed(bytes, colon + 1..<end))
+    }
+
+    /// RFC 9110 §5.5: no control characters in a value, a CR above all.
+    private static func check(_ bytes: Span<UInt8>, _ range: Range<Int>) throws(HTTPError) {
+        for index in range where bytes[index] < 0x20 && bytes[index] != 0x09 || bytes[index] == 0x7F {
+            throw .badHeader
+        }
+    }
+
+    /// RFC 9110 §5.6.2.
+    private static func isToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "!"), UInt8(ascii: "#")...UInt8(ascii: "'"),
+            UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^"),
+            UInt8(ascii: "_"), UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+            true
+        default:
+            false
+        }
+    }
+}

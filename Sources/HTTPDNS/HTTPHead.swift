@@ -1,0 +1,81 @@
+/// What the head of a response says about the bytes behind it (RFC 9112 §4, §5, §6.3).
+struct HTTPHead: Equatable {
+    enum Framing: Equatable {
+        case empty
+        case length(Int)
+        case chunked
+        case untilClose
+    }
+
+    private(set) var status: Int
+    private(set) var framing = Framing.untilClose
+    private(set) var keepAlive: Bool
+    private(set) var retryAfter: Int?
+
+    /// What the bytes of a response begin with at least.
+    static let start = "HTTP/1."
+
+    /// - Parameter bytes: From the status line to the empty line, which is not looked at.
+    init(_ bytes: Span<UInt8>) throws(HTTPError) {
+        var fields = HTTPFields()
+        guard let line = fields.line(bytes) else { throw .badStatusLine }
+        let minorVersion: UInt8
+        (status, minorVersion) = try Self.statusLine(bytes, line)
+        keepAlive = minorVersion >= UInt8(ascii: "1")
+        var length: Int?
+        var isChunked = false
+        while let (name, value) = try fields.next(bytes) {
+            if isEqual(bytes, name, to: "content-length") {
+                guard let count = decimal(bytes, value, maximum: .max) else { throw .badContentLength }
+                if let length, length != count { throw .badContentLength }
+                length = count
+            } else if isEqual(bytes, name, to: "transfer-encoding") {
+                // Twice is as bad as another coding. HTTP/1.0 has none (RFC 9112 §6.1).
+                guard minorVersion > UInt8(ascii: "0"), !isChunked, isEqual(bytes, value, to: "chunked") else {
+                    throw .transferEncoding
+                }
+                isChunked = true
+            } else if isEqual(bytes, name, to: "content-encoding") {
+                guard value.isEmpty || isEqual(bytes, value, to: "identity") else { throw .contentEncoding }
+            } else if isEqual(bytes, name, to: "connection") {
+                if Self.list(bytes, value, holds: "close") { keepAlive = false }
+            } else if isEqual(bytes, name, to: "retry-after") {
+                retryAfter = decimal(bytes, value, maximum: Int(Int32.max)) ?? retryAfter
+            }
+        }
+        if isChunked, length != nil { throw .twoLengths }
+        if status < 200 || status == 204 || status == 304 {
+            framing = .empty
+        } else if isChunked {
+            framing = .chunked
+        } else if let length {
+            guard length <= HTTPResponseReader.bodyLimit else { throw .bodyTooLong }
+            framing = .length(length)
+        } else {
+            keepAlive = false
+        }
+    }
+
+    /// `HTTP/1.x NNN[ reason]`: the status and the digit of the minor version.
+    private static func statusLine(_ bytes: Span<UInt8>, _ line: Range<Int>) throws(HTTPError) -> (Int, UInt8) {
+        let version = line.lowerBound + start.utf8.count
+        guard line.count >= start.utf8.count + 5 else { throw .badStatusLine }
+        guard isEqual(bytes, line.lowerBound..<version, to: "http/1."), isDigit(bytes[version]),
+            bytes[version + 1] == UInt8(ascii: " "),
+            let status = decimal(bytes, version + 2..<version + 5, maximum: 999), status >= 100, status < 600,
+            version + 5 == line.upperBound || bytes[version + 5] == UInt8(ascii: " ")
+        else { throw .badStatusLine }
+        return (status, bytes[version])
+    }
+
+    /// Whether a comma-separated list has the element, letters' case aside.
+    private static func list(_ bytes: Span<UInt8>, _ range: Range<Int>, holds element: String) -> Bool {
+        var start = range.lowerBound
+        while start < range.upperBound {
+            let end = firstIndex(of: UInt8(ascii: ","), in: bytes, start..<range.upperBound) ?? range.upperBound
+            if isEqual(bytes, trimmed(bytes, start..<end), to: element) { return true }
+            start = end + 1
+        }
+        return false
+    }
+}

@@ -1,0 +1,58 @@
+/// One whole response of the service, its body without transfer coding.
+public struct HTTPResponse: Sendable, Equatable {
+    public var status: Int
+    public var body: [UInt8]
+    /// Whether the connection can carry another request.
+    public var keepAlive: Bool
+    /// Seconds the service wants to be left alone (RFC 9110 §10.2.3); nil without the field or when it holds a date.
+    public var retryAfter: Int?
+
+    public init(status: Int, body: [UInt8], keepAlive: Bool = true, retryAfter: Int? = nil) {
+        self.status = status
+        self.body = body
+        self.keepAlive = keepAlive
+        self.retryAfter = retryAfter
+    }
+}
+
+/// Why bytes of a connection are not an HTTP/1.x response. The connection is of no further use.
+public enum HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
+    case badStatusLine
+    case badHeader
+    /// Longer than ``HTTPResponseReader/headLimit``.
+    case headTooLong
+    /// Longer than ``HTTPResponseReader/bodyLimit``.
+    case bodyTooLong
+    /// Content-Length is not a number, or there are several that differ.
+    case badContentLength
+    /// Content-Length and Transfer-Encoding together: what two readers would take for different responses.
+    case twoLengths
+    /// A transfer coding other than chunked alone, or any in HTTP/1.0.
+    case transferEncoding
+    /// A content coding, though none is ever asked for.
+    case contentEncoding
+    case badChunk
+    /// More interim (1xx) responses than ``HTTPResponseReader/interimLimit``, or an upgrade nobody asked for.
+    case interim
+    /// More bytes behind a response than any answer to one request explains.
+    case excess
+    /// The connection ended inside a response.
+    case truncated
+
+    public var description: String {
+        switch self {
+        case .badStatusLine: "the server does not speak HTTP/1.1"
+        case .badHeader: "malformed HTTP header"
+        case .headTooLong: "HTTP header too long"
+        case .bodyTooLong: "HTTP body too long"
+        case .badContentLength: "malformed Content-Length"
+        case .twoLengths: "Content-Length and Transfer-Encoding in one response"
+        case .transferEncoding: "unknown Transfer-Encoding"
+        case .contentEncoding: "unwanted Content-Encoding"
+        case .badChunk: "malformed HTTP chunk"
+        case .interim: "unwanted interim HTTP responses"
+        case .excess: "data nobody asked for"
+        case .truncated: "the connection ended inside a response"
+        }
+    }
+}

@@ -1,0 +1,228 @@
+/// Owns the bytes that came on one connection and have not become a response yet.
+///
+/// For one request at a time: bytes past a complete response are kept for the next ``receive(_:)``. Once an error was
+/// thrown the same is thrown for ever.
+public struct HTTPResponseReader: Sendable {
+    /// Bytes from the status line to the empty line, and of a chunked body's trailers. The service sends about 200.
+    public static let headLimit = 16 * 1024
+    /// Bytes of the body. The service documents 8 KiB for a full batch.
+    public static let bodyLimit = 64 * 1024
+    /// 1xx responses before one that counts.
+    public static let interimLimit = 8
+    /// Bytes of a chunk's size line with its extensions.
+    static let chunkLineLimit = 1024
+
+    private enum State {
+        case head
+        case body(remaining: Int)
+        case chunkLine
+        case chunk(remaining: Int)
+        case chunkEnd
+        case trailers(remaining: Int)
+        case untilClose
+        case complete
+        case failed(HTTPError)
+    }
+
+    private var state = State.head
+    /// What was received and not consumed; `position` is where to go on.
+    private var buffer: [UInt8] = []
+    private var position = 0
+    /// Where to go on looking for the end of a line, and where that line begins.
+    private var scanned = 0
+    private var lineStart = 0
+    private var interims = 0
+    private var head: HTTPHead?
+    private var body: [UInt8] = []
+
+    public init() {}
+
+    /// Whether nothing of a response has come: here the server may close the connection, and anything it sends before a
+    /// request is unasked.
+    public var isIdle: Bool {
+        if case .head = state { position == buffer.count && interims == 0 } else { false }
+    }
+
+    /// Takes what came on the connection, which may be nothing.
+    /// - Returns: A response if one is complete; there may be another in what is left, for which this is called again.
+    public mutating func receive(_ bytes: Span<UInt8>) throws(HTTPError) -> HTTPResponse? {
+        do throws(HTTPError) {
+            buffer.reserveCapacity(buffer.count + bytes.count)
+            for index in bytes.indices { buffer.append(bytes[index]) }
+            let response = try advance()
+            compact()
+            guard buffer.count <= Self.headLimit + Self.bodyLimit else { throw HTTPError.excess }
+            return response
+        } catch {
+            fail(error)
+            throw error
+        }
+    }
+
+    /// The peer has sent all it will.
+    /// - Returns: The response whose body the end of the connection ends; nil if nothing had begun.
+    public mutating func endOfStream() throws(HTTPError) -> HTTPResponse? {
+        switch state {
+        case .untilClose:
+            return finish()
+        case .failed(let error):
+            throw error
+        default:
+            guard isIdle else {
+                fail(.truncated)
+                throw .truncated
+            }
+            return nil
+        }
+    }
+
+    private mutating func advance() throws(HTTPError) -> HTTPResponse? {
+        while true {
+            switch state {
+            case .head:
+                guard try readHead() else { return nil }
+            case .body(let remaining):
+                let left = remaining - take(remaining)
+                state = left == 0 ? .complete : .body(remaining: left)
+                guard left == 0 else { return nil }
+            case .chunkLine:
+                guard let line = try line(limit: Self.chunkLineLimit, error: .badChunk) else { return nil }
+                let size = try chunkSize(line)
+                guard size <= Self.bodyLimit - body.count else { throw .bodyTooLong }
+                state = size == 0 ? .trailers(remaining: Self.headLimit) : .chunk(remaining: size)
+            case .chunk(let remaining):
+                let left = remaining - take(remaining)
+                state = left == 0 ? .chunkEnd : .chunk(remaining: left)
+                guard left == 0 else { return nil }
+            case .chunkEnd:
+                guard let line = try line(limit: 2, error: .badChunk) else { return nil }
+                guard line.isEmpty else { throw .badChunk }
+                state = .chunkLine
+            case .trailers(let remaining):
+                guard let line = try line(limit: remaining, error: .headTooLong) else { return nil }
+                state = line.isEmpty ? .complete : .trailers(remaining: remaining - line.count)
+            case .untilClose:
+                guard buffer.count - position <= Self.bodyLimit - body.count else { throw .bodyTooLong }
+                _ = take(buffer.count - position)
+                return nil
+            case .complete:
+                return finish()
+            case .failed(let error):
+                throw error
+            }
+        }
+    }
+
+    /// Whether a head was complete; 1xx responses are skipped here (RFC 9110 §15.2).
+    private mutating func readHead() throws(HTTPError) -> Bool {
+        // What is no HTTP at all is told at its first byte, not when the head's limit is reached.
+        for (index, expected) in HTTPHead.start.utf8.enumerated() where position + index < buffer.count {
+            guard buffer[position + index] == expected else { throw .badStatusLine }
+        }
+        guard let end = headEnd() else {
+            guard buffer.count - position <= Self.headLimit else { throw .headTooLong }
+            return false
+        }
+        guard end - position <= Self.headLimit else { throw .headTooLong }
+        let head = try HTTPHead(buffer.span.extracting(position..<end))
+        consume(to: end)
+        guard head.status >= 200 else {
+            interims += 1
+            guard head.status != 101, interims <= Self.interimLimit else { throw .interim }
+            return true
+        }
+        self.head = head
+        switch head.framing {
+        case .empty: state = .complete
+        case .length(let length): state = .body(remaining: length)
+        case .chunked: state = .chunkLine
+        case .untilClose: state = .untilClose
+        }
+        return true
+    }
+
+    /// Behind the empty line that ends a head; nil if that has not come.
+    private mutating func headEnd() -> Int? {
+        while scanned < buffer.count {
+            let byte = buffer[scanned]
+            scanned += 1
+            guard byte == UInt8(ascii: "\n") else { continue }
+            let length = scanned - 1 - lineStart
+            if length == 0 || length == 1 && buffer[lineStart] == UInt8(ascii: "\r") { return scanned }
+            lineStart = scanned
+        }
+        return nil
+    }
+
+    /// Consumes a line and returns it without its end; nil if it is not complete.
+    private mutating func line(limit: Int, error: HTTPError) throws(HTTPError) -> Range<Int>? {
+        while scanned < buffer.count {
+            scanned += 1
+            guard scanned - lineStart <= limit else { throw error }
+            guard buffer[scanned - 1] == UInt8(ascii: "\n") else { continue }
+            let hasReturn = scanned - lineStart > 1 && buffer[scanned - 2] == UInt8(ascii: "\r")
+            let line = lineStart..<(scanned - (hasReturn ? 2 : 1))
+            consume(to: scanned)
+            return line
+        }
+        return nil
+    }
+
+    /// RFC 9112 §7.1: hexadecimal digits, then extensions nobody here knows.
+    private func chunkSize(_ line: Range<Int>) throws(HTTPError) -> Int {
+        let bytes = buffer.span
+        let end = firstIndex(of: UInt8(ascii: ";"), in: bytes, line) ?? line.upperBound
+        let digits = trimmed(bytes, line.lowerBound..<end)
+        guard !digits.isEmpty, digits.lowerBound == line.lowerBound else { throw .badChunk }
+        var size = 0
+        for index in digits {
+            guard let digit = Hexadecimal.value(bytes[index]) else { throw .badChunk }
+            // Past the limit it does not matter by how much; kept small so that it cannot overflow.
+            size = min(size * 16 + Int(digit), Self.bodyLimit + 1)
+        }
+        return size
+    }
+
+    /// Moves at most so many bytes to the body; returns how many there were.
+    private mutating func take(_ count: Int) -> Int {
+        let taken = min(count, buffer.count - position)
+        body.append(contentsOf: buffer[position..<position + taken])
+        consume(to: position + taken)
+        return taken
+    }
+
+    private mutating func consume(to end: Int) {
+        position = end
+        scanned = end
+        lineStart = end
+    }
+
+    private mutating func finish() -> HTTPResponse? {
+        guard let head else { return nil }
+        let response = HTTPResponse(
+            status: head.status, body: body, keepAlive: head.keepAlive, retryAfter: head.retryAfter)
+        state = .head
+        self.head = nil
+        body = []
+        interims = 0
+        return response
+    }
+
+    private mutating func compact() {
+        guard position > 0 else { return }
+        if position == buffer.count {
+            buffer.removeAll(keepingCapacity: true)
+        } else {
+            buffer.removeSubrange(0..<position)
+        }
+        scanned -= position
+        lineStart -= position
+        position = 0
+    }
+
+    private mutating func fail(_ error: HTTPError) {
+        state = .failed(error)
+        buffer = []
+        consume(to: 0)
+    }
+}

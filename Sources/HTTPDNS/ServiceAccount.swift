@@ -1,0 +1,195 @@
+public import Addresses
+internal import Cryptography
+public import DNSWire
+
+/// Owns what the HTTPDNS service knows its customer by, and speaks for it: writes the requests and reads the answers.
+///
+/// Not `Sendable`: the cipher reuses its context, so an account belongs to one queue.
+public final class ServiceAccount {
+    /// What is asked about each name.
+    private let afterNames: (ipv4: [UInt8], ipv6: [UInt8], both: [UInt8])
+    /// Nil in https mode, where TLS is what protects the names.
+    private let cipher: PayloadCipher?
+    /// The route address to be encrypted anew for each request; nil when it goes in clear, or not at all.
+    private let routeIpToEncrypt: [UInt8]?
+    /// What is left of an encrypted empty text that was not padded: AES's initialization vector.
+    private let emptyPayloadLength: Int
+    /// Kept between requests for its storage.
+    private var joinedNames: [UInt8] = []
+
+    /// - Parameters:
+    ///   - credential: Says how the service is asked, too.
+    ///   - routeIp: The address whose answers are wanted (`ip=`), nil for the caller's own.
+    ///   - routeIpEncrypted: Whether `ip=` is encrypted like the names; means nothing in https mode.
+    public init(
+        _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false
+    ) throws(RequestError) {
+        let credentials: [UInt8]
+        switch credential {
+        case .https(let token):
+            guard !token.isEmpty, token.allSatisfy(isUnreserved) else { throw .badToken }
+            credentials = Array("&token=".utf8) + token
+        case .aes(let id, _):
+            credentials = Array("&id=\(id)&alg=aes".utf8)
+        case .des(let id, _):
+            credentials = Array("&id=\(id)&alg=des".utf8)
+        }
+        (cipher, emptyPayloadLength) = try Self.cipher(credential)
+        let route = routeIp.map { Array($0.description.utf8) }
+        routeIpToEncrypt = routeIpEncrypted && cipher != nil ? route : nil
+        var tail = Array(ServiceProtocol.flags.utf8)
+        if let route {
+            tail += Array("&ip=".utf8)
+            // An encrypted one is appended to each request, since each has an initialization vector of its own.
+            if routeIpToEncrypt == nil { tail += route }
+        }
+        afterNames = (
+            ipv4: credentials + tail,
+            ipv6: credentials + Array("&type=aaaa".utf8) + tail,
+            both: credentials + Array("&type=addrs".utf8) + tail
+        )
+    }
+
+    private static func cipher(_ credential: ServiceCredential) throws(RequestError) -> (PayloadCipher?, Int) {
+        do throws(CryptographyError) {
+            switch credential {
+            case .https: return (nil, 0)
+            case .aes(_, let key):
+                return (try PayloadCipher(.aes, key: key), ServiceProtocol.initializationVectorLength)
+            case .des(_, let key): return (try PayloadCipher(.des, key: key), 0)
+            }
+        } catch {
+            throw .encryption(error)
+        }
+    }
+
+    /// Writes one HTTP/1.1 request that asks the service about all of `names` and leaves the connection open.
+    /// - Parameters:
+    ///   - names: One to ``ServiceProtocol/namesPerRequest`` names, no two alike.
+    ///   - host: What goes into the Host field: a server name or an address, with `:PORT` unless it is the scheme's
+    ///     own. A bare IPv6 address is put in brackets.
+    public func request(_ names: [Name], family: ServiceFamily, host: String) throws(RequestError) -> [UInt8] {
+        guard !names.isEmpty, names.count <= ServiceProtocol.namesPerRequest else { throw .nameCount(names.count) }
+        joinedNames.removeAll(keepingCapacity: true)
+        for (index, name) in names.enumerated() {
+            if index > 0 { joinedNames.append(UInt8(ascii: ",")) }
+            try Self.append(name, to: &joinedNames)
+        }
+        let tail =
+            switch family {
+            case .ipv4: afterNames.ipv4
+            case .ipv6: afterNames.ipv6
+            case .both: afterNames.both
+            }
+        var request: [UInt8] = []
+        // Hexadecimal doubles, encryption adds an IV and a block at most; the constants and an `ip=` fit into 320.
+        request.reserveCapacity(2 * joinedNames.count + tail.count + host.utf8.count + 320)
+        request.append(contentsOf: ServiceProtocol.requestLineStart.utf8)
+        if let cipher {
+            try Self.appendEncrypted(joinedNames, with: cipher, to: &request)
+        } else {
+            request.append(contentsOf: joinedNames)
+        }
+        request.append(contentsOf: tail)
+        if let cipher, let routeIpToEncrypt {
+            try Self.appendEncrypted(routeIpToEncrypt, with: cipher, to: &request)
+        }
+        request.append(contentsOf: ServiceProtocol.requestLineEnd.utf8)
+        try Self.appendHost(host, to: &request)
+        request.append(contentsOf: ServiceProtocol.fields.utf8)
+        return request
+    }
+
+    /// Reads the service's answer to a request of the same `names` and `family`.
+    /// - Returns: In the order of `names`, at least one; a name that nothing readable is said about is absent.
+    ///   At most ``ServiceProtocol/addressesPerFamily`` addresses a family, in the service's order and each once.
+    public func parse(
+        _ response: HTTPResponse, names: [Name], family: ServiceFamily
+    ) throws(ServiceFailure) -> [NameResult] {
+        guard response.status == 200 else { throw .status(response.status) }
+        guard let cipher else {
+            return try ServiceAnswer.read(response.body.span, names: names, family: family)
+        }
+        let body = response.body.span
+        let range = trimmed(body, 0..<body.count)
+        guard let payload = Hexadecimal.decode(body.extracting(range)) else { throw .undecryptable }
+        if payload.isEmpty || payload.count == emptyPayloadLength {
+            return ServiceAnswer.noRecords(of: names, family)
+        }
+        guard let text = try? cipher.decrypt(payload.span) else { throw .undecryptable }
+        return try ServiceAnswer.read(text.span, names: names, family: family)
+    }
+
+    /// Appends the name as the service wants it: lower case, no final dot.
+    ///
+    /// Anything but letters, digits, `-` and `_` in a label is refused: a `,` or `;` would ask for other names, and `&`
+    /// or a space would forge the request itself.
+    private static func append(_ name: Name, to text: inout [UInt8]) throws(RequestError) {
+        let wire = name.wire.span
+        var position = 0
+        while position < wire.count, wire[position] > 0 {
+            if position > 0 { text.append(UInt8(ascii: ".")) }
+            let end = position + 1 + Int(wire[position])
+            guard end < wire.count else { throw .forbiddenName(name) }
+            for index in position + 1..<end {
+                let byte = wire[index]
+                guard isNameByte(byte) else { throw .forbiddenName(name) }
+                text.append(byte)
+            }
+            position = end
+        }
+        guard position > 0 else { throw .forbiddenName(name) }
+    }
+
+    private static func appendEncrypted(
+        _ text: [UInt8], with cipher: PayloadCipher, to request: inout [UInt8]
+    ) throws(RequestError) {
+        do {
+            let payload = try cipher.encrypt(text.span)
+            Hexadecimal.append(payload.span, to: &request)
+        } catch {
+            throw .encryption(error)
+        }
+    }
+
+    private static func appendHost(_ host: String, to request: inout [UInt8]) throws(RequestError) {
+        var colons = 0
+        for byte in host.utf8 {
+            guard isHostByte(byte) else { throw .forbiddenHost }
+            if byte == UInt8(ascii: ":") { colons += 1 }
+        }
+        guard let first = host.utf8.first else { throw .forbiddenHost }
+        let bracketed = colons > 1 && first != UInt8(ascii: "[")
+        if bracketed { request.append(UInt8(ascii: "[")) }
+        request.append(contentsOf: host.utf8)
+        if bracketed { request.append(UInt8(ascii: "]")) }
+    }
+}
+
+/// How a customer proves itself to the service. Prints as its kind alone.
+public enum ServiceCredential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+    /// TLS with a token, a decimal number given as its ASCII digits.
+    case https(token: [UInt8])
+    /// HTTP, names and answers encrypted with AES-128-CBC; the key has 16 bytes.
+    case aes(id: UInt32, key: [UInt8])
+    /// HTTP, names and answers encrypted with DES-ECB; the key has 8 bytes.
+    case des(id: UInt32, key: [UInt8])
+
+    public var description: String {
+        switch self {
+        case .https: "https"
+        case .aes: "aes"
+        case .des: "des"
+        }
+    }
+
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// Which addresses of a name the service is asked for.
+public enum ServiceFamily: Sendable, Hashable {
+    case ipv4, ipv6, both
+
+    package var includesIPv4: Bool { self != .ipv6 }
+    package var includesIPv6: Bool { self != .ipv4 }
+}

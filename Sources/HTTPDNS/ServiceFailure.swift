@@ -1,0 +1,57 @@
+public import Cryptography
+public import DNSWire
+
+/// Why a complete HTTP response of the service is not an answer. "No record" is an answer, not a failure.
+public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The HTTP status, which is not 200.
+    case status(Int)
+    /// The body is not the hexadecimal of something encrypted with the account's key.
+    case undecryptable
+    /// No line of the answer can be read.
+    case unparsable
+    /// What can be read of the answer is about names that were not asked.
+    case otherName
+
+    /// One line for an operator; holds nothing secret.
+    public var description: String {
+        switch self {
+        case .status(401), .status(403):
+            "the service refused the account (HTTP status \(code)): are dnsId and dnsKey, or token, right?"
+        case .status(404): "there is no HTTPDNS service at this address (HTTP status 404)"
+        case .status(429): "the service was asked too often (HTTP status 429)"
+        case .status(500...): "the service failed (HTTP status \(code))"
+        case .status: "the service answered HTTP status \(code)"
+        case .undecryptable: "the answer cannot be decrypted: are dnsKey and encryptType right?"
+        case .unparsable: "the answer is not an HTTPDNS answer"
+        case .otherName: "the answer is for a name that was not asked"
+        }
+    }
+
+    private var code: Int {
+        if case .status(let code) = self { code } else { 200 }
+    }
+}
+
+/// Why a request cannot be written.
+public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// So many names; one to ``ServiceProtocol/namesPerRequest`` are possible.
+    case nameCount(Int)
+    /// The root, or a label with something else than letters, digits, `-` and `_`.
+    case forbiddenName(Name)
+    /// The host is empty or could not stand in an HTTP field.
+    case forbiddenHost
+    /// The token is empty or could not stand in a URL.
+    case badToken
+    /// The key has a wrong length, or encryption failed.
+    case encryption(CryptographyError)
+
+    public var description: String {
+        switch self {
+        case .nameCount(let count): "\(count) names do not fit into one request"
+        case .forbiddenName(let name): "\(name) is not a name the service can be asked for"
+        case .forbiddenHost: "the host is neither a name nor an address"
+        case .badToken: "the token is not a number"
+        case .encryption(let error): error.description
+        }
+    }
+}

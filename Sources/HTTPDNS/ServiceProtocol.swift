@@ -1,0 +1,37 @@
+/// The constants of the service's protocol, and what was chosen where its documentation is silent.
+///
+/// Chosen, since neither the documentation nor the service's own SDKs settle it:
+/// - Names go out in lower case, without a final dot, joined with an unescaped `,`; hexadecimal in lower case.
+/// - `alg` is always sent, though the documentation's text calls it optional; `id` is not sent in https mode.
+/// - Whether `ip=` is to be encrypted is the account's setting: documentation and SDKs disagree.
+/// - An empty body, and an encrypted empty text, is "no record" for every name asked. The iOS SDK takes any AES body of
+///   at most an initialization vector's length for that; here only exactly such a vector alone is, and anything else
+///   that cannot be decrypted is a failure, so that garbage is never remembered as the absence of a name.
+/// - "No record" of a family: an empty list, `0`, and either with a TTL, which is then ignored. The name alone, as one
+///   sample of the documentation prints it (`www.example.com|203.0.113.7`), is "no record" of every family asked.
+/// - `|CLIENT` may end any line, or none; what stands there is not looked at.
+/// - A line without a name is believed only if one name was asked and everything in it is as it should be (what the
+///   service answers without `query=1`, and did before it had it).
+/// - A `type=addrs` answer of one list instead of two holds the addresses of both families.
+/// - Two lines for one name: the first that can be read counts.
+/// - A line all of whose addresses are bad, or of a family not asked, is not "no record" but unreadable.
+/// - Error statuses carry nothing that is read.
+public enum ServiceProtocol {
+    /// Names in one request at most.
+    public static let namesPerRequest = 8
+    /// Addresses taken of one family of one name. The service names no limit; a reply with more fits no UDP datagram.
+    public static let addressesPerFamily = 32
+    /// Seconds, for an address list without a readable TTL (the service's advice is never to keep less than a minute).
+    public static let defaultTTL: UInt32 = 60
+    /// Seconds; the largest TTL that DNS can carry (RFC 2181 §8).
+    public static let maximumTTL = UInt32(Int32.max)
+
+    /// Echo the name, give the TTL, give the client address: always asked, so that an answer can be checked and kept.
+    static let flags = "&ttl=1&query=1&clientip=1"
+    static let requestLineStart = "GET /d?dn="
+    static let requestLineEnd = " HTTP/1.1\r\nHost: "
+    /// What follows the host. Without a version, by which a listener on the path could pick out old daemons.
+    static let fields = "\r\nUser-Agent: httpdnsd\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
+    /// AES-CBC's, in front of each ciphertext.
+    static let initializationVectorLength = 16
+}

@@ -1,0 +1,64 @@
+public import Addresses
+internal import Glibc
+
+/// A bound UDP socket. The listener that reads it and the resolver that sends late answers from it share it; it is
+/// closed when the last of them lets go. Safe to share: the descriptor never changes, and the kernel orders the calls.
+public final class DatagramSocket: Sendable {
+    /// The address and the port really bound.
+    public let local: Endpoint
+    /// Bound to all addresses: each reply must then say which one it leaves from.
+    public let isWildcard: Bool
+    let descriptor: Descriptor
+
+    /// Room for a burst while the listener is busy; the kernel lowers it to net.core.rmem_max and wmem_max.
+    private static let bufferSize: Int32 = 1 << 20
+
+    private init(_ descriptor: consuming Descriptor, local: Endpoint) throws(SystemError) {
+        self.local = local
+        isWildcard = local.address.isUnspecified
+        self.descriptor = descriptor
+        try prepare()
+    }
+
+    /// Binds `count` sockets to one address; the kernel spreads the clients over them. With port 0 all get the port
+    /// that the first one is given.
+    ///
+    /// The first socket is bound alone and allows company only then, so a second daemon, of the same user too, gets
+    /// "address already in use" instead of half of the queries.
+    public static func bind(_ endpoint: Endpoint, count: Int) throws(SystemError) -> [DatagramSocket] {
+        var sockets: [DatagramSocket] = []
+        var endpoint = endpoint
+        while sockets.count < count {
+            let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM)
+            if !endpoint.address.isIPv4 { try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
+            if !sockets.isEmpty { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
+            try descriptor.bind(endpoint)
+            if sockets.isEmpty { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
+            endpoint = try descriptor.boundEndpoint() ?? endpoint
+            sockets.append(try DatagramSocket(descriptor, local: endpoint))
+        }
+        return sockets
+    }
+
+    /// Takes over a UDP socket bound by somebody else.
+    static func adopt(_ descriptor: consuming Descriptor, local: Endpoint) throws(SystemError) -> DatagramSocket {
+        try DatagramSocket(descriptor, local: local)
+    }
+
+    private func prepare() throws(SystemError) {
+        try descriptor.setOption(SOL_SOCKET, SO_RCVBUF, DatagramSocket.bufferSize)
+        try descriptor.setOption(SOL_SOCKET, SO_SNDBUF, DatagramSocket.bufferSize)
+        // No path MTU is believed: a forged ICMP message could make answers go out in fragments, which can be forged.
+        if local.address.isIPv4 {
+            try descriptor.setOption(Int32(IPPROTO_IP), IP_MTU_DISCOVER, IP_PMTUDISC_OMIT)
+        } else {
+            try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_MTU_DISCOVER, IPV6_PMTUDISC_OMIT)
+        }
+        guard isWildcard else { return }
+        if local.address.isIPv4 {
+            try descriptor.setOption(Int32(IPPROTO_IP), IP_PKTINFO, 1)
+        } else {
+            try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_RECVPKTINFO, 1)
+        }
+    }
+}

@@ -1,0 +1,23 @@
+internal import Glibc
+
+/// The one owner of an open file descriptor; closes it at the end of its life.
+public struct Descriptor: ~Copyable, Sendable {
+    /// The number, -1 once closed.
+    public private(set) var raw: Int32
+
+    public init(adopting raw: Int32) {
+        self.raw = raw
+    }
+
+    /// Closes the descriptor early; does nothing the second time.
+    public mutating func close() {
+        guard raw >= 0 else { return }
+        // Linux has closed the descriptor even when it says EINTR: calling again could close somebody else's.
+        _ = Glibc.close(raw)
+        raw = -1
+    }
+
+    deinit {
+        if raw >= 0 { _ = Glibc.close(raw) }
+    }
+}

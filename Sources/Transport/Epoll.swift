@@ -1,0 +1,72 @@
+internal import CLinux
+internal import Glibc
+
+/// The epoll descriptor of an event loop and the memory that its events are fetched into.
+///
+/// Sound: the memory is allocated in `init`, freed in `deinit`, and no pointer into it leaves.
+@safe struct Epoll: ~Copyable {
+    struct Event {
+        let token: UInt64
+        let readiness: Readiness
+        /// An error or a hang-up, which are told whatever is waited for.
+        let isFailure: Bool
+    }
+
+    let descriptor: Descriptor
+    private let events: UnsafeMutablePointer<epoll_event>
+
+    /// Events of one turn; the rest come with the next.
+    private static let capacity = 64
+    /// How long a busy loop waits for the next event before it returns to Dispatch, in milliseconds.
+    private static let linger: Int32 = 20
+
+    init() throws(SystemError) {
+        descriptor = Descriptor(
+            adopting: try SystemCall.require("epoll_create1") { epoll_create1(Int32(EPOLL_CLOEXEC)) })
+        unsafe events = .allocate(capacity: Epoll.capacity)
+        unsafe events.initialize(repeating: epoll_event(), count: Epoll.capacity)
+    }
+
+    deinit {
+        unsafe events.deallocate()
+    }
+
+    func add(_ raw: Int32, _ interest: Readiness, token: UInt64) throws(SystemError) {
+        try SystemCall.require("epoll_ctl") {
+            clinux_epoll_ctl(descriptor.raw, EPOLL_CTL_ADD, raw, Epoll.events(interest), token)
+        }
+    }
+
+    /// Cannot fail for a descriptor that was added.
+    func modify(_ raw: Int32, _ interest: Readiness, token: UInt64) {
+        _ = clinux_epoll_ctl(descriptor.raw, EPOLL_CTL_MOD, raw, Epoll.events(interest), token)
+    }
+
+    func remove(_ raw: Int32) {
+        _ = clinux_epoll_ctl(descriptor.raw, EPOLL_CTL_DEL, raw, 0, 0)
+    }
+
+    /// Waits for events and returns how many there are; 0: none for a while.
+    func wait() -> Int {
+        let outcome = SystemCall.attempt {
+            Int(unsafe epoll_wait(descriptor.raw, events, Int32(Epoll.capacity), Epoll.linger))
+        }
+        guard case .done(let count) = outcome else { return 0 }
+        return count
+    }
+
+    func event(_ index: Int) -> Event {
+        precondition(index < Epoll.capacity)
+        let bits = unsafe events[index].events
+        var readiness: Readiness = []
+        if bits & EPOLLIN.rawValue != 0 { readiness.insert(.readable) }
+        if bits & EPOLLOUT.rawValue != 0 { readiness.insert(.writable) }
+        return Event(
+            token: unsafe events[index].data.u64, readiness: readiness,
+            isFailure: bits & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0)
+    }
+
+    private static func events(_ interest: Readiness) -> UInt32 {
+        (interest.contains(.readable) ? EPOLLIN.rawValue : 0) | (interest.contains(.writable) ? EPOLLOUT.rawValue : 0)
+    }
+}

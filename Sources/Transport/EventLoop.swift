@@ -1,0 +1,275 @@
+internal import Dispatch
+internal import Synchronization
+
+/// What a descriptor is waited for, and what it became ready for.
+public struct Readiness: OptionSet, Sendable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    public static let readable = Readiness(rawValue: 1)
+    public static let writable = Readiness(rawValue: 2)
+}
+
+/// Is told when its descriptor is ready.
+public protocol EventHandler: AnyObject {
+    /// Called on the loop, again and again while the descriptor is ready. An error or a hang-up shows as whatever was
+    /// waited for: the read or write that follows tells what it was.
+    func ready(_ readiness: Readiness)
+}
+
+/// One registration of one descriptor. One that has ended is never mistaken for a later one.
+public struct Registration: Equatable, Sendable {
+    let slot: UInt32
+    let generation: UInt32
+}
+
+/// All waiting but that of the UDP listeners: one serial queue with an epoll descriptor, a mailbox and a timer.
+///
+/// Dispatch watches the epoll descriptor, which is readable when any of its descriptors is. Once woken, the loop waits
+/// in `epoll_wait` itself while events flow (no thread changes hands), and returns to Dispatch after 20 ms without one
+/// (nothing is spent when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then
+/// ``turnEnded``, where the owner sends what has gathered.
+///
+/// `@unchecked Sendable`: confined to its queue (before ``start()``: to the thread that makes it), which
+/// ``assertOnLoop()`` checks; ``submit(_:)`` and ``stop(_:)`` alone may be called from anywhere. It keeps itself alive
+/// from start to stop.
+public final class EventLoop: @unchecked Sendable {
+    /// Called once at the end of each turn.
+    public var turnEnded: (() -> Void)?
+    /// Called when the time given to ``setDeadline(_:)`` has come, never before. There is no deadline then until a new
+    /// one is set.
+    public var deadlineReached: (() -> Void)?
+
+    private let queue: DispatchQueue
+    private let epoll: Epoll
+    private let mailbox: Mailbox
+    private let timer: DeadlineTimer
+    private let stopping = Atomic(false)
+    private var source: (any DispatchSourceRead)?
+    private var isStarted = false
+
+    private var slots: [Slot] = []
+    private var freeSlots: [UInt32] = []
+    private var pauses: [(registration: Registration, until: UInt64)] = []
+    private var deadline = UInt64.max
+
+    private struct Slot {
+        var generation: UInt32 = 0
+        var handler: (any EventHandler)?
+        var descriptor: Int32 = -1
+        var interest: Readiness = []
+        var isPaused = false
+        var isWatched = false
+    }
+
+    private static let mailboxToken = UInt64.max
+    private static let timerToken = UInt64.max - 1
+
+    public init(label: String) throws(SystemError) {
+        queue = DispatchQueue(label: label)
+        epoll = try Epoll()
+        mailbox = try Mailbox()
+        timer = try DeadlineTimer()
+        try epoll.add(mailbox.descriptor.raw, .readable, token: EventLoop.mailboxToken)
+        try epoll.add(timer.descriptor.raw, .readable, token: EventLoop.timerToken)
+    }
+
+    /// Begins. Call once, when the hooks are set.
+    public func start() {
+        isStarted = true
+        let source = DispatchSource.makeReadSource(fileDescriptor: epoll.descriptor.raw, queue: queue)
+        self.source = source
+        source.setEventHandler { self.run() }
+        source.activate()
+    }
+
+    /// Ends after the turn that runs; releases handlers, hooks and the work not begun yet. Call once, from any thread.
+    ///
+    /// - Parameter stopped: Called on the loop when that is done.
+    public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
+        stopping.store(true, ordering: .releasing)
+        mailbox.close()
+        queue.async {
+            guard let source = self.source else {
+                self.releaseAll()
+                return stopped()
+            }
+            self.source = nil
+            // Keeping self until then keeps the descriptors open until Dispatch has let go of them.
+            source.setCancelHandler {
+                self.releaseAll()
+                stopped()
+            }
+            source.cancel()
+        }
+    }
+
+    /// Hands work to the loop, from any thread. Work is begun in the order submitted; after ``stop(_:)`` it is dropped.
+    public func submit(_ work: @escaping @Sendable () -> Void) {
+        mailbox.post(work)
+    }
+
+    /// Stops the program when called anywhere else than on the loop.
+    public func assertOnLoop() {
+        if isStarted { dispatchPrecondition(condition: .onQueue(queue)) }
+    }
+
+    private func releaseAll() {
+        turnEnded = nil
+        deadlineReached = nil
+        let handlers = slots
+        slots = []
+        freeSlots = []
+        pauses = []
+        withExtendedLifetime(handlers) {}
+    }
+}
+
+/// One turn after the other.
+extension EventLoop {
+    private func run() {
+        while !stopping.load(ordering: .acquiring) {
+            let count = epoll.wait()
+            guard count > 0 else { return }
+            var hasMail = false
+            var isTime = false
+            for index in 0..<count {
+                let event = epoll.event(index)
+                switch event.token {
+                case EventLoop.mailboxToken: hasMail = true
+                case EventLoop.timerToken: isTime = true
+                default: deliver(event)
+                }
+            }
+            if hasMail { mailbox.runWork() }
+            if isTime { timerFired() }
+            turnEnded?()
+        }
+    }
+
+    private func deliver(_ event: Epoll.Event) {
+        let registration = Registration(token: event.token)
+        // An earlier handler of this turn may have ended it, or wait for less now.
+        guard let slot = slot(registration), slot.isWatched, let handler = slot.handler else { return }
+        let readiness = event.isFailure ? slot.interest : event.readiness.intersection(slot.interest)
+        if !readiness.isEmpty { handler.ready(readiness) }
+    }
+
+    private func slot(_ registration: Registration) -> Slot? {
+        guard registration.slot < slots.count else { return nil }
+        let slot = slots[Int(registration.slot)]
+        return slot.generation == registration.generation ? slot : nil
+    }
+}
+
+/// Descriptors.
+extension EventLoop {
+    /// Watches a nonblocking descriptor, level-triggered. The loop keeps the handler until ``unregister(_:)``.
+    public func register(
+        _ descriptor: borrowing Descriptor, _ interest: Readiness, _ handler: any EventHandler
+    ) throws(SystemError) -> Registration {
+        assertOnLoop()
+        let index = freeSlots.popLast() ?? UInt32(slots.count)
+        if index == slots.count { slots.append(Slot()) }
+        let registration = Registration(slot: index, generation: slots[Int(index)].generation)
+        if !interest.isEmpty {
+            do {
+                try epoll.add(descriptor.raw, interest, token: registration.token)
+            } catch {
+                freeSlots.append(index)
+                throw error
+            }
+        }
+        slots[Int(index)].handler = handler
+        slots[Int(index)].descriptor = descriptor.raw
+        slots[Int(index)].interest = interest
+        slots[Int(index)].isWatched = !interest.isEmpty
+        return registration
+    }
+
+    /// Changes what is waited for; nothing is silence, not even errors are told.
+    public func update(_ registration: Registration, _ interest: Readiness) {
+        assertOnLoop()
+        guard let slot = slot(registration), slot.interest != interest else { return }
+        slots[Int(registration.slot)].interest = interest
+        watch(registration)
+    }
+
+    /// Silence for a while; then as before, or as ``update(_:_:)`` has said meanwhile.
+    public func pause(_ registration: Registration, nanoseconds: UInt64) {
+        assertOnLoop()
+        guard let slot = slot(registration), !slot.isPaused else { return }
+        slots[Int(registration.slot)].isPaused = true
+        watch(registration)
+        pauses.append((registration, Clock.now() + nanoseconds))
+        arm()
+    }
+
+    /// Ends a registration, also from within a handler: events already fetched are not delivered any more. Do this
+    /// before the descriptor is closed.
+    public func unregister(_ registration: Registration) {
+        assertOnLoop()
+        guard let slot = slot(registration) else { return }
+        if slot.isWatched { epoll.remove(slot.descriptor) }
+        slots[Int(registration.slot)] = Slot(generation: registration.generation &+ 1)
+        freeSlots.append(registration.slot)
+    }
+
+    /// Tells epoll what a slot waits for now.
+    private func watch(_ registration: Registration) {
+        let slot = slots[Int(registration.slot)]
+        let wanted = slot.isPaused ? [] : slot.interest
+        var isWatched = !wanted.isEmpty
+        if !isWatched {
+            if slot.isWatched { epoll.remove(slot.descriptor) }
+        } else if slot.isWatched {
+            epoll.modify(slot.descriptor, wanted, token: registration.token)
+        } else {
+            // Fails only when the kernel has no memory; then the owner's deadline ends what waits here.
+            do { try epoll.add(slot.descriptor, wanted, token: registration.token) } catch { isWatched = false }
+        }
+        slots[Int(registration.slot)].isWatched = isWatched
+    }
+}
+
+/// Time.
+extension EventLoop {
+    /// Sets when ``deadlineReached`` is called next, in the time of ``Clock``; nil: not at all. Replaces the deadline
+    /// before. Costs a system call only when it is earlier than whatever the timer is set to.
+    public func setDeadline(_ at: UInt64?) {
+        assertOnLoop()
+        deadline = at ?? .max
+        arm()
+    }
+
+    private func timerFired() {
+        timer.acknowledge()
+        let now = Clock.now()
+        if !pauses.isEmpty {
+            let ended = pauses.filter { $0.until <= now }
+            pauses.removeAll { $0.until <= now }
+            for pause in ended where slot(pause.registration) != nil {
+                slots[Int(pause.registration.slot)].isPaused = false
+                watch(pause.registration)
+            }
+        }
+        if deadline <= now {
+            deadline = .max
+            deadlineReached?()
+        }
+        arm()
+    }
+
+    private func arm() {
+        timer.arm(pauses.reduce(deadline) { min($0, $1.until) })
+    }
+}
+
+extension Registration {
+    fileprivate var token: UInt64 { UInt64(generation) << 32 | UInt64(slot) }
+
+    fileprivate init(token: UInt64) {
+        slot = UInt32(truncatingIfNeeded: token)
+        generation = UInt32(truncatingIfNeeded: token >> 32)
+    }
+}

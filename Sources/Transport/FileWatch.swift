@@ -1,0 +1,147 @@
+internal import Glibc
+
+/// Tells when files may have changed: written, replaced, removed, made again, or reached through another link.
+///
+/// A file such as /etc/resolv.conf is replaced by rename, is often a link, and its folder may not exist yet. So every
+/// folder on the way is watched for the next name on the way, through all links, as far as it exists; and the file
+/// itself too, because a write through another mount of it (containers do that) shows nowhere else.
+///
+/// `@unchecked Sendable`: made on the loop, or handed to it before it starts; only the loop touches it then.
+public final class FileWatch: EventHandler, @unchecked Sendable {
+    private let paths: [String]
+    private let changed: () -> Void
+    private weak var loop: EventLoop?
+    private var inotify: Descriptor
+    private var registration: Registration?
+    /// What each watch is for: names in that folder; none for the file itself.
+    private var watches: [Int32: Set<String>] = [:]
+
+    /// As many as the kernel follows itself (path_resolution(7)).
+    private static let linkLimit = 40
+    private static let folderEvents =
+        IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVE_SELF
+    private static let fileEvents = IN_CLOSE_WRITE | IN_MASK_ADD
+
+    /// Begins to watch. Call on the loop, or before the loop starts.
+    ///
+    /// - Parameter changed: Called on the loop, once for all that happened until the loop looked. Also called for
+    ///   changes that turn out to be none: the caller reads the files again and compares.
+    public init(_ paths: [String], in loop: EventLoop, changed: @escaping () -> Void) throws(SystemError) {
+        self.paths = paths
+        self.changed = changed
+        self.loop = loop
+        inotify = Descriptor(
+            adopting: try SystemCall.require("inotify_init1") { inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC)) })
+        watch()
+        registration = try loop.register(inotify, .readable, self)
+    }
+
+    /// Ends. Call on the loop.
+    public func stop() {
+        if let registration { loop?.unregister(registration) }
+        registration = nil
+        inotify.close()
+    }
+
+    public func ready(_ readiness: Readiness) {
+        guard takeEvents() else { return }
+        // Watch first, tell then: what changes in between is told again.
+        watch()
+        changed()
+    }
+
+    /// Sets the watches that the paths need now, and removes the others.
+    private func watch() {
+        let before = watches
+        watches = [:]
+        for path in paths { watch(path) }
+        for watch in before.keys where watches[watch] == nil {
+            // Fails for a folder that is gone and took its watch along.
+            _ = inotify_rm_watch(inotify.raw, watch)
+        }
+    }
+
+    private func watch(_ path: String) {
+        var rest = path.split(separator: "/").map(String.init)[...]
+        var folder = path.hasPrefix("/") ? "/" : "."
+        var links = 0
+        while let name = rest.popFirst() {
+            // The watch comes before the look, so that nothing is missed in between. Where the way ends (no such
+            // folder, or we may not read it) its parent is watched for that name already.
+            guard let watch = add(folder, FileWatch.folderEvents | IN_ONLYDIR) else { return }
+            watches[watch, default: []].insert(name)
+            let here = folder == "/" ? "/" + name : folder + "/" + name
+            if let target = FileWatch.link(here) {
+                links += 1
+                guard links <= FileWatch.linkLimit else { return }
+                rest = target.split(separator: "/").map(String.init) + rest
+                if target.hasPrefix("/") { folder = "/" }
+            } else {
+                folder = here
+            }
+        }
+        // A folder at the end of one path may be on the way of another: IN_MASK_ADD adds to what it is watched for.
+        if let watch = add(folder, FileWatch.fileEvents), watches[watch] == nil { watches[watch] = [] }
+    }
+
+    private func add(_ path: String, _ events: Int32) -> Int32? {
+        let watch = unsafe inotify_add_watch(inotify.raw, path, UInt32(events))
+        return watch >= 0 ? watch : nil
+    }
+
+    /// Where a symbolic link points; nil if it is none.
+    private static func link(_ path: String) -> String? {
+        var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        // Sound: the kernel writes at most `count` bytes.
+        let length = unsafe target.withUnsafeMutableBytes { room in
+            unsafe readlink(path, room.baseAddress!.assumingMemoryBound(to: CChar.self), room.count)
+        }
+        return length > 0 ? String(decoding: target[..<length], as: UTF8.self) : nil
+    }
+
+    /// Reads all events; true if one of them concerns the files.
+    private func takeEvents() -> Bool {
+        var isRelevant = false
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            // Sound: the kernel writes at most `count` bytes.
+            let outcome = unsafe buffer.withUnsafeMutableBytes { room in
+                SystemCall.attempt { unsafe read(inotify.raw, room.baseAddress, room.count) }
+            }
+            guard case .done(let count) = outcome, count > 0 else { return isRelevant }
+            var offset = 0
+            while let event = FileWatch.event(buffer.span.extracting(first: count), &offset) {
+                isRelevant = concerns(event) || isRelevant
+            }
+        }
+    }
+
+    private struct Event {
+        let watch: Int32
+        let mask: UInt32
+        let name: String
+    }
+
+    /// Reads a `struct inotify_event` and its name, which zeros fill up; nil at the end.
+    private static func event(_ bytes: Span<UInt8>, _ offset: inout Int) -> Event? {
+        let head = MemoryLayout<inotify_event>.size
+        guard offset + head <= bytes.count else { return nil }
+        // Sound: the bounds are checked above, and any bits are an integer.
+        func word(_ index: Int) -> UInt32 {
+            unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: offset + index * 4, as: UInt32.self)
+        }
+        let length = min(Int(word(3)), bytes.count - offset - head)
+        var name: [UInt8] = []
+        for index in offset + head..<offset + head + length where bytes[index] != 0 { name.append(bytes[index]) }
+        defer { offset += head + length }
+        return Event(
+            watch: Int32(bitPattern: word(0)), mask: word(1), name: String(decoding: name, as: UTF8.self))
+    }
+
+    private func concerns(_ event: Event) -> Bool {
+        if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return true }
+        // A watch that was removed already still sends what was on the way.
+        guard let names = watches[event.watch] else { return false }
+        return event.name.isEmpty || names.contains(event.name)
+    }
+}

@@ -1,0 +1,25 @@
+public import Addresses
+internal import Glibc
+
+/// The machine's own addresses.
+public enum Interfaces {
+    /// Every IPv4 and IPv6 address of every interface, loopback included.
+    public static func addresses() throws(SystemError) -> [IPAddress] {
+        var list: UnsafeMutablePointer<ifaddrs>?
+        // Sound: getifaddrs makes a linked list that lives until freeifaddrs; each address has its family's full size.
+        try SystemCall.require("getifaddrs") { unsafe getifaddrs(&list) }
+        defer { unsafe freeifaddrs(list) }
+        var addresses: [IPAddress] = []
+        var next = unsafe list
+        while let interface = unsafe next {
+            unsafe next = interface.pointee.ifa_next
+            guard let name = unsafe interface.pointee.ifa_addr else { continue }
+            let isIPv6 = unsafe name.pointee.sa_family == sa_family_t(AF_INET6)
+            let length = isIPv6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size
+            if let address = unsafe SocketAddress(reading: UnsafeRawPointer(name), length: length) {
+                addresses.append(address.address)
+            }
+        }
+        return addresses
+    }
+}

@@ -1,0 +1,105 @@
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// Reads one UDP socket on a queue of its own, in batches, and sends the replies.
+///
+/// Dispatch wakes the queue when a datagram waits. Then the handler stays in a blocking `recvmmsg` while more come, and
+/// returns to Dispatch after 20 ms without one: at 10,000 queries a second one context switch a query instead of 3.5,
+/// and nothing is spent when nobody asks.
+///
+/// `@unchecked Sendable`: the batches are touched on the queue only, the rest never changes or is atomic.
+public final class LingeringReader: @unchecked Sendable {
+    private let socket: DatagramSocket
+    // A serial queue without a target gets a thread as soon as it has work, however many threads are busy already: a
+    // reader that lingers keeps its thread but starves nobody.
+    private let queue: DispatchQueue
+    private let stopping = Atomic(false)
+    private let failed: @Sendable (SystemError) -> Void
+    private let receive: @Sendable (borrowing ReceiveBatch, inout ReplyBatch) -> Void
+    private var source: (any DispatchSourceRead)?
+    private var batch: ReceiveBatch
+    private var replies: ReplyBatch
+
+    /// How long the handler waits for the next datagram before it returns to Dispatch, in microseconds.
+    private static let linger = 20_000
+    /// How long to leave a socket alone that cannot be read.
+    private static let pause = DispatchTimeInterval.milliseconds(100)
+
+    /// - Parameters:
+    ///   - socket: Becomes a blocking socket with a receive time-out. Sending from elsewhere does not wait all the same
+    ///     (``ReplyBatch/flush(_:)``).
+    ///   - slots: The most datagrams read at once.
+    ///   - failed: The socket could not be read; it will be tried again.
+    ///   - receive: Called on the reader's queue with what was read; the replies it leaves are sent when it returns.
+    ///     At most `slots` of them.
+    public init(
+        _ socket: DatagramSocket, label: String, slots: Int = 64,
+        failed: @escaping @Sendable (SystemError) -> Void = { _ in },
+        receive: @escaping @Sendable (borrowing ReceiveBatch, inout ReplyBatch) -> Void
+    ) {
+        self.socket = socket
+        queue = DispatchQueue(label: label)
+        batch = ReceiveBatch(slots: slots)
+        replies = ReplyBatch(slots: slots)
+        self.failed = failed
+        self.receive = receive
+    }
+
+    /// Begins to read. Call once. The reader keeps itself and the socket alive until it is stopped.
+    public func start() throws(SystemError) {
+        try socket.descriptor.setReceiveTimeout(microseconds: LingeringReader.linger)
+        try socket.descriptor.setBlocking(true)
+        let source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor.raw, queue: queue)
+        self.source = source
+        source.setEventHandler { self.drain() }
+        source.activate()
+    }
+
+    /// Reads no more. Call once after ``start()``, from any thread.
+    ///
+    /// - Parameter stopped: Called on the reader's queue, within about 20 ms, when the last batch is done. Then the
+    ///   reader has let go of the socket.
+    public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
+        stopping.store(true, ordering: .releasing)
+        queue.async {
+            guard let source = self.source else { return stopped() }
+            self.source = nil
+            // Keeping self until then keeps the descriptor open until Dispatch has let go of it.
+            source.setCancelHandler { withExtendedLifetime(self) { stopped() } }
+            source.cancel()
+        }
+    }
+
+    private func drain() {
+        while !stopping.load(ordering: .acquiring) {
+            do {
+                guard try batch.receive(from: socket, waiting: true) > 0 else { return }
+            } catch {
+                return rest(error)
+            }
+            receive(batch, &replies)
+            if replies.count > 0 { replies.flush(socket) }
+        }
+    }
+
+    /// The socket may stay readable: without a rest this would spin.
+    private func rest(_ error: SystemError) {
+        failed(error)
+        guard let source else { return }
+        source.suspend()
+        // Sound: Dispatch's own objects may be used from any thread; only the Swift type does not say so.
+        nonisolated(unsafe) let suspended = source
+        queue.asyncAfter(deadline: .now() + LingeringReader.pause) { unsafe suspended.resume() }
+    }
+}
+
+extension Descriptor {
+    func setReceiveTimeout(microseconds: Int) throws(SystemError) {
+        var time = timeval(tv_sec: microseconds / 1_000_000, tv_usec: microseconds % 1_000_000)
+        // Sound: the kernel copies the value during the call.
+        try SystemCall.require("setsockopt") {
+            unsafe setsockopt(raw, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+        }
+    }
+}

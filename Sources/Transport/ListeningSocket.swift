@@ -1,0 +1,34 @@
+internal import Addresses
+internal import Glibc
+
+/// A listening socket that the service manager made and handed over.
+public enum ListeningSocket {
+    case datagram(DatagramSocket)
+    case stream(StreamListener)
+
+    /// Finds out what the descriptor is and takes it over; closes it when it is nothing to listen on.
+    ///
+    /// - Throws: ENOTSOCK for what is no socket; EAFNOSUPPORT for a socket of another family than IPv4 and IPv6;
+    ///   EDESTADDRREQ for one that is not bound; EPROTOTYPE for one that is neither UDP nor TCP; EINVAL for a TCP
+    ///   socket that does not listen.
+    public static func adopt(_ descriptor: consuming Descriptor) throws(SystemError) -> ListeningSocket {
+        let subject = "descriptor \(descriptor.raw)"
+        try descriptor.setCloseOnExec()
+        try descriptor.setBlocking(false)
+        guard let local = try descriptor.boundEndpoint() else {
+            throw SystemError("adopt", subject, code: EAFNOSUPPORT)
+        }
+        guard local.port != 0 else { throw SystemError("adopt", subject, code: EDESTADDRREQ) }
+        switch try descriptor.option(SOL_SOCKET, SO_PROTOCOL) {
+        case Int32(IPPROTO_UDP):
+            return .datagram(try DatagramSocket.adopt(descriptor, local: local))
+        case Int32(IPPROTO_TCP):
+            guard try descriptor.option(SOL_SOCKET, SO_ACCEPTCONN) == 1 else {
+                throw SystemError("adopt", subject, code: EINVAL)
+            }
+            return .stream(StreamListener(descriptor, local: local))
+        default:
+            throw SystemError("adopt", subject, code: EPROTOTYPE)
+        }
+    }
+}

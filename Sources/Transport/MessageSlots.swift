@@ -1,0 +1,135 @@
+internal import Addresses
+internal import CLinux
+internal import Glibc
+
+/// The memory of a batch: for each slot a message header, its one vector, the peer's address, room for one control
+/// message and the payload, so that the kernel can fill or send many datagrams at once.
+///
+/// All unsafe code of the batches is here. It is sound because the five regions are allocated in `init` and freed in
+/// `deinit`, nothing outside sees a pointer into them but the payload pointers (whose users say how long they last),
+/// every index is checked, and each header points into its own slot only.
+@safe struct MessageSlots: ~Copyable {
+    let count: Int
+    private let size: Int
+    private let messages: UnsafeMutablePointer<clinux_message>
+    private let vectors: UnsafeMutablePointer<iovec>
+    private let names: UnsafeMutableRawPointer
+    private let controls: UnsafeMutableRawPointer
+    private let payloads: UnsafeMutablePointer<UInt8>
+
+    /// Wait for the first datagram only, then take what is there.
+    static let waitForOne = Int32(MSG_WAITFORONE)
+
+    private static let controlSize = Int(clinux_control_size)
+
+    init(count: Int, size: Int) {
+        precondition(count > 0 && size > 0)
+        self.count = count
+        self.size = size
+        unsafe messages = .allocate(capacity: count)
+        unsafe vectors = .allocate(capacity: count)
+        unsafe names = .allocate(byteCount: count * SocketAddress.storageStride, alignment: 8)
+        unsafe controls = .allocate(byteCount: count * MessageSlots.controlSize, alignment: 8)
+        unsafe payloads = .allocate(capacity: count * size)
+        unsafe messages.initialize(repeating: clinux_message(), count: count)
+        for index in 0..<count {
+            unsafe (vectors + index).initialize(to: iovec(iov_base: payloads + index * size, iov_len: size))
+            unsafe messages[index].header.msg_iov = vectors + index
+            unsafe messages[index].header.msg_iovlen = 1
+            unsafe messages[index].header.msg_name = name(index)
+        }
+    }
+
+    deinit {
+        unsafe messages.deallocate()
+        unsafe vectors.deallocate()
+        unsafe names.deallocate()
+        unsafe controls.deallocate()
+        unsafe payloads.deallocate()
+    }
+
+    private func name(_ index: Int) -> UnsafeMutableRawPointer {
+        precondition(index < count)
+        return unsafe names + index * SocketAddress.storageStride
+    }
+
+    private func control(_ index: Int) -> UnsafeMutableRawPointer {
+        precondition(index < count)
+        return unsafe controls + index * MessageSlots.controlSize
+    }
+
+    func buffer(_ index: Int) -> UnsafeMutableBufferPointer<UInt8> {
+        precondition(index < count)
+        return unsafe UnsafeMutableBufferPointer(start: payloads + index * size, count: size)
+    }
+}
+
+/// Receiving.
+extension MessageSlots {
+    /// Gives the slot its full room back.
+    func prepareToReceive(_ index: Int) {
+        precondition(index < count)
+        unsafe messages[index].header.msg_namelen = socklen_t(SocketAddress.storageSize)
+        unsafe messages[index].header.msg_control = control(index)
+        unsafe messages[index].header.msg_controllen = MessageSlots.controlSize
+    }
+
+    func receive(_ descriptor: Int32, flags: Int32) -> Int {
+        Int(unsafe clinux_recvmmsg(descriptor, messages, UInt32(count), flags))
+    }
+
+    func received(_ index: Int) -> UnsafeBufferPointer<UInt8> {
+        precondition(index < count)
+        let length = min(Int(unsafe messages[index].length), size)
+        return unsafe UnsafeBufferPointer(start: payloads + index * size, count: length)
+    }
+
+    func isTruncated(_ index: Int) -> Bool {
+        precondition(index < count)
+        return unsafe messages[index].header.msg_flags & Int32(MSG_TRUNC) != 0
+    }
+
+    /// Every datagram of an IP socket has a sender; should the kernel give none, the reply goes to nobody.
+    func peer(_ index: Int) -> SocketAddress {
+        let length = Int(unsafe messages[index].header.msg_namelen)
+        return unsafe SocketAddress(reading: name(index), length: length)
+            ?? SocketAddress(Endpoint(IPAddress(v4: 0), port: 0))
+    }
+
+    func local(_ index: Int) -> IPAddress? {
+        precondition(index < count)
+        guard unsafe messages[index].header.msg_controllen > 0 else { return nil }
+        return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 16) { octets in
+            unsafe octets.initialize(repeating: 0)
+            let length = unsafe clinux_local_address(&messages[index].header, octets.baseAddress!)
+            return unsafe IPAddress(bytes: octets.span.extracting(first: Int(length)))
+        }
+    }
+}
+
+/// Sending.
+extension MessageSlots {
+    func prepareToSend(_ index: Int, length: Int, to peer: SocketAddress, from source: IPAddress?) {
+        precondition(index < count && length <= size)
+        unsafe vectors[index].iov_len = length
+        unsafe messages[index].header.msg_namelen = peer.write(to: name(index))
+        guard let source else {
+            unsafe messages[index].header.msg_control = nil
+            unsafe messages[index].header.msg_controllen = 0
+            return
+        }
+        unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 16) { octets in
+            unsafe octets.initialize(repeating: 0)
+            var span = unsafe octets.mutableSpan
+            let length = source.write(into: &span, at: 0)
+            unsafe clinux_set_local_address(
+                &messages[index].header, control(index), octets.baseAddress!, Int32(length))
+        }
+    }
+
+    func send(_ descriptor: Int32, _ range: Range<Int>) -> Int {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count)
+        let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
+        return Int(unsafe clinux_sendmmsg(descriptor, messages + range.lowerBound, UInt32(range.count), flags))
+    }
+}

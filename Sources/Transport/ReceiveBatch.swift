@@ -1,0 +1,62 @@
+public import Addresses
+internal import CLinux
+internal import Glibc
+
+/// Datagrams read with one system call, in memory that is allocated once.
+public struct ReceiveBatch: ~Copyable {
+    /// Bytes kept of a datagram: more than any query, which is far below the 1232 bytes that we announce.
+    public static let slotSize = 4096
+
+    /// How many datagrams the last ``receive(from:waiting:)`` brought: indices are `0..<count`.
+    public private(set) var count = 0
+    private let slots: MessageSlots
+
+    public init(slots: Int = 64) {
+        self.slots = MessageSlots(count: slots, size: ReceiveBatch.slotSize)
+        for index in 0..<slots { self.slots.prepareToReceive(index) }
+    }
+
+    /// Reads what waits, at most one datagram a slot, and returns how many.
+    ///
+    /// - Parameter waiting: Wait for the first one, up to the receive time-out of a blocking socket.
+    /// - Returns: 0 when nothing waited or the time-out has passed.
+    public mutating func receive(from socket: DatagramSocket, waiting: Bool) throws(SystemError) -> Int {
+        // The kernel has overwritten the lengths of the slots that it filled.
+        for index in 0..<count { slots.prepareToReceive(index) }
+        count = 0
+        let flags = waiting ? MessageSlots.waitForOne : Int32(MSG_DONTWAIT)
+        switch SystemCall.attempt({ slots.receive(socket.descriptor.raw, flags: flags) }) {
+        case .done(let received): count = received
+        case .wouldBlock: break
+        case .failed(let code): throw SystemError("recvmmsg", socket.local.description, code: code)
+        }
+        return count
+    }
+
+    /// The datagram's bytes; none is a datagram too.
+    ///
+    /// The memory is this batch's: valid until the next receive.
+    public func bytes(_ index: Int) -> UnsafeBufferPointer<UInt8> {
+        precondition(index < count)
+        return unsafe slots.received(index)
+    }
+
+    /// The datagram was longer than a slot, and what is missing is lost.
+    public func isTruncated(_ index: Int) -> Bool {
+        precondition(index < count)
+        return slots.isTruncated(index)
+    }
+
+    /// Where the datagram came from.
+    public func sender(_ index: Int) -> SocketAddress {
+        precondition(index < count)
+        return slots.peer(index)
+    }
+
+    /// The address the datagram was sent to, which a reply must leave from; nil unless the socket is bound to all
+    /// addresses.
+    public func local(_ index: Int) -> IPAddress? {
+        precondition(index < count)
+        return slots.local(index)
+    }
+}

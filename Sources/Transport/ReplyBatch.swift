@@ -1,0 +1,58 @@
+public import Addresses
+internal import CLinux
+internal import Glibc
+
+/// Datagrams sent with one system call, from memory that is allocated once.
+public struct ReplyBatch: ~Copyable {
+    /// The largest reply: no client is sent more over UDP, whatever it offers to take.
+    public static let slotSize = 4096
+
+    /// Replies that wait for ``flush(_:)``.
+    public private(set) var count = 0
+    /// Datagrams given to the kernel since the beginning.
+    public private(set) var sent: UInt64 = 0
+    /// Datagrams the kernel would not take: no room, no way, not permitted. A client asks again; nobody waits for it.
+    public private(set) var dropped: UInt64 = 0
+    private let slots: MessageSlots
+
+    public init(slots: Int = 64) {
+        self.slots = MessageSlots(count: slots, size: ReplyBatch.slotSize)
+    }
+
+    public var isFull: Bool { count == slots.count }
+
+    /// The memory to write the next reply into. Nothing is sent of it until ``commit(_:to:from:)``.
+    ///
+    /// - Precondition: The batch is not full.
+    public mutating func next() -> UnsafeMutableBufferPointer<UInt8> {
+        precondition(!isFull)
+        return unsafe slots.buffer(count)
+    }
+
+    /// Adds the first `length` bytes of ``next()`` as a reply.
+    ///
+    /// - Parameter source: The address it must leave from, for a socket bound to all addresses.
+    public mutating func commit(_ length: Int, to peer: SocketAddress, from source: IPAddress?) {
+        precondition(!isFull && (0...ReplyBatch.slotSize).contains(length))
+        slots.prepareToSend(count, length: length, to: peer, from: source)
+        count += 1
+    }
+
+    /// Sends what was committed. Never waits: a datagram that cannot be sent at once is dropped, the rest still go.
+    public mutating func flush(_ socket: DatagramSocket) {
+        var next = 0
+        while next < count {
+            let range = next..<count
+            switch SystemCall.attempt({ slots.send(socket.descriptor.raw, range) }) {
+            case .done(let taken) where taken > 0:
+                next += taken
+                sent += UInt64(taken)
+            default:
+                // sendmmsg stops at the datagram that fails and tells why only when that one comes first.
+                next += 1
+                dropped += 1
+            }
+        }
+        count = 0
+    }
+}

@@ -1,0 +1,59 @@
+internal import Dispatch
+internal import Glibc
+
+/// A signal that the daemon acts on.
+public enum Signal: CaseIterable, Sendable {
+    case terminate
+    case interrupt
+    case hangup
+    case user1
+
+    var number: Int32 {
+        switch self {
+        case .terminate: SIGTERM
+        case .interrupt: SIGINT
+        case .hangup: SIGHUP
+        case .user1: SIGUSR1
+        }
+    }
+}
+
+/// Turns signals into calls on a queue.
+///
+/// `@unchecked Sendable`: nothing in it changes, and Dispatch sources may be cancelled from any thread.
+public final class SignalSource: @unchecked Sendable {
+    private let sources: [any DispatchSourceSignal]
+
+    /// Takes the signals over, until ``cancel()``. When this returns, none gets lost any more.
+    ///
+    /// - Parameter received: Called on a queue of its own. Several signals of one kind may be told as one.
+    public init(_ signals: [Signal] = Signal.allCases, received: @escaping @Sendable (Signal) -> Void) {
+        let queue = DispatchQueue(label: "signals")
+        let installed = DispatchGroup()
+        sources = signals.map { signal in
+            // Until Dispatch has installed its handler the signal must not end the process.
+            SignalSource.ignore(signal.number)
+            let source = DispatchSource.makeSignalSource(signal: signal.number, queue: queue)
+            installed.enter()
+            source.setRegistrationHandler { installed.leave() }
+            source.setEventHandler { received(signal) }
+            source.activate()
+            return source
+        }
+        installed.wait()
+    }
+
+    /// Listens no more; the signals are ignored or handled as Dispatch leaves them.
+    public func cancel() {
+        for source in sources { source.cancel() }
+    }
+
+    /// Makes writing to a closed pipe or connection an error instead of the end of the process.
+    public static func ignoreBrokenPipe() {
+        ignore(SIGPIPE)
+    }
+
+    private static func ignore(_ number: Int32) {
+        _ = signal(number, SIG_IGN)
+    }
+}

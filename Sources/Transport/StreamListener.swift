@@ -1,0 +1,139 @@
+public import Addresses
+internal import CLinux
+internal import Glibc
+
+/// A listening TCP socket. Confined to the loop it was started in.
+///
+/// `@unchecked Sendable`: it is made on one thread and handed to the loop before it starts or from within it; from then
+/// on only the loop touches it.
+public final class StreamListener: EventHandler, @unchecked Sendable {
+    /// The address and the port really bound.
+    public let local: Endpoint
+    private(set) var descriptor: Descriptor
+    /// Given up for a moment when descriptors run out, so that a client is turned away instead of left hanging.
+    private var reserve = Descriptor(adopting: -1)
+    private var registration: Registration?
+    private weak var loop: EventLoop?
+    private var failed: (SystemError) -> Void = { _ in }
+    private var accepted: (consuming StreamSocket, SocketAddress) -> Void = { _, _ in }
+
+    /// Connections the kernel keeps until they are accepted; it lowers this to net.core.somaxconn.
+    private static let backlog: Int32 = 1024
+    /// Connections accepted before the loop looks at anything else.
+    private static let turn = 64
+    /// How long to leave a socket alone that cannot be accepted from, in nanoseconds.
+    private static let pause: UInt64 = 100_000_000
+
+    init(_ descriptor: consuming Descriptor, local: Endpoint) {
+        self.descriptor = descriptor
+        self.local = local
+    }
+
+    /// Binds and listens. Port 0: the kernel chooses, see ``local``.
+    public static func listen(_ endpoint: Endpoint) throws(SystemError) -> StreamListener {
+        let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, SOCK_STREAM)
+        if !endpoint.address.isIPv4 { try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
+        // Lets a restarted daemon bind while old connections are in TIME_WAIT.
+        try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
+        try descriptor.bind(endpoint)
+        try SystemCall.require("listen", endpoint.description) { Glibc.listen(descriptor.raw, backlog) }
+        let local = try descriptor.boundEndpoint() ?? endpoint
+        return StreamListener(descriptor, local: local)
+    }
+
+    /// Begins to accept. Call on the loop, or before the loop starts.
+    ///
+    /// - Parameters:
+    ///   - failed: A connection could not be accepted (EMFILE, say); it was turned away, or accepting rests a while.
+    ///   - accepted: A new connection and its client's address.
+    public func start(
+        in loop: EventLoop, failed: @escaping (SystemError) -> Void,
+        accepted: @escaping (consuming StreamSocket, SocketAddress) -> Void
+    ) throws(SystemError) {
+        self.failed = failed
+        self.accepted = accepted
+        self.loop = loop
+        openReserve()
+        registration = try loop.register(descriptor, .readable, self)
+    }
+
+    /// Closes the socket; the kernel turns away what was not accepted yet. Call on the loop.
+    public func stop() {
+        if let registration { loop?.unregister(registration) }
+        registration = nil
+        descriptor.close()
+        reserve.close()
+        failed = { _ in }
+        accepted = { _, _ in }
+    }
+
+    public func ready(_ readiness: Readiness) {
+        for _ in 0..<StreamListener.turn {
+            // A handler may stop the listener.
+            guard registration != nil, acceptOne() else { return }
+        }
+    }
+
+    /// Accepts a connection; false when none waits or accepting must rest.
+    private func acceptOne() -> Bool {
+        switch accept() {
+        case .connection(let socket, let client):
+            accepted(socket, client)
+            return true
+        case .none:
+            return false
+        case .failed(let code) where [EMFILE, ENFILE, ENOBUFS, ENOMEM, EBADF, EINVAL].contains(code):
+            return turnAway(code)
+        case .failed:
+            // An error of that one connection, gone already (accept(2)).
+            return true
+        }
+    }
+
+    private enum Accepted: ~Copyable {
+        case connection(StreamSocket, SocketAddress)
+        case none
+        case failed(Int32)
+    }
+
+    private func accept() -> Accepted {
+        var client: SocketAddress?
+        let outcome = SystemCall.attempt {
+            let accepted = unsafe SocketAddress.filled { unsafe clinux_accept(descriptor.raw, $0, $1) }
+            client = accepted.address
+            return Int(accepted.result)
+        }
+        switch outcome {
+        case .wouldBlock: return .none
+        case .failed(let code): return .failed(code)
+        case .done(let raw):
+            let socket = StreamSocket(adopting: Descriptor(adopting: Int32(raw)))
+            guard let client else { return .failed(EAFNOSUPPORT) }
+            return .connection(socket, client)
+        }
+    }
+
+    /// Out of descriptors: accepts with the reserve and closes at once. Otherwise, and when even that fails, rests:
+    /// the socket stays readable, so going on would spin.
+    private func turnAway(_ code: Int32) -> Bool {
+        failed(SystemError("accept4", local.description, code: code))
+        guard let registration else { return false }
+        if code == EMFILE || code == ENFILE, reserve.raw >= 0 {
+            reserve.close()
+            let outcome = accept()
+            openReserve()
+            switch consume outcome {
+            case .connection: return true
+            case .none: return false
+            case .failed: break
+            }
+        }
+        loop?.pause(registration, nanoseconds: StreamListener.pause)
+        return false
+    }
+
+    private func openReserve() {
+        // Without one (-1) accepting only rests when descriptors run out.
+        reserve = Descriptor(adopting: unsafe open("/dev/null", O_RDONLY | O_CLOEXEC))
+    }
+}

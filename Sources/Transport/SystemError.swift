@@ -1,0 +1,72 @@
+internal import Glibc
+
+/// A system call that failed: which one, on what, and why.
+public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The call's name in section 2 of the manual.
+    public let call: String
+    /// The address or path it was made for; may be empty.
+    public let subject: String
+    /// The value of `errno`.
+    public let code: Int32
+
+    public init(_ call: String, _ subject: String = "", code: Int32) {
+        self.call = call
+        self.subject = subject
+        self.code = code
+    }
+
+    /// One line, as in `bind 127.0.0.1:53: Address already in use`.
+    public var description: String {
+        let reason = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
+            // Sound: strerror_r writes a terminated text of at most `count` bytes into the buffer; on failure (it knows
+            // no such number) the buffer holds the text for that.
+            unsafe buffer.initialize(repeating: 0)
+            _ = unsafe strerror_r(code, buffer.baseAddress!, buffer.count)
+            return unsafe String(cString: buffer.baseAddress!)
+        }
+        return subject.isEmpty ? "\(call): \(reason)" : "\(call) \(subject): \(reason)"
+    }
+
+    public var isAddressInUse: Bool { code == EADDRINUSE }
+    public var isConnectionRefused: Bool { code == ECONNREFUSED }
+    public var isNotFound: Bool { code == ENOENT || code == ENOTDIR }
+    public var isPermissionDenied: Bool { code == EACCES || code == EPERM }
+    /// There is no way to the peer: no route, or no address of that family to send from.
+    public var isUnreachable: Bool {
+        code == ENETUNREACH || code == EHOSTUNREACH || code == EADDRNOTAVAIL || code == ENETDOWN
+    }
+}
+
+/// The one place where system calls are made: an interrupted call is made again, and "would block" is a value.
+enum SystemCall {
+    enum Outcome {
+        case done(Int)
+        case wouldBlock
+        case failed(Int32)
+    }
+
+    @inline(__always)
+    static func attempt(_ body: () -> Int) -> Outcome {
+        while true {
+            let result = body()
+            if result >= 0 { return .done(result) }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: return .wouldBlock
+            case let code: return .failed(code)
+            }
+        }
+    }
+
+    /// For calls that cannot block; should one say so all the same, that is an error like any other.
+    @discardableResult
+    static func require(
+        _ call: String, _ subject: @autoclosure () -> String = "", _ body: () -> Int32
+    ) throws(SystemError) -> Int32 {
+        switch attempt({ Int(body()) }) {
+        case .done(let result): return Int32(truncatingIfNeeded: result)
+        case .wouldBlock: throw SystemError(call, subject(), code: EAGAIN)
+        case .failed(let code): throw SystemError(call, subject(), code: code)
+        }
+    }
+}

@@ -1,0 +1,29 @@
+internal import Glibc
+
+/// Whole small files.
+public enum SystemFile {
+    /// Reads a file or a pipe to its end.
+    ///
+    /// - Parameter limit: The most bytes it may have.
+    /// - Throws: What the system says; EFBIG when there is more than `limit`.
+    public static func read(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
+        let file = Descriptor(
+            adopting: try SystemCall.require("open", path) { unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) })
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: min(16_384, limit + 1))
+        while true {
+            // Sound: the kernel writes at most `count` bytes.
+            let outcome = unsafe chunk.withUnsafeMutableBufferPointer { room in
+                SystemCall.attempt { unsafe Glibc.read(file.raw, room.baseAddress, room.count) }
+            }
+            switch outcome {
+            case .done(0): return bytes
+            case .done(let count):
+                guard bytes.count + count <= limit else { throw SystemError("read", path, code: EFBIG) }
+                bytes.append(contentsOf: chunk[..<count])
+            case .wouldBlock: throw SystemError("read", path, code: EAGAIN)
+            case .failed(let code): throw SystemError("read", path, code: code)
+            }
+        }
+    }
+}

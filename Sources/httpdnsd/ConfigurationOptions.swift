@@ -1,0 +1,98 @@
+import Addresses
+import ArgumentParser
+import Configuration
+import Daemon
+import Logging
+import Transport
+
+/// Where the configuration is, and how it is read: the same for every command.
+struct ConfigurationOptions: ParsableArguments {
+    @Option(name: [.customShort("c"), .customLong("config")], help: "The configuration file.")
+    var file: String?
+
+    static let defaultFile = "/etc/httpdnsd/httpdnsd.toml"
+    private static let fileLimit = 1 << 20
+    private static let secretLimit = 64 * 1024
+
+    /// Reads the file, if there is one, and the environment. A file that was not asked for by name need not be there: a
+    /// container is configured without one.
+    func load() throws -> Settings {
+        let path = file ?? Self.defaultFile
+        var contents: String?
+        do throws(SystemError) {
+            contents = String(decoding: try SystemFile.read(path, limit: Self.fileLimit), as: UTF8.self)
+        } catch {
+            guard file == nil, error.isNotFound else { throw Ending.system("\(error)") }
+        }
+        do throws(ConfigurationError) {
+            return try Settings.load(
+                file: path, contents: contents, environment: Environment.variables,
+                readFile: { try? SystemFile.read($0, limit: Self.secretLimit) })
+        } catch {
+            throw Ending.configuration("\(error)")
+        }
+    }
+
+    /// Does what may find a setting wrong only by using it, and names the file then.
+    func naming<T>(_ work: () throws(StartFailure) -> T) throws -> T {
+        do throws(StartFailure) {
+            return try work()
+        } catch {
+            switch error {
+            case .setting(let key, let message):
+                throw Ending.configuration("\(file ?? Self.defaultFile): \(key): \(message)")
+            case .system(let message): throw Ending.system(message)
+            }
+        }
+    }
+}
+
+/// How a command ends that could not do its work: one line on standard error and an exit code (sysexits.h).
+enum Ending: Error {
+    /// 78: the configuration is wrong.
+    case configuration(String)
+    /// 71: a socket or file could not be had.
+    case system(String)
+    /// 69: a service or the daemon cannot be reached.
+    case unreachable(String)
+
+    var code: Int32 {
+        switch self {
+        case .configuration: 78
+        case .system: 71
+        case .unreachable: 69
+        }
+    }
+
+    var line: String {
+        switch self {
+        case .configuration(let line), .system(let line), .unreachable(let line): line
+        }
+    }
+}
+
+extension ParsableCommand {
+    /// Runs a command's work; an `Ending` becomes its line and its code.
+    func ending(_ work: () throws -> Void) throws {
+        do {
+            try work()
+        } catch let ending as Ending {
+            StandardError.write(ending.line)
+            throw ExitCode(ending.code)
+        }
+    }
+}
+
+extension Settings.Log.Level {
+    var logger: Logger {
+        let level: Logger.Level =
+            switch self {
+            case .error: .error
+            case .warning: .warning
+            case .notice: .notice
+            case .info: .info
+            case .debug: .debug
+            }
+        return Logger(label: "httpdnsd") { _ in StandardErrorLog(level: level) }
+    }
+}

@@ -1,0 +1,70 @@
+import Addresses
+import ArgumentParser
+import Configuration
+import Daemon
+import DemoService
+import Transport
+
+/// The daemon beside an HTTPDNS service of its own on loopback: its true path, with no account, root or network.
+struct Demo: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run the daemon with an embedded HTTPDNS service: no account, no root, no network needed.")
+
+    @Option(
+        help: "Listen on ADDRESS:PORT; may be given again.", transform: Endpoint.init(argument:))
+    var listen: [Endpoint] = [Endpoint(.v4(127, 0, 0, 1), port: 5300)]
+
+    func run() throws {
+        try ending {
+            let signals = Signals()
+            let service: DemoService
+            do throws(DemoError) {
+                service = try DemoService(resolver: Daemon.localResolvers(Settings()).first)
+            } catch {
+                throw Ending.system("\(error)")
+            }
+            let settings = settings(service)
+            let daemon: Daemon
+            do throws(StartFailure) {
+                daemon = try Daemon(settings, log: settings.log.level.logger)
+                try daemon.start()
+            } catch .setting(_, let message) {
+                throw Ending.configuration(message)
+            } catch .system(let message) {
+                throw Ending.system(message)
+            }
+            say(service)
+            let reason = signals.untilStopped(counters: daemon.logCounters)
+            waiting { done in daemon.stop(because: reason) { done(()) } }
+        }
+    }
+
+    /// The configuration somebody with an account would write, for the account beside us.
+    private func settings(_ service: DemoService) -> Settings {
+        var settings = Settings()
+        settings.listen.addresses = listen
+        var httpdns = Settings.HTTPDNS(credential: .https(token: Secret(service.account.token)))
+        httpdns.dnsIp = [service.https]
+        settings.httpdns = httpdns
+        settings.tls.anchors = service.certificatePEM
+        return settings
+    }
+
+    private func say(_ service: DemoService) {
+        let (address, port) = (listen[0].address, listen[0].port)
+        let dig = "dig @\(address) -p \(port)"
+        StandardOutput.write(
+            """
+            An HTTPDNS service runs on \(service.https) (https) and \(service.http) (aes, des); the daemon asks it \
+            over https.
+
+            Ask the daemon in another terminal:
+                \(dig) example.com
+                \(dig) example.com AAAA
+                \(dig) example.com +tcp
+                \(dig) example.com MX
+
+            Ctrl-C ends both.
+            """)
+    }
+}

@@ -1,0 +1,114 @@
+import Addresses
+import ArgumentParser
+import Configuration
+import DNSWire
+import Daemon
+
+struct Query: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Ask the HTTPDNS service straight, several names in one request.")
+
+    enum Family: String, ExpressibleByArgument, CaseIterable {
+        case a, aaaa, both
+    }
+
+    enum Format: String, ExpressibleByArgument, CaseIterable {
+        case text, json, pair
+    }
+
+    @Argument(help: "The names to look up.", transform: Name.init(argument:))
+    var names: [Name]
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Option(help: "Which addresses to ask for: \(Family.allCases.map(\.rawValue).joined(separator: ", ")).")
+    var type = Family.both
+
+    @Option(help: "How to print them. pair: NAME IPV4 IPV6, with 0 for a missing family.")
+    var format = Format.text
+
+    @Flag(help: "Only the first address of each family.")
+    var first = false
+
+    func run() throws {
+        try ending {
+            let settings = try options.load()
+            let query = try options.naming { () throws(StartFailure) in
+                try DirectQuery(settings, ipv4: type != .aaaa, ipv6: type != .a)
+            }
+            let outcome: Result<[DirectQuery.Answer], DirectQuery.Failed> = waiting { query.ask(names, $0) }
+            switch outcome {
+            case .success(let results): show(first ? results.map(\.firstOfEach) : results)
+            case .failure(let failure): throw Ending.unreachable("\(failure)")
+            }
+        }
+    }
+
+    private func show(_ results: [DirectQuery.Answer]) {
+        switch format {
+        case .text: for result in results { for line in result.textLines { StandardOutput.write(line) } }
+        case .pair: for result in results { StandardOutput.write(result.pair) }
+        case .json: StandardOutput.write("[\(results.map(\.json).joined(separator: ", "))]")
+        }
+    }
+}
+
+extension Name {
+    fileprivate init(argument: String) throws {
+        guard let name = Name(argument), name.isHostname else {
+            throw ValidationError("\(argument) is not a name that HTTPDNS can be asked for")
+        }
+        self = name
+    }
+}
+
+extension DirectQuery.Answer {
+    fileprivate var firstOfEach: Self {
+        var first = self
+        first.ipv4 = first.ipv4.map { $0.first }
+        first.ipv6 = first.ipv6.map { $0.first }
+        return first
+    }
+
+    /// A line a family, as in a zone file: name, type, TTL, addresses.
+    fileprivate var textLines: [String] {
+        [("A", ipv4), ("AAAA", ipv6)].compactMap { type, family in
+            switch family {
+            case .notAsked: nil
+            case .noRecord: "\(name) \(type) no record"
+            case .addresses(let addresses, let ttl):
+                "\(name) \(type) \(addresses.map(\.description).joined(separator: " ")) ttl \(ttl)"
+            }
+        }
+    }
+
+    /// The SDK's form: `0` stands for a family without an address.
+    fileprivate var pair: String {
+        func text(_ family: Family) -> String {
+            guard case .addresses(let addresses, _) = family else { return "0" }
+            return addresses.map(\.description).joined(separator: ";")
+        }
+        return "\(name) \(text(ipv4)) \(text(ipv6))"
+    }
+
+    fileprivate var json: String {
+        var fields = ["\"name\": \"\(name)\""]
+        for (key, family) in [("ipv4", ipv4), ("ipv6", ipv6)] {
+            switch family {
+            case .notAsked: break
+            case .noRecord: fields.append("\"\(key)\": {\"addresses\": []}")
+            case .addresses(let addresses, let ttl):
+                let list = addresses.map { "\"\($0)\"" }.joined(separator: ", ")
+                fields.append("\"\(key)\": {\"addresses\": [\(list)], \"ttl\": \(ttl)}")
+            }
+        }
+        return "{\(fields.joined(separator: ", "))}"
+    }
+}
+
+extension DirectQuery.Answer.Family {
+    fileprivate func map(_ change: ([IPAddress]) -> IPAddress?) -> Self {
+        guard case .addresses(let addresses, let ttl) = self else { return self }
+        return .addresses(change(addresses).map { [$0] } ?? [], ttl: ttl)
+    }
+}

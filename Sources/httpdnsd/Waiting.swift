@@ -1,0 +1,21 @@
+import Dispatch
+import Synchronization
+
+/// Holds the thread until work on other queues has said its result.
+/// - Parameter begin: starts the work; what it is given is to be called once.
+func waiting<Result: Sendable>(for begin: (@escaping @Sendable (Result) -> Void) -> Void) -> Result {
+    let arrived = DispatchSemaphore(value: 0)
+    let said = Said<Result>()
+    begin { result in
+        said.result.withLock { $0 = result }
+        arrived.signal()
+    }
+    while true {
+        arrived.wait()
+        if let result = said.result.withLock({ $0 }) { return result }
+    }
+}
+
+private final class Said<Result: Sendable>: Sendable {
+    let result = Mutex<Result?>(nil)
+}

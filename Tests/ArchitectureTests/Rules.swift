@@ -1,0 +1,105 @@
+import Foundation
+
+/// What a source file may not do, beyond what the compiler checks.
+struct Violation: Equatable, CustomStringConvertible {
+    let path: String
+    /// Counted from 1.
+    let line: Int
+    let rule: Rule
+
+    var description: String { "\(path):\(line): \(rule)" }
+
+    enum Rule: Equatable {
+        /// A module of a higher floor, or a library this module has no business with.
+        case forbiddenImport(String)
+        /// A folder in Sources that the table of floors does not know.
+        case unknownModule(String)
+        case tooManyLines(Int)
+        case forcedTry
+        /// It ends the process: a comment on it, or right above, must say why nothing better can be done.
+        case unexplainedFatalError
+        case unfinished(String)
+    }
+}
+
+/// The floors of the house, and what else is agreed about the sources.
+enum Rules {
+    /// What each module may import; nothing else. Foundation is nowhere: it would triple the binary.
+    static let imports: [String: Set<String>] = [
+        "Addresses": [],
+        "DNSWire": ["Addresses"],
+        "Configuration": ["Addresses", "DNSWire", "TOMLKit"],
+        "DNSCache": ["DNSWire", "Synchronization"],
+        "Cryptography": ["Addresses", "COpenSSL"],
+        "HTTPDNS": ["Addresses", "DNSWire", "Cryptography"],
+        "Forwarding": ["Addresses", "DNSWire", "DNSCache"],
+        "Transport": ["Addresses", "CLinux", "Glibc", "Dispatch", "Synchronization"],
+        "DemoService": [
+            "Addresses", "DNSWire", "Cryptography", "HTTPDNS", "Transport", "Glibc", "Dispatch",
+        ],
+        "Daemon": [
+            "Addresses", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding", "Transport",
+            "CSystemd", "Logging", "Glibc", "Dispatch", "Synchronization",
+        ],
+        "httpdnsd": [
+            "Addresses", "DNSWire", "Configuration", "Transport", "Daemon", "DemoService", "ArgumentParser", "Logging",
+            "Glibc", "Dispatch", "Synchronization",
+        ],
+    ]
+
+    static let maximumLines = 320
+
+    /// - Parameters:
+    ///   - path: From the package's folder: `Sources/MODULE/…`.
+    ///   - text: The whole file.
+    static func violations(path: String, text: String) -> [Violation] {
+        var found: [Violation] = []
+        func report(_ line: Int, _ rule: Violation.Rule) {
+            found.append(Violation(path: path, line: line, rule: rule))
+        }
+
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let lineCount = text.hasSuffix("\n") ? lines.count - 1 : lines.count
+        if lineCount > maximumLines { report(maximumLines + 1, .tooManyLines(lineCount)) }
+
+        let module = path.split(separator: "/").dropFirst().first.map(String.init) ?? ""
+        if imports[module] == nil { report(1, .unknownModule(module)) }
+        for (index, line) in lines.enumerated() {
+            let number = index + 1
+            for name in importedModules(line) where imports[module]?.contains(name) == false {
+                report(number, .forbiddenImport(name))
+            }
+            for mark in ["TODO", "FIXME", "XXX"] where words(line).contains(where: { $0 == mark }) {
+                report(number, .unfinished(mark))
+            }
+            let code = withoutComment(line)
+            if code.contains("try!") { report(number, .forcedTry) }
+            if words(code).contains("fatalError") {
+                let above = index > 0 ? lines[index - 1].drop { $0 == " " } : ""
+                if code.count == line.count && !above.hasPrefix("//") { report(number, .unexplainedFatalError) }
+            }
+        }
+        return found
+    }
+
+    /// The modules a line imports: `@preconcurrency public import struct A.B` imports A.
+    private static func importedModules(_ line: Substring) -> [String] {
+        // Most lines have none, and the expression below is slow.
+        guard line.utf8.count >= 8, words(line).contains("import") else { return [] }
+        return withoutComment(line).split(separator: ";").compactMap { statement in
+            statement.firstMatch(
+                of:
+                    /^\s*(?:@\w+(?:\(\w+\))?\s+)*(?:(?:public|package|internal|fileprivate|private)\s+)?import\s+(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)/
+            ).map { String($0.1) }
+        }
+    }
+
+    private static func withoutComment(_ line: Substring) -> Substring {
+        guard let comment = line.firstRange(of: "//") else { return line }
+        return line[..<comment.lowerBound]
+    }
+
+    private static func words(_ text: Substring) -> [Substring] {
+        text.split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+    }
+}

@@ -1,0 +1,448 @@
+import Configuration
+import Testing
+
+@Suite struct ConfigurationErrorTests {
+    @Test(
+        "a wrong value is named with its line and what would be right",
+        arguments: [
+            ("[listen]\nworkers = 5", "2: listen.workers: 5 is not right; give a whole number from 0 to 4"),
+            ("[listen]\nworkers = -1", "2: listen.workers: -1 is not right; give a whole number from 0 to 4"),
+            ("[listen]\n\nworkers = \"2\"", "3: listen.workers: \"2\" is not right; give a whole number from 0 to 4"),
+            (
+                "[listen]\nworkers = 1.0",
+                "2: listen.workers: a number with a fraction is not right; give a whole number from 0 to 4"
+            ),
+            ("[listen]\ntcpClients = 0", "2: listen.tcpClients: 0 is not right; give a whole number from 1 to 10000"),
+            (
+                "[listen]\ntcpClients = 10001",
+                "2: listen.tcpClients: 10001 is not right; give a whole number from 1 to 10000"
+            ),
+            (
+                "[listen]\ntcpIdleSeconds = 3601",
+                "2: listen.tcpIdleSeconds: 3601 is not right; give a whole number of seconds from 1 to 3600"
+            ),
+            (
+                "[listen]\naddresses = []",
+                "2: listen.addresses: an empty list is not right; give a list that is not empty, each item ADDRESS:PORT, "
+                    + "such as \"127.0.0.1:53\" or \"[::1]:53\""
+            ),
+            (
+                "[listen]\naddresses = \"127.0.0.1:53\"",
+                "2: listen.addresses: \"127.0.0.1:53\" is not right; give a list that is not empty, each item "
+                    + "ADDRESS:PORT, such as \"127.0.0.1:53\" or \"[::1]:53\""
+            ),
+            (
+                "[listen]\naddresses = [\"127.0.0.1\"]",
+                "2: listen.addresses: \"127.0.0.1\" is not right; give ADDRESS:PORT, such as \"127.0.0.1:53\" or "
+                    + "\"[::1]:53\""
+            ),
+            (
+                "[listen]\naddresses = [\"localhost:53\"]",
+                "2: listen.addresses: \"localhost:53\" is not right; give ADDRESS:PORT, such as \"127.0.0.1:53\" or "
+                    + "\"[::1]:53\""
+            ),
+            (
+                "[listen]\naddresses = [\"127.0.0.1:53\",\n\"127.0.0.1:53\"]",
+                "2: listen.addresses: \"127.0.0.1:53\" is listed twice; give it once"
+            ),
+            (
+                "[listen]\nallow = [\"10.0.0.1/8\"]",
+                "2: listen.allow: \"10.0.0.1/8\" is not right; give an address or a range whose bits behind the prefix "
+                    + "are 0, such as \"192.168.0.0/16\""
+            ),
+            (
+                "[httpdns]\nencryptType = \"AES\"",
+                "2: httpdns.encryptType: \"AES\" is not right; give one of \"https\", \"aes\", \"des\""
+            ),
+            (
+                "[httpdns]\ndnsId = 4294967296",
+                "2: httpdns.dnsId: 4294967296 is not right; give a whole number from 0 to 4294967295"
+            ),
+            (
+                "[httpdns]\ndnsIp = []",
+                "2: httpdns.dnsIp: an empty list is not right; give a list that is not empty, each item ADDRESS or "
+                    + "ADDRESS:PORT, such as \"119.29.29.99\""
+            ),
+            (
+                "[httpdns]\ndnsIp = [\"119.29.29.99:0\"]",
+                "2: httpdns.dnsIp: \"119.29.29.99:0\" is not right; give ADDRESS or ADDRESS:PORT, such as "
+                    + "\"119.29.29.99\""
+            ),
+            (
+                "[httpdns]\ntimeout = 99",
+                "2: httpdns.timeout: 99 is not right; give a whole number of milliseconds from 100 to 60000"
+            ),
+            (
+                "[httpdns]\ntimeout = 60001",
+                "2: httpdns.timeout: 60001 is not right; give a whole number of milliseconds from 100 to 60000"
+            ),
+            (
+                "[httpdns]\nrouteIp = \"1.2.3\"",
+                "2: httpdns.routeIp: \"1.2.3\" is not right; give an IPv4 or IPv6 address, or \"\" for none"
+            ),
+            ("[httpdns]\nhttpOnly = 1", "2: httpdns.httpOnly: 1 is not right; give true or false"),
+            ("[httpdns]\nhttpOnly = \"true\"", "2: httpdns.httpOnly: \"true\" is not right; give true or false"),
+            ("[httpdns]\nbatch = 9", "2: httpdns.batch: 9 is not right; give a whole number of names from 1 to 8"),
+            ("[httpdns]\nbatch = 0", "2: httpdns.batch: 0 is not right; give a whole number of names from 1 to 8"),
+            (
+                "[tls]\nserverName = \"a b\"",
+                "2: tls.serverName: \"a b\" is not right; give a host name such as \"dns.example.com\", or \"\" for the "
+                    + "address that is dialled"
+            ),
+            (
+                "[domains]\nintercept = [\"*.example.com\"]",
+                "2: domains.intercept: \"*.example.com\" is not right; give a name of letters, digits, \"-\" and \"_\" "
+                    + "such as \"example.com\", which stands for those under it too"
+            ),
+            (
+                "[domains]\nbypass = [\"a\", \"A.\"]", "2: domains.bypass: \"A.\" is listed twice; give it once"
+            ),
+            (
+                "[fallback]\nservers = [\"192.0.2.1:0\"]",
+                "2: fallback.servers: \"192.0.2.1:0\" is not right; give ADDRESS or ADDRESS:PORT, such as \"192.0.2.53\""
+            ),
+            ("[fallback]\nresolvConf = [\"\"]", "2: fallback.resolvConf: \"\" is not right; give the path of a file"),
+            (
+                "[cache]\nmegabytes = 65537",
+                "2: cache.megabytes: 65537 is not right; give a whole number from 1 to 65536"
+            ),
+            (
+                "[cache]\nnegativeTTL = 604801",
+                "2: cache.negativeTTL: 604801 is not right; give a whole number of seconds from 0 to 604800"
+            ),
+            (
+                "[cache]\nminTTL = 2\nmaxTTL = 1",
+                "2: cache.minTTL: minTTL 2 is more than maxTTL 1; give a minTTL that is not"
+            ),
+            (
+                "[cache]\nminTTL = 86401",
+                "2: cache.minTTL: minTTL 86401 is more than maxTTL 86400; give a minTTL that is not"
+            ),
+            (
+                "[log]\nlevel = \"warn\"",
+                "2: log.level: \"warn\" is not right; give one of \"error\", \"warning\", \"notice\", \"info\", \"debug\""
+            ),
+            (
+                "[log]\nlevel = 12:00:00",
+                "2: log.level: a date or time is not right; give one of \"error\", "
+                    + "\"warning\", \"notice\", \"info\", \"debug\""
+            ),
+            ("[log]\nlevel = 2020-01-01", "2: log.level: a date or time is not right; no key takes one"),
+            (
+                "[listen]\nworkers = 1e-1",
+                "2: listen.workers: a number with a fraction is not right; "
+                    + "give a whole number from 0 to 4"
+            ),
+        ])
+    func wrongValue(_ text: String, _ expected: String) {
+        #expect(message(text) == "test.toml:" + expected)
+    }
+
+    @Test(
+        "the borders of each range are inside",
+        arguments: [
+            "listen.workers = 0", "listen.workers = 4", "listen.tcpClients = 1", "listen.tcpIdleSeconds = 1",
+            "fallback.timeout = 100", "cache.megabytes = 1", "cache.maxTTL = 0", "cache.minTTL = 86400",
+            "cache.maxTTL = 604800",
+        ])
+    func borders(_ text: String) throws {
+        #expect(throws: Never.self) { try load(text) }
+    }
+
+    @Test(
+        "what an account lacks is asked for at its section",
+        arguments: [
+            ("\n[httpdns]", "2: httpdns.token: missing; \"https\" needs it: give token or tokenFile"),
+            ("[httpdns]\ntoken = \"\"", "2: httpdns.token: missing; \"https\" needs it: give token or tokenFile"),
+            ("httpdns = {}", "1: httpdns.token: missing; \"https\" needs it: give token or tokenFile"),
+            (
+                "[log]\n[httpdns]\nencryptType = \"aes\"\ndnsId = 1",
+                "2: httpdns.dnsKey: missing; \"aes\" needs it: give dnsKey or dnsKeyFile"
+            ),
+            (
+                "[httpdns]\nencryptType = \"des\"\ndnsKey = \"01234567\"",
+                "1: httpdns.dnsId: \"des\" needs an authorization ID; give 1 to 4294967295"
+            ),
+            (
+                "[httpdns]\nencryptType = \"des\"\ndnsKey = \"01234567\"\ndnsId = 0",
+                "4: httpdns.dnsId: \"des\" needs an authorization ID; give 1 to 4294967295"
+            ),
+            (
+                "[httpdns]\nencryptType = \"aes\"\ndnsId = 1\ndnsKey = \"01234567\"",
+                "4: httpdns.dnsKey: the key has 8 bytes; \"aes\" needs exactly 16"
+            ),
+            (
+                "[httpdns]\nencryptType = \"des\"\ndnsId = 1\ndnsKey = \"0123456\"",
+                "4: httpdns.dnsKey: the key has 7 bytes; \"des\" needs exactly 8"
+            ),
+        ])
+    func incompleteAccount(_ text: String, _ expected: String) {
+        #expect(message(text) == "test.toml:" + expected)
+    }
+
+    @Test(
+        "a token that would break the URL is refused, and not repeated", arguments: ["a b", "a&b", "a#b", "ä", "a\\tb"])
+    func badToken(_ token: String) {
+        #expect(
+            message("[httpdns]\ntoken = \"\(token)\"") == "test.toml:2: httpdns.token: the token is not right; "
+                + "give printable ASCII without space, & and #")
+    }
+
+    @Test(
+        "an unknown key is refused with the nearest one",
+        arguments: [
+            ("[listen]\nworker = 1", "2: listen.worker: unknown key; did you mean listen.workers?"),
+            ("[httpdns]\ndnsip = []", "2: httpdns.dnsip: unknown key; did you mean httpdns.dnsIp?"),
+            (
+                "[httpdns]\nbatchSize = 8",
+                "2: httpdns.batchSize: unknown key; [httpdns] has encryptType, dnsId, dnsKey, "
+                    + "dnsKeyFile, token, tokenFile, dnsIp, timeout, routeIp, routeIpEncrypted, httpOnly, batch, debug"
+            ),
+            ("[cache]\ntimeout = 1000", "2: cache.timeout: unknown key; did you mean httpdns.timeout?"),
+            ("[fallback]\ntimout = 1000", "2: fallback.timout: unknown key; did you mean fallback.timeout?"),
+            ("dnsKey = 'x'", "1: dnsKey: unknown key; did you mean httpdns.dnsKey?"),
+            ("[tls]\npins = []", "2: tls.pins: unknown key; [tls] has serverName, caFile, caOnly"),
+            ("[htpdns]\ndnsId = 1", "1: htpdns: unknown section; did you mean [httpdns]?"),
+            (
+                "[listen]\nworkers = 1\n[control]\nsocket = ''",
+                "3: control: unknown section; there are [listen], "
+                    + "[httpdns], [tls], [domains], [fallback], [cache], [log]"
+            ),
+            (
+                "[listen.more]\nx = 1",
+                "1: listen.more: unknown key; [listen] has addresses, allow, workers, tcpClients, "
+                    + "tcpIdleSeconds"
+            ),
+            ("listen = 3", "1: listen: 3 is not right; give a section [listen]"),
+            ("[[listen]]\nworkers = 1", "1: listen: a list is not right; give a section [listen]"),
+            ("listen = { workers = 1, wrkers = 2 }", "1: listen.wrkers: unknown key; did you mean listen.workers?"),
+        ])
+    func unknownKey(_ text: String, _ expected: String) {
+        #expect(message(text) == "test.toml:" + expected)
+    }
+
+    @Test(
+        "keys of later versions are unknown as any other",
+        arguments: [
+            "httpdns.retryTimesBeforeSwitchServer = 3", "httpdns.addressType = 'auto'", "httpdns.proxy = 'bypass'",
+            "tls.validateDomain = true", "fallback.hedgeAfter = 1000", "cache.staleSeconds = 1", "log.format = 'auto'",
+            "control.socket = ''",
+        ])
+    func laterKeys(_ text: String) {
+        #expect(message(text).contains("unknown"))
+    }
+
+    @Test("the first error of the file is reported, whatever the order of the alphabet")
+    func firstError() {
+        #expect(message("[log]\nlevel = 1\n[cache]\nmegabytes = 0").hasPrefix("test.toml:2: log.level:"))
+        #expect(message("[log]\nlevel = 1\n[aaa]\nx = 0").hasPrefix("test.toml:2: log.level:"))
+        #expect(message("[zzz]\nx = 1\n[cache]\nmegabytes = 0").hasPrefix("test.toml:1: zzz:"))
+    }
+
+    @Test(
+        "an error in the environment names the variable",
+        arguments: [
+            ("HTTPDNSD_LISTEN_WORKERS", "9", "\"9\" is not right; give a whole number from 0 to 4"),
+            ("HTTPDNSD_LISTEN_WORKERS", "", "\"\" is not right; give a whole number from 0 to 4"),
+            ("HTTPDNSD_TLS_CAONLY", "yes", "\"yes\" is not right; give true or false"),
+            (
+                "HTTPDNSD_DOMAINS_BYPASS", "a,,b",
+                "\"\" is not right; give a name of letters, digits, \"-\" and \"_\" "
+                    + "such as \"example.com\", which stands for those under it too"
+            ),
+            ("HTTPDNSD_LISTEN_WORKER", "1", "unknown variable; did you mean HTTPDNSD_LISTEN_WORKERS?"),
+            ("HTTPDNSD_HTTPDNS_DNS_KEY", "1", "unknown variable; did you mean HTTPDNSD_HTTPDNS_DNSKEY?"),
+            ("HTTPDNSD_X", "1", "unknown variable; give HTTPDNSD_SECTION_KEY, such as HTTPDNSD_LISTEN_ADDRESSES"),
+            ("HTTPDNSD_HTTPDNS_DNSID", "7", nil),
+        ] as [(String, String, String?)])
+    func environment(_ variable: String, _ value: String, _ expected: String?) {
+        if let expected {
+            #expect(message(nil, environment: [variable: value]) == "environment: \(variable): \(expected)")
+        } else {
+            #expect(
+                message(nil, environment: [variable: value]) == "environment: HTTPDNSD_HTTPDNS_TOKEN: missing; "
+                    + "\"https\" needs it: give token or tokenFile")
+        }
+    }
+
+    @Test("a wrong key from the environment is its variable's fault, not the file's")
+    func environmentOverFile() {
+        #expect(
+            message(
+                "[httpdns]\nencryptType = \"aes\"\ndnsId = 1\ndnsKey = \"0123456789abcdef\"",
+                environment: ["HTTPDNSD_HTTPDNS_DNSKEY": "short"])
+                == "environment: HTTPDNSD_HTTPDNS_DNSKEY: the key has 5 bytes; \"aes\" needs exactly 16")
+        #expect(
+            message("[cache]\nmaxTTL = 5\n", environment: ["HTTPDNSD_CACHE_MINTTL": "6"])
+                == "environment: HTTPDNSD_CACHE_MINTTL: minTTL 6 is more than maxTTL 5; give a minTTL that is not")
+    }
+
+    @Test("a long or strange value stays on one line")
+    func strangeValue() {
+        let long = String(repeating: "x", count: 1000)
+        #expect(message("[log]\nlevel = \"\(long)\"").count < 200)
+        #expect(message("[log]\nlevel = \"a\\nb\\u0001\"").contains("\"a\\nb\\u0001\" is not right"))
+    }
+}
+
+@Suite struct SyntaxErrorTests {
+    @Test(
+        "text that is not TOML is shown with its line",
+        arguments: [
+            ("[listen\nworkers = 1", "1: listen: not TOML: "),
+            ("[listen]\nworkers = abc", "2: listen.workers: not TOML: "),
+            ("[listen]\nworkers 1", "2: syntax: not TOML: "),
+            ("[listen]\nworkers = 1 2", "2: listen.workers: not TOML: "),
+        ])
+    func syntaxError(_ text: String, _ expected: String) {
+        #expect(message(text).hasPrefix("test.toml:" + expected), "\(message(text))")
+    }
+
+    @Test(
+        "a key or section given twice names both lines",
+        arguments: [
+            ("[listen]\nworkers = 1\nworkers = 2", "3: listen.workers: given twice, first on line 2; give it once"),
+            ("[listen]\n[log]\n\n[listen]", "4: listen: given twice, first on line 1; give it once"),
+            ("[httpdns]\ntoken = 'a'\ntoken = 'b'", "3: httpdns.token: given twice, first on line 2; give it once"),
+        ])
+    func twice(_ text: String, _ expected: String) {
+        #expect(message(text) == "test.toml:" + expected)
+    }
+
+    @Test(
+        "no syntax error repeats what may be a secret",
+        arguments: [
+            "[httpdns]\ntoken = VALUE", "[httpdns]\ndnsKey = VALUE", "[httpdns]\ntoken = \"VALUE",
+            "httpdns.token = VALUE",
+            "httpdns = { token = VALUE }", "[httpdns]\ndnskey = VALUE", "[httpdns]\ntoken = [\nVALUE\n]",
+            "[httpdns]\ntoken = 'x' VALUE", "[httpdns]\ntoken VALUE", "[httpdns]\ntoken = \"x\"\nVALUE",
+            "[httpdns]\ntoken = \"x\n[tls]", "[httpdns]\ntoken = \"\"\"\nVALUE",
+        ])
+    func noSecret(_ text: String) {
+        for value in ["0x1234567890abcdefghi", "99999999999999999999", "S3cr3t-S3cr3t", "1979-05-27T07:32:99", "tru3e"]
+        {
+            let message = message(text.replacing("VALUE", with: value))
+            #expect(!message.contains(value.prefix(5)) && !message.contains(value.suffix(5)), "\(message)")
+        }
+    }
+
+    @Test("no wrong type repeats a secret", arguments: ["token", "dnsKey"])
+    func wrongTypeOfSecret(_ key: String) {
+        for value in ["1234567", "1234567.5", "['1234567']", "{ a = '1234567' }"] {
+            #expect(
+                message("[httpdns]\n\(key) = \(value)")
+                    == "test.toml:2: httpdns.\(key): what is not a string is not right; give a string")
+        }
+    }
+
+    @Test("a NUL character is refused: the parser underneath would take it for the end")
+    func nul() {
+        #expect(
+            message("[log]\n# \0\n[nonsense]") == "test.toml:2: syntax: a NUL character is not right here; take it out")
+        #expect(message("[httpdns]\r\ntoken = \"ab\\u0000cd\"").hasPrefix("test.toml:2: syntax: a NUL"))
+        #expect(message("[httpdns]\n\ntoken = \"ab\\U00000000cd\"").hasPrefix("test.toml:3: syntax: a NUL"))
+    }
+
+    @Test(
+        "a header on which the parser underneath would stop the process is refused before",
+        arguments: ["[.a]", "[=", "[\n", "[[\n", "[[[a]]]", "[#]", "[ ,", "[é]", "\u{FEFF}[.a]", "[log]\n[.a]"])
+    func namelessHeader(_ text: String) {
+        let line = text.hasPrefix("[log]") ? 2 : 1
+        #expect(
+            message(text)
+                == "test.toml:\(line): syntax: a section without a name is not right; give a section such as [listen]")
+    }
+
+    @Test("a key that is not plain text stays on one line")
+    func strangeKeys() {
+        #expect(
+            message("[listen]\n\"a\\nb: c\" = 1").hasPrefix("test.toml:1: \"listen.a\\nb: c\": unknown key; "))
+        #expect(message("\"\" = 1").hasPrefix("test.toml:1: \"\": unknown key; "))
+    }
+
+    @Test(
+        "values on which the parser underneath would stop the process are refused before",
+        arguments: [
+            ("bypass = [}", "\"}\" is not right in a list; close it with \"]\""),
+            ("bypass = ['a', # x\n }]", "\"}\" is not right in a list; close it with \"]\""),
+            ("bypass = { a = ['b', { c = 1 }, }", "\"}\" is not right in a list; close it with \"]\""),
+            ("bypass = 1979-05-27T/7:32:00Z", "a date or time is not right; no key takes one"),
+            ("bypass = {f=3958--5-2( 7 0", "a date or time is not right; no key takes one"),
+            ("bypass = 3=ab-05-27 7", "a date or time is not right; no key takes one"),
+            ("bypass = [1_979-05-27 7 ]", "a date or time is not right; no key takes one"),
+        ])
+    func hazards(_ text: String, _ expected: String) {
+        #expect(message("\"\" = " + text.drop { $0 != "=" }.dropFirst()).hasSuffix(": \(expected)"))
+        let line = text.contains("\n") ? 3 : 2
+        #expect(message("[domains]\n" + text) == "test.toml:\(line): domains.bypass: \(expected)")
+    }
+
+    @Test("a byte order mark is no part of the first key")
+    func byteOrderMark() throws {
+        #expect(try load("\u{FEFF}[listen]\nworkers = 2").listen.workers == 2)
+        #expect(message("\u{FEFF}[listen]\nworkers = 9").hasPrefix("test.toml:2: listen.workers:"))
+        #expect(message("\u{FEFF}[lisen]").hasPrefix("test.toml:1: lisen: unknown section"))
+    }
+
+    @Test("the line of a key is found behind strings, lists and comments that look like keys")
+    func lines() {
+        let text = """
+            # [listen]
+            # workers = 9
+            [domains] # [listen]
+            intercept = [ # workers = 9
+                "a", # ]
+                'b',
+                \"""
+            c\""", '''
+            workers''',
+            ]
+            bypass = ["a\\u0022]"  , # "
+            ]
+
+              [ "listen" ] # a comment
+              'tcpClients' = 5
+            \tworkers\t= 9
+            """
+        let accepted = text.replacing("[\"a\\u0022]\"  , # \"\n]", with: "[\"x\"  , # \"\n]")
+        #expect(message(accepted).hasPrefix("test.toml:16: listen.workers: 9 is not right"), "\(message(accepted))")
+        #expect(message(text).hasPrefix("test.toml:11: domains.bypass: \"a\\\"]\" is not right"), "\(message(text))")
+    }
+
+    @Test("no text makes the reader fail otherwise than with an error on one line of the text")
+    func hostileText() {
+        let seed = UInt64.random(in: .min ... .max)
+        var random = SeededGenerator(seed: seed)
+        let pieces = [
+            "[", "]", "[[", "{", "}", "\"", "'", "\"\"\"", "'''", "\\", "#", "=", ".", ",", "\n", "\r\n", " ", "\t",
+            "a", "listen",
+            "workers", "httpdns", "token", "1", "0x", "true", "\u{1}", "é", "[listen]\n", "workers = 1\n", "\\u0041",
+            "1979-05-27", "T07:32:00", ":", "-", "_", "Z", "e", "9",
+        ]
+        for _ in 0..<5_000 {
+            var text = ""
+            for _ in 0..<Int.random(in: 0...24, using: &random) { text += pieces.randomElement(using: &random)! }
+            do {
+                _ = try Settings.load(file: "f", contents: text, environment: [:], readFile: { _ in nil })
+            } catch {
+                let lineCount = text.utf8.filter { $0 == 10 }.count + 1
+                #expect((1...lineCount).contains(error.line), "seed \(seed): \(error) in \(text.debugDescription)")
+                #expect(!"\(error)".unicodeScalars.contains("\n"), "seed \(seed)")
+                #expect(!error.key.isEmpty, "seed \(seed): \(text.debugDescription)")
+            }
+        }
+    }
+}
+
+/// SplitMix64: the same seed gives the same test.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,45 @@
+import Configuration
+import Testing
+
+@Suite struct EffectiveTextTests {
+    @Test("the text of the defaults loads to the defaults and names no account")
+    func defaults() throws {
+        let text = Settings().effectiveText
+        #expect(try load(text) == Settings())
+        #expect(!text.split(separator: "\n").contains("[httpdns]"))
+        #expect(text.contains("\n# [httpdns] is not configured"))
+    }
+
+    @Test("the text of any settings loads to the same, the secrets apart")
+    func everyKey() throws {
+        let settings = try load(SettingsTests.everyKey, files: SettingsTests.files)
+        let again = try load(settings.effectiveText, files: SettingsTests.files)
+        #expect(again != settings)
+        var masked = settings
+        masked.httpdns?.credential = .aes(id: 4_294_967_295, key: Secret(Array("****************".utf8)))
+        #expect(again == masked)
+        #expect(again.effectiveText == settings.effectiveText)
+    }
+
+    @Test(
+        "an account of each encryption loads again",
+        arguments: [
+            ("encryptType = \"https\"\ntoken = \"a long token\\\"\"", "token = \"***\""),
+            ("encryptType = \"des\"\ndnsId = 3\ndnsKey = \"ab\\\"\\\\defg\"", "dnsKey = \"********\""),
+            ("encryptType = \"aes\"\ndnsId = 3\ndnsKey = \"0123456789abcdef\"", "dnsKey = \"****************\""),
+        ])
+    func accounts(_ keys: String, _ shown: String) throws {
+        let settings = try load("[httpdns]\n" + keys.replacing(" long ", with: "-long-"))
+        let again = try load(settings.effectiveText)
+        #expect(again.httpdns?.dnsIp == settings.httpdns?.dnsIp)
+        #expect(settings.effectiveText.replacing(/[ ]+=/, with: " =").contains(shown))
+        #expect(again.effectiveText == settings.effectiveText)
+    }
+
+    @Test("a path with quotes and control characters survives")
+    func escapes() throws {
+        var settings = Settings()
+        settings.fallback.hosts = "/a\"b\\c\nd\te\u{1}f é"
+        #expect(try load(settings.effectiveText) == settings)
+    }
+}

@@ -1,0 +1,92 @@
+import Configuration
+import Testing
+
+@Suite struct SecretFileTests {
+    private func key(of settings: Settings) -> String? {
+        switch settings.httpdns?.credential {
+        case .aes(_, let key), .des(_, let key): String(decoding: key.bytes, as: UTF8.self)
+        case .https(let token): String(decoding: token.bytes, as: UTF8.self)
+        case nil: nil
+        }
+    }
+
+    private let aes = "[httpdns]\nencryptType = \"aes\"\ndnsId = 7\n"
+
+    @Test("one newline at the end does not belong to the secret", arguments: ["", "\n", "\r\n"])
+    func newline(_ end: String) throws {
+        let settings = try load(
+            aes + "dnsKeyFile = \"/keys/aes\"", files: ["/keys/aes": "0123456789abcdef" + end])
+        #expect(key(of: settings) == "0123456789abcdef")
+    }
+
+    @Test("a relative path: the credentials directory first, then beside the configuration file")
+    func relativePath() throws {
+        let text = "[httpdns]\ntokenFile = \"token\""
+        let credentials = ["CREDENTIALS_DIRECTORY": "/run/credentials/httpdnsd.service"]
+        let both = ["/run/credentials/httpdnsd.service/token": "1", "/etc/httpdnsd/token": "2"]
+        #expect(key(of: try load(text, environment: credentials, files: both)) == "1")
+        #expect(key(of: try load(text, files: both)) == "2")
+        #expect(key(of: try load(text, environment: credentials, files: ["/etc/httpdnsd/token": "2"])) == "2")
+        #expect(
+            key(of: try load(nil, environment: ["HTTPDNSD_HTTPDNS_TOKENFILE": "token"], files: ["token": "3"])) == "3")
+        let absolute = "[httpdns]\ntokenFile = \"/token\""
+        let files = ["/run/credentials/httpdnsd.service//token": "1", "/token": "4"]
+        #expect(key(of: try load(absolute, environment: credentials, files: files)) == "4")
+    }
+
+    @Test("the environment's secret replaces the file's, whichever way each is given")
+    func environmentReplaces() throws {
+        let files = ["/a": "from file a", "/b": "from-b"]
+        let value = "[httpdns]\ntoken = \"value\""
+        let path = "[httpdns]\ntokenFile = \"/a\""
+        let setsValue = ["HTTPDNSD_HTTPDNS_TOKEN": "variable"]
+        let setsPath = ["HTTPDNSD_HTTPDNS_TOKENFILE": "/b"]
+        #expect(key(of: try load(path, environment: setsValue, files: files)) == "variable")
+        #expect(key(of: try load(value, environment: setsValue, files: files)) == "variable")
+        #expect(key(of: try load(path, environment: setsPath, files: files)) == "from-b")
+        #expect(key(of: try load(value, environment: setsPath, files: files)) == "from-b")
+        #expect(key(of: try load(value, environment: ["HTTPDNSD_HTTPDNS_TOKEN": ""])) == "value")
+        #expect(key(of: try load(value, environment: ["HTTPDNSD_HTTPDNS_TOKENFILE": ""])) == "value")
+    }
+
+    @Test("what is wrong with a secret's file is said without its contents")
+    func wrongFiles() {
+        #expect(
+            message(aes + "dnsKeyFile = \"k\"")
+                == "test.toml:4: httpdns.dnsKeyFile: cannot read \"/etc/httpdnsd/k\"; give a file that this user may read"
+        )
+        #expect(
+            message(aes + "dnsKeyFile = \"k\"", environment: ["CREDENTIALS_DIRECTORY": "/run/c"])
+                == "test.toml:4: httpdns.dnsKeyFile: cannot read \"/run/c/k\" and \"/etc/httpdnsd/k\"; "
+                + "give a file that this user may read")
+        #expect(
+            message(aes + "dnsKeyFile = \"/k\"", files: ["/k": "0123456789abcdef\n\n"])
+                == "test.toml:4: httpdns.dnsKeyFile: the key has 17 bytes; \"aes\" needs exactly 16")
+        #expect(
+            message(aes + "dnsKeyFile = \"/k\"", files: ["/k": "\n"])
+                == "test.toml:4: httpdns.dnsKeyFile: \"/k\" is empty; put the dnsKey into it")
+        #expect(
+            message("[httpdns]\ntokenFile = \"/k\"", files: ["/k": "two words"])
+                == "test.toml:2: httpdns.tokenFile: the token is not right; "
+                + "give printable ASCII without space, & and #")
+        #expect(
+            message(nil, environment: ["HTTPDNSD_HTTPDNS_TOKENFILE": "/k"])
+                == "environment: HTTPDNSD_HTTPDNS_TOKENFILE: cannot read \"/k\"; give a file that this user may read")
+    }
+
+    @Test("a secret is given once in a source")
+    func bothGiven() {
+        #expect(
+            message(aes + "dnsKeyFile = \"/k\"\ndnsKey = \"0123456789abcdef\"")
+                == "test.toml:4: httpdns.dnsKeyFile: dnsKey is given as well; give one of the two")
+        #expect(
+            message(
+                "[httpdns]\n", environment: ["HTTPDNSD_HTTPDNS_TOKEN": "1", "HTTPDNSD_HTTPDNS_TOKENFILE": "/k"])
+                == "environment: HTTPDNSD_HTTPDNS_TOKENFILE: token is given as well; give one of the two")
+        // Wrong in the file, even though the environment would replace both.
+        #expect(
+            message(
+                "[httpdns]\ntoken = \"1\"\ntokenFile = \"/k\"", environment: ["HTTPDNSD_HTTPDNS_TOKEN": "1"])
+                == "test.toml:3: httpdns.tokenFile: token is given as well; give one of the two")
+    }
+}

@@ -1,0 +1,240 @@
+import Addresses
+import Configuration
+import DNSWire
+import Testing
+
+@Suite struct SettingsTests {
+    /// Every key away from its default.
+    static let everyKey = """
+        [listen]
+        addresses = ["0.0.0.0:5300", "[2001:db8::1]:0"]
+        allow = ["10.0.0.0/8", "192.0.2.1"]
+        workers = 3
+        tcpClients = 10000
+        tcpIdleSeconds = 3600
+
+        [httpdns]
+        encryptType = "aes"
+        dnsId = 4294967295
+        dnsKey = "Swift-HTTPDNS-16"
+        token = "1234567"
+        dnsIp = ["192.0.2.1", "192.0.2.2:8080", "2001:db8::2", "[2001:db8::3]:81"]
+        timeout = 100
+        routeIp = "203.0.113.7"
+        routeIpEncrypted = true
+        httpOnly = true
+        batch = 1
+        debug = true
+
+        [tls]
+        serverName = "DNS.Example.com"
+        caFile = "ca.pem"
+        caOnly = false
+
+        [domains]
+        intercept = ["Example.COM", "example.org."]
+        bypass = []
+
+        [fallback]
+        servers = ["192.0.2.53", "[2001:db8::53]:5353"]
+        resolvConf = ["/run/one", "two"]
+        timeout = 60000
+        hosts = ""
+
+        [cache]
+        megabytes = 65536
+        minTTL = 60
+        maxTTL = 604800
+        negativeTTL = 0
+
+        [log]
+        level = "warning"
+        """
+    static let files = ["/etc/httpdnsd/ca.pem": "a certificate"]
+
+    private func endpoint(_ text: String) throws -> Endpoint { try #require(Endpoint(text)) }
+
+    @Test("without a file and environment there are the defaults, and no HTTPDNS")
+    func defaults() throws {
+        let settings = try load(nil)
+        #expect(settings == Settings())
+        #expect(settings == (try load("")))
+        #expect(settings.listen.addresses.map(\.description) == ["127.0.0.1:53", "[::1]:53"])
+        #expect(settings.listen.allow.map(\.description) == ["127.0.0.0/8", "::1/128"])
+        #expect(settings.listen.workers == 0)
+        #expect(settings.listen.tcpClients == 256)
+        #expect(settings.listen.tcpIdleSeconds == 10)
+        #expect(settings.httpdns == nil)
+        #expect(settings.tls.serverName == "" && settings.tls.caFile == "" && settings.tls.caOnly)
+        #expect(settings.domains.intercept == [])
+        #expect(settings.domains.bypass.map(\.description) == ["local", "lan", "home.arpa", "internal"])
+        #expect(settings.fallback.servers == [])
+        #expect(
+            settings.fallback.resolvConf == [
+                "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf",
+            ])
+        #expect(settings.fallback.timeout == 2000)
+        #expect(settings.fallback.hosts == "/etc/hosts")
+        #expect(settings.cache.megabytes == 32)
+        #expect(settings.cache.minTTL == 0)
+        #expect(settings.cache.maxTTL == 86400)
+        #expect(settings.cache.negativeTTL == 30)
+        #expect(settings.log.level == .info)
+    }
+
+    @Test("an account has the defaults of its encryption")
+    func accountDefaults() throws {
+        let https = try #require(try load("[httpdns]\ntoken = \"1\"").httpdns)
+        #expect(https.credential == .https(token: Secret(Array("1".utf8))))
+        #expect(https.dnsIp.map(\.description) == ["119.29.29.99:443"])
+        #expect(https.timeout == 2000)
+        #expect(https.routeIp == nil)
+        #expect(!https.routeIpEncrypted && !https.httpOnly && !https.debug)
+        #expect(https.batch == 8)
+        let aes = try load("[httpdns]\nencryptType = \"aes\"\ndnsId = 1\ndnsKey = \"0123456789abcdef\"").httpdns
+        #expect(aes?.dnsIp.map(\.description) == ["119.29.29.98:80"])
+        let des = try load("[httpdns]\nencryptType = \"des\"\ndnsId = 1\ndnsKey = \"01234567\"").httpdns
+        #expect(des?.credential == .des(id: 1, key: Secret(Array("01234567".utf8))))
+        #expect(des?.dnsIp.map(\.description) == ["119.29.29.98:80"])
+        #expect(try load("[httpdns]\ntoken = \"1\"\ndnsIp = [\"::1\"]").httpdns?.dnsIp == [endpoint("[::1]:443")])
+    }
+
+    @Test("every key is read into its setting")
+    func everyKeyIsRead() throws {
+        let settings = try load(Self.everyKey, files: Self.files)
+        var expected = Settings()
+        expected.listen.addresses = [try endpoint("0.0.0.0:5300"), try endpoint("[2001:db8::1]:0")]
+        expected.listen.allow = ["10.0.0.0/8", "192.0.2.1/32"].compactMap { Network($0) }
+        expected.listen.workers = 3
+        expected.listen.tcpClients = 10000
+        expected.listen.tcpIdleSeconds = 3600
+        var httpdns = Settings.HTTPDNS(
+            credential: .aes(id: 4_294_967_295, key: Secret(Array("Swift-HTTPDNS-16".utf8))))
+        httpdns.dnsIp = [
+            try endpoint("192.0.2.1:80"), try endpoint("192.0.2.2:8080"), try endpoint("[2001:db8::2]:80"),
+            try endpoint("[2001:db8::3]:81"),
+        ]
+        httpdns.timeout = 100
+        httpdns.routeIp = .v4(203, 0, 113, 7)
+        httpdns.routeIpEncrypted = true
+        httpdns.httpOnly = true
+        httpdns.batch = 1
+        httpdns.debug = true
+        expected.httpdns = httpdns
+        expected.tls.serverName = "dns.example.com"
+        expected.tls.caFile = "/etc/httpdnsd/ca.pem"
+        expected.tls.anchors = Array("a certificate".utf8)
+        expected.tls.caOnly = false
+        expected.domains.intercept = ["example.com", "example.org"].compactMap { Name($0) }
+        expected.domains.bypass = []
+        expected.fallback.servers = [try endpoint("192.0.2.53:53"), try endpoint("[2001:db8::53]:5353")]
+        expected.fallback.resolvConf = ["/run/one", "/etc/httpdnsd/two"]
+        expected.fallback.timeout = 60000
+        expected.fallback.hosts = ""
+        expected.cache.megabytes = 65536
+        expected.cache.minTTL = 60
+        expected.cache.maxTTL = 604800
+        expected.cache.negativeTTL = 0
+        expected.log.level = .warning
+        #expect(settings == expected)
+    }
+
+    @Test("TOML's other notations mean the same")
+    func notations() throws {
+        var expected = Settings()
+        expected.listen.workers = 2
+        expected.cache.maxTTL = 3600
+        expected.domains.bypass = ["a", "b"].compactMap { Name($0) }
+        let dotted = "listen.workers = 2\r\ncache.maxTTL = 3_600\r\ndomains.bypass = ['a', \"b\"]\r\n"
+        let inline =
+            "listen = { workers = 0x2 }\ncache = { maxTTL = 3600 }\ndomains = { bypass = [\n# all\n'a',\n'b',\n] }"
+        let quoted =
+            "[\"listen\"]\n\"workers\" = 2\n[ cache ]\nmaxTTL=3600\n['domains']\nbypass = ['''a''', \"\"\"b\"\"\"]"
+        for text in [dotted, inline, quoted] { #expect(try load(text) == expected) }
+    }
+
+    @Test("the certificates to trust are read, or it is said that they cannot be")
+    func caFile() throws {
+        let files = ["/ca.der": "x", "/etc/httpdnsd/ca.pem": "y"]
+        #expect(try load("tls.caFile = '/ca.der'", files: files).tls.anchors == Array("x".utf8))
+        #expect(try load("tls.caFile = 'ca.pem'", files: files).tls.anchors == Array("y".utf8))
+        #expect(try load("tls.caFile = ''", files: files).tls.anchors == nil)
+        #expect(
+            message("[tls]\ncaFile = 'ca.pem'")
+                == "test.toml:2: tls.caFile: cannot read \"/etc/httpdnsd/ca.pem\"; give a file that this user may read")
+    }
+
+    @Test("a value from the environment wins, key by key")
+    func environmentWins() throws {
+        let settings = try load(
+            "[listen]\nworkers = 1\ntcpClients = 7\n[httpdns]\nencryptType = \"aes\"\n",
+            environment: [
+                "HTTPDNSD_LISTEN_WORKERS": "4", "HTTPDNSD_LISTEN_TCPIDLESECONDS": "5",
+                "HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.1:1, [::1]:2", "HTTPDNSD_LISTEN_ALLOW": "",
+                "HTTPDNSD_HTTPDNS_ENCRYPTTYPE": "https", "HTTPDNSD_HTTPDNS_TOKEN": "t,o",
+                "HTTPDNSD_HTTPDNS_HTTPONLY": "true", "HTTPDNSD_HTTPDNS_DEBUG": "1", "HTTPDNSD_TLS_CAONLY": "0",
+                "HTTPDNSD_HTTPDNS_ROUTEIP": "192.0.2.1", "HTTPDNSD_HTTPDNS_ROUTEIPENCRYPTED": "false",
+                "HTTPDNSD_CACHE_MAXTTL": "100", "HTTPDNSD_LOG_LEVEL": "error", "PATH": "/bin", "HTTPDNS": "x",
+            ])
+        #expect(settings.listen.workers == 4)
+        #expect(settings.listen.tcpClients == 7)
+        #expect(settings.listen.tcpIdleSeconds == 5)
+        #expect(settings.listen.addresses.map(\.description) == ["127.0.0.1:1", "[::1]:2"])
+        #expect(settings.listen.allow == [])
+        #expect(settings.httpdns?.credential == .https(token: Secret(Array("t,o".utf8))))
+        #expect(settings.httpdns?.httpOnly == true)
+        #expect(settings.httpdns?.debug == true)
+        #expect(settings.httpdns?.routeIp == .v4(192, 0, 2, 1))
+        #expect(!settings.tls.caOnly)
+        #expect(settings.cache.maxTTL == 100)
+        #expect(settings.log.level == .error)
+    }
+
+    @Test("a container is configured by the environment alone")
+    func environmentAlone() throws {
+        let settings = try load(nil, environment: ["HTTPDNSD_HTTPDNS_TOKEN": "1"])
+        #expect(settings.httpdns == Settings.HTTPDNS(credential: .https(token: Secret(Array("1".utf8)))))
+    }
+
+    @Test("variables that Kubernetes adds for a service called httpdnsd are not the operator's")
+    func kubernetes() throws {
+        // As `kubectl exec … env` shows them for a service with a named port.
+        let added = [
+            "HTTPDNSD_SERVICE_HOST": "10.96.0.10", "HTTPDNSD_SERVICE_PORT": "53", "HTTPDNSD_SERVICE_PORT_DNS": "53",
+            "HTTPDNSD_PORT": "udp://10.96.0.10:53", "HTTPDNSD_PORT_53_UDP": "udp://10.96.0.10:53",
+            "HTTPDNSD_PORT_53_UDP_PROTO": "udp", "HTTPDNSD_PORT_53_UDP_PORT": "53",
+            "HTTPDNSD_PORT_53_UDP_ADDR": "10.96.0.10",
+        ]
+        #expect(try load(nil, environment: added) == Settings())
+        #expect(message(nil, environment: ["HTTPDNSD_PORT": "53"]).hasPrefix("environment: HTTPDNSD_PORT: unknown"))
+    }
+
+    @Test("what the encryption in use does not need is not looked at")
+    func unusedCredentials() throws {
+        let text = """
+            [httpdns]
+            encryptType = "https"
+            token = "1"
+            dnsKey = "too short"
+            """
+        #expect(try load(text).httpdns?.credential == .https(token: Secret(Array("1".utf8))))
+        let file = text.replacing("dnsKey = \"too short\"", with: "dnsKeyFile = \"/nowhere\"")
+        #expect(try load(file).httpdns?.credential == .https(token: Secret(Array("1".utf8))))
+        let aes = "[httpdns]\nencryptType = \"aes\"\ndnsId = 5\ndnsKey = \"0123456789abcdef\"\ntoken = \"not good\""
+        #expect(try load(aes).httpdns?.credential == .aes(id: 5, key: Secret(Array("0123456789abcdef".utf8))))
+    }
+
+    @Test("nothing shows a secret")
+    func secretsStaySecret() throws {
+        for text in [Self.everyKey, "[httpdns]\ntoken = \"Swift-HTTPDNS-16\""] {
+            let settings = try load(text, files: Self.files)
+            var dumped = ""
+            dump(settings, to: &dumped)
+            let bytes = "\(Array("Swift-HTTPDNS-16".utf8))"
+            for shown in [dumped, "\(settings)", String(reflecting: settings), settings.effectiveText] {
+                #expect(!shown.contains("Swift-HTTPDNS-16") && !shown.contains(bytes) && !shown.contains("83, 119"))
+                #expect(shown.contains("***") || shown == dumped)
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Addresses
+import DNSWire
+import Dispatch
+import Testing
+
+@testable import DNSCache
+
+@Suite struct ConcurrencyTests {
+    /// Eight threads find, answer, store and remove on few names in a small cache: every answer read is a whole one, of
+    /// the name asked. What races there are the thread sanitizer says.
+    @Test func eightThreadsAtOnce() {
+        let cache = DNSCache(bytes: 1 << 20, staleSeconds: 10, prefetchAt: 50, seed: (8, 9))
+        let names = (0..<512).map { Name("host-\($0).example.com")! }
+        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+            var chance = Chance(seed: UInt64(thread))
+            for step in 0..<4_000 {
+                let number = chance.below(names.count)
+                let name = names[number]
+                let now = UInt32(step / 100)
+                switch chance.below(8) {
+                case 0...2: cache.store(address(UInt32(number), of: name), to: name, type: .a, for: everyone, at: now)
+                case 3:
+                    let large = filler(name, bodyLength: 64 + chance.below(3000), octet: UInt8(number & 0xFF))
+                    cache.store(large, to: name, type: .txt, for: everyone, at: now)
+                case 4...5:
+                    if let seen = cache.ask(name.description, at: now) {
+                        #expect(seen.records == [IPAddress(v4: UInt32(number)).description])
+                    }
+                case 6:
+                    if let found = cache.find(name, type: .txt, for: plain, at: now) {
+                        let data = found.answer.records().first?.rdata ?? []
+                        #expect(!data.isEmpty && data.allSatisfy { $0 == UInt8(number & 0xFF) })
+                    }
+                default:
+                    if chance.below(100) == 0 { cache.remove(name) }
+                    if chance.below(1000) == 0 { cache.removeAll() }
+                    #expect(cache.statistics.bytes <= 1 << 20)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import Addresses
+import DNSWire
+import Testing
+
+@testable import DNSCache
+
+/// An answer with one address, distinguishable by it.
+func address(_ number: UInt32, of name: Name, ttl: UInt32 = 60) -> Answer {
+    .addresses(name, type: .a, [IPAddress(v4: number)], ttl: ttl)
+}
+
+/// A TXT answer whose body takes exactly `bodyLength` octets.
+func filler(_ name: Name, bodyLength: Int, octet: UInt8 = 0, ttl: UInt32 = 60) -> Answer {
+    var answer = Answer.failure(name, type: .txt, .noError, extendedError: nil)
+    let data = bodyLength - answer.body.count - 12
+    precondition(data >= 0)
+    answer.body += [0xC0, 0x0C, 0, 16, 0, 1]
+    for shift: UInt32 in [24, 16, 8, 0] { answer.body.append(UInt8(truncatingIfNeeded: ttl >> shift)) }
+    answer.body += [UInt8(data >> 8), UInt8(data & 0xFF)] + [UInt8](repeating: octet, count: data)
+    answer.head.answerCount = 1
+    answer.keep = ttl
+    answer.isCacheable = true
+    return answer
+}
+
+/// What a client sees when it asks the cache: the reply read back, nil for a miss.
+struct Seen: Equatable {
+    var octets: [UInt8]
+    var isDueForRefresh: Bool
+    /// The letters of the question as they came back.
+    var question: [UInt8]
+    var records: [String]
+    var answer: Answer
+
+    var ttls: [UInt32] { answer.records().map(\.ttl) }
+}
+
+extension DNSCache {
+    /// - Parameter spelling: the name as the client spells it.
+    func ask(
+        _ spelling: String, _ type: RecordType = .a, dnssecOK: Bool = false, checkingDisabled: Bool = false,
+        limit: Int = 1232, at now: UInt32
+    ) -> Seen? {
+        let name = Name(spelling)!
+        var query = Query.message(
+            id: 4711, name, type: type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
+        var at = 12
+        for label in spelling.split(separator: ".") {
+            query.replaceSubrange(at + 1...at + label.utf8.count, with: label.utf8)
+            at += 1 + label.utf8.count
+        }
+        guard case .question(let question) = Question.read(query.span) else { return nil }
+        var reply = [UInt8](repeating: 0xEE, count: limit)
+        var span = reply.mutableSpan
+        let lookup = answer(question, query: query.span, at: now, limit: limit, into: &span)
+        let length: Int
+        let due: Bool
+        switch lookup {
+        case .miss: return nil
+        case .hit(let written): (length, due) = (written, false)
+        case .hitDueForRefresh(let written): (length, due) = (written, true)
+        }
+        reply.removeLast(reply.count - length)
+        guard
+            let read = try? Response.read(reply.span, id: 4711, to: name, type: type, defaultNegativeTTL: 30)
+        else {
+            Issue.record("the reply to \(spelling) cannot be read")
+            return nil
+        }
+        return Seen(
+            octets: reply, isDueForRefresh: due, question: Array(reply[12..<at + 1]),
+            records: read.answer.records().map(\.data), answer: read.answer)
+    }
+}
+
+/// A generator whose seed is printed, so that a failure can be run again.
+struct Chance: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    /// SplitMix64.
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+
+    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
+}
+
+let everyone = Audience.everyone
+let plain = Audience.those(dnssecOK: false, checkingDisabled: false)
+let signed = Audience.those(dnssecOK: true, checkingDisabled: false)
+let unchecked = Audience.those(dnssecOK: false, checkingDisabled: true)
+let signedUnchecked = Audience.those(dnssecOK: true, checkingDisabled: true)
+let allClients = [plain, signed, unchecked, signedUnchecked]

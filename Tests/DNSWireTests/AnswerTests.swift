@@ -1,0 +1,140 @@
+import Addresses
+import DNSWire
+import Testing
+
+struct AnswerTests {
+    private let name = Name("www.example.com")!
+    // The question: www.example.com IN A.
+    private let question = "03777777076578616d706c6503636f6d00 0001 0001"
+
+    @Test func addressesAreOwnedByTheQuestion() {
+        let answer = Answer.addresses(name, type: .a, [.v4(192, 0, 2, 1), .v4(192, 0, 2, 2)], ttl: 60)
+        #expect(
+            answer.body
+                == hex(
+                    question + "c00c 0001 0001 0000003c 0004 c0000201 c00c 0001 0001 0000003c 0004 c0000202"))
+        #expect(answer.head == AnswerHead(responseCode: .noError, answerCount: 2))
+        #expect(answer.keep == 60 && answer.isCacheable)
+    }
+
+    @Test func addressesOfTheOtherFamilyAreLeftOut() throws {
+        let both = [IPAddress.v4(192, 0, 2, 1), try #require(IPAddress("2001:db8::1"))]
+        let answer = Answer.addresses(name, type: .aaaa, both, ttl: 0xFFFF_FFFF)
+        #expect(answer.records().map(\.description) == ["www.example.com. 2147483647 IN AAAA 2001:db8::1"])
+        #expect(answer.keep == 0x7FFF_FFFF)
+    }
+
+    @Test func negativeAnswersCarryASyntheticSOA() {
+        let noData = Answer.noData(name, type: .https, negativeTTL: 30, extendedError: .notSupported)
+        #expect(
+            noData.records().map(\.description) == [
+                "www.example.com. 30 IN SOA httpdnsd.invalid. nobody.invalid. 1 3600 600 86400 30"
+            ])
+        #expect(noData.records().map(\.section) == [.authority])
+        #expect(
+            noData.head == AnswerHead(responseCode: .noError, authorityCount: 1, extendedError: .notSupported))
+        #expect(noData.keep == 30)
+        let nxDomain = Answer.nxDomain(name, type: .a, negativeTTL: 5)
+        #expect(nxDomain.head == AnswerHead(responseCode: .nxDomain, authorityCount: 1))
+        #expect(nxDomain.keep == 5)
+    }
+
+    @Test func failuresAreNotKept() {
+        let answer = Answer.failure(name, type: .a, .servFail, extendedError: .networkError)
+        #expect(answer.body == hex(question))
+        #expect(answer.head == AnswerHead(responseCode: .servFail, extendedError: .networkError))
+        #expect(answer.keep == 0 && !answer.isCacheable)
+        // BADVERS in a header alone would read NOERROR.
+        #expect(Answer.failure(name, type: .a, .badVers, extendedError: nil).head.responseCode == .servFail)
+    }
+
+    /// RFC 8482 §4.2.
+    @Test func anyGetsOneHINFO() {
+        let answer = Answer.hinfo(name, ttl: 3600)
+        #expect(answer.records().map(\.description) == [#"www.example.com. 3600 IN HINFO "RFC8482" """#])
+        #expect(answer.body.starts(with: hex("03777777076578616d706c6503636f6d00 00ff 0001")))
+    }
+
+    @Test func clampingReachesEveryRecord() throws {
+        var answer = try read(Vectors.chain).answer
+        #expect(answer.records().map(\.ttl) == [300, 60, 60, 3600, 3600])
+        answer.clampTTLs(minimum: 120, maximum: 900)
+        #expect(answer.records().map(\.ttl) == [300, 120, 120, 900, 900])
+        #expect(answer.keep == 120)
+    }
+
+    @Test func clampingLiftsZeroOnlyForWhatMayBeCached() {
+        var answer = Answer.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 0)
+        answer.clampTTLs(minimum: 0, maximum: 10)
+        #expect(answer.keep == 0)
+        answer.clampTTLs(minimum: 5, maximum: 10)
+        #expect(answer.keep == 5 && answer.records()[0].ttl == 5)
+        var failure = Answer.failure(name, type: .a, .servFail, extendedError: nil)
+        failure.clampTTLs(minimum: 5, maximum: 10)
+        #expect(failure.keep == 0)
+    }
+
+    /// As dnspython prints them, except for names that it leaves in upper case and its blank behind `\# 0`.
+    @Test func recordsReadAsInAZoneFile() throws {
+        let answer = try read(Vectors.manyTypes, to: Name("example.com")!, type: .any).answer
+        #expect(
+            answer.records().map(\.description) == [
+                "example.com. 1 IN A 192.0.2.1",
+                "example.com. 2 IN AAAA 2001:db8::1",
+                "example.com. 3 IN NS ns1.example.com.",
+                "example.com. 4 IN PTR host.example.com.",
+                "example.com. 5 IN MX 10 mail.example.com.",
+                #"example.com. 6 IN TXT "v=spf1 -all" "a\"b\\c\009\255""#,
+                "example.com. 7 IN SOA ns1.example.com. host.example.com. 2024010101 7200 900 1209600 300",
+                "_sip._udp.example.com. 8 IN SRV 1 2 5060 sip.example.com.",
+                #"example.com. 9 IN CAA 0 issue "ca.example; x=1""#,
+                #"example.com. 10 IN HINFO "RFC8482" """#,
+                #"example.com. 11 IN CNAME a\.b.example.com."#,
+                "example.com. 12 IN TYPE65280 \\# 3 010aff",
+                "example.com. 13 IN TYPE65281 \\# 0",
+                "example.com. 14 IN DNAME example.net.",
+            ])
+        #expect(answer.records()[4].rdata == hex("000a 046d61696c 076578616d706c65 03636f6d 00"))
+    }
+
+    @Test(arguments: [
+        (RecordType.txt, "05 61"), (.txt, ""), (.hinfo, "0161"), (.hinfo, "0161 0161 0161"), (.caa, "00"),
+        (.caa, "00 00"),
+        (.caa, "00 05 69"), (.caa, "00 01 07"),
+    ])
+    func dataThatDoesNotFitIsShownOpaque(type: RecordType, data: String) {
+        let bytes = hex(data)
+        let head = AnswerHead(responseCode: .noError, answerCount: 1)
+        let body =
+            hex(question + "c00c") + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF)]
+            + hex("0001 0000003c") + [0, UInt8(bytes.count)] + bytes
+        let records = Answer(head: head, body: body, keep: 0, isCacheable: false).records()
+        let digits = data.filter { $0 != " " }
+        #expect(records.map(\.data) == [bytes.isEmpty ? "\\# 0" : "\\# \(bytes.count) \(digits)"])
+    }
+
+    @Test func brokenBodiesGiveTheRecordsBeforeTheBreak() {
+        let whole = Answer.addresses(name, type: .a, [.v4(192, 0, 2, 1), .v4(192, 0, 2, 2)], ttl: 60)
+        for length in 0..<whole.body.count {
+            var cut = Answer(head: whole.head, body: Array(whole.body[..<length]), keep: 60, isCacheable: true)
+            let expected = length < 21 + 16 ? 0 : 1
+            #expect(cut.records().count == expected, "\(length) octets")
+            cut.clampTTLs(minimum: 90, maximum: 90)
+            #expect(cut.records().allSatisfy { $0.ttl == 90 })
+        }
+    }
+
+    // python3 -c 'import dns.message
+    // m = dns.message.make_query("www.example.com", "A", use_edns=0, payload=1232, want_dnssec=True); m.id = 0x1234
+    // m.flags |= dns.flags.AD | dns.flags.CD; print(m.to_wire().hex())'
+    @Test func queriesForTheResolver() {
+        let full = Query.message(id: 0x1234, name, type: .a, dnssecOK: true, checkingDisabled: true)
+        #expect(
+            full
+                == hex(
+                    "12340130000100000000000103777777076578616d706c6503636f6d000001000100002904d0000080000000"))
+        let plain = Query.message(
+            id: 1, .root, type: .txt, recordClass: .chaos, dnssecOK: false, checkingDisabled: false)
+        #expect(plain == hex("0001 0120 0001 0000 0000 0001 00 0010 0003 00 0029 04d0 00000000 0000"))
+    }
+}

@@ -1,0 +1,279 @@
+import DNSWire
+import Testing
+
+/// Reads a response with id 0x1234.
+func read(
+    _ message: [UInt8], to name: Name = Name("www.example.com")!, type: RecordType = .a
+) throws(WireError) -> Response.Reply {
+    try Response.read(message.span, id: 0x1234, to: name, type: type, defaultNegativeTTL: 30)
+}
+
+/// The error of reading, nil for none.
+private func failure(_ message: [UInt8]) -> WireError? {
+    do {
+        _ = try read(message)
+        return nil
+    } catch { return error }
+}
+
+/// A response to www.example.com IN A; records begin at offset 33.
+private func response(counts: [UInt8], _ records: String) -> [UInt8] {
+    hex("1234 8180 0001") + counts.flatMap { [0, $0] } + hex("03777777076578616d706c6503636f6d00 0001 0001" + records)
+}
+
+struct ResponseTests {
+    @Test func readsAnAliasChain() throws {
+        let reply = try read(Vectors.chain)
+        #expect(!reply.truncated && reply.responseCode == .noError)
+        #expect(
+            reply.answer.records().map(\.description) == [
+                "www.example.com. 300 IN CNAME web.example.net.",
+                "web.example.net. 60 IN A 192.0.2.2",
+                "web.example.net. 60 IN A 192.0.2.1",
+                "example.net. 3600 IN NS ns1.example.net.",
+                "ns1.example.net. 3600 IN A 198.51.100.1",
+            ])
+        #expect(
+            reply.answer.head
+                == AnswerHead(
+                    responseCode: .noError, authenticData: true, answerCount: 2 + 1, authorityCount: 1,
+                    additionalCount: 1))
+        #expect(reply.answer.keep == 60 && reply.answer.isCacheable)
+    }
+
+    @Test func bodiesHaveTheQuestionInLowerCaseAndNoOPT() throws {
+        let body = try read(Vectors.chain).answer.body
+        #expect(body.starts(with: hex("03777777076578616d706c6503636f6d00 0001 0001")))
+        #expect(body.count == Vectors.chain.count - 12 - 11)
+        #expect(Array(body[21...]) == Array(Vectors.chain[33..<Vectors.chain.count - 11]))
+    }
+
+    /// RFC 2308 §5.
+    @Test(arguments: [
+        ("NXDOMAIN: SOA TTL 900, MINIMUM 300", Vectors.nxDomain, 300 as UInt32, true, [300 as UInt32]),
+        ("no data: the same", Vectors.noData, 300, true, [300]),
+        ("no SOA", Vectors.noDataWithoutSOA, 30, true, []),
+        ("a referral", Vectors.referral, 0, false, [3600]),
+        ("an SOA of another zone", Vectors.foreignSOA, 30, true, [900]),
+        ("an alias to no data", Vectors.danglingAlias, 45, true, [300, 45]),
+        ("SERVFAIL", Vectors.servFail, 0, false, []),
+        ("an alias loop", Vectors.aliasLoop, 0, false, [300, 300]),
+        ("another name's address", Vectors.unrelated, 0, false, [300]),
+        ("DNAME", Vectors.dname, 70, true, [500, 70]),
+        ("TTL with its high bit set", Vectors.hugeTTL, 0, true, [0]),
+        ("truncated", Vectors.truncated, 0, false, []),
+    ])
+    func lifetimes(what: String, message: [UInt8], keep: UInt32, isCacheable: Bool, ttls: [UInt32]) throws {
+        let answer = try read(message).answer
+        #expect(answer.keep == keep)
+        #expect(answer.isCacheable == isCacheable)
+        #expect(answer.records().map(\.ttl) == ttls)
+    }
+
+    @Test func negativeLifetimesAreCapped() throws {
+        let soa = "c010 0006 0001 00ffffff 0016 00 00 00000001 00000002 00000003 00000004 00ffffff"
+        let answer = try read(response(counts: [0, 1, 0], soa)).answer
+        #expect(answer.keep == 10800)
+        #expect(answer.records().map(\.ttl) == [10800])
+    }
+
+    /// An alias that lives shorter than the SOA it leads to.
+    @Test func negativeLifetimesEndWithTheFirstRecord() throws {
+        let alias = "c00c 0005 0001 00000014 0004 0161 c010"
+        let soa = "c010 0006 0001 0000003c 0016 00 00 00000001 00000002 00000003 00000004 0000002d"
+        let answer = try read(response(counts: [1, 1, 0], alias + soa)).answer
+        #expect(answer.keep == 20)
+        #expect(answer.records().map(\.ttl) == [20, 45])
+    }
+
+    /// RFC 6672 §2.2: 255 octets can be the result of a DNAME, 256 cannot.
+    @Test func renamedNamesHave255OctetsAtMost() throws {
+        let name = try nameAsked(Vectors.longestName)  // labels of 63, 63, 63 and 61
+        let parent = 12 + 192
+        for (length, isCacheable) in [(61, true), (62, false)] {
+            var message = Vectors.longestName
+            message[2] |= 0x80
+            message[7] = 1
+            message += hex("c0") + [UInt8(parent)] + hex("0027 0001 0000003c 00") + [UInt8(length + 2), UInt8(length)]
+            message += [UInt8](repeating: 0x65, count: length) + [0]
+            let answer = try read(message, to: name).answer
+            #expect(answer.isCacheable == isCacheable, "a target of \(length + 2) octets")
+            #expect(answer.records().map(\.type) == [.dname])
+        }
+    }
+
+    @Test func contradictionsAreNotKept() throws {
+        // NXDOMAIN with the address asked for.
+        var message = response(counts: [1, 0, 0], "c00c 0001 0001 0000003c 0004 c0000201")
+        message[3] |= 3
+        #expect(try !read(message).answer.isCacheable)
+        // The right name and type, in another class.
+        let chaos = response(counts: [1, 0, 0], "c00c 0001 0003 0000003c 0004 c0000201")
+        #expect(try !read(chaos).answer.isCacheable)
+        // YXDOMAIN, without records.
+        message = response(counts: [0, 0, 0], "")
+        message[3] |= 6
+        #expect(try !read(message).answer.isCacheable)
+    }
+
+    @Test func aliasesAreFollowedSixteenTimes() throws {
+        // www → a → b → … each two octets and a pointer to "example.com" at 16.
+        for (aliases, isCacheable) in [(16, true), (17, false)] {
+            var records = "c00c 0005 0001 0000003c 0004 0161 c010"
+            for index in 0..<aliases - 1 {
+                let owner = String(0x61 + index, radix: 16)
+                let target = String(0x62 + index, radix: 16)
+                records += "01\(owner) c010 0005 0001 0000003c 0004 01\(target) c010"
+            }
+            let last = String(0x61 + aliases - 1, radix: 16)
+            records += "01\(last) c010 0001 0001 00000009 0004 c0000201"
+            let answer = try read(response(counts: [UInt8(aliases + 1), 0, 0], records)).answer
+            #expect(answer.isCacheable == isCacheable)
+            #expect(answer.keep == (isCacheable ? 9 : 0))
+        }
+    }
+
+    @Test func extendedErrorsStay() throws {
+        #expect(try read(Vectors.nxDomain).answer.head.extendedError == .dnssecBogus)
+        #expect(try read(Vectors.servFail).answer.head.extendedError == .noReachableAuthority)
+        #expect(try read(Vectors.chain).answer.head.extendedError == nil)
+    }
+
+    @Test func upperResponseCodeBitsAreNotLost() throws {
+        let reply = try read(Vectors.badVersion)
+        #expect(reply.responseCode == .badVers)
+        #expect(reply.answer.head.responseCode == .servFail)
+        #expect(!reply.answer.isCacheable)
+    }
+
+    /// Some servers cut a record in half (RFC 2181 §9: the records of such an answer are not to be used).
+    @Test func truncatedAnswersHaveNoRecords() throws {
+        for length in 33...Vectors.truncated.count {
+            let reply = try read(Array(Vectors.truncated[..<length]))
+            #expect(reply.truncated)
+            #expect(reply.answer.records().isEmpty && reply.answer.body.count == 21)
+        }
+    }
+
+    @Test func refusalsMayBeABareHeader() throws {
+        for code: UInt16 in [1, 2, 4, 5] {
+            let reply = try read(hex("1234 818\(code) 0000 0000 0000 0000"))
+            #expect(reply.responseCode == ResponseCode(rawValue: code))
+            #expect(reply.answer.head.responseCode == reply.responseCode)
+            #expect(!reply.answer.isCacheable)
+        }
+        for code in [0, 3] { #expect(failure(hex("1234 818\(code) 0000 0000 0000 0000")) == .mismatch) }
+    }
+
+    @Test(arguments: [
+        ("another id", "1235 8180 0001 0000 0000 0000 03777777076578616d706c6503636f6d00 0001 0001"),
+        ("a query", "1234 0180 0001 0000 0000 0000 03777777076578616d706c6503636f6d00 0001 0001"),
+        ("another opcode", "1234 a180 0001 0000 0000 0000 03777777076578616d706c6503636f6d00 0001 0001"),
+        ("another name", "1234 8180 0001 0000 0000 0000 03777778076578616d706c6503636f6d00 0001 0001"),
+        ("another type", "1234 8180 0001 0000 0000 0000 03777777076578616d706c6503636f6d00 001c 0001"),
+        ("another class", "1234 8180 0001 0000 0000 0000 03777777076578616d706c6503636f6d00 0001 0003"),
+        ("no question", "1234 8180 0000 0000 0000 0000"),
+        ("two questions", "1234 8180 0002 0000 0000 0000 03777777076578616d706c6503636f6d00 0001 0001"),
+        ("a longer name", "1234 8180 0001 0000 0000 0000 03777777076578616d706c6503636f6d0141 00 0001 0001"),
+    ])
+    func whatAnswersAnotherQuestion(what: String, message: String) {
+        #expect(failure(hex(message)) == .mismatch)
+    }
+
+    /// "@" and "`" differ by the bit that makes the case of letters.
+    @Test func onlyLettersHaveCase() {
+        let message = hex("1234 8180 0001 0000 0000 0000 08 60 6578616d706c65 00 0001 0001")
+        #expect(throws: WireError.mismatch) { try read(message, to: Name("@example")!) }
+    }
+
+    @Test(arguments: [
+        ("a pointer to itself", "c021 0001 0001 0000003c 0004 c0000201", WireError.badPointer(at: 33)),
+        ("a pointer forward", "c023 0001 0001 0000003c 0004 c0000201", .badPointer(at: 33)),
+        ("a pointer beyond the end", "ffff 0001 0001 0000003c 0004 c0000201", .badPointer(at: 33)),
+        ("a pointer into the header", "c004 0001 0001 0000003c 0004 c0000201", .badPointer(at: 33)),
+        ("a label and a pointer back to it", "0161 c021 0001 0001 0000003c 0004 c0000201", .badPointer(at: 35)),
+        ("an extended label", "4100 0001 0001 0000003c 0004 c0000201", .badLabel(at: 33)),
+        ("a label type of 10", "8000 0001 0001 0000003c 0004 c0000201", .badLabel(at: 33)),
+        ("half a pointer", "c0", .truncated(at: 33)),
+        ("a label beyond the end", "3f61", .truncated(at: 33)),
+        ("no fixed part", "c00c 0001 0001 0000003c 00", .truncated(at: 33)),
+        ("data beyond the end", "c00c 0001 0001 0000003c 0004 c00002", .truncated(at: 33)),
+        ("octets behind the end", "c00c 0001 0001 0000003c 0004 c0000201 00", .trailingBytes(at: 49)),
+        ("an address of 3 octets", "c00c 0001 0001 0000003c 0003 c00002", .badData(at: 45)),
+        ("an IPv6 address of 4 octets", "c00c 001c 0001 0000003c 0004 c0000201", .badData(at: 45)),
+        ("an alias without data", "c00c 0005 0001 0000003c 0000", .badData(at: 45)),
+        ("an alias and an octet", "c00c 0005 0001 0000003c 0003 c00c 00", .badData(at: 45)),
+        ("an alias beyond its data", "c00c 0005 0001 0000003c 0001 c0 0c", .badData(at: 45)),
+        ("an alias to itself by pointer", "c00c 0005 0001 0000003c 0002 c02d", .badPointer(at: 45)),
+        ("a mail exchanger without a name", "c00c 000f 0001 0000003c 0002 000a", .badData(at: 45)),
+        ("an SOA without numbers", "c00c 0006 0001 0000003c 0004 c00c c00c", .badData(at: 45)),
+        ("a service's name with a bad label", "c00c 0021 0001 0000003c 0008 000100020003 40 00", .badLabel(at: 51)),
+        ("OPT in the answer", "00 0029 04d0 00000000 0000", .badOption(at: 33)),
+    ])
+    func malformedRecords(what: String, record: String, expected: WireError) {
+        #expect(failure(response(counts: [1, 0, 0], record)) == expected)
+    }
+
+    @Test(arguments: [
+        ("OPT in authority", [0, 1, 0] as [UInt8], "00 0029 04d0 00000000 0000", WireError.badOption(at: 33)),
+        ("OPT twice", [0, 0, 2], "00 0029 04d0 00000000 0000 00 0029 04d0 00000000 0000", .badOption(at: 44)),
+        ("OPT not at the root", [0, 0, 1], "c00c 0029 04d0 00000000 0000", .badOption(at: 33)),
+        ("an option beyond its OPT", [0, 0, 1], "00 0029 04d0 00000000 0004 000f 0002", .badOption(at: 44)),
+        ("half an option", [0, 0, 1], "00 0029 04d0 00000000 0002 000f", .badOption(at: 44)),
+    ])
+    func misplacedOPT(what: String, counts: [UInt8], record: String, expected: WireError) {
+        #expect(failure(response(counts: counts, record)) == expected)
+    }
+
+    @Test func recordsBehindOPTOrASignatureGo() throws {
+        let a = "c00c 0001 0001 0000003c 0004 c0000201"
+        for stop in ["00 0029 04d0 00000000 0000", "00 00fa 00ff 00000000 0000"] {
+            let reply = try read(response(counts: [1, 0, 3], a + a + stop + a))
+            #expect(reply.answer.records().map(\.section) == [.answer, .additional])
+            #expect(reply.answer.body.count == 21 + 16 + 16)
+        }
+        // They are validated all the same.
+        let broken = response(counts: [1, 0, 2], a + "00 0029 04d0 00000000 0000 c00c 0001 0001 0000003c 0003 c00002")
+        #expect(failure(broken) == .badData(at: 72))
+    }
+
+    /// 255 octets are a name, 256 are none, compressed or not.
+    @Test func longNames() throws {
+        let label = "3f" + String(repeating: "61", count: 63)
+        let owner = label + label + label  // 192 octets; "www.example.com." has 17
+        for (last, expected) in [(45, nil), (46, WireError.nameTooLong(at: 33))] {
+            let rest = String(format(last)) + String(repeating: "62", count: last)
+            let record = owner + rest + "c00c 0010 0001 0000003c 0001 00"
+            #expect(failure(response(counts: [1, 0, 0], record)) == expected)
+        }
+        func format(_ value: Int) -> String { (value < 16 ? "0" : "") + String(value, radix: 16) }
+    }
+
+    @Test func pointersArePursued127Times() {
+        // In one record's opaque data: pointers that each lead to the one before, the first to the question.
+        for (hops, expected) in [(127, nil), (128, WireError.badPointer(at: 45))] {
+            var data = "c00c"
+            for index in 0..<hops - 2 { data += String(0xC000 + 45 + 2 * index, radix: 16) }
+            let last = String(0xC000 + 45 + 2 * (hops - 2), radix: 16)
+            let length = String(0x10000 + 2 * (hops - 1), radix: 16).dropFirst()
+            let records = "c00c ff00 0001 0000003c \(length)" + data + last + "0001 0001 0000003c 0004 c0000201"
+            let error = failure(response(counts: [2, 0, 0], records))
+            #expect((error == nil) == (expected == nil))
+            if let expected { #expect(error == expected) }
+        }
+    }
+
+    @Test(arguments: [
+        Vectors.chain, Vectors.nxDomain, Vectors.noData, Vectors.referral, Vectors.danglingAlias, Vectors.aliasLoop,
+        Vectors.dname, Vectors.servFail, Vectors.badVersion,
+    ])
+    func noTruncationIsAnAnswer(message: [UInt8]) {
+        for length in 0..<message.count { #expect(failure(Array(message[..<length])) != nil, "\(length) octets") }
+        #expect(failure(message) == nil)
+    }
+
+    @Test func errorsSayWhere() {
+        #expect("\(WireError.badPointer(at: 33))" == "bad compression pointer at octet 33")
+        #expect("\(WireError.mismatch)" == "not an answer to the question asked")
+    }
+}

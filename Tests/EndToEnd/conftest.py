@@ -1,0 +1,207 @@
+"""The world the daemon is tested in.
+
+The whole run happens in a network, mount and process namespace of its own: port 53 is free there, /etc/resolv.conf says
+`nameserver 127.0.0.1`, so that every program asks the daemon, and no packet can leave. Without root the same is made
+inside a user namespace; where that is not allowed either, the run fails and says so.
+"""
+
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+import certificates
+from daemon import Daemon
+from httpdns_service import HTTPDNSService, Record
+from resolvers import ScriptedResolver, Unbound
+
+INSIDE = "HTTPDNSD_E2E_INSIDE"
+TEST_SECONDS = 120
+LOCAL_RESOLVER = "127.0.0.2"
+
+# What the HTTPDNS service knows. What it does not know here, it has "no record" of.
+ZONE = {
+    "www.example.com": Record(["203.0.113.20", "203.0.113.10", "203.0.113.30"],
+                              ["2001:db8:1::20", "2001:db8:1::10"], 120),
+    "only-v4.example.com": Record(["203.0.113.40"], [], 60),
+    "only-v6.example.com": Record([], ["2001:db8:1::50"], 60),
+    "fast.example.com": Record(["203.0.113.61"], [], 60),
+    "slow.example.com": Record(["203.0.113.62"], [], 60),
+    "service.example.com": Record(["127.0.0.1"], [], 60),
+    "brief.example.com": Record(["203.0.113.70"], [], 5),
+    "eternal.example.com": Record(["203.0.113.71"], [], 4000000),
+    **{f"n{i}.example.com": Record([f"203.0.113.{i}"], [f"2001:db8:1::{i:x}"], 600) for i in range(100)},
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    if config.option.help or config.option.version or os.environ.get(INSIDE):
+        return None
+    command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.geteuid() != 0:
+        command[1:1] = ["--user", "--map-root-user"]
+    if subprocess.run([*command, "true"], stdin=subprocess.DEVNULL).returncode != 0:
+        raise pytest.UsageError(
+            "the end-to-end tests need namespaces of their own: run them as root (in a container: privileged), or "
+            "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1)")
+    config.pluginmanager.getplugin("capturemanager").stop_global_capturing()
+    with tempfile.TemporaryDirectory(prefix="httpdnsd-e2e-") as scratch:
+        variables = os.environ | {INSIDE: scratch, "PYTEST_DEBUG_TEMPROOT": scratch, "PYTHONDONTWRITEBYTECODE": "1"}
+        again = [*command, sys.executable, "-m", "pytest", *config.invocation_params.args]
+        return subprocess.run(again, env=variables).returncode
+
+
+def pytest_sessionstart(session):
+    scratch = os.environ.get(INSIDE)
+    if not scratch:
+        return
+    files = {"/etc/resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n",
+             "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
+             "/etc/hosts": "127.0.0.1 localhost\n"}
+    for target, text in files.items():
+        own = pathlib.Path(scratch) / pathlib.Path(target).name
+        own.write_text(text)
+        subprocess.run(["mount", "--bind", str(own), os.path.realpath(target)], check=True)
+    if os.path.isdir("/etc/httpdnsd"):
+        subprocess.run(["mount", "-t", "tmpfs", "none", "/etc/httpdnsd"], check=True)
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    # Programs that look whether the host has IPv4 or IPv6 at all do not count loopback addresses.
+    subprocess.run(["ip", "address", "add", "10.53.53.53/32", "dev", "lo"], check=True)
+    if os.path.exists("/proc/net/if_inet6"):
+        subprocess.run(["ip", "-6", "address", "add", "fd53::53/128", "dev", "lo"], check=True)
+
+
+@pytest.fixture(autouse=True)
+def bounded():
+    """A test that hangs fails."""
+    def late(*_):
+        raise AssertionError(f"the test took more than {TEST_SECONDS} s")
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(TEST_SECONDS)
+    yield
+    signal.alarm(0)
+
+
+@pytest.fixture
+def chance():
+    """Randomness that a later run can repeat."""
+    seed = int(os.environ.get("HTTPDNSD_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+    print("HTTPDNSD_TEST_SEED =", seed)
+    return random.Random(seed)
+
+
+@pytest.fixture(scope="session")
+def binary():
+    path = os.environ.get("HTTPDNSD_BINARY")
+    if not path:
+        show = ["swift", "build", "-c", "release", "--show-bin-path"]
+        top = pathlib.Path(__file__).parents[2]
+        path = subprocess.run(show, cwd=top, capture_output=True, text=True, check=True).stdout.strip() + "/httpdnsd"
+    assert os.access(path, os.X_OK), f"no binary at {path}: build it first (make build)"
+    return path
+
+
+@pytest.fixture(scope="session")
+def unbound(tmp_path_factory):
+    resolver = Unbound(tmp_path_factory.mktemp("unbound"), LOCAL_RESOLVER)
+    yield resolver
+    resolver.stop()
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory):
+    return certificates.Authority(tmp_path_factory.mktemp("authority"), "trusted")
+
+
+@pytest.fixture(scope="session")
+def other_authority(tmp_path_factory):
+    return certificates.Authority(tmp_path_factory.mktemp("authority"), "unknown")
+
+
+@pytest.fixture(scope="module")
+def service(authority):
+    """Starts HTTPDNS services. Each must have been spoken to as the protocol says."""
+    started = []
+
+    def start(encryption="aes", zone=None, **options):
+        if encryption == "https" and "tls" not in options:
+            options["tls"] = authority.server(addresses=["127.0.0.3"])
+        started.append(HTTPDNSService(encryption, ZONE if zone is None else zone, **options).start())
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()
+    for one in started:
+        assert one.violations == []
+
+
+@pytest.fixture
+def scripted_resolver():
+    """Starts scripted resolvers for one test."""
+    started = []
+
+    def start(script, **options):
+        started.append(ScriptedResolver(script, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()
+
+
+def settings_for(service, authority, extra):
+    """A daemon's settings: port 53, the service, the local resolver; `extra` goes over it, section by section."""
+    settings = {"listen": {"addresses": ["127.0.0.1:53"]},
+                "fallback": {"servers": [LOCAL_RESOLVER], "timeout": 1000, "hosts": ""}}
+    if service is not None:
+        settings["httpdns"] = service.settings()
+        if service.encryption == "https":
+            settings["tls"] = {"caFile": str(authority.file)}
+    for section, keys in extra.items():
+        settings[section] = settings.get(section, {}) | keys
+    return settings
+
+
+def daemons(binary, authority, make_directory):
+    """A function that starts daemons, and one that stops what it started."""
+    started = []
+
+    def start(service=None, settings=None, ready=True, whole=None, **options):
+        chosen = settings_for(service, authority, settings or {}) if whole is None else whole
+        daemon = Daemon(binary, make_directory(), chosen, **options)
+        started.append(daemon)
+        return daemon.wait_until_ready() if ready else daemon
+
+    def stop():
+        failures = []
+        for daemon in reversed(started):
+            try:
+                daemon.stop()
+            except AssertionError as failure:
+                failures.append(str(failure))
+        assert not failures, "\n".join(failures)
+
+    return start, stop
+
+
+@pytest.fixture
+def daemon(binary, authority, tmp_path_factory, service, scripted_resolver, unbound):
+    """Starts daemons, waits until they answer, and has them stop in order at the end of the test."""
+    start, stop = daemons(binary, authority, lambda: tmp_path_factory.mktemp("daemon"))
+    yield start
+    stop()
+
+
+@pytest.fixture(scope="module")
+def module_daemon(binary, authority, tmp_path_factory, service, unbound):
+    """The same for one daemon that serves all tests of a file."""
+    start, stop = daemons(binary, authority, lambda: tmp_path_factory.mktemp("daemon"))
+    yield start
+    stop()

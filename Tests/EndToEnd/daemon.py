@@ -1,0 +1,115 @@
+"""The daemon under test as a process: its configuration, its life, its log, what it holds of the system."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+import dns.exception
+
+from dns_client import ask
+from waiting import eventually
+
+READY_WITHIN = 15.0
+STOP_WITHIN = 5.0
+
+
+def toml(settings):
+    """TOML for a dict of sections. JSON's strings, numbers, booleans and lists of those are TOML's as well."""
+    lines = []
+    for section, keys in settings.items():
+        lines.append(f"[{section}]")
+        lines.extend(f"{key} = {json.dumps(value)}" for key, value in keys.items())
+    return "\n".join(lines) + "\n"
+
+
+def environment(extra=None):
+    """The environment a daemon gets: no setting of the caller's own shell reaches it."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("HTTPDNSD_")}
+    kept["SWIFT_BACKTRACE"] = "enable=no"
+    return kept | (extra or {})
+
+
+class Daemon:
+    """A running `httpdnsd run`."""
+
+    def __init__(self, binary, directory, settings, *, arguments=(), variables=None, prefix=(), server="127.0.0.1",
+                 port=53):
+        self.directory = pathlib.Path(directory)
+        self.server, self.port = server, port
+        self.secrets = [settings.get("httpdns", {}).get(key) for key in ("dnsKey", "token")]
+        command = [*prefix, binary, "run"]
+        if settings:
+            path = self.directory / "httpdnsd.toml"
+            path.write_text(toml(settings))
+            command += ["-c", str(path)]
+        self._log = self.directory / "daemon.log"
+        with self._log.open("w") as log:
+            self.process = subprocess.Popen([*command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=environment(variables))
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def wait_until_ready(self):
+        """Ready is when it answers a question that it answers by itself."""
+        def answers():
+            assert self.process.poll() is None, f"the daemon ended with {self.process.returncode}:\n{self.log()}"
+            try:
+                return bool(ask("localhost", server=self.server, port=self.port, timeout=0.2).answer)
+            except (OSError, dns.exception.DNSException):
+                return False
+        eventually(answers, "the daemon answers", READY_WITHIN)
+        return self
+
+    def log(self):
+        return self._log.read_text(errors="replace")
+
+    def log_lines(self, pattern):
+        return [line for line in self.log().splitlines() if re.search(pattern, line, re.IGNORECASE)]
+
+    def stop(self):
+        """TERM; the exit code must be 0 and no secret may have been logged."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"the daemon did not stop within {STOP_WITHIN} s of TERM:\n{self.log()}") from None
+        assert code == 0, f"the daemon ended with {code}:\n{self.log()}"
+        for secret in self.secrets:
+            assert not secret or secret not in self.log(), "a secret is in the log"
+
+    def descriptors(self):
+        return len(list(pathlib.Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    def resident_kilobytes(self):
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1))
+
+    def established_connections(self):
+        """How many accepted TCP connections it holds on its DNS port."""
+        held = set()
+        for entry in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
+            try:
+                target = os.readlink(entry)
+            except OSError:
+                continue
+            if target.startswith("socket:["):
+                held.add(target[8:-1])
+        count = 0
+        for line in pathlib.Path(f"/proc/{self.pid}/net/tcp").read_text().splitlines()[1:]:
+            fields = line.split()
+            count += fields[9] in held and fields[3] == "01" and int(fields[1].split(":")[1], 16) == self.port
+        return count
+
+
+def run(binary, *arguments, variables=None, timeout=10.0, cwd=None):
+    """A command of the binary that ends by itself."""
+    return subprocess.run([binary, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=timeout, env=environment(variables), cwd=cwd)

@@ -1,0 +1,157 @@
+"""Local resolvers: a real unbound that owns a zone of many types, and a scripted one for what unbound never does."""
+
+import pathlib
+import re
+import socket
+import socketserver
+import struct
+import subprocess
+import threading
+from dataclasses import dataclass
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rdatatype
+import dns.rrset
+
+from dns_client import ask
+from waiting import eventually
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Unbound:
+    """unbound as the master of the files in `zones`, for every name there is."""
+
+    def __init__(self, directory, address="127.0.0.2"):
+        self.address = address
+        self._log = pathlib.Path(directory) / "unbound.log"
+        configuration = pathlib.Path(directory) / "unbound.conf"
+        own = ["localhost", "test", "invalid", "onion", "home.arpa", "127.in-addr.arpa"]
+        configuration.write_text("\n".join([
+            "server:", f"  interface: {address}", f'  directory: "{directory}"', '  chroot: ""', '  username: ""',
+            '  pidfile: ""', "  do-daemonize: no", "  use-syslog: no", f'  logfile: "{self._log}"',
+            "  log-queries: yes",
+            "  access-control: 127.0.0.0/8 allow", '  module-config: "iterator"', "  unblock-lan-zones: yes",
+            "  num-threads: 1", "  rrset-roundrobin: no", *[f'  local-zone: "{zone}." nodefault' for zone in own],
+            *self._zone(".", "root.zone"), *self._zone("example.com.", "example.com.zone"),
+            "remote-control:", "  control-enable: no"]) + "\n")
+        self.process = subprocess.Popen(["unbound", "-d", "-c", str(configuration)], stdin=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        eventually(self._answers, "unbound answers")
+
+    @staticmethod
+    def _zone(name, file):
+        return ["auth-zone:", f'  name: "{name}"', f'  zonefile: "{HERE / "zones" / file}"', "  for-downstream: yes",
+                "  for-upstream: no"]
+
+    def _answers(self):
+        assert self.process.poll() is None, self._log.read_text()
+        try:
+            return ask("ns.example.com", server=self.address, timeout=0.2).answer
+        except (OSError, dns.exception.DNSException):
+            return False
+
+    def asked(self):
+        """(name in lower case, type) of every question so far, in order."""
+        found = re.findall(r"info: 127\.\S+ (\S+)\. (\S+) IN", self._log.read_text())
+        return [(name.lower(), kind) for name, kind in found]
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(5)
+
+
+@dataclass
+class Asked:
+    """One question as a scripted resolver received it."""
+
+    message: dns.message.Message
+    wire: bytes
+    transport: str
+    port: int
+
+    @property
+    def name(self):
+        return self.message.question[0].name
+
+    @property
+    def kind(self):
+        return dns.rdatatype.to_text(self.message.question[0].rdtype)
+
+
+def reply_to(query, *records, rcode=dns.rcode.NOERROR, flags=dns.flags.RA, section="answer"):
+    """A resolver's answer; each record is presentation text after the owner, e.g. ("60 IN A 192.0.2.1")."""
+    reply = dns.message.make_response(query, recursion_available=True)
+    reply.flags |= flags
+    reply.set_rcode(rcode)
+    for record in records:
+        ttl, _, kind, rest = record.split(" ", 3)
+        getattr(reply, section).append(dns.rrset.from_text(query.question[0].name, int(ttl), "IN", kind, rest))
+    return reply
+
+
+class ScriptedResolver:
+    """Asks `script` what to do with each question: a message, raw bytes, a list of those, or None for silence."""
+
+    def __init__(self, script, address="127.0.0.4", port=53):
+        self.address, self.port = address, port
+        self.questions = []
+        self.script = script
+        self._gate = threading.Event()
+        self._gate.set()
+        outer = self
+
+        class OverUDP(socketserver.BaseRequestHandler):
+            def handle(self):
+                wire, channel = self.request
+                for answer in outer._answers(wire, "udp", self.client_address[1]):
+                    channel.sendto(answer, self.client_address)
+
+        class OverTCP(socketserver.BaseRequestHandler):
+            def handle(self):
+                while True:
+                    length = self.request.recv(2, socket.MSG_WAITALL)
+                    if len(length) < 2:
+                        return
+                    wire = self.request.recv(struct.unpack("!H", length)[0], socket.MSG_WAITALL)
+                    for answer in outer._answers(wire, "tcp", self.client_address[1]):
+                        self.request.sendall(struct.pack("!H", len(answer)) + answer)
+
+        class UDPServer(socketserver.ThreadingUDPServer):
+            daemon_threads, max_packet_size, block_on_close = True, 65535, False
+
+        class TCPServer(socketserver.ThreadingTCPServer):
+            daemon_threads, allow_reuse_address, block_on_close = True, True, False
+
+        self._servers = [UDPServer((address, port), OverUDP), TCPServer((address, port), OverTCP)]
+        for server in self._servers:
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def endpoint(self):
+        return f"{self.address}:{self.port}"
+
+    def hold(self):
+        self._gate.clear()
+
+    def release(self):
+        self._gate.set()
+
+    def _answers(self, wire, transport, port):
+        asked = Asked(dns.message.from_wire(wire), wire, transport, port)
+        self.questions.append(asked)
+        self._gate.wait(30)
+        answers = self.script(asked)
+        if answers is None:
+            return []
+        answers = answers if isinstance(answers, list) else [answers]
+        return [answer if isinstance(answer, bytes) else answer.to_wire() for answer in answers]
+
+    def stop(self):
+        self._gate.set()
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()

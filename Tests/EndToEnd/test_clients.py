@@ -1,0 +1,181 @@
+"""Programs as people use them: getent, curl, dig, dnspython, and the daemon's own commands."""
+
+import http.server
+import json
+import pathlib
+import subprocess
+import threading
+
+import dns.resolver
+import pytest
+
+import daemon as processes
+from waiting import eventually
+
+
+def output(*command):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20,
+                          check=True).stdout
+
+
+def test_getent_and_dnspython(daemon, service):
+    daemon(service("https"))
+    lines = output("getent", "ahosts", "www.example.com")
+    for address in ("203.0.113.20", "203.0.113.10", "203.0.113.30", "2001:db8:1::20", "2001:db8:1::10"):
+        assert address in lines
+    assert "198.51.100.81" in output("getent", "ahostsv4", "only-local.example.com")
+    assert subprocess.run(["getent", "ahosts", "missing.example.com"], capture_output=True, timeout=20).returncode == 2
+    resolver = dns.resolver.Resolver()
+    assert resolver.nameservers == ["127.0.0.1"]
+    assert [rdata.address for rdata in resolver.resolve("www.example.com", "A")][0] == "203.0.113.20"
+    assert "10 mx1.example.com." in [rdata.to_text() for rdata in resolver.resolve("example.com", "MX")]
+    with pytest.raises(dns.resolver.NXDOMAIN):
+        resolver.resolve("missing.example.com", "A")
+
+
+def test_curl(daemon, service):
+    class Hello(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = f"hello from {self.headers['Host']}".encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    chosen = service("aes")
+    daemon(chosen)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hello) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        url = f"http://service.example.com:{server.server_port}/"
+        assert output("curl", "--silent", "--show-error", "--max-time", "10", url) == f"hello from {url[7:-1]}"
+        server.shutdown()
+    assert "service.example.com" in chosen.names
+
+
+def test_dig(daemon, service):
+    daemon(service("des"))
+    assert output("dig", "+short", "www.example.com").split() == ["203.0.113.20", "203.0.113.10", "203.0.113.30"]
+    assert output("dig", "+tcp", "+short", "www.example.com", "AAAA").split() == ["2001:db8:1::20", "2001:db8:1::10"]
+    assert "10 mx1.example.com." in output("dig", "+short", "example.com", "MX").splitlines()
+    full = output("dig", "+nocookie", "www.example.com")
+    assert "status: NOERROR" in full and "udp: 1232" in full and "WARNING" not in full
+    assert len(output("dig", "+short", "big.example.com", "TXT").splitlines()) == 30, "TC, then TCP"
+
+
+@pytest.fixture
+def configured(service, authority, tmp_path):
+    """Writes a configuration for a service; returns its path."""
+    def write(encryption, **changes):
+        chosen = service(encryption)
+        settings = {"httpdns": chosen.settings() | changes}
+        if encryption == "https":
+            settings["tls"] = {"caFile": str(authority.file)}
+        file = tmp_path / "query.toml"
+        file.write_text(processes.toml(settings))
+        return str(file), chosen
+    return write
+
+
+@pytest.mark.parametrize("encryption", ["aes", "des", "https"])
+def test_query(binary, configured, encryption):
+    file, chosen = configured(encryption)
+    text = processes.run(binary, "query", "www.example.com", "-c", file)
+    assert text.returncode == 0, text.stderr
+    for address in ("203.0.113.20", "203.0.113.10", "2001:db8:1::20"):
+        assert address in text.stdout
+    four = processes.run(binary, "query", "www.example.com", "-c", file, "--type", "a").stdout
+    assert "203.0.113.20" in four and "2001:db8" not in four
+    six = processes.run(binary, "query", "www.example.com", "-c", file, "--type", "aaaa").stdout
+    assert "2001:db8:1::20" in six and "203.0.113" not in six
+    names = ["www.example.com", "only-v4.example.com", "only-v6.example.com", "unknown.example.com"]
+    pair = processes.run(binary, "query", *names, "-c", file, "--format", "pair", "--first")
+    assert pair.returncode == 0, pair.stderr
+    assert pair.stdout.splitlines() == [
+        "www.example.com 203.0.113.20 2001:db8:1::20", "only-v4.example.com 203.0.113.40 0",
+        "only-v6.example.com 0 2001:db8:1::50", "unknown.example.com 0 0"]
+    assert chosen.requests[-1].names == names, "several names in one batch"
+    shown = processes.run(binary, "query", *names, "-c", file, "--format", "json")
+    assert shown.returncode == 0, shown.stderr
+    text = json.dumps(json.loads(shown.stdout))
+    for value in [*names, "203.0.113.20", "203.0.113.30", "2001:db8:1::10", "203.0.113.40", "2001:db8:1::50"]:
+        assert value in text
+    file, _ = configured(encryption, dnsIp=["127.0.0.9:9"])
+    unreached = processes.run(binary, "query", "www.example.com", "-c", file)
+    assert unreached.returncode == 69 and len(unreached.stderr.splitlines()) == 1, unreached
+
+
+def test_query_more_names_than_a_batch_holds(binary, configured):
+    file, chosen = configured("aes")
+    names = [f"n{i}.example.com" for i in range(1, 21)]
+    pair = processes.run(binary, "query", *names, "-c", file, "--format", "pair", "--first")
+    assert pair.stdout.splitlines() == [f"n{i}.example.com 203.0.113.{i} 2001:db8:1::{i:x}" for i in range(1, 21)]
+    assert len(chosen.requests) == 3
+
+
+@pytest.fixture
+def machine_resolver():
+    """What the machine's resolv.conf says while a test runs."""
+    path = pathlib.Path("/etc/resolv.conf")
+    before = path.read_text()
+    yield path.write_text
+    path.write_text(before)
+
+
+@pytest.fixture
+def demo(binary, tmp_path):
+    """Starts `httpdnsd demo` and gives what it has printed."""
+    started = []
+
+    def start(*arguments, port=5300):
+        log = tmp_path / "demo.log"
+        with log.open("w") as file:
+            process = subprocess.Popen([binary, "demo", *arguments], stdin=subprocess.DEVNULL, stdout=file,
+                                                 stderr=file, env=processes.environment())
+        started.append(process)
+
+        def answers():
+            assert process.poll() is None, log.read_text()
+            return "127.0.0.1" in subprocess.run(
+                ["dig", "@127.0.0.1", "-p", str(port), "+short", "+tries=1", "+time=1", "localhost"],
+                capture_output=True, text=True).stdout
+        eventually(answers, "the demo answers", 15)
+        return log
+
+    yield start
+    for process in started:
+        process.terminate()
+        assert process.wait(5) == 0
+
+
+@pytest.mark.parametrize("resolv_conf", ["nameserver 127.0.0.2\n", ""])
+def test_demo(demo, machine_resolver, unbound, resolv_conf):
+    """No account, no network: addresses from the demo's own service; other types from the machine's resolver."""
+    machine_resolver(resolv_conf)
+    log = demo()
+    at = ["dig", "@127.0.0.1", "-p", "5300", "+short", "+tries=1", "+time=5", "example.com"]
+    before = unbound.asked().count(("example.com", "A"))
+    four, six = output(*at), output(*at, "AAAA")
+    assert four and all(len(line.split(".")) == 4 for line in four.split())
+    assert six and all(":" in line for line in six.split())
+    assert output(*at, "+tcp") == four
+    assert unbound.asked().count(("example.com", "A")) == before
+    if resolv_conf:
+        assert "10 mx1.example.com." in output(*at, "MX").splitlines()
+        assert output(*at[:-1], "only-local.example.com").strip() == "198.51.100.81"
+    else:
+        assert "status: SERVFAIL" in output(*[part for part in at if part != "+short"], "MX")
+    assert "dig @127.0.0.1 -p 5300" in log.read_text(), "it says what to type next"
+
+
+def test_demo_elsewhere(demo):
+    demo("--listen", "127.0.0.1:5399", port=5399)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["check", "--help"], ["query", "--help"],
+                                       ["demo", "--help"], ["--version"]])
+def test_help(binary, arguments):
+    shown = processes.run(binary, *arguments)
+    assert shown.returncode == 0 and shown.stdout and not shown.stderr

@@ -1,0 +1,193 @@
+"""The configuration from outside: what is refused and how, what `check` prints, where values may come from."""
+
+import os
+import re
+import stat
+import tomllib
+
+import pytest
+
+import daemon as processes
+from dns_client import addresses, ask, synthetic_soa
+from waiting import eventually
+
+AES = '[httpdns]\nencryptType = "aes"\ndnsId = 12345\ndnsKey = "Swift-HTTPDNS-16"\n'
+HTTPS = '[httpdns]\nencryptType = "https"\n'
+
+# what the file says; the line and the key the message must name
+WRONG = {
+    "unknown key": ("[listen]\naddreses = []\n", 2, "listen.addreses"),
+    "unknown section": ("[listen]\n[nonsense]\nx = 1\n", 2, "nonsense"),
+    "key of a later release": (AES + "enableReportNow = true\n", 5, "httpdns.enableReportNow"),
+    "aes key too short": (AES.replace("-16", "-1"), 4, "httpdns.dnsKey"),
+    "aes key too long": (AES.replace("-16", "-160"), 4, "httpdns.dnsKey"),
+    "des key of 16": (AES.replace('"aes"', '"des"'), 4, "httpdns.dnsKey"),
+    "aes key missing": ('[httpdns]\nencryptType = "aes"\ndnsId = 1\n', None, "httpdns.dnsKey"),
+    "aes id missing": ('[httpdns]\nencryptType = "aes"\ndnsKey = "Swift-HTTPDNS-16"\n', None, "httpdns.dnsId"),
+    "https without token": (HTTPS, None, "httpdns.token"),
+    "unknown encryption": (AES.replace('"aes"', '"rot13"'), 2, "httpdns.encryptType"),
+    "id is no number": (AES.replace("12345", '"many"'), 3, "httpdns.dnsId"),
+    "id out of range": (AES.replace("12345", "-1"), 3, "httpdns.dnsId"),
+    "service by name": (AES + 'dnsIp = ["dns.example.com"]\n', 5, "httpdns.dnsIp"),
+    "service port": (AES + 'dnsIp = ["127.0.0.1:70000"]\n', 5, "httpdns.dnsIp"),
+    "timeout too small": (AES + "timeout = 1\n", 5, "httpdns.timeout"),
+    "route": (AES + 'routeIp = "300.1.1.1"\n', 5, "httpdns.routeIp"),
+    "both key and file": (AES + 'dnsKeyFile = "key"\n', None, "httpdns.dnsKey(File)?"),
+    "key file that is not there": (AES.replace('dnsKey = "Swift-HTTPDNS-16"', 'dnsKeyFile = "not-there"'), 4,
+                                   "httpdns.dnsKeyFile"),
+    "bad listening address": ('[listen]\naddresses = ["127.0.0.1:53", "localhost:53"]\n', 2, "listen.addresses"),
+    "octal address": ('[listen]\naddresses = ["127.0.0.01:53"]\n', 2, "listen.addresses"),
+    "no listening address": ("[listen]\naddresses = []\n", 2, "listen.addresses"),
+    "bad network": ('[listen]\n\nallow = ["10.0.0.0/33"]\n', 3, "listen.allow"),
+    "network with host bits": ('[listen]\nallow = ["10.0.0.1/8"]\n', 2, "listen.allow"),
+    "negative workers": ("[listen]\nworkers = -1\n", 2, "listen.workers"),
+    "no clients": ("[listen]\ntcpClients = 0\n", 2, "listen.tcpClients"),
+    "text for a number": ('[cache]\nmegabytes = "much"\n', 2, "cache.megabytes"),
+    "number for a truth": (AES + "httpOnly = 1\n", 5, "httpdns.httpOnly"),
+    "fraction": ("[cache]\nminTTL = 1.5\n", 2, "cache.minTTL"),
+    "limits crossed": ("[cache]\nminTTL = 100\nmaxTTL = 10\n", None, "cache.m(in|ax)TTL"),
+    "bad domain": ('[domains]\nbypass = ["a..b"]\n', 2, "domains.bypass"),
+    "local resolver by name": ('[fallback]\nservers = ["resolver.example"]\n', 2, "fallback.servers"),
+    "unknown level": ('[log]\nlevel = "loud"\n', 2, "log.level"),
+    "authority file that is not there": ('[tls]\ncaFile = "/not/there.pem"\n', 2, "tls.caFile"),
+    "not TOML": ("[listen]\naddresses = [\n", None, "\\S+"),
+    "key twice": ("[cache]\nminTTL = 1\nminTTL = 2\n", 3, "\\S+"),
+}
+
+
+@pytest.mark.parametrize("command", ["check", "run", "query"])
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_configuration(binary, tmp_path, case, command):
+    text, line, key = WRONG[case]
+    file = tmp_path / "wrong.toml"
+    file.write_text(text)
+    names = ["www.example.com"] if command == "query" else []
+    ended = processes.run(binary, command, *names, "-c", str(file))
+    assert ended.returncode == 78, ended
+    assert ended.stdout == ""
+    place = re.escape(str(file)) + f":{line or '[0-9]+'}: "
+    assert re.fullmatch(f"{place}{key}: .+\n", ended.stderr), ended.stderr
+    assert "Swift-HTTPDNS" not in ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["query"], ["run", "--listen"],
+                                       ["query", "a.example", "--type", "mx"],
+                                       ["query", "a.example", "--format", "xml"], ["check", "surplus"],
+                                       ["run", "--listen", "nowhere:53"]])
+def test_wrong_usage(binary, arguments):
+    ended = processes.run(binary, *arguments)
+    assert ended.returncode == 64, ended
+    assert ended.stderr and not ended.stdout
+
+
+def test_a_file_that_cannot_be_read(binary, tmp_path):
+    for path in (tmp_path / "not-there.toml", tmp_path):
+        for command in ("check", "run"):
+            ended = processes.run(binary, command, "-c", str(path))
+            assert ended.returncode == 71, ended
+            assert len(ended.stderr.splitlines()) == 1 and str(path) in ended.stderr
+
+
+def test_check_prints_every_setting_and_no_secret(binary, tmp_path):
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text(AES + 'token = "678905432"\nrouteIp = "198.51.100.7"\n[cache]\nmegabytes = 3\n')
+    shown = processes.run(binary, "check", "-c", str(file))
+    assert shown.returncode == 0, shown
+    assert "Swift-HTTPDNS-16" not in shown.stdout + shown.stderr
+    assert "678905432" not in shown.stdout + shown.stderr
+    settings = tomllib.loads(shown.stdout)
+    assert settings["cache"] == {"megabytes": 3, "minTTL": 0, "maxTTL": 86400, "negativeTTL": 30}
+    assert settings["httpdns"]["routeIp"] == "198.51.100.7"
+    assert settings["httpdns"]["dnsIp"] in (["119.29.29.98"], ["119.29.29.98:80"])
+    assert settings["listen"]["addresses"] == ["127.0.0.1:53", "[::1]:53"]
+    assert settings["fallback"]["resolvConf"][-1] == "/etc/resolv.conf"
+    assert settings["domains"]["bypass"] == ["local", "lan", "home.arpa", "internal"]
+
+
+def test_check_says_that_nobody_can_be_asked(binary, tmp_path):
+    """resolv.conf names the daemon alone: no error, but said."""
+    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text(f'[fallback]\nresolvConf = ["{tmp_path}/resolv.conf"]\n')
+    shown = processes.run(binary, "check", "-c", str(file))
+    assert shown.returncode == 0
+    assert len([line for line in shown.stderr.splitlines() if re.search("resolv", line)]) == 1, shown
+
+
+def test_a_secret_from_a_file(binary, daemon, service, tmp_path, tmp_path_factory):
+    """Beside the configuration, by an absolute path, and first of all in $CREDENTIALS_DIRECTORY."""
+    chosen = service("aes")
+    good, bad = chosen.key + "\n", "wrong-wrong-16-b\n"
+    credentials = tmp_path_factory.mktemp("credentials")
+    (credentials / "key").write_text(good)
+    absolute = tmp_path / "absolute"
+    absolute.write_text(good)
+    section = {key: value for key, value in chosen.settings().items() if key != "dnsKey"}
+    for port, name, variables in ((2053, "key", {"CREDENTIALS_DIRECTORY": str(credentials)}),
+                                  (2054, str(absolute), {"CREDENTIALS_DIRECTORY": str(credentials)})):
+        whole = {"listen": {"addresses": [f"127.0.0.1:{port}"]},
+                 "httpdns": section | {"dnsKeyFile": name, "httpOnly": True}}
+        daemon(whole=whole, variables=variables, port=port)
+        assert addresses(ask("www.example.com", port=port))[0] == "203.0.113.20"
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text(processes.toml({"httpdns": section | {"dnsKeyFile": "key"}}))
+    for text, code in ((good, 0), (bad, 0), ("short\n", 78)):
+        (tmp_path / "key").write_text(text)
+        ended = processes.run(binary, "check", "-c", str(file))
+        assert ended.returncode == code and text.strip() not in ended.stdout + ended.stderr
+    (tmp_path / "key").write_text(good)
+    asked = processes.run(binary, "query", "www.example.com", "-c", str(file), "--type", "a")
+    assert "203.0.113.20" in asked.stdout, asked
+
+
+def test_the_environment_wins_over_the_file(daemon, service):
+    chosen = service("aes")
+    daemon(chosen, {"httpdns": {"httpOnly": False, "dnsKey": "wrong-wrong-16-b"}, "cache": {"negativeTTL": 30}},
+           variables={"HTTPDNSD_HTTPDNS_HTTPONLY": "true", "HTTPDNSD_HTTPDNS_DNSKEY": chosen.key,
+                      "HTTPDNSD_CACHE_NEGATIVETTL": "77", "HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.1:2053,127.0.0.1:2054"},
+           port=2053)
+    assert addresses(ask("www.example.com", port=2053))[0] == "203.0.113.20"
+    assert synthetic_soa(ask("only-local.example.com", port=2054))[1] == 77
+
+
+def test_the_environment_alone(daemon, service, authority):
+    """As in a container without a file."""
+    chosen = service("https")
+    daemon(whole={}, variables={"HTTPDNSD_HTTPDNS_ENCRYPTTYPE": "https", "HTTPDNSD_HTTPDNS_TOKEN": chosen.token,
+                                "HTTPDNSD_HTTPDNS_DNSIP": chosen.endpoint, "HTTPDNSD_TLS_CAFILE": str(authority.file),
+                                "HTTPDNSD_FALLBACK_SERVERS": "127.0.0.2", "HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.1:53"})
+    assert addresses(ask("www.example.com"))[0] == "203.0.113.20"
+    assert addresses(ask("only-local.example.com")) == ["198.51.100.81"]
+
+
+@pytest.mark.parametrize(("variable", "value"), [
+    ("HTTPDNSD_CACHE_MEGABYTES", "much"), ("HTTPDNSD_CACHE_MEGABITES", "3"), ("HTTPDNSD_LISTEN_ALLOW", "10.0.0.0/8,x"),
+    ("HTTPDNSD_HTTPDNS_HTTPONLY", "perhaps"),
+])
+def test_a_wrong_environment(binary, tmp_path, variable, value):
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text(AES)
+    ended = processes.run(binary, "check", "-c", str(file), variables={variable: value})
+    assert ended.returncode == 78 and ended.stdout == ""
+    assert len(ended.stderr.splitlines()) == 1 and variable in ended.stderr, ended.stderr
+
+
+def test_no_file_and_nothing_in_the_environment(daemon):
+    """The default path is not there: the defaults hold."""
+    assert not os.path.exists("/etc/httpdnsd/httpdnsd.toml")
+    running = daemon(whole={}, arguments=["--listen", "127.0.0.1:2053"], port=2053)
+    eventually(lambda: running.log() is not None, "it runs")
+
+
+def test_the_example_file_is_right(binary, tmp_path):
+    """The documented file says what the defaults are."""
+    example = os.path.join(os.path.dirname(__file__), "..", "..", "config", "httpdnsd.toml")
+    empty = tmp_path / "empty.toml"
+    empty.write_text("")
+    assert stat.S_ISREG(os.stat(example).st_mode)
+    given = processes.run(binary, "check", "-c", example)
+    defaults = processes.run(binary, "check", "-c", str(empty))
+    assert given.returncode == defaults.returncode == 0, given
+    shown, expected = tomllib.loads(given.stdout), tomllib.loads(defaults.stdout)
+    assert {key: value for key, value in shown.items() if key != "httpdns"} == {
+        key: value for key, value in expected.items() if key != "httpdns"}

@@ -1,0 +1,158 @@
+"""How the daemon asks the local resolver, and how it finds it."""
+
+import os
+
+import dns.flags
+import dns.message
+import dns.rcode
+
+from dns_client import addresses, ask, extended_errors
+from resolvers import reply_to
+from waiting import eventually
+
+PORT = 2053
+
+
+def listening(**fallback):
+    return {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "fallback": fallback}
+
+
+def test_ids_and_ports_cannot_be_guessed(daemon, scripted_resolver):
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
+    daemon(None, listening(servers=[resolver.endpoint]), port=PORT)
+    for i in range(60):
+        assert addresses(ask(f"h{i}.example.net", port=PORT))
+    ports = [asked.port for asked in resolver.questions]
+    ids = [asked.message.id for asked in resolver.questions]
+    assert len(set(ports)) > 50 and len(set(ids)) > 50
+    for values in (ports, ids):
+        steps = [after - before for before, after in zip(values, values[1:], strict=False)]
+        assert max(steps.count(step) for step in steps) < 10, "they do not simply count"
+
+
+def test_what_it_asks(daemon, scripted_resolver):
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
+    daemon(None, listening(servers=[resolver.endpoint]), port=PORT)
+    ask("plain.example.net", port=PORT)
+    ask("signed.example.net", port=PORT, edns=True, want_dnssec=True)
+    plain, signed = (asked.message for asked in resolver.questions)
+    assert plain.flags & dns.flags.RD and plain.edns == 0 and plain.payload == 1232
+    assert not plain.ednsflags & dns.flags.DO and signed.ednsflags & dns.flags.DO
+
+
+def test_forged_answers_are_not_believed(daemon, scripted_resolver):
+    """Before the true answer come: another id, another question, no question, a query, garbage."""
+    def answer(asked):
+        true = reply_to(asked.message, "60 IN A 192.0.2.1")
+        other_id = reply_to(asked.message, "60 IN A 192.0.2.66")
+        other_id.id ^= 1
+        other_name = reply_to(dns.message.make_query("other.example.net", "A", id=asked.message.id),
+                              "60 IN A 192.0.2.66")
+        other_type = reply_to(dns.message.make_query(asked.name, "TXT", id=asked.message.id), "60 IN TXT no")
+        no_question = reply_to(asked.message, "60 IN A 192.0.2.66")
+        no_question.question = []
+        query = dns.message.make_query(asked.name, "A", id=asked.message.id)
+        garbage = asked.wire[:2] + b"\x81\x80" + os.urandom(40)
+        return [other_id, other_name, other_type, no_question, query, garbage, b"", true]
+    resolver = scripted_resolver(answer)
+    daemon(None, listening(servers=[resolver.endpoint], timeout=500), port=PORT)
+    for i in range(10):
+        assert addresses(ask(f"f{i}.example.net", port=PORT)) == ["192.0.2.1"]
+
+
+def test_the_case_of_the_name_in_an_answer_does_not_matter(daemon, scripted_resolver):
+    def answer(asked):
+        upper = dns.message.make_query(asked.name.to_text().upper(), "A", id=asked.message.id)
+        return reply_to(upper, "60 IN A 192.0.2.1")
+    resolver = scripted_resolver(answer)
+    daemon(None, listening(servers=[resolver.endpoint]), port=PORT)
+    assert addresses(ask("c.example.net", port=PORT)) == ["192.0.2.1"]
+
+
+def test_a_truncated_answer_is_asked_for_over_tcp(daemon, scripted_resolver):
+    def answer(asked):
+        reply = reply_to(asked.message, '60 IN TXT "whole"')
+        if asked.transport == "udp":
+            reply.answer = []
+            reply.flags |= dns.flags.TC
+        return reply
+    resolver = scripted_resolver(answer)
+    daemon(None, listening(servers=[resolver.endpoint]), port=PORT)
+    assert "whole" in ask("t.example.net", "TXT", port=PORT).answer[0].to_text()
+    assert [asked.transport for asked in resolver.questions] == ["udp", "tcp"]
+
+
+def test_the_next_server_when_one_is_silent_or_fails(daemon, scripted_resolver):
+    silent = scripted_resolver(lambda asked: None, address="127.0.0.10")
+    refusing = scripted_resolver(lambda asked: reply_to(asked.message, rcode=dns.rcode.REFUSED), address="127.0.0.11")
+    good = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"), address="127.0.0.12")
+    servers = [silent.endpoint, "127.0.0.13:53", refusing.endpoint, good.endpoint]  # nobody listens at 127.0.0.13
+    daemon(None, listening(servers=servers, timeout=100), port=PORT)
+    assert addresses(ask("n.example.net", port=PORT)) == ["192.0.2.1"]
+    assert silent.questions
+
+
+def test_no_server_answers(daemon, scripted_resolver):
+    silent = scripted_resolver(lambda asked: None)
+    daemon(None, listening(servers=[silent.endpoint], timeout=100), port=PORT)
+    reply = ask("n.example.net", "MX", port=PORT, edns=True, timeout=4)
+    assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23])
+
+
+def test_resolv_conf_is_followed(daemon, scripted_resolver, tmp_path):
+    """Written in place and replaced by a rename, as the several tools do it."""
+    for last in (20, 21, 22):
+        scripted_resolver(lambda asked, last=last: reply_to(asked.message, f"60 IN A 192.0.2.{last}"),
+                          address=f"127.0.0.{last}")
+    file = tmp_path / "resolv.conf"
+    file.write_text("# a comment\nsearch example.com\nnameserver 127.0.0.20\nnameserver 127.0.0.99\noptions edns0\n")
+    daemon(None, listening(servers=[], resolvConf=[str(tmp_path / "not-there"), str(file)]), port=PORT)
+    fresh = (f"r{i}.example.net" for i in range(100000))
+
+    def answered_by():
+        return addresses(ask(next(fresh), port=PORT))
+    assert answered_by() == ["192.0.2.20"]
+    file.write_text("nameserver 127.0.0.21\n")
+    eventually(lambda: answered_by() == ["192.0.2.21"], "the file written in place is followed")
+    (tmp_path / "new").write_text("nameserver 127.0.0.22\n")
+    os.rename(tmp_path / "new", file)
+    eventually(lambda: answered_by() == ["192.0.2.22"], "the file renamed into place is followed")
+    (tmp_path / "not-there").write_text("nameserver 127.0.0.20\n")
+    eventually(lambda: answered_by() == ["192.0.2.20"], "the first of the files that names a server counts")
+    os.remove(tmp_path / "not-there")
+    eventually(lambda: answered_by() == ["192.0.2.22"], "and the next when that is gone")
+
+
+def test_it_never_asks_itself(daemon, tmp_path):
+    """resolv.conf names the daemon: said once, and a client is told that nobody can be asked."""
+    file = tmp_path / "resolv.conf"
+    file.write_text("nameserver 127.0.0.1\n")
+    running = daemon(None, {"fallback": {"servers": [], "resolvConf": [str(file)]}})
+    for i in range(5):
+        reply = ask(f"l{i}.example.com", "MX", edns=True, timeout=4)
+        assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply)
+    assert len(running.log_lines("itself")) == 1, running.log()
+    assert len(running.log_lines("no local resolver")) == 1, running.log()
+
+
+def test_the_next_file_when_one_names_only_the_daemon(daemon, scripted_resolver, tmp_path):
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.30"), address="127.0.0.30")
+    (tmp_path / "self").write_text("nameserver 127.0.0.1\n")
+    (tmp_path / "other").write_text(f"nameserver {resolver.address}\nnameserver 127.0.0.1\n")
+    daemon(None, {"fallback": {"servers": [], "resolvConf": [str(tmp_path / "self"), str(tmp_path / "other")]}})
+    assert addresses(ask("s.example.com")) == ["192.0.2.30"]
+
+
+def test_the_hosts_file_comes_first(daemon, service, tmp_path, unbound):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("# comment\n192.0.2.50  www.example.com Printer  # and more\n2001:db8::50 www.example.com\n"
+                     "192.0.2.51 www.example.com\nnonsense line\n192.0.2.52 only-four.example.com\n")
+    chosen = service("aes")
+    daemon(chosen, listening(hosts=str(hosts)), port=PORT)
+    before = len(unbound.asked())
+    assert addresses(ask("WWW.example.com", port=PORT)) == ["192.0.2.50", "192.0.2.51"]
+    assert addresses(ask("www.example.com", "AAAA", port=PORT), "AAAA") == ["2001:db8::50"]
+    assert addresses(ask("printer", port=PORT)) == ["192.0.2.50"]
+    assert chosen.names == [] and len(unbound.asked()) == before
+    hosts.write_text("192.0.2.60 www.example.com\n")
+    eventually(lambda: addresses(ask("www.example.com", port=PORT)) == ["192.0.2.60"], "the hosts file is followed", 10)

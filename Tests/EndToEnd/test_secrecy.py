@@ -1,0 +1,67 @@
+"""What the wire shows, and that an answer outlives the service."""
+
+import pytest
+
+from capture import Capture
+from dns_client import addresses, ask, labels
+
+NAMES = ["www.example.com", "n7.example.com", "only-v6.example.com", "unknown-to-all.example.com"]
+
+
+@pytest.mark.parametrize("encryption", ["aes", "des", "https"])
+def test_no_name_is_seen_on_the_wire_and_answers_are_kept(daemon, service, tmp_path, unbound, encryption):
+    chosen = service(encryption)
+    daemon(chosen, {"httpdns": {"httpOnly": True}})
+    before = len(unbound.asked())
+    with Capture(tmp_path, chosen.address, chosen.port) as capture:
+        assert addresses(ask("www.example.com")) == ["203.0.113.20", "203.0.113.10", "203.0.113.30"]
+        assert addresses(ask("www.example.com", "AAAA"), "AAAA") == ["2001:db8:1::20", "2001:db8:1::10"]
+        assert addresses(ask("n7.example.com")) == ["203.0.113.7"]
+        assert addresses(ask("only-v6.example.com", "AAAA"), "AAAA") == ["2001:db8:1::50"]
+        assert not ask("unknown-to-all.example.com").answer
+        seen = capture.bytes().lower()
+    assert set(chosen.names) == set(NAMES)
+    # The capture did see this traffic: the request line, or a TLS handshake record.
+    assert (b"\x16\x03" in seen) if encryption == "https" else (b"get /d?" in seen)
+    for name in NAMES:
+        for form in (name.encode(), labels(name), name.encode().hex().encode(), labels(name).hex().encode(),
+                     name.split(".")[0].encode() + b".", b"example"):
+            assert form not in seen, f"{name} is on the wire as {form!r}"
+    for secret in (chosen.token, chosen.key):
+        assert not secret or secret.lower().encode() not in seen
+    assert len(unbound.asked()) == before
+
+    chosen.stop()
+    assert addresses(ask("www.example.com")) == ["203.0.113.20", "203.0.113.10", "203.0.113.30"]
+    assert addresses(ask("WWW.example.com", "AAAA", transport="tcp"), "AAAA") == ["2001:db8:1::20", "2001:db8:1::10"]
+    assert ask("n8.example.com").rcode() == 2, "the service is stopped indeed"
+
+
+def test_every_aes_request_has_an_initial_vector_of_its_own(daemon, service):
+    chosen = service("aes")
+    daemon(chosen)
+    for i in range(20):
+        ask(f"n{i}.example.com")
+    vectors = {target.partition("dn=")[2][:32] for target in chosen.targets}
+    assert len(vectors) == len(chosen.targets) == 20
+
+
+def test_questions_share_a_connection(daemon, service):
+    for encryption in ("aes", "https"):
+        chosen = service(encryption)
+        one = daemon(chosen)
+        for i in range(20):
+            assert addresses(ask(f"n{i}.example.com")) == [f"203.0.113.{i}"]
+        assert chosen.connections == 1
+        chosen.drop_connections()
+        assert addresses(ask("n21.example.com")) == ["203.0.113.21"]
+        one.stop()
+
+
+@pytest.mark.parametrize(("encrypted", "expected"), [(False, "198.51.100.7"), (True, None)])
+def test_route_ip(daemon, service, encrypted, expected):
+    chosen = service("aes")
+    daemon(chosen, {"httpdns": {"routeIp": "198.51.100.7", "routeIpEncrypted": encrypted}})
+    ask("www.example.com")
+    sent = chosen.requests[0].parameters["ip"]
+    assert sent == expected if expected else chosen.cipher.decrypt(sent) == "198.51.100.7"

@@ -1,0 +1,302 @@
+import Addresses
+import DNSCache
+import DNSWire
+
+@testable import Forwarding
+
+/// What a scenario and the forwarder disagree about, and where.
+struct ScenarioFailure: Error, CustomStringConvertible {
+    var file: String
+    var line: Int
+    var message: String
+    var description: String { "\(file):\(line): \(message)" }
+}
+
+/// Runs a scenario: a text of settings and of lines `TIME SUBJECT VERB …` in the order of their times.
+///
+/// - `0s client 1 asks www.example.com A [dnssec] [cd]`, `0s daemon asks …` (a refresh of its own)
+/// - `0s httpdns [2] [for NAME] answers ADDRESSES ttl N | none | nothing | NAME = …; NAME = …`; without a name it is the
+///   answer to every name of the request
+/// - `0s httpdns [2] [for NAME] fails timeout | refused | untrusted | unauthorized | too often | bad answer`
+/// - `0s resolver [2] [for NAME [TYPE]] answers CODE …`, `… truncates`, `… fails …`
+/// - `late` behind `answers`, `truncates` or `fails`: of a request that was given up
+/// - `0s resolvers become 2`
+/// - `0s expect …`: one action; `0s expect nothing`: none up to this moment
+/// - `0s each 1-20 …` is the line for each number, put where `#` stands; a word with `{1-8}` stands for so many words
+///
+/// A client's question goes through the cache first, as a listener has it. Time goes forward by the lines; a deadline
+/// between two lines fires at its own time. Lines of one time that are no expectations are one turn of the loop. Every
+/// action has to be expected at its own time; the order of those of one moment does not matter.
+final class ScenarioRunner {
+    private let file: String
+    private let text: String
+    private var line = 0
+    private var forwarder: Forwarder<Int>
+    private let cache: DNSCache
+    private var now = ScenarioRunner.start
+    private var isTurnOpen = false
+    /// Actions not yet expected, as an expectation would say them.
+    private var unexpected: [String] = []
+    private var questions: [Int: [UInt8]] = [:]
+    private var requests: [UnderWay<ServiceRequest>] = []
+    private var queries: [UnderWay<ResolverQuery>] = []
+    private var subjects: [ResolverQuery: ResolverQuestion] = [:]
+
+    /// Not zero, so that what is taken for a moment and is none shows.
+    static let start = Tick(nanoseconds: 1_000_000_000_000)
+
+    struct UnderWay<ID> {
+        var id: ID
+        var server: Int
+        var names: [Name]
+        var type: RecordType?
+        var label: String
+        var isGivenUp = false
+    }
+
+    init(file: String, text: String) throws {
+        (self.file, self.text) = (file, text)
+        var settings = ScenarioSettings()
+        for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            let words = line.split(separator: " ").map(String.init)
+            guard let first = words.first, first == "set" || first == "hosts" else { continue }
+            guard settings.read(words) else {
+                throw ScenarioFailure(file: file, line: number + 1, message: "no such setting: \(line)")
+            }
+        }
+        cache = settings.makeCache()
+        forwarder = settings.makeForwarder(cache)
+    }
+
+    func run() throws(ScenarioFailure) {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        line = 1
+        guard lines[0].hasPrefix("# "), lines[0].count > 20 else { throw failure("the first line says the behaviour") }
+        for (number, text) in lines.enumerated() {
+            line = number + 1
+            let words = text.split(separator: " ").map(String.init)
+            guard let first = words.first, !first.hasPrefix("#"), first != "set", first != "hosts" else { continue }
+            try runLine(try words.expanded(orThrow: failure("what is between { and } is no range")))
+        }
+        endTurn()
+        try expectNothing()
+    }
+
+    private func runLine(_ words: [String]) throws(ScenarioFailure) {
+        guard let time = words[0].duration else { throw failure("'\(words[0])' is no time") }
+        try advance(to: Tick(nanoseconds: Self.start.nanoseconds + time))
+        guard words.count > 2, words[1] == "each" else { return try step(Array(words[1...])) }
+        let bounds = words[2].split(separator: "-").compactMap { Int($0) }
+        guard bounds.count == 2, bounds[0] <= bounds[1] else { throw failure("'\(words[2])' is no range") }
+        for number in bounds[0]...bounds[1] {
+            try step(
+                words[3...].map {
+                    String($0.split(separator: "#", omittingEmptySubsequences: false).joined(separator: "\(number)"))
+                })
+        }
+    }
+
+    private func step(_ words: [String]) throws(ScenarioFailure) {
+        var words = Words(words)
+        switch words.next() {
+        case "expect":
+            endTurn()
+            let expected = words.rest
+            if expected == "nothing" { return try expectNothing() }
+            guard let at = unexpected.firstIndex(of: expected) else {
+                let there = unexpected.isEmpty ? "nothing" : unexpected.joined(separator: "\n    ")
+                throw failure("expected\n    \(expected)\nbut there is\n    \(there)")
+            }
+            unexpected.remove(at: at)
+        case "client":
+            guard let client = words.next().flatMap({ Int($0) }), words.next() == "asks" else { throw malformed() }
+            try ask(client, &words)
+        case "daemon":
+            guard words.next() == "asks" else { throw malformed() }
+            try ask(nil, &words)
+        case "httpdns": try settleService(&words)
+        case "resolver": try settleResolver(&words)
+        case "resolvers":
+            guard words.next() == "become", let count = words.next().flatMap({ Int($0) }) else { throw malformed() }
+            forwarder.replaceResolvers(count: count)
+            isTurnOpen = true
+        default: throw malformed()
+        }
+        guard words.isEmpty else { throw failure("'\(words.rest)' is one thing too many") }
+    }
+
+    // MARK: Time
+
+    private func advance(to moment: Tick) throws(ScenarioFailure) {
+        guard moment >= now else { throw failure("time goes backwards") }
+        if moment > now { endTurn() }
+        while let next = forwarder.nextDeadline, next <= moment {
+            endTurn()
+            if next > now { try expectNothing() }
+            now = max(now, next)
+            forwarder.expire(at: now)
+            isTurnOpen = true
+            collect()
+        }
+        if moment > now {
+            endTurn()
+            try expectNothing()
+        }
+        now = moment
+    }
+
+    private func endTurn() {
+        guard isTurnOpen else { return }
+        isTurnOpen = false
+        forwarder.endTurn(at: now)
+        collect()
+    }
+
+    private func expectNothing() throws(ScenarioFailure) {
+        guard unexpected.isEmpty else {
+            let seconds = Double((now.nanoseconds - Self.start.nanoseconds) / 1_000_000) / 1000
+            throw failure("not expected, at \(seconds) s:\n    \(unexpected.joined(separator: "\n    "))")
+        }
+    }
+
+    // MARK: Doors
+
+    private func ask(_ client: Int?, _ words: inout Words) throws(ScenarioFailure) {
+        guard let spelling = words.next(), let name = Name(spelling),
+            let type = words.next().flatMap(RecordType.init(parsing:))
+        else { throw malformed() }
+        let dnssecOK = words.skip("dnssec")
+        let query = Query.message(
+            id: UInt16(client ?? 0), name, type: type, dnssecOK: dnssecOK, checkingDisabled: words.skip("cd")
+        ).spelled(spelling)
+        guard case .question(let question) = Question.read(query.span) else { throw malformed() }
+        isTurnOpen = true
+        guard let client else {
+            forwarder.receive(name, type, for: Audience(of: question), from: nil, at: now)
+            return collect()
+        }
+        questions[client] = query
+        var reply = [UInt8](repeating: 0, count: Reply.maximumUDPSize)
+        var out = reply.mutableSpan
+        let limit = Reply.udpLimit(question)
+        switch cache.answer(question, query: query.span, at: now.seconds, limit: limit, into: &out) {
+        case .miss: forwarder.receive(name, type, for: Audience(of: question), from: client, at: now)
+        case .hit(let length): unexpected.append("client \(client) \(query.reading(reply[..<length]))")
+        case .hitDueForRefresh(let length):
+            unexpected.append("client \(client) \(query.reading(reply[..<length]))")
+            forwarder.receive(name, type, for: Audience(of: question), from: nil, at: now)
+        }
+        collect()
+    }
+
+    private func settleService(_ words: inout Words) throws(ScenarioFailure) {
+        let server = words.number() ?? 1
+        let name = words.skip("for") ? words.next().flatMap { Name($0) } : nil
+        let verb = words.next()
+        let isLate = words.skip("late")
+        guard
+            let at = requests.firstIndex(where: {
+                $0.server == server && $0.isGivenUp == isLate && (name.map($0.names.contains) ?? true)
+            })
+        else { throw failure("no such request is under way") }
+        let request = requests.remove(at: at)
+        let outcome: ServiceOutcome
+        switch verb {
+        case "answers":
+            guard let results = ScenarioAnswer.results(words.rest, names: request.names) else { throw malformed() }
+            outcome = .answered(results)
+        case "fails":
+            guard let failure = Failure(scenario: words.rest) else { throw malformed() }
+            outcome = .failed(failure)
+        default: throw malformed()
+        }
+        words = Words([])
+        forwarder.settle(request.id, outcome, at: now)
+        isTurnOpen = true
+        collect()
+    }
+
+    private func settleResolver(_ words: inout Words) throws(ScenarioFailure) {
+        let server = words.number() ?? 1
+        let name = words.skip("for") ? words.next().flatMap { Name($0) } : nil
+        let type = name == nil ? nil : words.type()
+        let verb = words.next()
+        let isLate = words.skip("late")
+        guard
+            let at = queries.firstIndex(where: {
+                $0.server == server && $0.isGivenUp == isLate && (name.map($0.names.contains) ?? true)
+                    && (type == nil || type == $0.type)
+            })
+        else { throw failure("no such query is under way") }
+        let query = queries.remove(at: at)
+        let outcome: ResolverOutcome
+        switch verb {
+        case "answers":
+            guard let answer = ScenarioAnswer.answer(words.rest, subjects[query.id]!) else { throw malformed() }
+            outcome = .answered(answer)
+        case "truncates": outcome = .truncated
+        case "fails":
+            guard let failure = Failure(scenario: words.rest) else { throw malformed() }
+            outcome = .failed(failure)
+        default: throw malformed()
+        }
+        words = Words([])
+        forwarder.settle(query.id, outcome, at: now)
+        isTurnOpen = true
+        collect()
+    }
+
+    // MARK: Actions
+
+    private func collect() {
+        let actions = forwarder.actions
+        forwarder.actions = []
+        for action in actions { unexpected.append(contentsOf: said(action)) }
+    }
+
+    private func said(_ action: Action<Int>) -> [String] {
+        switch action {
+        case .reply(let clients, let answer, let age):
+            return clients.map { client in
+                guard let query = questions[client], case .question(let question) = Question.read(query.span) else {
+                    return "client \(client), who asked nothing"
+                }
+                var reply = [UInt8](repeating: 0, count: Reply.maximumUDPSize)
+                var out = reply.mutableSpan
+                let length = Reply.write(
+                    answer, age: age, to: question, query: query.span, limit: Reply.udpLimit(question), into: &out)
+                return "client \(client) \(query.reading(reply[..<length]))"
+            }
+        case .askService(let id, let server, let names, let families):
+            var label = "httpdns " + (server == 0 ? "" : "\(server + 1) ")
+            label +=
+                names.map(\.description).joined(separator: " ") + (families == .both ? "" : " \(families.rawValue)")
+            requests.append(UnderWay(id: id, server: server + 1, names: names, label: label))
+            return ["ask \(label)"]
+        case .cancelService(let id):
+            guard let at = requests.firstIndex(where: { $0.id == id }) else { return ["cancel an unknown request"] }
+            requests[at].isGivenUp = true
+            return ["cancel \(requests[at].label)"]
+        case .askResolver(let id, let server, let overTCP, let question):
+            var label = "resolver " + (server == 0 ? "" : "\(server + 1) ") + "\(question.name) \(question.type)"
+            label +=
+                (overTCP ? " tcp" : "") + (question.dnssecOK ? " dnssec" : "")
+                + (question.checkingDisabled ? " cd" : "")
+            queries.append(
+                UnderWay(id: id, server: server + 1, names: [question.name], type: question.type, label: label))
+            subjects[id] = question
+            return ["ask \(label)"]
+        case .cancelResolver(let id):
+            guard let at = queries.firstIndex(where: { $0.id == id }) else { return ["cancel an unknown query"] }
+            queries[at].isGivenUp = true
+            return ["cancel \(queries[at].label)"]
+        case .report(let event): return ["report \(event.said)"]
+        }
+    }
+
+    private func failure(_ message: String) -> ScenarioFailure {
+        ScenarioFailure(file: file, line: line, message: message)
+    }
+
+    private func malformed() -> ScenarioFailure { failure("this line is not understood") }
+}

@@ -1,0 +1,298 @@
+import Addresses
+import DNSCache
+import DNSWire
+
+@testable import Forwarding
+
+/// The words of a line, taken from the front.
+struct Words {
+    private var words: ArraySlice<String>
+
+    init(_ words: [String]) { self.words = words[...] }
+
+    var isEmpty: Bool { words.isEmpty }
+    /// What is left, taken.
+    var rest: String {
+        mutating get {
+            defer { words = [] }
+            return words.joined(separator: " ")
+        }
+    }
+    mutating func next() -> String? { words.popFirst() }
+    mutating func skip(_ word: String) -> Bool {
+        guard words.first == word else { return false }
+        words.removeFirst()
+        return true
+    }
+    mutating func number() -> Int? {
+        guard let number = words.first.flatMap({ Int($0) }) else { return nil }
+        words.removeFirst()
+        return number
+    }
+    mutating func type() -> RecordType? {
+        guard let type = words.first.flatMap(RecordType.init(parsing:)) else { return nil }
+        words.removeFirst()
+        return type
+    }
+}
+
+extension String {
+    /// `0.02s`, `1700ms`, `10m`, `2h` in nanoseconds.
+    var duration: UInt64? {
+        for (unit, nanoseconds) in [("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)] where hasSuffix(unit) {
+            return Double(dropLast(unit.count)).map { UInt64(($0 * nanoseconds).rounded()) }
+        }
+        return nil
+    }
+}
+
+extension [String] {
+    /// With `a{1-3}b` put out as `a1b a2b a3b`.
+    func expanded<E: Error>(orThrow error: E) throws(E) -> [String] {
+        var all: [String] = []
+        for word in self {
+            guard let open = word.firstIndex(of: "{"), let close = word.firstIndex(of: "}"), open < close else {
+                all.append(word)
+                continue
+            }
+            let bounds = word[word.index(after: open)..<close].split(separator: "-").compactMap { Int($0) }
+            guard bounds.count == 2, bounds[0] <= bounds[1] else { throw error }
+            for number in bounds[0]...bounds[1] {
+                all.append(word[..<open] + "\(number)" + word[word.index(after: close)...])
+            }
+        }
+        return all
+    }
+}
+
+extension [UInt8] {
+    /// A query with its name's letters as spelled.
+    func spelled(_ spelling: String) -> [UInt8] {
+        guard spelling != ".", !spelling.contains("\\") else { return self }
+        var query = self
+        var at = 12
+        for label in spelling.split(separator: ".") {
+            query.replaceSubrange(at + 1...at + label.utf8.count, with: label.utf8)
+            at += 1 + label.utf8.count
+        }
+        return query
+    }
+
+    /// What a reply to this query says, as a scenario would say it.
+    func reading(_ reply: ArraySlice<UInt8>) -> String {
+        let reply = Array(reply)
+        guard case .question(let question) = Question.read(span) else { return "a reply to nothing" }
+        let name = question.name(in: span)
+        guard reply.count > question.end, reply[12..<question.end] == self[12..<question.end],
+            let read = try? Response.read(
+                reply.span, id: question.id, to: name, type: question.type, defaultNegativeTTL: 0)
+        else { return "an unreadable reply" }
+        return ScenarioAnswer.said(read.answer) + (read.truncated ? " TC" : "")
+    }
+}
+
+enum ScenarioAnswer {
+    /// An answer in a scenario's words.
+    static func said(_ answer: Answer) -> String {
+        let records = answer.records()
+        let answers = records.filter { $0.section == .answer }
+        var words = [answer.head.responseCode.description]
+        if answers.isEmpty, answer.head.responseCode == .noError { words.append("none") }
+        for record in answers {
+            words.append(record.type == .a || record.type == .aaaa ? record.data : "\(record.type) \(record.data)")
+        }
+        for ttl in Set(answers.map(\.ttl)).sorted() { words.append("ttl \(ttl)") }
+        for record in records where record.section == .authority {
+            words.append("\(record.type == .soa ? "soa" : "\(record.type)") \(record.ttl)")
+        }
+        if answer.head.authenticData { words.append("AD") }
+        if let code = answer.head.extendedError { words.append("EDE \(code.rawValue)") }
+        return words.joined(separator: " ")
+    }
+
+    /// A local resolver's answer.
+    static func answer(_ text: String, _ question: ResolverQuestion) -> Answer? {
+        var words = Words(text.split(separator: " ").map(String.init))
+        let (name, type) = (question.name, question.type)
+        var answer: Answer
+        switch words.next() {
+        case "NOERROR":
+            if words.skip("none") {
+                guard words.skip("soa"), let ttl = words.number() else { return nil }
+                answer = .noData(name, type: type, negativeTTL: UInt32(ttl))
+                break
+            }
+            guard let made = records(&words, name, type) else { return nil }
+            answer = made
+        case "NXDOMAIN":
+            guard words.skip("soa"), let ttl = words.number() else { return nil }
+            answer = .nxDomain(name, type: type, negativeTTL: UInt32(ttl))
+        case "SERVFAIL": answer = .failure(name, type: type, .servFail, extendedError: nil)
+        case "REFUSED": answer = .failure(name, type: type, .refused, extendedError: nil)
+        default: return nil
+        }
+        answer.head.authenticData = words.skip("AD")
+        if words.skip("EDE") { answer.head.extendedError = words.number().map { ExtendedError(rawValue: UInt16($0)) } }
+        return words.isEmpty ? answer : nil
+    }
+
+    /// `192.0.2.1 … ttl 60` or `TXT hello ttl 60`: text that stands for data the forwarder does not look into.
+    private static func records(_ words: inout Words, _ name: Name, _ type: RecordType) -> Answer? {
+        var addresses: [IPAddress] = []
+        var data: [UInt8] = []
+        if words.skip("TXT") {
+            guard let text = words.next() else { return nil }
+            data = [UInt8(text.utf8.count)] + text.utf8
+        }
+        while data.isEmpty, !words.skip("ttl") {
+            guard let address = words.next().flatMap({ IPAddress($0) }) else { return nil }
+            addresses.append(address)
+        }
+        if !data.isEmpty { guard words.skip("ttl") else { return nil } }
+        guard let ttl = words.number().map({ UInt32($0) }) else { return nil }
+        guard !data.isEmpty else { return .addresses(name, type: type, addresses, ttl: ttl) }
+        var answer = Answer.failure(name, type: type, .noError, extendedError: nil)
+        answer.body += [0xC0, 0x0C, UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1]
+        for shift: UInt32 in [24, 16, 8, 0] { answer.body.append(UInt8(truncatingIfNeeded: ttl >> shift)) }
+        answer.body += [0, UInt8(data.count)] + data
+        answer.head.answerCount = 1
+        answer.keep = ttl
+        answer.isCacheable = true
+        return answer
+    }
+
+    /// What HTTPDNS says: of every name the same, or of each named one.
+    static func results(_ text: String, names: [Name]) -> [NameAddresses]? {
+        if text == "nothing" { return [] }
+        guard text.contains("=") else { return names.compactMap { result($0, text) }.orNil(names.count) }
+        let parts = text.split(separator: ";").map { $0.split(separator: "=").map { $0.split(separator: " ") } }
+        return parts.compactMap { sides in
+            guard sides.count == 2, sides[0].count == 1, let name = Name(String(sides[0][0])) else { return nil }
+            return result(name, sides[1].joined(separator: " "))
+        }.orNil(parts.count)
+    }
+
+    private static func result(_ name: Name, _ text: String) -> NameAddresses? {
+        if text == "none" { return NameAddresses(name: name, ipv4: .noRecord, ipv6: .noRecord) }
+        let words = text.split(separator: " ")
+        let addresses = words.dropLast(2).compactMap { IPAddress($0) }
+        guard words.count == addresses.count + 2, words[words.count - 2] == "ttl",
+            let ttl = UInt32(words[words.count - 1])
+        else { return nil }
+        func family(_ isIPv4: Bool) -> FamilyAddresses {
+            let those = addresses.filter { $0.isIPv4 == isIPv4 }
+            return those.isEmpty ? .noRecord : .addresses(those, ttl: ttl)
+        }
+        return NameAddresses(name: name, ipv4: family(true), ipv6: family(false))
+    }
+}
+
+extension Array {
+    fileprivate func orNil(_ expected: Int) -> Self? { count == expected ? self : nil }
+}
+
+extension Failure {
+    init?(scenario text: String) {
+        guard let kind = Failure.Kind.words.first(where: { $0.value == text })?.key else { return nil }
+        self.init(kind, text)
+    }
+}
+
+extension Failure.Kind {
+    static let words: [Failure.Kind: String] = [
+        .timedOut: "timeout", .unreachable: "refused", .untrusted: "untrusted", .unauthorized: "unauthorized",
+        .tooOften: "too often", .badAnswer: "bad answer",
+    ]
+}
+
+extension Event {
+    var said: String {
+        switch self {
+        case .serviceFailing(let server, let failure):
+            "httpdns \(server + 1) fails \(Failure.Kind.words[failure.kind]!)"
+        case .serviceAnswersAgain(let server): "httpdns \(server + 1) answers again"
+        case .serviceSwitched(let from, let to): "httpdns switched from \(from + 1) to \(to + 1)"
+        case .serviceReturned(let from): "httpdns returned from \(from + 1)"
+        case .resolverFailing(let server, let failure):
+            "resolver \(server + 1) fails \(Failure.Kind.words[failure.kind]!)"
+        case .resolverAnswersAgain(let server): "resolver \(server + 1) answers again"
+        case .refusing(.tooManyFlights): "refusing too many flights"
+        case .refusing(.tooManyWaiting): "refusing too many waiting"
+        }
+    }
+}
+
+/// The settings of a scenario: the daemon's defaults, one HTTPDNS server, one local resolver, no hedging.
+struct ScenarioSettings {
+    private var timing = Timing()
+    private var hasService = true
+    private var httpOnly = false
+    private var dnsIp = 1
+    private var resolvers = 1
+    private var staleSeconds: UInt32 = 86400
+    private var prefetchAt: UInt32 = 0
+    private var intercept: [Name] = []
+    private var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
+    private var hosts = ""
+
+    /// A line `set KEY VALUE` or `hosts ADDRESS NAME…`.
+    mutating func read(_ words: [String]) -> Bool {
+        if words[0] == "hosts" {
+            hosts += words.dropFirst().joined(separator: " ") + "\n"
+            return words.count > 2
+        }
+        guard words.count >= 3 else { return false }
+        if let flag = Bool(words[2]) { return read(words[1], flag) }
+        if let number = Int(words[2]), number >= 0 { return read(words[1], number) }
+        let names = words.dropFirst(2).compactMap { Name($0) }
+        switch words[1] {
+        case "intercept": intercept = names
+        case "bypass": bypass = names
+        default: return false
+        }
+        return names.count == words.count - 2
+    }
+
+    private mutating func read(_ key: String, _ flag: Bool) -> Bool {
+        switch key {
+        case "httpdns": hasService = flag
+        case "httpOnly": httpOnly = flag
+        default: return false
+        }
+        return true
+    }
+
+    private mutating func read(_ key: String, _ number: Int) -> Bool {
+        switch key {
+        case "dnsIp": dnsIp = number
+        case "resolvers": resolvers = number
+        case "timeout": timing.serviceTimeout = number
+        case "resolverTimeout": timing.resolverTimeout = number
+        case "hedgeAfter": timing.hedgeAfter = number
+        case "batch": timing.batch = number
+        case "retryTimesBeforeSwitchServer": timing.retryTimesBeforeSwitchServer = number
+        case "minutesBeforeSwitchToMain": timing.minutesBeforeSwitchToMain = number
+        case "minTTL": timing.minTTL = UInt32(number)
+        case "maxTTL": timing.maxTTL = UInt32(number)
+        case "negativeTTL": timing.negativeTTL = UInt32(number)
+        case "staleTTL": timing.staleTTL = UInt32(number)
+        case "staleSeconds": staleSeconds = UInt32(number)
+        case "prefetchAt": prefetchAt = UInt32(number)
+        default: return false
+        }
+        return true
+    }
+
+    func makeCache() -> DNSCache {
+        DNSCache(bytes: 1 << 20, staleSeconds: staleSeconds, prefetchAt: prefetchAt, seed: (1, 2))
+    }
+
+    func makeForwarder(_ cache: DNSCache) -> Forwarder<Int> {
+        let table = HostsTable(parsing: Array(hosts.utf8).span)
+        let policy = Policy(
+            hasService: hasService, httpOnly: httpOnly, negativeTTL: timing.negativeTTL, intercept: intercept,
+            bypass: bypass, hosts: table)
+        return Forwarder(
+            policy: policy, timing: timing, serviceServers: dnsIp, resolverServers: resolvers, cache: cache)
+    }
+}

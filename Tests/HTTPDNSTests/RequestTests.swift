@@ -1,0 +1,183 @@
+import Addresses
+import Cryptography
+import DNSWire
+import HTTPDNS
+import Testing
+
+/// The key and the hexadecimal vectors are of pyca/cryptography:
+/// Cipher(algorithms.TripleDES(b"Swift!01"), modes.ECB()) and Cipher(algorithms.AES(b"Swift-HTTPDNS-16"), modes.CBC(iv)),
+/// PKCS #7 padding.
+let desKey = Array("Swift!01".utf8)
+let aesKey = Array("Swift-HTTPDNS-16".utf8)
+
+@Suite struct RequestTests {
+    private let fields = "User-Agent: httpdnsd\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
+
+    @Test func httpsAsksInClear() throws {
+        let account = try ServiceAccount(.https(token: Array("67890".utf8)))
+        let request = try account.request(names("www.example.com"), family: .both, host: "119.29.29.99")
+        #expect(
+            text(request)
+                == "GET /d?dn=www.example.com&token=67890&type=addrs&ttl=1&query=1&clientip=1 HTTP/1.1\r\n"
+                + "Host: 119.29.29.99\r\n" + fields)
+    }
+
+    @Test func desIsExactlyTheDocumentedRequest() throws {
+        let account = try ServiceAccount(.des(id: 12345, key: desKey))
+        let request = try account.request(names("www.example.com"), family: .ipv4, host: "119.29.29.98")
+        #expect(
+            text(request)
+                == "GET /d?dn=b9a896128400c10c5600a351f56276ad&id=12345&alg=des&ttl=1&query=1&clientip=1 HTTP/1.1\r\n"
+                + "Host: 119.29.29.98\r\n" + fields)
+    }
+
+    @Test func aesHasAFreshVectorEachTime() throws {
+        let account = try ServiceAccount(.aes(id: 12345, key: aesKey))
+        let cipher = try PayloadCipher(.aes, key: aesKey)
+        var seen: Set<String> = []
+        for _ in 0..<3 {
+            let request = text(try account.request(names("a.example", "b.example"), family: .ipv6, host: "::1"))
+            let parts = try #require(
+                request.wholeMatch(
+                    of:
+                        /GET \/d\?dn=([0-9a-f]{96})(&id=12345&alg=aes&type=aaaa&ttl=1&query=1&clientip=1)( HTTP\/1.1\r\nHost: \[::1\]\r\n)([^\0]*)/
+                ))
+            #expect(parts.4 == fields)
+            #expect(try decrypted(parts.1, cipher) == "a.example,b.example")
+            seen.insert(String(parts.1.prefix(32)))
+        }
+        #expect(seen.count == 3)
+    }
+
+    @Test func aBatchIsEncryptedAsOneText() throws {
+        let account = try ServiceAccount(.des(id: 7, key: desKey))
+        let request = try account.request(names("A.example.", "b.EXAMPLE"), family: .both, host: "dns.example")
+        #expect(
+            text(request).hasPrefix(
+                "GET /d?dn=54d4bbee79df5bc2da5de7f474f661250caa44d40dac4c09&id=7&alg=des&type=addrs&ttl=1"))
+    }
+
+    @Test func aBatchInClearKeepsItsCommas() throws {
+        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let request = try account.request(names("a.example", "b-c_d.example"), family: .ipv6, host: "dns.example")
+        #expect(text(request).hasPrefix("GET /d?dn=a.example,b-c_d.example&token=1&type=aaaa&ttl=1"))
+    }
+
+    @Test(arguments: [
+        (false, "&ip=203.0.113.7 HTTP/1.1\r\n"), (true, "&ip=b70421366ccc0106359ca00a0d05acf5 HTTP/1.1\r\n"),
+    ])
+    func routeAddress(encrypted: Bool, expected: String) throws {
+        let account = try ServiceAccount(
+            .des(id: 1, key: desKey), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: encrypted)
+        let request = try account.request(names("example.com"), family: .ipv4, host: "h")
+        #expect(text(request).contains("&clientip=1" + expected))
+    }
+
+    @Test func routeAddressUnderTLSIsNeverEncrypted() throws {
+        let account = try ServiceAccount(
+            .https(token: Array("1".utf8)), routeIp: IPAddress("2001:db8::7"), routeIpEncrypted: true)
+        let request = try account.request(names("example.com"), family: .ipv4, host: "h")
+        #expect(text(request).contains("&clientip=1&ip=2001:db8::7 HTTP/1.1\r\n"))
+    }
+
+    @Test func routeAddressWithAESIsDecryptable() throws {
+        let account = try ServiceAccount(
+            .aes(id: 1, key: aesKey), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: true)
+        let request = text(try account.request(names("example.com"), family: .ipv4, host: "h"))
+        let match = try #require(request.firstMatch(of: /&ip=([0-9a-f]{64}) HTTP/))
+        #expect(try decrypted(match.1, PayloadCipher(.aes, key: aesKey)) == "203.0.113.7")
+    }
+
+    @Test(arguments: [
+        ("2001:db8::1", "[2001:db8::1]"), ("[2001:db8::1]:8443", "[2001:db8::1]:8443"),
+        ("192.0.2.1:8080", "192.0.2.1:8080"), ("dns.example", "dns.example"),
+    ])
+    func hostField(host: String, expected: String) throws {
+        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let request = try account.request(names("example.com"), family: .ipv4, host: host)
+        #expect(text(request).contains("\r\nHost: \(expected)\r\n"))
+    }
+
+    @Test(arguments: ["", "a b", "a\r\nX: y", "a/b", "ä"])
+    func forbiddenHost(host: String) throws {
+        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        #expect(throws: RequestError.forbiddenHost) {
+            try account.request(names("example.com"), family: .ipv4, host: host)
+        }
+    }
+
+    /// Every octet that a label can hold and that is not one of the allowed ones would forge something.
+    @Test func forgingNamesAreRefused() throws {
+        for account in [
+            try ServiceAccount(.https(token: Array("1".utf8))), try ServiceAccount(.des(id: 1, key: desKey)),
+        ] {
+            for octet in UInt8.min...UInt8.max {
+                let wire: [UInt8] = [2, UInt8(ascii: "a"), octet, 3] + Array("com".utf8) + [0]
+                let name = Name(wire: wire.span, at: 0, length: wire.count)
+                let character = Character(UnicodeScalar(octet))
+                let allowed =
+                    character.isASCII && (character.isLetter || character.isNumber || "-_".contains(character))
+                if allowed {
+                    #expect(throws: Never.self) { try account.request([name], family: .ipv4, host: "h") }
+                } else {
+                    #expect(throws: RequestError.forbiddenName(name)) {
+                        try account.request([name], family: .ipv4, host: "h")
+                    }
+                }
+            }
+            #expect(throws: RequestError.forbiddenName(.root)) {
+                try account.request(names("a.example") + [.root], family: .ipv4, host: "h")
+            }
+            // What was refused must not show in the next request.
+            #expect(throws: Never.self) { try account.request(names("a.example"), family: .ipv4, host: "h") }
+        }
+    }
+
+    @Test func aRefusedRequestLeavesNothingBehind() throws {
+        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        #expect(throws: RequestError.self) {
+            try account.request(names("secret.example", "b,c.example"), family: .ipv4, host: "h")
+        }
+        let request = try account.request(names("a.example"), family: .ipv4, host: "h")
+        #expect(text(request).hasPrefix("GET /d?dn=a.example&token=1"))
+    }
+
+    @Test(arguments: [0, 9]) func nameCounts(count: Int) throws {
+        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        #expect(throws: RequestError.nameCount(count)) {
+            try account.request((0..<count).map { Name("n\($0).example")! }, family: .ipv4, host: "h")
+        }
+    }
+
+    @Test func theLongestBatchFitsAReaderOfRequests() throws {
+        let label = String(repeating: "a", count: 63)
+        let longest = (0..<8).map { Name("\(label).\(label).\(label).\(label.dropFirst(3))\($0)")! }
+        #expect(longest[0].wire.count == 255)
+        let account = try ServiceAccount(.aes(id: .max, key: aesKey), routeIp: .v4(1, 2, 3, 4), routeIpEncrypted: true)
+        let request = try account.request(longest, family: .both, host: "dns.example")
+        #expect(request.count < 8192)
+    }
+
+    @Test func badCredentials() {
+        for token in ["", "1 2", "1&dn=x", "1\r\n", "é"] {
+            #expect(throws: RequestError.badToken) { try ServiceAccount(.https(token: Array(token.utf8))) }
+        }
+        #expect(throws: RequestError.self) { try ServiceAccount(.aes(id: 1, key: Array("short".utf8))) }
+        #expect(throws: RequestError.self) { try ServiceAccount(.des(id: 1, key: aesKey)) }
+    }
+
+    @Test func credentialsDoNotPrint() {
+        var dumped = ""
+        for credential: ServiceCredential in [
+            .https(token: Array("67890".utf8)), .aes(id: 1, key: aesKey), .des(id: 1, key: desKey),
+        ] {
+            dump(credential, to: &dumped)
+            dumped += "\(credential) \(String(reflecting: credential)) "
+        }
+        // Printed as an array of numbers or as text.
+        for secret in [Array("67890".utf8), aesKey, desKey] {
+            #expect(!dumped.contains(text(secret)))
+            #expect(!dumped.contains("\(secret[0]), \(secret[1])") && !dumped.contains("- \(secret[0])"))
+        }
+    }
+}

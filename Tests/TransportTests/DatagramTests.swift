@@ -1,0 +1,213 @@
+import Addresses
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Transport
+
+@Suite struct DatagramTests {
+    @Test func tenThousandDatagramsThroughTwoSocketsAreAllAnswered() throws {
+        let server = try EchoServer(Endpoint(loopback, port: 0), count: 2)
+        defer { server.stop() }
+        // 50 source ports, so that the kernel spreads them over both sockets; 4 in flight each.
+        let clients = (0..<50).map { _ in PlainClient() }
+        var answered = Set<Int>()
+        for round in 0..<50 {
+            for (index, client) in clients.enumerated() {
+                for number in 0..<4 {
+                    client.send(bytes("\(round * 200 + index * 4 + number)"), to: server.endpoint)
+                }
+            }
+            for client in clients {
+                for _ in 0..<4 {
+                    let reply = try #require(client.receive())
+                    answered.insert(try #require(Int(String(decoding: reply.bytes, as: UTF8.self))))
+                }
+            }
+        }
+        #expect(answered == Set(0..<10_000))
+        #expect(server.seen.all.reduce(0, +) == 10_000)
+        #expect(server.seen.all.allSatisfy { $0 > 1000 })
+    }
+
+    @Test(arguments: ["127.0.0.2", "127.3.2.1"])
+    func aWildcardSocketRepliesFromTheAddressAsked(address: String) throws {
+        let server = try EchoServer(Endpoint(IPAddress(v4: 0), port: 0))
+        defer { server.stop() }
+        let client = PlainClient()
+        client.send(bytes("who"), to: Endpoint(IPAddress(address)!, port: server.endpoint.port))
+        let reply = try #require(client.receive())
+        #expect(reply.bytes == bytes("who"))
+        #expect(reply.from == "\(address) \(server.endpoint.port)")
+    }
+
+    @Test func anIPv6WildcardSocketRepliesFromTheAddressAskedAndLeavesIPv4Alone() throws {
+        let server = try EchoServer(Endpoint(IPAddress(v6: 0, 0), port: 0))
+        defer { server.stop() }
+        let client = PlainClient(AF_INET6)
+        client.send(bytes("six"), to: Endpoint(IPAddress("::1")!, port: server.endpoint.port))
+        #expect(try #require(client.receive()).from == "::1 \(server.endpoint.port)")
+        // IPV6_V6ONLY: the same port is free for IPv4.
+        _ = try DatagramSocket.bind(Endpoint(IPAddress(v4: 0), port: server.endpoint.port), count: 1)
+    }
+
+    @Test func aBatchTellsTheLocalAddressOnlyOnAWildcardSocket() throws {
+        let client = PlainClient()
+        // One batch for all: what one socket leaves behind must not show at the next.
+        var batch = ReceiveBatch(slots: 1)
+        for (address, local) in [(loopback, nil), (IPAddress(v4: 0), loopback as IPAddress?), (loopback, nil)] {
+            let socket = try DatagramSocket.bind(Endpoint(address, port: 0), count: 1)[0]
+            #expect(socket.isWildcard == (local != nil))
+            client.send([1], to: Endpoint(loopback, port: socket.local.port))
+            #expect(try batch.receive(from: socket, waiting: false) == 1)
+            #expect(batch.local(0) == local)
+            #expect(batch.sender(0).address == loopback)
+        }
+    }
+
+    @Test func aSecondBindToTheAddressFails() throws {
+        let first = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 2)
+        let endpoint = first[0].local
+        #expect(first.map(\.local) == [endpoint, endpoint])
+        #expect(throws: SystemError("bind", "127.0.0.1:\(endpoint.port)", code: EADDRINUSE)) {
+            _ = try DatagramSocket.bind(endpoint, count: 2)
+        }
+        #expect(throws: SystemError.self) { _ = try DatagramSocket.bind(endpoint, count: 1) }
+        #expect(
+            SystemError("bind", endpoint.description, code: EADDRINUSE).description
+                == "bind 127.0.0.1:\(endpoint.port): Address already in use")
+    }
+
+    @Test func theAddressIsFreeAgainWhenTheSocketsAreGone() throws {
+        let endpoint = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 2)[0].local
+        _ = try DatagramSocket.bind(endpoint, count: 2)
+    }
+
+    @Test func aZeroLengthDatagramIsADatagram() throws {
+        let server = try EchoServer(Endpoint(loopback, port: 0))
+        defer { server.stop() }
+        let client = PlainClient()
+        // The first wakes an idle reader, the second one that lingers.
+        for _ in 0..<2 {
+            client.send([], to: server.endpoint)
+            #expect(try #require(client.receive()).bytes == [])
+        }
+        client.send([7], to: server.endpoint)
+        #expect(try #require(client.receive()).bytes == [7])
+    }
+
+    @Test func aDatagramLongerThanASlotIsCutAndSaysSo() throws {
+        let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        let client = PlainClient()
+        for size in [ReceiveBatch.slotSize, ReceiveBatch.slotSize + 1, 9000, 1] {
+            client.send([UInt8](repeating: 5, count: size), to: socket.local)
+        }
+        var batch = ReceiveBatch(slots: 8)
+        #expect(try batch.receive(from: socket, waiting: false) == 4)
+        #expect((0..<4).map { batch.bytes($0).count } == [4096, 4096, 4096, 1])
+        #expect((0..<4).map { batch.isTruncated($0) } == [false, true, true, false])
+        #expect(try batch.receive(from: socket, waiting: false) == 0)
+    }
+
+    @Test func aBatchTakesNoMoreThanItsSlotsAndLosesNothing() throws {
+        let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        let client = PlainClient()
+        for number in 0..<10 { client.send([UInt8](repeating: 9, count: number), to: socket.local) }
+        var batch = ReceiveBatch(slots: 4)
+        var sizes: [Int] = []
+        while try batch.receive(from: socket, waiting: false) > 0 {
+            #expect(batch.count <= 4)
+            for slot in 0..<batch.count { sizes.append(batch.bytes(slot).count) }
+        }
+        #expect(sizes == Array(0..<10))
+    }
+
+    @Test func aReplyThatCannotBeSentIsDroppedAndTheOthersGo() throws {
+        let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        let client = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        var replies = ReplyBatch(slots: 6)
+        let there = SocketAddress(client.local)
+        // Port 0 and an IPv6 peer cannot be sent to from this socket.
+        let nowhere = SocketAddress(Endpoint(loopback, port: 0))
+        let other = SocketAddress(Endpoint(IPAddress("::1")!, port: 5))
+        for (number, peer) in [nowhere, there, other, other, there, nowhere].enumerated() {
+            replies.next()[0] = UInt8(number)
+            replies.commit(1, to: peer, from: nil)
+        }
+        let isFull = replies.isFull
+        #expect(isFull)
+        replies.flush(socket)
+        #expect(replies.count == 0)
+        #expect(replies.sent == 2)
+        #expect(replies.dropped == 4)
+        var batch = ReceiveBatch(slots: 8)
+        #expect(try batch.receive(from: client, waiting: false) == 2)
+        #expect((0..<2).map { Array(batch.bytes($0)) } == [[1], [4]])
+    }
+
+    @Test func aSlotThatHadASourceAddressSendsWithoutOneLater() throws {
+        let socket = try DatagramSocket.bind(Endpoint(IPAddress(v4: 0), port: 0), count: 1)[0]
+        let client = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        var replies = ReplyBatch(slots: 1)
+        var batch = ReceiveBatch(slots: 1)
+        for (source, expected) in [(IPAddress.v4(127, 0, 0, 9) as IPAddress?, "127.0.0.9"), (nil, "127.0.0.1")] {
+            replies.next()[0] = 1
+            replies.commit(1, to: SocketAddress(client.local), from: source)
+            replies.flush(socket)
+            #expect(try batch.receive(from: client, waiting: false) == 1)
+            #expect(batch.sender(0).address.description == expected)
+        }
+    }
+
+    @Test func aQuerySocketHearsOnlyItsResolver() throws {
+        let resolver = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        let query = try QuerySocket.connect(to: resolver.local)
+        #expect(try query.send(bytes("ask").span))
+        var batch = ReceiveBatch(slots: 2)
+        #expect(try batch.receive(from: resolver, waiting: false) == 1)
+        let asker = batch.sender(0)
+        // A forger on another port is not heard.
+        PlainClient().send(bytes("forged"), to: asker.endpoint)
+        var buffer = [UInt8](repeating: 0, count: 512)
+        var room = buffer.mutableSpan
+        #expect(try query.receive(into: &room) == .wouldBlock)
+        var replies = ReplyBatch(slots: 2)
+        replies.commit(0, to: asker, from: nil)
+        _ = replies.next().update(fromContentsOf: bytes("answer"))
+        replies.commit(6, to: asker, from: nil)
+        replies.flush(resolver)
+        #expect(try query.receive(into: &room) == .bytes(0))
+        #expect(try query.receive(into: &room) == .bytes(6))
+        #expect(Array(buffer[..<6]) == bytes("answer"))
+    }
+
+    @Test func aQueryToNobodyIsRefused() throws {
+        let endpoint = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0].local
+        let query = try QuerySocket.connect(to: endpoint)
+        #expect(try query.send([1].span))
+        var buffer = [UInt8](repeating: 0, count: 16)
+        do throws(SystemError) {
+            var room = buffer.mutableSpan
+            _ = try query.receive(into: &room)
+            Issue.record("an answer from nobody")
+        } catch {
+            #expect(error.isConnectionRefused)
+        }
+    }
+
+    @Test func querySocketsHavePortsOfTheirOwn() throws {
+        let resolver = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        var batch = ReceiveBatch()
+        var ports = Set<UInt16>()
+        for _ in 0..<32 {
+            let query = try QuerySocket.connect(to: resolver.local)
+            #expect(try query.send([1].span))
+            #expect(try batch.receive(from: resolver, waiting: false) == 1)
+            ports.insert(batch.sender(0).port)
+        }
+        // 32 of some 28,000: equal ones are rare, consecutive ones rarer.
+        #expect(ports.count > 28)
+        let sorted = ports.sorted()
+        #expect(zip(sorted, sorted.dropFirst()).filter { $1 - $0 == 1 }.count < 4)
+    }
+}

@@ -1,0 +1,371 @@
+import Addresses
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Transport
+
+@Suite struct EventLoopTests {
+    @Test func submissionsFromEightThreadsAllRunInOrder() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let journal = Journal<(thread: Int, number: Int)>()
+        let done = Gate()
+        loop.start()
+        DispatchQueue.concurrentPerform(iterations: 8) { thread in
+            for number in 0..<2000 { loop.submit { journal.append((thread, number)) } }
+        }
+        loop.submit { done.open() }
+        #expect(done.wait())
+        let all = journal.all
+        #expect(all.count == 16_000)
+        for thread in 0..<8 {
+            #expect(all.filter { $0.thread == thread }.map(\.number) == Array(0..<2000))
+        }
+        fixture.stop()
+    }
+
+    @Test func manySubmissionsAreOneTurn() throws {
+        let fixture = try LoopFixture()
+        let journal = Journal<String>()
+        fixture.loop.turnEnded = { journal.append("turn") }
+        let gate = Gate()
+        for number in 0..<3 { fixture.loop.submit { journal.append("work \(number)") } }
+        fixture.loop.submit { [loop = fixture.loop] in
+            // Submitted in a turn: the next one.
+            loop.submit {
+                journal.append("next")
+                loop.submit { gate.open() }
+            }
+        }
+        fixture.loop.start()
+        #expect(gate.wait())
+        #expect(Array(journal.all.prefix(6)) == ["work 0", "work 1", "work 2", "turn", "next", "turn"])
+        fixture.stop()
+    }
+
+    @Test func aTurnIsEventsThenWorkThenTheDeadlineThenItsEnd() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let journal = Journal<String>()
+        let gate = Gate()
+        let pairs = [SocketPair(), SocketPair()]
+        for pair in pairs {
+            pair.poke()
+            _ = try loop.register(
+                pair.ours, .readable,
+                ClosureHandler { _ in
+                    pair.drain()
+                    journal.append("event")
+                })
+        }
+        loop.setDeadline(1)
+        // The timer is due before the loop begins.
+        let due = Clock.now() + 1_000_000
+        while Clock.now() < due { sched_yield() }
+        loop.submit { journal.append("work") }
+        loop.deadlineReached = { journal.append("deadline") }
+        loop.turnEnded = {
+            journal.append("end")
+            gate.open()
+        }
+        loop.start()
+        #expect(gate.wait())
+        #expect(journal.all == ["event", "event", "work", "deadline", "end"])
+        fixture.stop()
+    }
+
+    @Test func aHandlerMayEndAnotherWhoseEventIsFetchedAlready() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let pairs = [SocketPair(), SocketPair()]
+        let journal = Journal<Int>()
+        let fresh = SocketPair()
+        let gate = Gate()
+        nonisolated(unsafe) var registrations: [Registration] = []
+        for (index, pair) in pairs.enumerated() {
+            pair.poke()
+            let handler = ClosureHandler { _ in
+                journal.append(index)
+                let other = 1 - index
+                loop.unregister(registrations[other])
+                // The slot and, as likely as not, the number of the descriptor are used again at once.
+                pairs[other].ours.close()
+                let next = SocketPair()
+                registrations[other] = try! loop.register(
+                    next.ours, .readable, ClosureHandler { _ in journal.append(100 + other) })
+                fresh.poke()
+                withExtendedLifetime(next) {}
+                pair.drain()
+            }
+            registrations.append(try loop.register(pair.ours, .readable, handler))
+        }
+        _ = try loop.register(
+            fresh.ours, .readable,
+            ClosureHandler { _ in
+                fresh.drain()
+                gate.open()
+            })
+        loop.start()
+        #expect(gate.wait())
+        // Whichever came first ended the other; nobody answered for the newcomer.
+        #expect(journal.all.count == 1 && journal.all[0] < 100)
+        fixture.stop()
+    }
+
+    @Test func aHandlerMayEndAndCloseItself() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let pair = SocketPair()
+        let journal = Journal<String>()
+        nonisolated(unsafe) var registration: Registration?
+        registration = try loop.register(
+            pair.ours, .readable,
+            ClosureHandler { _ in
+                journal.append("event")
+                loop.unregister(registration!)
+                // The second time it means nobody.
+                loop.unregister(registration!)
+                loop.update(registration!, .writable)
+                pair.ours.close()
+            })
+        pair.poke()
+        loop.start()
+        for _ in 0..<3 { try fixture.run { _ in } }
+        #expect(journal.all == ["event"])
+        fixture.stop()
+    }
+
+    @Test func readinessIsLevelTriggeredAndFollowsTheInterest() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let pair = SocketPair()
+        let journal = Journal<Readiness>()
+        let gate = Gate()
+        nonisolated(unsafe) var registration: Registration?
+        registration = try loop.register(
+            pair.ours, .readable,
+            ClosureHandler { readiness in
+                journal.append(readiness)
+                switch journal.all.count {
+                case 1, 2: break
+                case 3: loop.update(registration!, [.readable, .writable])
+                case 4: loop.update(registration!, .writable)
+                default:
+                    loop.update(registration!, [])
+                    gate.open()
+                }
+            })
+        pair.poke()
+        loop.start()
+        #expect(gate.wait())
+        for _ in 0..<3 { try fixture.run { _ in } }
+        #expect(journal.all == [.readable, .readable, .readable, [.readable, .writable], .writable])
+        fixture.stop()
+    }
+
+    @Test func aHangUpShowsAsWhatWasAskedForAndIsSilentWithoutInterest() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let pair = SocketPair()
+        let journal = Journal<Readiness>()
+        nonisolated(unsafe) var registration: Registration?
+        registration = try loop.register(
+            pair.ours, .readable,
+            ClosureHandler { readiness in
+                journal.append(readiness)
+                loop.update(registration!, [])
+            })
+        pair.theirs.close()
+        loop.start()
+        for _ in 0..<5 { try fixture.run { _ in } }
+        #expect(journal.all == [.readable])
+        try fixture.run { $0.update(registration!, .readable) }
+        for _ in 0..<3 { try fixture.run { _ in } }
+        #expect(journal.all == [.readable, .readable])
+        fixture.stop()
+    }
+
+    @Test func aPauseIsSilenceForAWhile() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let pair = SocketPair()
+        let times = Journal<UInt64>()
+        let gate = Gate()
+        nonisolated(unsafe) var registration: Registration?
+        registration = try loop.register(
+            pair.ours, .readable,
+            ClosureHandler { _ in
+                times.append(Clock.now())
+                if times.all.count == 1 {
+                    loop.pause(registration!, nanoseconds: 5_000_000)
+                } else {
+                    loop.unregister(registration!)
+                    gate.open()
+                }
+            })
+        pair.poke()
+        loop.start()
+        #expect(gate.wait())
+        #expect(times.all.count == 2 && times.all[1] - times.all[0] >= 5_000_000)
+        fixture.stop()
+    }
+
+    @Test func aPausedRegistrationThatEndsIsNotWokenUp() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let (first, second) = (SocketPair(), SocketPair())
+        let journal = Journal<String>()
+        let registration = try loop.register(first.ours, .readable, ClosureHandler { _ in journal.append("first") })
+        loop.pause(registration, nanoseconds: 2_000_000)
+        loop.unregister(registration)
+        // The same slot, with an event that waits but no interest in it.
+        _ = try loop.register(second.ours, [], ClosureHandler { _ in journal.append("second") })
+        first.poke()
+        second.poke()
+        let gate = Gate()
+        loop.deadlineReached = { gate.open() }
+        loop.setDeadline(Clock.now() + 6_000_000)
+        loop.start()
+        #expect(gate.wait())
+        #expect(journal.all == [])
+        fixture.stop()
+    }
+
+    @Test func theDeadlineIsNeverEarlyAndTheLastOneSetCounts() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let reached = Journal<UInt64>()
+        let gate = Gate()
+        nonisolated(unsafe) var expected: [UInt64] = []
+        loop.deadlineReached = {
+            reached.append(Clock.now())
+            let now = Clock.now()
+            switch reached.all.count {
+            case 1:
+                // Later than what the timer may still be set to.
+                loop.setDeadline(now + 1_000_000)
+                loop.setDeadline(now + 6_000_000)
+                expected.append(now + 6_000_000)
+            case 2:
+                // Earlier.
+                loop.setDeadline(now + 3_600_000_000_000)
+                loop.setDeadline(now + 1_000_000)
+                expected.append(now + 1_000_000)
+            case 3:
+                // None, then one.
+                loop.setDeadline(now + 1_000_000)
+                loop.setDeadline(nil)
+                loop.setDeadline(now + 4_000_000)
+                expected.append(now + 4_000_000)
+            case 4:
+                // In the past: at once.
+                loop.setDeadline(0)
+                expected.append(now)
+            default: gate.open()
+            }
+        }
+        let first = Clock.now() + 3_000_000
+        expected.append(first)
+        loop.setDeadline(first)
+        loop.start()
+        #expect(gate.wait())
+        fixture.stop()
+        #expect(reached.all.count == 5)
+        for (time, earliest) in zip(reached.all, expected) {
+            #expect(time >= earliest)
+            // An hour off is what a forgotten re-arming would look like; a busy machine stays far below.
+            #expect(time < earliest + 5_000_000_000)
+        }
+    }
+
+    @Test func stopReleasesEverythingAndDropsWhatIsSubmittedLater() throws {
+        final class Witness: Sendable {}
+        weak var loop: EventLoop?
+        weak var handler: ClosureHandler?
+        weak var hooked: Witness?
+        weak var submitted: Witness?
+        let pair = SocketPair()
+        let gate = Gate()
+        let ran = Journal<String>()
+        do {
+            let made = try EventLoop(label: "short-lived")
+            let (inHook, inWork, inHandler) = (Witness(), Witness(), ClosureHandler())
+            (loop, handler, hooked, submitted) = (made, inHandler, inHook, inWork)
+            // Cycles on purpose: only stop can break them.
+            inHandler.body = { _ in made.assertOnLoop() }
+            made.turnEnded = { withExtendedLifetime((made, inHook)) {} }
+            made.deadlineReached = { withExtendedLifetime(made) {} }
+            _ = try made.register(pair.ours, .readable, inHandler)
+            made.start()
+            made.submit {
+                // Not begun when the loop stops.
+                made.stop { gate.open() }
+                made.submit { withExtendedLifetime(inWork) { ran.append("work after stop") } }
+            }
+        }
+        #expect(gate.wait())
+        loop?.submit { ran.append("late") }
+        // Dispatch lets go of the last handler just after it has run.
+        let deadline = Clock.now() + 5_000_000_000
+        while loop != nil || handler != nil || hooked != nil || submitted != nil, Clock.now() < deadline {
+            sched_yield()
+        }
+        #expect(loop == nil && handler == nil && hooked == nil && submitted == nil)
+        #expect(ran.all == [])
+    }
+
+    @Test func stopWithoutStartReleasesToo() throws {
+        let gate = Gate()
+        weak var handler: ClosureHandler?
+        let pair = SocketPair()
+        do {
+            let loop = try EventLoop(label: "never started")
+            let made = ClosureHandler()
+            handler = made
+            _ = try loop.register(pair.ours, .readable, made)
+            loop.stop { gate.open() }
+        }
+        #expect(gate.wait())
+        let deadline = Clock.now() + 5_000_000_000
+        while handler != nil, Clock.now() < deadline { sched_yield() }
+        #expect(handler == nil)
+    }
+
+    @Test func whatCannotBeWatchedIsRefusedAndLeavesNothingBehind() throws {
+        let loop = try EventLoop(label: "refusing")
+        let closed = Descriptor(adopting: -1)
+        #expect(throws: SystemError("epoll_ctl", code: EBADF)) {
+            _ = try loop.register(closed, .readable, ClosureHandler())
+        }
+        let file = Descriptor(adopting: open("/proc/self/exe", O_RDONLY))
+        #expect(throws: SystemError("epoll_ctl", code: EPERM)) {
+            _ = try loop.register(file, .readable, ClosureHandler())
+        }
+        let pair = SocketPair()
+        #expect(try loop.register(pair.ours, .readable, ClosureHandler()).slot == 0)
+    }
+
+    @Test func moreEventsThanATurnHoldsAllCome() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let pairs = (0..<200).map { _ in SocketPair() }
+        let seen = Counters(200)
+        let gate = Gate()
+        for (index, pair) in pairs.enumerated() {
+            pair.poke()
+            _ = try loop.register(
+                pair.ours, .readable,
+                ClosureHandler { _ in
+                    pair.drain()
+                    seen.add(index)
+                    if seen.all.reduce(0, +) == 200 { gate.open() }
+                })
+        }
+        loop.start()
+        #expect(gate.wait())
+        #expect(seen.all.allSatisfy { $0 == 1 })
+        fixture.stop()
+    }
+}

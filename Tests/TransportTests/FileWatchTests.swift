@@ -1,0 +1,136 @@
+import Addresses
+import Foundation
+import Testing
+
+@testable import Transport
+
+@Suite final class FileWatchTests {
+    private let folder: String
+    private let fixture: LoopFixture
+    private let changes = Counters(1)
+
+    init() throws {
+        folder = NSTemporaryDirectory() + "filewatch-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        fixture = try LoopFixture()
+        fixture.loop.start()
+    }
+
+    deinit {
+        fixture.stop()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    private func watch(_ paths: [String]) throws {
+        let changes = changes
+        _ = try fixture.run { [folder] loop in
+            _ = try FileWatch(paths.map { folder + "/" + $0 }, in: loop) { changes.add(0) }
+        }
+    }
+
+    /// Whether the watch told anything about what `body` did. Events are queued when the calls return and come before
+    /// submitted work.
+    private func isTold(_ body: () throws -> Void) throws -> Bool {
+        try fixture.run { _ in }
+        let before = changes.all[0]
+        try body()
+        try fixture.run { _ in }
+        return changes.all[0] > before
+    }
+
+    private func write(_ text: String, _ name: String) throws {
+        try text.write(toFile: folder + "/" + name, atomically: false, encoding: .utf8)
+    }
+
+    private func succeed(_ result: Int32) throws {
+        if result != 0 { throw POSIXError(POSIXErrorCode(rawValue: errno)!) }
+    }
+
+    private func replace(_ name: String) throws {
+        try write("new", name + ".tmp")
+        #expect(rename(folder + "/" + name + ".tmp", folder + "/" + name) == 0)
+    }
+
+    @Test func aFileThatIsWrittenReplacedRemovedAndMadeAgainIsTold() throws {
+        try write("a", "resolv.conf")
+        try watch(["resolv.conf"])
+        #expect(try isTold { try self.write("b", "resolv.conf") })
+        #expect(try isTold { try self.replace("resolv.conf") })
+        #expect(try isTold { try self.replace("resolv.conf") })
+        #expect(try isTold { try self.write("c", "resolv.conf") })
+        #expect(try isTold { try self.succeed(unlink(self.folder + "/resolv.conf")) })
+        #expect(try isTold { try self.write("d", "resolv.conf") })
+    }
+
+    @Test func otherFilesInTheFolderAreNotTold() throws {
+        try write("a", "resolv.conf")
+        try watch(["resolv.conf"])
+        #expect(try !isTold { try self.write("b", "resolv.conf.bak") })
+        #expect(try !isTold { try self.replace("hosts") })
+        #expect(try !isTold { _ = try String(contentsOfFile: self.folder + "/resolv.conf", encoding: .utf8) })
+        #expect(try isTold { try self.write("c", "resolv.conf") })
+    }
+
+    @Test func aFolderThatDoesNotExistYetIsFollowedAsItGrowsAndGoes() throws {
+        try watch(["run/systemd/resolve/resolv.conf"])
+        func make(_ name: String) throws { try self.succeed(mkdir(folder + "/" + name, 0o755)) }
+        #expect(try isTold { try make("run") })
+        #expect(try !isTold { try make("run/other") })
+        #expect(try isTold { try make("run/systemd") })
+        #expect(try isTold { try make("run/systemd/resolve") })
+        #expect(try isTold { try self.write("a", "run/systemd/resolve/resolv.conf") })
+        #expect(try isTold { try self.replace("run/systemd/resolve/resolv.conf") })
+        #expect(try isTold { try FileManager.default.removeItem(atPath: self.folder + "/run/systemd") })
+        #expect(
+            try isTold {
+                try FileManager.default.createDirectory(
+                    atPath: self.folder + "/run/systemd/resolve", withIntermediateDirectories: true)
+            })
+        #expect(try isTold { try self.write("b", "run/systemd/resolve/resolv.conf") })
+        // A folder on the way is moved away as a whole.
+        #expect(try isTold { try self.succeed(rename(self.folder + "/run", self.folder + "/gone")) })
+    }
+
+    @Test func linksAreFollowedToTheFileAndWhenTheyPointElsewhere() throws {
+        for name in ["etc", "run", "run/a", "run/b"] { try self.succeed(mkdir(folder + "/" + name, 0o755)) }
+        try write("a", "run/a/resolv.conf")
+        try write("b", "run/b/resolv.conf")
+        try succeed(symlink("../run/current/resolv.conf", folder + "/etc/resolv.conf"))
+        try succeed(symlink(folder + "/run/a", folder + "/run/current"))
+        try watch(["etc/resolv.conf", "etc/hosts"])
+        #expect(try isTold { try self.write("c", "run/a/resolv.conf") })
+        #expect(try !isTold { try self.write("c", "run/b/resolv.conf") })
+        #expect(
+            try isTold {
+                try self.succeed(symlink("b", self.folder + "/run/next"))
+                try self.succeed(rename(self.folder + "/run/next", self.folder + "/run/current"))
+            })
+        #expect(try isTold { try self.replace("run/b/resolv.conf") })
+        #expect(try !isTold { try self.write("d", "run/a/resolv.conf") })
+        #expect(try isTold { try self.replace("etc/resolv.conf") })
+        #expect(try !isTold { try self.write("e", "run/b/resolv.conf") })
+        #expect(try isTold { try self.write("f", "etc/hosts") })
+    }
+
+    @Test func aLinkToItselfEnds() throws {
+        try succeed(symlink("loop", folder + "/loop"))
+        try watch(["loop"])
+        #expect(try isTold { try self.succeed(unlink(self.folder + "/loop")) })
+    }
+
+    @Test func manyChangesAtOnceAreToldOnceAndStopEndsIt() throws {
+        let watch = Journal<FileWatch>()
+        let changes = changes
+        try fixture.run { [folder] loop in
+            watch.append(try FileWatch([folder + "/hosts"], in: loop) { changes.add(0) })
+        }
+        // On the loop, so that it cannot look in between.
+        try fixture.run { [folder] _ in
+            for _ in 0..<50 { try "x".write(toFile: folder + "/hosts", atomically: false, encoding: .utf8) }
+        }
+        try fixture.run { _ in }
+        #expect(changes.all == [1])
+        try fixture.run { _ in watch.all[0].stop() }
+        #expect(try !isTold { try self.write("y", "hosts") })
+    }
+}

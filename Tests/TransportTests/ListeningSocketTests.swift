@@ -1,0 +1,93 @@
+import Addresses
+import Foundation
+import Testing
+
+@testable import Transport
+
+@Suite struct ListeningSocketTests {
+    private func plain(_ family: Int32, _ type: __socket_type, bound: Endpoint? = nil) -> Int32 {
+        let raw = socket(family, Int32(type.rawValue), 0)
+        if let bound { precondition(withAddress(bound) { bind(raw, $0, $1) } == 0) }
+        return raw
+    }
+
+    private func refusal(_ raw: Int32) -> Int32? {
+        do throws(SystemError) {
+            _ = try ListeningSocket.adopt(Descriptor(adopting: raw))
+            return nil
+        } catch {
+            #expect(fcntl(raw, F_GETFD) == -1, "closed")
+            return error.code
+        }
+    }
+
+    @Test func aBoundDatagramSocketIsTakenOverAndAnswers() throws {
+        let raw = plain(AF_INET, SOCK_DGRAM, bound: Endpoint(IPAddress(v4: 0), port: 0))
+        guard case .datagram(let socket) = try ListeningSocket.adopt(Descriptor(adopting: raw)) else {
+            Issue.record("not a datagram socket")
+            return
+        }
+        #expect(socket.isWildcard && socket.local.port != 0)
+        #expect(fcntl(raw, F_GETFD) == FD_CLOEXEC)
+        let reader = LingeringReader(socket, label: "adopted") { batch, replies in
+            for slot in 0..<batch.count {
+                replies.commit(3, to: batch.sender(slot), from: batch.local(slot))
+            }
+        }
+        try reader.start()
+        let client = PlainClient()
+        client.send([1], to: Endpoint(.v4(127, 0, 0, 5), port: socket.local.port))
+        #expect(try #require(client.receive()).from == "127.0.0.5 \(socket.local.port)")
+        let gate = Gate()
+        reader.stop { gate.open() }
+        #expect(gate.wait())
+    }
+
+    @Test func aDualStackSocketAnswersIPv4FromTheAddressAsked() throws {
+        // systemd's default for ListenDatagram=PORT is one IPv6 socket for both families.
+        let raw = plain(AF_INET6, SOCK_DGRAM, bound: Endpoint(IPAddress(v6: 0, 0), port: 0))
+        guard case .datagram(let socket) = try ListeningSocket.adopt(Descriptor(adopting: raw)) else {
+            Issue.record("not a datagram socket")
+            return
+        }
+        let client = PlainClient()
+        client.send([1], to: Endpoint(.v4(127, 0, 0, 5), port: socket.local.port))
+        var batch = ReceiveBatch(slots: 1)
+        #expect(try batch.receive(from: socket, waiting: false) == 1)
+        #expect(batch.sender(0).address.description == "::ffff:127.0.0.1")
+        #expect(batch.local(0)?.description == "::ffff:127.0.0.5")
+        var replies = ReplyBatch(slots: 1)
+        replies.commit(2, to: batch.sender(0), from: batch.local(0))
+        replies.flush(socket)
+        #expect(try #require(client.receive()).from == "127.0.0.5 \(socket.local.port)")
+    }
+
+    @Test func aListeningStreamSocketIsTakenOver() throws {
+        let raw = plain(AF_INET, SOCK_STREAM, bound: Endpoint(loopback, port: 0))
+        #expect(listen(raw, 5) == 0)
+        guard case .stream(let listener) = try ListeningSocket.adopt(Descriptor(adopting: raw)) else {
+            Issue.record("not a stream socket")
+            return
+        }
+        #expect(listener.local.address == loopback)
+        let fixture = try LoopFixture()
+        let gate = Gate()
+        try listener.start(in: fixture.loop, failed: { _ in }, accepted: { _, _ in gate.open() })
+        fixture.loop.start()
+        let socket = try StreamSocket.connect(to: listener.local)
+        #expect(gate.wait())
+        withExtendedLifetime(socket.descriptor.raw) {}
+        fixture.stop()
+    }
+
+    @Test func whatCannotBeListenedOnIsRefused() throws {
+        var pipes: [Int32] = [0, 0]
+        #expect(pipe(&pipes) == 0)
+        close(pipes[1])
+        #expect(refusal(pipes[0]) == ENOTSOCK)
+        #expect(refusal(plain(AF_UNIX, SOCK_STREAM)) == EAFNOSUPPORT)
+        #expect(refusal(plain(AF_INET, SOCK_DGRAM)) == EDESTADDRREQ)
+        #expect(refusal(plain(AF_INET, SOCK_STREAM, bound: Endpoint(loopback, port: 0))) == EINVAL)
+        #expect(refusal(-1) == EBADF)
+    }
+}

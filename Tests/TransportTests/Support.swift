@@ -1,0 +1,196 @@
+import Addresses
+import Dispatch
+import Foundation
+import Synchronization
+import Transport
+
+let loopback = IPAddress.v4(127, 0, 0, 1)
+
+/// A blocking UDP client made of plain system calls: what the daemon's clients are.
+final class PlainClient {
+    let descriptor: Int32
+
+    init(_ family: Int32 = AF_INET) {
+        descriptor = socket(family, Int32(SOCK_DGRAM.rawValue), 0)
+        precondition(descriptor >= 0)
+        // A reply that never comes must fail the test, not hang it.
+        var time = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    deinit { close(descriptor) }
+
+    func send(_ bytes: [UInt8], to endpoint: Endpoint) {
+        let sent = withAddress(endpoint) { sendto(descriptor, bytes, bytes.count, 0, $0, $1) }
+        precondition(sent == bytes.count, "sendto: \(errno)")
+    }
+
+    /// One datagram and who sent it; nil after ten seconds.
+    func receive() -> (bytes: [UInt8], from: String)? {
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        var name = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let count = withUnsafeMutablePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                recvfrom(descriptor, &bytes, bytes.count, 0, $0, &length)
+            }
+        }
+        guard count >= 0 else { return nil }
+        var host = [CChar](repeating: 0, count: 64)
+        var port = [CChar](repeating: 0, count: 16)
+        withUnsafePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = getnameinfo($0, length, &host, 64, &port, 16, NI_NUMERICHOST | NI_NUMERICSERV)
+            }
+        }
+        let text = [host, port].map { String(decoding: $0.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self) }
+        return (Array(bytes[..<count]), text.joined(separator: " "))
+    }
+}
+
+/// An address made by inet_pton, not by the code under test.
+func withAddress<R>(_ endpoint: Endpoint, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafeMutableBytes(of: &storage) { bytes in
+        if endpoint.address.isIPv4 {
+            var name = sockaddr_in()
+            name.sin_family = sa_family_t(AF_INET)
+            name.sin_port = endpoint.port.bigEndian
+            inet_pton(AF_INET, endpoint.address.description, &name.sin_addr)
+            bytes.storeBytes(of: name, as: sockaddr_in.self)
+        } else {
+            var name = sockaddr_in6()
+            name.sin6_family = sa_family_t(AF_INET6)
+            name.sin6_port = endpoint.port.bigEndian
+            inet_pton(AF_INET6, endpoint.address.description, &name.sin6_addr)
+            bytes.storeBytes(of: name, as: sockaddr_in6.self)
+            length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+        }
+    }
+    return withUnsafePointer(to: &storage) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
+    }
+}
+
+/// An echo of the parts under test: every datagram goes back to its sender, from the address it was sent to.
+final class EchoServer: Sendable {
+    let sockets: [DatagramSocket]
+    let readers: [LingeringReader]
+    /// Datagrams that each reader has seen.
+    let seen: Counters
+
+    init(_ endpoint: Endpoint, count: Int = 1) throws {
+        let seen = Counters(count)
+        sockets = try DatagramSocket.bind(endpoint, count: count)
+        readers = sockets.enumerated().map { index, socket in
+            LingeringReader(socket, label: "echo \(index)") { batch, replies in
+                for slot in 0..<batch.count {
+                    let bytes = batch.bytes(slot)
+                    _ = replies.next().update(fromContentsOf: bytes)
+                    replies.commit(bytes.count, to: batch.sender(slot), from: batch.local(slot))
+                    seen.add(index)
+                }
+            }
+        }
+        self.seen = seen
+        for reader in readers { try reader.start() }
+    }
+
+    var endpoint: Endpoint { sockets[0].local }
+
+    /// Returns when all readers have let go.
+    func stop() {
+        let group = DispatchGroup()
+        for reader in readers {
+            group.enter()
+            reader.stop { group.leave() }
+        }
+        group.wait()
+    }
+}
+
+final class Counters: Sendable {
+    private let values: Mutex<[Int]>
+    init(_ count: Int) { values = Mutex(Array(repeating: 0, count: count)) }
+    func add(_ index: Int) { values.withLock { $0[index] += 1 } }
+    var all: [Int] { values.withLock { $0 } }
+}
+
+/// What a loop's handlers saw, in order.
+final class Journal<Entry: Sendable>: Sendable {
+    private let entries = Mutex<[Entry]>([])
+    func append(_ entry: Entry) { entries.withLock { $0.append(entry) } }
+    var all: [Entry] { entries.withLock { $0 } }
+}
+
+/// A signal between threads that fails the test instead of hanging it.
+struct Gate: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+    func open() { semaphore.signal() }
+    /// False after ten seconds.
+    func wait() -> Bool { semaphore.wait(timeout: .now() + 10) == .success }
+}
+
+/// A running loop, for the length of a test.
+final class LoopFixture {
+    let loop: EventLoop
+
+    init() throws { loop = try EventLoop(label: "test loop") }
+
+    /// Runs `body` on the loop and returns what it returns.
+    func run<R: Sendable>(_ body: @escaping @Sendable (EventLoop) throws -> R) throws -> R {
+        let result = Mutex<Result<R, any Error>?>(nil)
+        let gate = Gate()
+        let box = Box(result)
+        loop.submit { [loop] in
+            let value = Result { try body(loop) }
+            box.result.withLock { $0 = value }
+            gate.open()
+        }
+        guard gate.wait() else { throw POSIXError(.ETIMEDOUT) }
+        return try box.result.withLock { try $0!.get() }
+    }
+
+    func stop() {
+        let gate = Gate()
+        loop.stop { gate.open() }
+        precondition(gate.wait())
+    }
+
+    private final class Box<R: Sendable>: Sendable {
+        let result: Mutex<Result<R, any Error>?>
+        init(_ result: consuming Mutex<Result<R, any Error>?>) { self.result = result }
+    }
+}
+
+/// A handler made of a closure. Confined to its loop.
+final class ClosureHandler: EventHandler, @unchecked Sendable {
+    var body: (Readiness) -> Void
+    init(_ body: @escaping (Readiness) -> Void = { _ in }) { self.body = body }
+    func ready(_ readiness: Readiness) { body(readiness) }
+}
+
+/// Two connected sockets, nonblocking.
+final class SocketPair: @unchecked Sendable {
+    var ours: Descriptor
+    var theirs: Descriptor
+
+    init() {
+        var pair: [Int32] = [0, 0]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        precondition(socketpair(AF_UNIX, type, 0, &pair) == 0)
+        ours = Descriptor(adopting: pair[0])
+        theirs = Descriptor(adopting: pair[1])
+    }
+
+    /// Makes `ours` readable.
+    func poke() { precondition(write(theirs.raw, [1], 1) == 1) }
+    /// Makes `ours` unreadable.
+    func drain() {
+        var byte: UInt8 = 0
+        while read(ours.raw, &byte, 1) == 1 {}
+    }
+}
+
+func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }

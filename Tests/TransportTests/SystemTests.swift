@@ -1,0 +1,159 @@
+import Addresses
+import Dispatch
+import Foundation
+import Testing
+
+@testable import Transport
+
+@Suite struct SystemTests {
+    @Test func theClockCountsFromTheStartOfTheMachine() throws {
+        let text = try String(contentsOfFile: "/proc/uptime", encoding: .utf8)
+        let uptime = try #require(Double(text.split(separator: " ")[0]))
+        let now = Clock.now()
+        #expect(abs(Double(now) / 1e9 - uptime) < 5)
+        #expect(Clock.now() >= now)
+    }
+
+    @Test func randomNumbersAreSpread() {
+        var random = Random()
+        let ids = (0..<4096).map { _ in random.uint16() }
+        // 4096 of 65,536: 3970 different ones are expected, deviation 11.
+        #expect(Set(ids).count > 3850 && Set(ids).count < 4090)
+        for bit in 0..<16 {
+            let ones = ids.filter { $0 >> bit & 1 == 1 }.count
+            #expect((1748...2348).contains(ones), "bit \(bit)")
+        }
+        #expect(random.uint64() != random.uint64())
+        #expect(Random.bytes(0) == [])
+        #expect(Set(Random.bytes(1000)).count > 200)
+        #expect(Random.bytes(1000).count == 1000)
+    }
+
+    @Test func anErrorIsOneLine() {
+        #expect(SystemError("open", "/x", code: ENOENT).description == "open /x: No such file or directory")
+        #expect(SystemError("recvmmsg", code: ENOMEM).description == "recvmmsg: Cannot allocate memory")
+        #expect(SystemError("connect", code: 9999).description == "connect: Unknown error 9999")
+        #expect(SystemError("a", code: EACCES).isPermissionDenied && !SystemError("a", code: EACCES).isNotFound)
+    }
+
+    @Test(arguments: ["1.2.3.4:53", "255.0.0.1:65535", "0.0.0.0:0", "[2001:db8::1:2]:853", "[::ffff:1.2.3.4]:1"])
+    func socketAddressesAreTheKernels(text: String) throws {
+        let endpoint = try #require(Endpoint(text))
+        let address = SocketAddress(endpoint)
+        #expect(address.endpoint == endpoint)
+        #expect(address.description == text)
+        // Against what inet_pton makes.
+        withAddress(endpoint) { name, length in
+            #expect(SocketAddress(reading: name, length: Int(length)) == address)
+            #expect(SocketAddress(reading: name, length: Int(length) - 1) == nil)
+            let storage = UnsafeMutableRawPointer.allocate(byteCount: SocketAddress.storageSize, alignment: 8)
+            defer { storage.deallocate() }
+            #expect(address.write(to: storage) == length)
+            #expect(memcmp(storage, name, Int(length)) == 0)
+        }
+    }
+
+    @Test func anAddressOfAnotherFamilyIsNone() {
+        var name = sockaddr_storage()
+        name.ss_family = sa_family_t(AF_UNIX)
+        #expect(withUnsafeBytes(of: &name) { SocketAddress(reading: $0.baseAddress!, length: 110) } == nil)
+    }
+
+    @Test func theScopeOfALinkLocalPeerIsKept() {
+        var address = SocketAddress(Endpoint("[fe80::1]:53")!)
+        address.scope = 7
+        let storage = UnsafeMutableRawPointer.allocate(byteCount: SocketAddress.storageSize, alignment: 8)
+        defer { storage.deallocate() }
+        #expect(address.write(to: storage) == 28)
+        #expect(storage.load(as: sockaddr_in6.self).sin6_scope_id == 7)
+        #expect(SocketAddress(reading: storage, length: 28) == address)
+    }
+
+    @Test func theMachinesAddressesAreThere() throws {
+        let addresses = try Interfaces.addresses()
+        #expect(addresses.contains(loopback))
+        // One line each: 32 hexadecimal digits, index, prefix length, scope, flags, name.
+        let lines = (try? String(contentsOfFile: "/proc/net/if_inet6", encoding: .utf8)) ?? ""
+        for line in lines.split(separator: "\n") {
+            let digits = Array(line.prefix(32))
+            let octets = stride(from: 0, to: 32, by: 2).map { UInt8(String(digits[$0...$0 + 1]), radix: 16)! }
+            let address = IPAddress(bytes: octets.span)
+            #expect(address.map(addresses.contains) == true)
+        }
+    }
+
+    @Test func aDescriptorIsClosedOnceAndAtTheEndOfItsLife() {
+        var pipes: [Int32] = [0, 0]
+        #expect(pipe(&pipes) == 0)
+        // The other end hangs up exactly when the descriptor is closed; its number may be used again by other tests.
+        func isHungUp() -> Bool {
+            var wait = pollfd(fd: pipes[0], events: 0, revents: 0)
+            return poll(&wait, 1, 0) == 1 && Int32(wait.revents) & POLLHUP != 0
+        }
+        do {
+            let owner = Descriptor(adopting: pipes[1])
+            #expect(!isHungUp())
+            withExtendedLifetime(owner.raw) {}
+        }
+        #expect(isHungUp())
+        var closed = Descriptor(adopting: pipes[0])
+        closed.close()
+        closed.close()
+        let raw = closed.raw
+        #expect(raw == -1)
+    }
+
+    /// In a process of its own: a mistake would end it.
+    @Test func signalsBecomeCalls() async {
+        await #expect(processExitsWith: .success) {
+            SignalSource.ignoreBrokenPipe()
+            let journal = Journal<Signal>()
+            let gate = Gate()
+            let source = SignalSource { signal in
+                journal.append(signal)
+                gate.open()
+            }
+            for number in [SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGHUP] {
+                kill(getpid(), number)
+                if number != SIGPIPE, !gate.wait() { exit(1) }
+            }
+            withExtendedLifetime(source) {}
+            exit(journal.all == [.terminate, .interrupt, .hangup, .user1, .hangup] ? 0 : 2)
+        }
+    }
+}
+
+@Suite final class SystemFileTests {
+    private let path = NSTemporaryDirectory() + "systemfile-\(UUID().uuidString)"
+
+    deinit { unlink(path) }
+
+    @Test func aFileIsReadWholeUpToTheLimit() throws {
+        let contents = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+        try Data(contents).write(to: URL(fileURLWithPath: path))
+        #expect(try SystemFile.read(path, limit: 100_000) == contents)
+        #expect(try SystemFile.read(path, limit: 1 << 30) == contents)
+        #expect(throws: SystemError("read", path, code: EFBIG)) { try SystemFile.read(self.path, limit: 99_999) }
+        #expect(throws: SystemError.self) { try SystemFile.read("/dev/zero", limit: 1000) }
+        try Data().write(to: URL(fileURLWithPath: path))
+        #expect(try SystemFile.read(path, limit: 0) == [])
+    }
+
+    @Test func filesOfUnknownSizeAndPipesAreRead() throws {
+        #expect(try SystemFile.read("/proc/self/status", limit: 100_000).starts(with: bytes("Name:")))
+        #expect(mkfifo(path, 0o600) == 0)
+        DispatchQueue(label: "writer").async { [path] in
+            let pipe = open(path, O_WRONLY)
+            for part in ["one ", "two"] { _ = write(pipe, part, part.utf8.count) }
+            close(pipe)
+        }
+        #expect(try SystemFile.read(path, limit: 100) == bytes("one two"))
+    }
+
+    @Test func whatCannotBeReadSaysWhy() {
+        #expect(throws: SystemError("open", "/no/such/file", code: ENOENT)) {
+            try SystemFile.read("/no/such/file", limit: 10)
+        }
+        #expect(throws: SystemError("read", "/", code: EISDIR)) { try SystemFile.read("/", limit: 10) }
+    }
+}

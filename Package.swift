@@ -87,6 +87,9 @@ let package = Package(
             "ForwardingTests", "Addresses", "DNSWire", "DNSCache", "Forwarding", resources: [.copy("Scenarios")]),
         tests("TransportTests", "Addresses", "Transport"),
         tests("DemoServiceTests", "Addresses", "DNSWire", "Cryptography", "HTTPDNS", "Transport", "DemoService"),
+        tests(
+            "DaemonTests", "Addresses", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
+            "Transport", "Daemon", "DemoService", logging),
         tests("ArchitectureTests"),
     ]
 )

@@ -9,6 +9,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/pkcs12.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -71,12 +72,30 @@ static inline GENERAL_NAME *copenssl_sk_GENERAL_NAME_value(const GENERAL_NAMES *
     return sk_GENERAL_NAME_value(names, index);
 }
 
+static inline int copenssl_sk_X509_num(const STACK_OF(X509) *certificates) {
+    return sk_X509_num(certificates);
+}
+
+static inline X509 *copenssl_sk_X509_value(const STACK_OF(X509) *certificates, int index) {
+    return sk_X509_value(certificates, index);
+}
+
+static inline void copenssl_sk_X509_pop_free(STACK_OF(X509) *certificates) {
+    sk_X509_pop_free(certificates, X509_free);
+}
+
 static inline int copenssl_X509_NAME_print_rfc2253(BIO *out, const X509_NAME *name) {
     return X509_NAME_print_ex(out, name, 0, XN_FLAG_RFC2253);
 }
 
 static inline EVP_PKEY *copenssl_EVP_EC_gen(const char *curve) {
     return EVP_EC_gen(curve);
+}
+
+// Errors
+
+static inline int copenssl_ERR_R_UNSUPPORTED(void) {
+    return ERR_R_UNSUPPORTED;
 }
 
 #endif

@@ -93,7 +93,7 @@ struct Document {
             } ?? true
         let message =
             isHarmless
-            ? "not TOML: \(error.description)" : "not TOML; a text must stand in quotes, such as \"text\""
+            ? "not TOML: \(onOneLine(error.description))" : "not TOML; a text must stand in quotes, such as \"text\""
         return ConfigurationError(file: file, line: line, key: key ?? "syntax", message: message)
     }
 }

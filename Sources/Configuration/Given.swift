@@ -43,8 +43,16 @@ struct Problem: Error {
 func quoted(_ text: some StringProtocol) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {
+        if scalar == "\"" || scalar == "\\" { result += "\\" }
+        result.unicodeScalars.append(scalar)
+    }
+    return onOneLine(result) + "\""
+}
+
+/// The text with its control characters as TOML escapes them.
+func onOneLine(_ text: some StringProtocol) -> String {
+    text.unicodeScalars.reduce(into: "") { result, scalar in
         switch scalar {
-        case "\"", "\\": result += "\\\(scalar)"
         case "\n": result += "\\n"
         case "\r": result += "\\r"
         case "\t": result += "\\t"
@@ -54,5 +62,4 @@ func quoted(_ text: some StringProtocol) -> String {
         default: result.unicodeScalars.append(scalar)
         }
     }
-    return result + "\""
 }

@@ -2,8 +2,8 @@
 ///
 /// It knows just enough TOML to skip values; on text that is not TOML it finds what it can. Keys in inline tables are
 /// not looked for. It also finds the few places where that parser (toml++ 3.4.0, in release builds too) does not report
-/// an error but fails an assertion: a section header that does not begin with a name, `}` where a list wants an item,
-/// and dates, which no key takes, with a wrong time behind them.
+/// an error but fails an assertion or runs out of stack: a section header that does not begin with a name, `}` where a
+/// list wants an item, dates, which no key takes, with a wrong time behind them, and keys of thousands of names.
 struct KeyLines {
     struct Place: Equatable {
         /// `section`, or `section.key`.
@@ -13,14 +13,21 @@ struct KeyLines {
         let isHeader: Bool
     }
 
-    /// In the order of the text.
+    /// In the order of the text, up to the hazard if there is one.
     private(set) var places: [Place] = []
     /// The first place on which the parser would stop the whole process, so that it must not see the text.
     private(set) var hazard: (line: Int, key: String, message: String)?
+    /// Names in one key, `a.b.c`. The parser makes a table of each, and takes them apart again by recursion; ours have
+    /// two.
+    private static let nameLimit = 8
 
     private let text: [UInt8]
     private var index = 0
     private var line = 1
+    /// By path: the line of the first place there or under it.
+    private var firstLines: [String: Int] = [:]
+    /// Dots since the last item or key of the value began.
+    private var dotCount = 0
 
     init(_ contents: String) {
         text = Array(contents.utf8)
@@ -31,7 +38,7 @@ struct KeyLines {
 
     /// The line of a section or key; of what contains it, if it was not found itself.
     func line(of path: String) -> Int {
-        if let place = places.first(where: { $0.path == path || $0.path.hasPrefix(path + ".") }) { return place.line }
+        if let line = firstLines[path] { return line }
         guard let dot = path.lastIndex(of: ".") else { return 1 }
         return line(of: String(path[..<dot]))
     }
@@ -41,7 +48,7 @@ struct KeyLines {
 
     private mutating func scan() {
         var section = ""
-        while index < text.count {
+        while index < text.count, hazard == nil {
             switch text[index] {
             case UInt8(ascii: "\n"):
                 line += 1
@@ -50,7 +57,7 @@ struct KeyLines {
                 index += 1
             case UInt8(ascii: "["):
                 section = header()
-                places.append(Place(path: section, line: line, isHeader: true))
+                record(section, isHeader: true)
                 skipLine()
             default:
                 let start = index
@@ -59,9 +66,19 @@ struct KeyLines {
                     skipLine()
                     continue
                 }
-                places.append(Place(path: section.isEmpty ? name : section + "." + name, line: line, isHeader: false))
+                record(section.isEmpty ? name : section + "." + name, isHeader: false)
                 skipValue()
             }
+        }
+    }
+
+    private mutating func record(_ path: String, isHeader: Bool) {
+        places.append(Place(path: path, line: line, isHeader: isHeader))
+        var path = path[...]
+        while firstLines[String(path)] == nil {
+            firstLines[String(path)] = line
+            guard let dot = path.lastIndex(of: ".") else { return }
+            path = path[..<dot]
         }
     }
 
@@ -83,7 +100,8 @@ struct KeyLines {
             skipSpace()
             parts.append(keyPart())
             skipSpace()
-        } while consume(UInt8(ascii: "."))
+            if parts.count > Self.nameLimit { reportNames("syntax") }
+        } while hazard == nil && consume(UInt8(ascii: "."))
         return parts.joined(separator: ".")
     }
 
@@ -111,7 +129,8 @@ struct KeyLines {
     /// Skips to the end of the value that begins here, which may be lines further down.
     private mutating func skipValue() {
         var open: [UInt8] = []
-        while index < text.count {
+        dotCount = 0
+        while index < text.count, hazard == nil {
             switch text[index] {
             case UInt8(ascii: "\""), UInt8(ascii: "'"):
                 skipString()
@@ -123,6 +142,7 @@ struct KeyLines {
                 index += 1
             case UInt8(ascii: "["), UInt8(ascii: "{"):
                 open.append(text[index])
+                dotCount = 0
                 index += 1
             case UInt8(ascii: "]"), UInt8(ascii: "}"):
                 if text[index] == UInt8(ascii: "}"), open.last == UInt8(ascii: "[") {
@@ -130,7 +150,10 @@ struct KeyLines {
                 }
                 _ = open.popLast()
                 index += 1
-            case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: ","), UInt8(ascii: "="):
+            case UInt8(ascii: ","), UInt8(ascii: "="):
+                dotCount = 0
+                index += 1
+            case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"):
                 index += 1
             default:
                 skipWord()
@@ -144,16 +167,23 @@ struct KeyLines {
         while index < text.count {
             switch text[index] {
             case UInt8(ascii: "\n"), UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: ","),
-                UInt8(ascii: "]"), UInt8(ascii: "}"), UInt8(ascii: "#"):
+                UInt8(ascii: "]"), UInt8(ascii: "}"), UInt8(ascii: "#"), UInt8(ascii: "\""), UInt8(ascii: "'"):
                 return
             case UInt8(ascii: "=") where !startsWithDigit:
                 return
             case UInt8(ascii: "-") where startsWithDigit && text[index - 1] | 0x20 != UInt8(ascii: "e"):
                 report(places.last?.path ?? "syntax", "a date or time is not right; no key takes one")
+            case UInt8(ascii: "."):
+                dotCount += 1
+                if dotCount >= Self.nameLimit { reportNames(places.last?.path ?? "syntax") }
             default: break
             }
             index += 1
         }
+    }
+
+    private mutating func reportNames(_ key: String) {
+        report(key, "more than \(Self.nameLimit) names between dots are not right; give a key such as listen.workers")
     }
 
     private mutating func report(_ key: String, _ message: String) {

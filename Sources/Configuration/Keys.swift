@@ -95,8 +95,41 @@ extension Key {
             .httpdns, "httpOnly", \.account.rest.httpOnly, .boolean,
             "true: never ask the local resolver"),
         Key(
+            .httpdns, "retryTimesBeforeSwitchServer", \.account.rest.retryTimesBeforeSwitchServer,
+            .number(1...100, of: "attempts"),
+            "failed attempts in a row before the next of dnsIp"),
+        Key(
+            .httpdns, "minutesBeforeSwitchToMain", \.account.rest.minutesBeforeSwitchToMain,
+            .number(1...1440, of: "minutes"),
+            "minutes before the first of dnsIp is tried again"),
+        Key(
+            .httpdns, "addressType", \.account.rest.addressType, .choice,
+            "\"auto\" | \"ipv4\" | \"ipv6\" | \"dual\"; auto looks for a route of each family"),
+        Key(
             .httpdns, "batch", \.account.rest.batch, .number(1...8, of: "names"),
             "names in one request at most; 1 = no batching"),
+        Key(
+            .httpdns, "queriesPerSecond", \.account.rest.queriesPerSecond, .number(0...1_000_000, of: "names"),
+            "the plan's limit; past it the local resolver is asked; 0 = none"),
+        Key(
+            .httpdns, "authExpirySeconds", \.account.rest.authExpirySeconds, .number(0...86_400, of: "seconds"),
+            "seconds a request is valid; 0 = off"),
+        Key(
+            .httpdns, "confIp", \.account.rest.confIp,
+            .list(of: .server(defaultPort: 0, example: "192.0.2.1")),
+            "start-up servers for the service-address list (/conf); empty = off"),
+        Key(
+            .httpdns, "proxy", \.account.rest.proxy, .choice,
+            "http(s)_proxy in the environment: \"bypass\" = use the local resolver | \"ignore\""),
+        Key(
+            .httpdns, "appId", \.account.rest.appId, .label,
+            "only named in reports"),
+        Key(
+            .httpdns, "enableReport", \.account.rest.enableReport, .boolean,
+            "report abnormal lookups, to reportUrl or, without it, to the log"),
+        Key(
+            .httpdns, "reportUrl", \.account.rest.reportUrl, .optionalURL,
+            "where reports are sent; empty = the log"),
         Key(
             .httpdns, "debug", \.account.rest.debug, .boolean,
             "log each lookup"),
@@ -110,6 +143,18 @@ extension Key {
         Key(
             .tls, "caOnly", \.settings.tls.caOnly, .boolean,
             "with caFile: trust that file alone"),
+        Key(
+            .tls, "pins", \.settings.tls.pins, .list(of: .pin, atMost: 100),
+            "public keys, one of which the verified chain must have; empty = any"),
+        Key(
+            .tls, "validateDomain", \.settings.tls.validateDomain, .boolean,
+            "false: check the chain, not the name; needs caFile"),
+        Key(
+            .tls, "clientCertificate", \.settings.tls.clientCertificate, .optionalPath,
+            "PKCS#12 for mutual TLS; empty = none"),
+        Key(
+            .tls, "clientCertificatePasswordFile", \.settings.tls.clientCertificatePasswordFile, .optionalPath,
+            "a file that holds its password"),
 
         Key(
             .domains, "intercept", \.settings.domains.intercept, .list(of: .domain),
@@ -129,6 +174,9 @@ extension Key {
             .fallback, "timeout", \.settings.fallback.timeout, .number(100...60_000, of: "milliseconds"),
             "milliseconds for one attempt"),
         Key(
+            .fallback, "hedgeAfter", \.settings.fallback.hedgeAfter, .number(0...60_000, of: "milliseconds"),
+            "milliseconds HTTPDNS has before it is asked too; 0 = none"),
+        Key(
             .fallback, "hosts", \.settings.fallback.hosts, .optionalPath,
             "answered from this file first; empty = off"),
 
@@ -144,6 +192,24 @@ extension Key {
         Key(
             .cache, "negativeTTL", \.settings.cache.negativeTTL, .number(0...604_800, of: "seconds"),
             "for \"no record\", when no SOA says otherwise"),
+        Key(
+            .cache, "staleSeconds", \.settings.cache.staleSeconds, .number(0...604_800, of: "seconds"),
+            "seconds expired answers are kept for when nothing else answers; 0 = off"),
+        Key(
+            .cache, "staleTTL", \.settings.cache.staleTTL, .number(1...604_800, of: "seconds"),
+            "the TTL of such an answer"),
+        Key(
+            .cache, "prefetchAt", \.settings.cache.prefetchAt, .number(0...99),
+            "per cent of its TTL past which an entry asked for again is refreshed; 0 = off"),
+        Key(
+            .cache, "keepAliveDomains", \.settings.cache.keepAliveDomains, .list(of: .hostname, atMost: 1000),
+            "refreshed whether asked for or not"),
+        Key(
+            .cache, "preResolve", \.settings.cache.preResolve, .list(of: .hostname, atMost: 1000),
+            "looked up at start"),
+        Key(
+            .cache, "file", \.settings.cache.file, .optionalPath,
+            "keeps the cache over a restart; empty = off"),
 
         Key(
             .log, "level", \.settings.log.level, .choice,

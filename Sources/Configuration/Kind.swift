@@ -29,8 +29,9 @@ extension Kind {
     }
 
     /// A list without repetitions; in the environment its items stand between commas.
-    static func list<Element: Hashable>(of element: Kind<Element>, atLeastOne: Bool = false) -> Kind
-    where Value == [Element] {
+    static func list<Element: Hashable>(
+        of element: Kind<Element>, atLeastOne: Bool = false, atMost limit: Int = .max
+    ) -> Kind where Value == [Element] {
         let expected = "a list\(atLeastOne ? " that is not empty" : ""), each item \(element.expected)"
         return Kind(
             expected: expected,
@@ -42,10 +43,14 @@ extension Kind {
                 case .text, .integer, .boolean, .other: throw Problem(given.shown, expected: expected)
                 }
                 if atLeastOne && items.isEmpty { throw Problem(Given.list([]).shown, expected: expected) }
+                guard items.count <= limit else { throw Problem("\(items.count) items; give at most \(limit)") }
                 var values: [Element] = []
+                var seen: Set<Element> = []
                 for item in items {
                     let value = try element.read(item)
-                    guard !values.contains(value) else { throw Problem("\(item.shown) is listed twice; give it once") }
+                    guard seen.insert(value).inserted else {
+                        throw Problem("\(item.shown) is listed twice; give it once")
+                    }
                     values.append(value)
                 }
                 return values
@@ -154,9 +159,61 @@ extension Kind where Value == Name {
             "a name of letters, digits, \"-\" and \"_\" such as \"example.com\", which stands for those under it too",
             parse: { text in Name(text).flatMap { $0.isHostname ? $0 : nil } }, show: \.description)
     }
+
+    /// A name that is looked up itself.
+    static var hostname: Kind {
+        .text(
+            "a name of letters, digits, \"-\" and \"_\" such as \"www.example.com\"",
+            parse: { text in Name(text).flatMap { $0.isHostname ? $0 : nil } }, show: \.description)
+    }
+}
+
+extension Kind where Value == [UInt8] {
+    /// The SHA-256 digest of a public key.
+    static var pin: Kind {
+        let prefix = "sha256/"
+        return .text(
+            "\"\(prefix)BASE64\", where BASE64 is the SHA-256 digest of a public key, 32 bytes in 44 characters",
+            parse: { text in
+                guard text.hasPrefix(prefix), let digest = Base64.decode(text.utf8.dropFirst(prefix.utf8.count)),
+                    digest.count == 32
+                else { return nil }
+                return digest
+            },
+            show: { prefix + Base64.encode($0) })
+    }
+}
+
+extension Kind where Value == Settings.HTTPDNS.ReportURL? {
+    static var optionalURL: Kind {
+        let expected =
+            "a URL such as \"https://reports.example.com/httpdns\" without user and fragment, or \"\" for none"
+        return Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                guard let text = given.text else { throw Problem(given.shown, expected: expected) }
+                if text.isEmpty { return nil }
+                guard let url = Settings.HTTPDNS.ReportURL(text) else {
+                    // What stands before an "@" may be a password.
+                    throw Problem(text.contains("@") ? "what it says" : given.shown, expected: expected)
+                }
+                return url
+            },
+            show: { quoted($0?.description ?? "") })
+    }
 }
 
 extension Kind where Value == String {
+    /// A short text that means nothing to the daemon.
+    static var label: Kind {
+        .text(
+            "at most 128 printable ASCII characters",
+            parse: { text in
+                text.utf8.count <= 128 && text.utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? text : nil
+            },
+            show: { $0 })
+    }
+
     static var path: Kind {
         .text("the path of a file", parse: { $0.isEmpty ? nil : $0 }, show: { $0 })
     }

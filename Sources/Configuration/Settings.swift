@@ -53,10 +53,42 @@ public struct Settings: Sendable, Equatable {
         public var routeIpEncrypted = false
         /// Never ask the local resolver.
         public var httpOnly = false
+        /// Failed attempts in a row, 1…100, after which the next of `dnsIp` is asked.
+        public var retryTimesBeforeSwitchServer = 3
+        /// Minutes, 1…1440, after which the first of `dnsIp` is tried again.
+        public var minutesBeforeSwitchToMain = 10
+        public var addressType = AddressType.auto
         /// Names in one request at most, 1…8.
         public var batch = 8
+        /// Names a second that the account's plan allows, 0…1000000; 0: no limit.
+        public var queriesPerSecond = 0
+        /// Seconds a request is valid, 0…86400; 0: for ever, nothing is said of it.
+        public var authExpirySeconds = 0
+        /// The servers asked for the list of service addresses (`/conf`); empty: none is.
+        public var confIp: [Endpoint] = []
+        public var proxy = Proxy.bypass
+        /// Printable ASCII, 128 characters at most; only reports name it.
+        public var appId = ""
+        /// Report abnormal lookups, to `reportUrl` or, without it, to the log.
+        public var enableReport = false
+        public var reportUrl: ReportURL?
         /// Log each lookup.
         public var debug = false
+
+        /// The address families that are looked up.
+        public enum AddressType: String, Sendable, CaseIterable {
+            /// Those there is a route for.
+            case auto
+            case ipv4, ipv6, dual
+        }
+
+        /// What an `http_proxy` or `https_proxy` in the environment means.
+        public enum Proxy: String, Sendable, CaseIterable {
+            /// The local resolver is asked instead of the service, as the SDK's guide advises.
+            case bypass
+            /// Nothing.
+            case ignore
+        }
 
         /// An account with the defaults for the rest, the service's public address included.
         public init(credential: Credential) {
@@ -75,6 +107,23 @@ public struct Settings: Sendable, Equatable {
         public var anchors: [UInt8]?
         /// With `caFile`: trust that file alone.
         public var caOnly = true
+        /// SHA-256 digests of SubjectPublicKeyInfos, 32 bytes each, of which the verified chain must have one; empty:
+        /// any chain that verifies will do.
+        public var pins: [[UInt8]] = []
+        /// False, with `caFile` and `caOnly` alone: the certificate may be for any name.
+        public var validateDomain = true
+        /// Path of a PKCS #12 file for mutual TLS; empty: none.
+        public var clientCertificate = ""
+        /// What `clientCertificate` holds, a private key; nil without one.
+        public var clientCertificateBytes: [UInt8]? {
+            get { clientKey?.bytes }
+            set { clientKey = newValue.map { Secret($0) } }
+        }
+        /// Path of the file that holds the password of `clientCertificate`; empty: it has none.
+        public var clientCertificatePasswordFile = ""
+        /// What that file holds; nil without one, or without `clientCertificate`.
+        public var clientCertificatePassword: Secret?
+        private var clientKey: Secret?
     }
 
     /// Which names go to HTTPDNS; each stands for itself and those under it.
@@ -95,6 +144,8 @@ public struct Settings: Sendable, Equatable {
         ]
         /// Milliseconds for one attempt, 100…60000.
         public var timeout = 2000
+        /// Milliseconds, 0…60000, after which it is asked too when HTTPDNS has not answered; 0: together with HTTPDNS.
+        public var hedgeAfter = 1000
         /// Path of a hosts file answered from first; empty: none.
         public var hosts = "/etc/hosts"
     }
@@ -108,6 +159,18 @@ public struct Settings: Sendable, Equatable {
         public var maxTTL: UInt32 = 86400
         /// For "no record" when no SOA says otherwise.
         public var negativeTTL: UInt32 = 30
+        /// How long an expired answer can still be served when nothing else answers (RFC 8767); 0: not at all.
+        public var staleSeconds: UInt32 = 86400
+        /// The TTL of such an answer, at least 1 (RFC 8767 §4).
+        public var staleTTL: UInt32 = 30
+        /// Per cent of its TTL, 0…99, past which an entry that is asked for again is refreshed; 0: none is.
+        public var prefetchAt: UInt32 = 75
+        /// Refreshed whether asked for or not, 1000 at most.
+        public var keepAliveDomains: [Name] = []
+        /// Looked up at start, 1000 at most.
+        public var preResolve: [Name] = []
+        /// Path of the file that keeps the cache over a restart; empty: none does.
+        public var file = ""
     }
 
     public struct Log: Sendable, Equatable {

@@ -28,8 +28,12 @@ enum ExpectedPeer: Equatable {
         }
     }
 
-    /// Makes `session` require this peer and, for a name, send it as SNI (RFC 6066 §3 allows names only).
-    func require(in session: OpaquePointer) -> Bool {
+    /// Makes `session` send a name as SNI (RFC 6066 §3 allows names only) and, if `validating`, require this peer.
+    func require(in session: OpaquePointer, validating: Bool) -> Bool {
+        if case .name(let name) = self {
+            guard unsafe copenssl_SSL_set_tlsext_host_name(session, name) == 1 else { return false }
+        }
+        guard validating else { return true }
         // Sound: the parameters belong to the session, and OpenSSL copies the name and the octets.
         let parameters = unsafe SSL_get0_param(session)
         unsafe X509_VERIFY_PARAM_set_hostflags(
@@ -37,7 +41,6 @@ enum ExpectedPeer: Equatable {
         switch self {
         case .name(let name):
             return unsafe X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1
-                && copenssl_SSL_set_tlsext_host_name(session, name) == 1
         case .address(let address):
             let octets = address.octets
             return unsafe X509_VERIFY_PARAM_set1_ip(parameters, octets, octets.count) == 1

@@ -2,7 +2,7 @@ internal import Addresses
 internal import COpenSSL
 
 /// The last resumable TLS session of each address, so that a new connection there costs one round trip and no
-/// signature less. All of them were verified under the policy of the one context that keeps them.
+/// signature less. All of them were verified under the policy, pins included, of the one context that keeps them.
 ///
 /// TLS 1.3 tickets are meant to be used once, so that an onlooker cannot link connections (RFC 8446 §C.4). Here every
 /// connection goes from one daemon to one fixed server, there is nothing to hide, and a ticket stays until the next one

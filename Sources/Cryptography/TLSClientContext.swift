@@ -1,36 +1,26 @@
 public import Addresses
 internal import COpenSSL
 
-/// How a server is verified.
-public struct TLSPolicy: Sendable {
-    /// The name the certificate must have, also sent as SNI; an address as text is looked for among the certificate's
-    /// addresses and not sent. Nil or empty: the address that was dialled.
-    public var serverName: String?
-    /// Trusted certificates, several in PEM or one in DER, authorities or the server's own. Nil: the system's
-    /// (OpenSSL's default paths, SSL_CERT_FILE and SSL_CERT_DIR included).
-    public var anchors: [UInt8]?
-    /// With anchors: whether they are all that is trusted, or the system's are too.
-    public var anchorsOnly: Bool
-
-    public init(serverName: String? = nil, anchors: [UInt8]? = nil, anchorsOnly: Bool = true) {
-        self.serverName = serverName
-        self.anchors = anchors
-        self.anchorsOnly = anchorsOnly
-    }
-}
-
 /// One policy and the sessions verified under it; makes the client side of TLS connections (TLS 1.2 and 1.3, ALPN
 /// "http/1.1"). Confined to one queue together with its sessions.
 public final class TLSClientContext {
     private let context: Owned
     /// Nil: the address that is dialled.
     private let peer: ExpectedPeer?
+    private let validatesName: Bool
+    private let pins: Pins
+    private let hasCertificate: Bool
     private let memory = SessionMemory()
 
     /// Addresses whose last session is remembered, at most ``SessionMemory/limit``.
     package var remembered: Int { memory.count }
 
     public init(_ policy: TLSPolicy) throws(TLSError) {
+        // A certificate for another name, from an authority that certifies everybody, is anybody's.
+        guard policy.validatesName || policy.anchors != nil && policy.anchorsOnly else { throw .namelessWithoutAnchors }
+        validatesName = policy.validatesName
+        pins = try Pins(policy.pins)
+        hasCertificate = policy.clientCertificate != nil
         if let name = policy.serverName, !name.isEmpty {
             peer = try ExpectedPeer(serverName: name)
         } else {
@@ -46,6 +36,10 @@ public final class TLSClientContext {
             unsafe X509_VERIFY_PARAM_set_purpose(SSL_CTX_get0_param(context.pointer), X509_PURPOSE_SSL_SERVER) == 1
         else { throw .library(code: 0) }
         try trust(policy)
+        if let (pkcs12, password) = policy.clientCertificate {
+            let certificate = try ClientCertificate.read(pkcs12: pkcs12, password: password)
+            unsafe try certificate.use(in: context.pointer)
+        }
     }
 
     private func trust(_ policy: TLSPolicy) throws(TLSError) {
@@ -68,10 +62,12 @@ public final class TLSClientContext {
     public func session(to address: IPAddress) throws(TLSError) -> TLSSession {
         let expected = peer ?? .address(address)
         guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free),
-            unsafe expected.require(in: ssl.pointer)
+            unsafe expected.require(in: ssl.pointer, validating: validatesName)
         else { throw .library(code: 0) }
         unsafe memory.offer(in: ssl.pointer, for: address)
-        return try TLSSession(ssl, client: .init(peer: expected, address: address, memory: memory))
+        return try TLSSession(
+            ssl,
+            client: .init(peer: expected, address: address, memory: memory, pins: pins, hasCertificate: hasCertificate))
     }
 }
 

@@ -21,6 +21,9 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case certificatePurpose
     /// A signature in the chain does not match.
     case certificateSignature
+    /// The verified chain holds none of the pinned keys; `has` are those it has, "sha256/BASE64", at most eight, from the
+    /// server's on.
+    case pinMismatch(has: [String])
     /// Any other X509_V_ERR code.
     case certificateRejected(code: Int)
 
@@ -34,6 +37,11 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case notTLS
     /// The peer gave up with this alert (RFC 8446 §6).
     case alert(UInt8)
+    /// The server asked for a client's certificate, got none and gave up. Told from its question and the alert; a server
+    /// may also go on and refuse the request in HTTP.
+    case clientCertificateWanted(alert: UInt8)
+    /// The server asked for a client's certificate, got ours and gave up.
+    case clientCertificateRefused(alert: UInt8)
     /// More was queued for one direction than ``TLSSession`` keeps.
     case backlog
     /// OpenSSL refused for a reason of its own: its packed error code, 0 if it gave none.
@@ -45,6 +53,20 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case serverName(String)
     /// The anchors are neither PEM certificates nor one DER certificate.
     case anchorsUnreadable
+    /// The name is not to be checked, and anchors that alone are trusted are missing.
+    case namelessWithoutAnchors
+    /// A pin has another number of bytes than a SHA-256 digest.
+    case pinLength(Int)
+    /// The client's certificate is not a PKCS #12 file, or one without a MAC.
+    case clientCertificateUnreadable
+    /// The PKCS #12 file does not open with the password that was given, or without one.
+    case clientCertificatePassword(given: Bool)
+    /// The PKCS #12 file is encrypted in a way that OpenSSL 3 has put into its legacy provider.
+    case clientCertificateEncryption
+    /// The PKCS #12 file lacks a private key, or the certificate that belongs to it.
+    case clientCertificateIncomplete
+    /// Its key or signature is too weak for OpenSSL's security level.
+    case clientCertificateTooWeak
     case certificateUnreadable
     case keyUnreadable
     /// The private key does not belong to the certificate.
@@ -67,18 +89,35 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         case .certificateTooWeak: "certificate has a key or signature that is too weak"
         case .certificatePurpose: "certificate is not meant for a server"
         case .certificateSignature: "certificate has a wrong signature"
+        case .pinMismatch(let has):
+            "certificate chain has none of the pinned keys; from the server's on it has \(has.joined(separator: ", "))"
         case .certificateRejected(let code):
             // Sound: the function returns a static string for every code.
             "certificate was rejected (\(unsafe String(cString: X509_verify_cert_error_string(code))))"
         case .noSharedVersion: "the peer has no TLS version from 1.2 on"
         case .noSharedCipher: "the peer has no cipher suite in common with this side"
         case .notTLS: "the peer does not speak TLS"
-        case .alert(let code):
-            "the peer ended the session with alert \(code)\(Self.alertNames[code].map { " (\($0))" } ?? "")"
+        case .alert(let code): "the peer ended the session with \(Self.alert(code))"
+        case .clientCertificateWanted(let code):
+            "the server wants a client certificate and none is configured (\(Self.alert(code)))"
+        case .clientCertificateRefused(let code): "the server refuses the client certificate: \(Self.alert(code))"
         case .backlog: "more data is waiting than a session keeps"
         case .library(let code): "TLS failed: \(errorText(code))"
         case .serverName(let name): "\(printable(name.utf8)) cannot be the name in a certificate"
         case .anchorsUnreadable: "the trusted certificates are neither PEM nor DER"
+        case .namelessWithoutAnchors:
+            "the certificate's name can only be left unchecked with trusted certificates of one's own, and those alone"
+        case .pinLength(let count): "a pin has \(count) bytes, a SHA-256 digest has 32"
+        case .clientCertificateUnreadable:
+            "the client certificate is not a PKCS#12 file with a MAC (openssl pkcs12 -export makes one of PEM)"
+        case .clientCertificatePassword(given: true): "the password of the client certificate is wrong"
+        case .clientCertificatePassword(given: false): "the client certificate needs a password"
+        case .clientCertificateEncryption:
+            "the client certificate is encrypted in a way OpenSSL 3 no longer opens; to convert it: openssl pkcs12 -legacy "
+                + "-in OLD.p12 -out TEMPORARY.pem && openssl pkcs12 -export -in TEMPORARY.pem -out NEW.p12"
+        case .clientCertificateIncomplete:
+            "the client certificate's file lacks the private key, or the certificate that belongs to it"
+        case .clientCertificateTooWeak: "the client certificate has a key or signature that is too weak"
         case .certificateUnreadable: "the certificate is not PEM"
         case .keyUnreadable: "the private key is not PEM, or is encrypted"
         case .keyMismatch: "the private key does not belong to the certificate"
@@ -87,6 +126,20 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
 
     private static func certificate(_ depth: Int) -> String {
         depth == 0 ? "certificate" : "a certificate of the authority"
+    }
+
+    private static func alert(_ code: UInt8) -> String {
+        "alert \(code)\(alertNames[code].map { " (\($0))" } ?? "")"
+    }
+
+    /// Whether a server may mean the client's certificate, or that there was none, with this alert: from "bad
+    /// certificate" to "unknown authority", "access denied", "decrypt error" (its signature) and "certificate required",
+    /// or before TLS 1.3 "handshake failure" (RFC 5246 §7.4.6).
+    static func isAboutCertificate(alert code: UInt8) -> Bool {
+        switch code {
+        case 40, 42...46, 48, 49, 51, 116: true
+        default: false
+        }
     }
 
     /// RFC 8446 §6 and RFC 5246 §7.2, as far as they end a session for a reason worth naming.

@@ -20,6 +20,9 @@ public final class TLSSession {
         let peer: ExpectedPeer
         let address: IPAddress
         let memory: SessionMemory
+        let pins: Pins
+        /// Whether there is a certificate to show to a server that asks.
+        let hasCertificate: Bool
     }
 
     /// Most bytes of plaintext kept until the handshake is done: far more than a request.
@@ -44,6 +47,9 @@ public final class TLSSession {
     private var plaintext: [UInt8] = []
     /// Why the peer's certificate was refused; left by the verification for the handshake's failure, which follows.
     private var refusal: TLSError?
+    /// The server has asked for a certificate, and not shown yet whether what it got will do. In TLS 1.3 it may say so
+    /// only after the handshake.
+    private var awaitsAcceptance = false
 
     /// Takes over an SSL and begins; a client's first flight is then ready to be taken.
     init(_ ssl: consuming Owned, client: Client?) throws(TLSError) {
@@ -141,7 +147,7 @@ public final class TLSSession {
         case .done: break
         case .wantsMore: return
         case .closed: return close()
-        case .failed(let error): return fail(refusal ?? error)
+        case .failed(let error): return fail(refusal ?? explained(error))
         }
         state = .open
         isResumed = unsafe SSL_session_reused(ssl.pointer) == 1
@@ -160,14 +166,22 @@ public final class TLSSession {
                 outcome = attempt { unsafe SSL_read_ex(ssl.pointer, buffer.baseAddress, buffer.count, &count) }
                 // Sound: OpenSSL has set the first `count` bytes.
                 unsafe plaintext.append(contentsOf: UnsafeBufferPointer(rebasing: buffer[..<count]))
+                if count > 0 { awaitsAcceptance = false }
             }
             switch outcome {
             case .done: if plaintext.count > Self.backlogLimit { fail(.backlog) }
             case .wantsMore: return
             case .closed: close()
-            case .failed(let error): fail(error)
+            case .failed(let error): fail(explained(error))
             }
         }
+    }
+
+    /// An alert that comes between a server's question for a certificate and its first data is most likely about that.
+    private func explained(_ error: TLSError) -> TLSError {
+        guard awaitsAcceptance, let client, case .alert(let code) = error, TLSError.isAboutCertificate(alert: code)
+        else { return error }
+        return client.hasCertificate ? .clientCertificateRefused(alert: code) : .clientCertificateWanted(alert: code)
     }
 
     private func write(_ bytes: Span<UInt8>) {
@@ -220,18 +234,45 @@ public final class TLSSession {
         return unsafe Unmanaged<TLSSession>.fromOpaque(slot).takeUnretainedValue()
     }
 
-    /// Sets what a client's context calls: the check of a certificate, and the arrival of a session to remember (for
-    /// TLS 1.3 that is after the handshake, perhaps several times).
+    /// The session that `verification` (an X509_STORE_CTX) is for.
+    private static func of(verification: OpaquePointer) -> TLSSession? {
+        let slot = unsafe X509_STORE_CTX_get_ex_data(verification, SSL_get_ex_data_X509_STORE_CTX_idx())
+        return unsafe of(slot.map { OpaquePointer($0) })
+    }
+
+    /// Sets what a client's context calls: the check of a certificate, the server's question for one, and the arrival of
+    /// a session to remember (for TLS 1.3 that is after the handshake, perhaps several times).
     static func installClientCallbacks(in context: OpaquePointer) {
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER) { accepted, verification in
             // OpenSSL's verdict stands; only its reason is noted.
             guard accepted == 0, let verification = unsafe verification else { return accepted }
-            let slot = unsafe X509_STORE_CTX_get_ex_data(verification, SSL_get_ex_data_X509_STORE_CTX_idx())
-            if let session = unsafe TLSSession.of(slot.map { OpaquePointer($0) }), let client = session.client {
+            if let session = unsafe TLSSession.of(verification: verification), let client = session.client {
                 session.refusal = unsafe client.peer.refusal(verification)
             }
             return accepted
         }
+        // Pins come after everything else and still within the verification: a chain that fails them ends the handshake
+        // before a byte of the caller's was sent. A resumed session is not verified again; it was made under this same
+        // context, hence with these pins.
+        unsafe SSL_CTX_set_cert_verify_callback(
+            context,
+            { verification, _ in
+                let verdict = unsafe X509_verify_cert(verification)
+                guard verdict > 0 else { return verdict }
+                guard let verification = unsafe verification,
+                    let session = unsafe TLSSession.of(verification: verification), let client = session.client
+                else { return 0 }
+                guard let refusal = unsafe client.pins.refusal(verification) else { return 1 }
+                session.refusal = refusal
+                unsafe X509_STORE_CTX_set_error(verification, X509_V_ERR_APPLICATION_VERIFICATION)
+                return 0
+            }, nil)
+        unsafe SSL_CTX_set_cert_cb(
+            context,
+            { ssl, _ in
+                unsafe TLSSession.of(ssl)?.awaitsAcceptance = true
+                return 1
+            }, nil)
         unsafe SSL_CTX_sess_set_new_cb(context) { ssl, resumable in
             // Sound: returning 1 takes over the reference that comes with the call, so it must be freed here.
             guard let client = unsafe TLSSession.of(ssl)?.client,

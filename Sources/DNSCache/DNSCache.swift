@@ -8,8 +8,8 @@ import Synchronization
 @safe
 public final class DNSCache: @unchecked Sendable {
     // Unchecked because of the pointer: it is set once, and what it points to is only touched under its own mutex.
-    private let segments: UnsafeMutablePointer<Mutex<Segment>>
-    private let hash: NameHash
+    let segments: UnsafeMutablePointer<Mutex<Segment>>
+    let hash: NameHash
 
     /// Segments share the load of all listeners; more would make the smallest cache's rings too short for long answers.
     static let segmentBits: UInt64 = 4
@@ -118,5 +118,5 @@ public final class DNSCache: @unchecked Sendable {
         return sum
     }
 
-    private static func segment(_ hash: UInt64) -> Int { Int(hash >> (64 - segmentBits)) }
+    static func segment(_ hash: UInt64) -> Int { Int(hash >> (64 - segmentBits)) }
 }

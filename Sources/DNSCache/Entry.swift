@@ -70,8 +70,9 @@ struct Entry {
         responseCode = UInt8(truncatingIfNeeded: answer.head.responseCode.rawValue)
     }
 
-    /// Seconds since it was stored. A listener that took the time before another queue stored it is not behind: 0.
-    func elapsed(at now: UInt32) -> UInt32 { now >= stored ? now &- stored : 0 }
+    /// Seconds since it was stored. A listener that took the time before another queue stored it is not behind: 0. What
+    /// is older than the clock, which begins when the machine starts, was stored before its zero: the difference wraps.
+    func elapsed(at now: UInt32) -> UInt32 { UInt32(max(0, Int32(bitPattern: now &- stored))) }
 
     /// Octets this entry takes in the ring.
     var extent: Int { Entry.extent(bodyLength: Int(bodyLength)) }

@@ -35,7 +35,9 @@ func sameName(_ stored: Span<UInt8>, at start: Int, as bytes: Span<UInt8>, name:
     }
     var at = 0
     while at &+ 8 < length {
-        if eightOctets(bytes, name.lowerBound &+ at).asciiLowercased != eightOctets(stored, start &+ at) { return false }
+        if eightOctets(bytes, name.lowerBound &+ at).asciiLowercased != eightOctets(stored, start &+ at) {
+            return false
+        }
         at &+= 8
     }
     return eightOctets(bytes, name.upperBound &- 8).asciiLowercased == eightOctets(stored, start &+ length &- 8)

@@ -96,8 +96,8 @@ struct Ring: ~Copyable {
         var place = head % capacity
         while true {
             place = head % capacity
-            let padding = padding(before: extent)
-            if head + padding + extent - tail <= capacity {
+            if hasRoom(for: extent) {
+                let padding = padding(before: extent)
                 if padding > 0 { pad(place, padding) }
                 break
             }
@@ -140,21 +140,43 @@ struct Ring: ~Copyable {
 
     mutating func removeAll() {
         unsafe buckets.update(repeating: 0, count: bucketMask + 1)
-        (head, tail, liveEntries, liveBytes) = (0, 0, 0, 0)
+        (tail, liveEntries, liveBytes) = (head, 0, 0)
     }
 
     /// Calls `visit` with the place of every live entry, oldest first, until it returns false.
     func forEachPlace(_ visit: (Int) -> Bool) {
         var position = tail
-        while position < head {
-            let at = position % capacity
-            guard let entry = record(at: at) else {
-                position += capacity - at
+        while let place = nextPlace(&position, before: head) {
+            if !visit(place) { return }
+        }
+    }
+
+    /// The place of the next live entry from `position` on, which moves behind it; nil when there is none before `end`.
+    /// The ring may have changed in between: positions only grow, so one that was left behind begins at the oldest.
+    func nextPlace(_ position: inout Int, before end: Int) -> Int? {
+        position = max(position, tail)
+        while position < min(end, head) {
+            let place = position % capacity
+            guard let entry = record(at: place) else {
+                position += capacity - place
                 continue
             }
-            if entry.flags.contains(.live), !visit(at) { return }
             position += entry.extent
+            if entry.flags.contains(.live) { return place }
         }
+        return nil
+    }
+
+    /// The positions of the oldest record and behind the newest.
+    var start: Int { tail }
+    var end: Int { head }
+
+    /// Octets that can be written before anything has to be evicted, but for what the end of a lap leaves empty.
+    var freeBytes: Int { capacity - (head - tail) }
+
+    /// Whether a record of `extent` octets can be appended without evicting another.
+    func hasRoom(for extent: Int) -> Bool {
+        head + padding(before: extent) + extent - tail <= capacity
     }
 
     private mutating func evictOldest(spared: inout Int) {
@@ -167,14 +189,12 @@ struct Ring: ~Copyable {
         tail += extent
         guard oldest.flags.contains(.live) else { return }
         remove(at: place)
-        let padding = padding(before: extent)
-        guard oldest.flags.contains(.referenced), spared < Ring.maximumSpared,
-            head + padding + extent - tail <= capacity
-        else {
+        guard oldest.flags.contains(.referenced), spared < Ring.maximumSpared, hasRoom(for: extent) else {
             evictions += 1
             return
         }
         spared += 1
+        let padding = padding(before: extent)
         if padding > 0 { pad(head % capacity, padding) }
         let target = head % capacity
         // The freed bytes and the target may overlap when the ring is full: copyMemory is memmove.

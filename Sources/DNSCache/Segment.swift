@@ -2,11 +2,13 @@ import DNSWire
 
 /// One lock's share of the cache: a ring of entries and the rules by which they are found, aged and replaced.
 struct Segment: ~Copyable {
-    private(set) var ring: Ring
-    private let staleSeconds: UInt32
+    var ring: Ring
+    let staleSeconds: UInt32
     private let prefetchAt: UInt32
     private var hits: UInt64 = 0
     private var misses: UInt64 = 0
+    /// Counts what was stored and removed, so that whoever keeps a copy can see that it is out of date.
+    private(set) var changes: UInt64 = 0
 
     init(bytes: Int, staleSeconds: UInt32, prefetchAt: UInt32) {
         ring = Ring(bytes: bytes)
@@ -73,6 +75,7 @@ struct Segment: ~Copyable {
         guard answer.keep > 0, answer.body.count <= Int(UInt16.max), answer.body.count >= name.wire.count + 4 else {
             return
         }
+        changes &+= 1
         let flags = Entry.Flags(audience)
         for replaced in Segment.replaced(by: flags) {
             while let place = ring.place(hash: hash, name, type: type, audience: replaced) {
@@ -85,7 +88,7 @@ struct Segment: ~Copyable {
     }
 
     /// The audiences whose entries a new one takes the place of: an answer for everyone replaces all.
-    private static func replaced(by flags: Entry.Flags) -> [Entry.Flags] {
+    static func replaced(by flags: Entry.Flags) -> [Entry.Flags] {
         guard flags.contains(.everyone) else { return [flags] }
         return [[], .dnssecOK, .checkingDisabled, [.dnssecOK, .checkingDisabled]]
     }
@@ -103,10 +106,12 @@ struct Segment: ~Copyable {
             return true
         }
         for place in places { ring.remove(at: place) }
+        changes &+= UInt64(places.count)
         return places.count
     }
 
     mutating func removeAll() {
+        changes &+= 1
         ring.removeAll()
     }
 

@@ -10,6 +10,11 @@ extension Span where Element == UInt8 {
         UInt32(integer16(at: offset)) << 16 | UInt32(integer16(at: offset + 2))
     }
 
+    @inline(__always)
+    func integer64(at offset: Int) -> UInt64 {
+        UInt64(integer32(at: offset)) << 32 | UInt64(integer32(at: offset + 4))
+    }
+
     /// A copy of the octets in `range`; traps when it goes beyond the span.
     func bytes(in range: Range<Int>) -> [UInt8] {
         // Sound: `extracting` has checked the range, and the copy is done before the closure returns.
@@ -28,6 +33,12 @@ extension MutableSpan where Element == UInt8 {
     mutating func write(_ value: UInt32, at offset: Int) {
         write(UInt16(truncatingIfNeeded: value >> 16), at: offset)
         write(UInt16(truncatingIfNeeded: value), at: offset + 2)
+    }
+
+    @inline(__always)
+    mutating func write(_ value: UInt64, at offset: Int) {
+        write(UInt32(truncatingIfNeeded: value >> 32), at: offset)
+        write(UInt32(truncatingIfNeeded: value), at: offset + 4)
     }
 
     /// Copies `range` of `source` to `offset`; traps when either side is too short.

@@ -9,12 +9,16 @@ public struct Question: Sendable {
     public let recordClass: RecordClass
     /// The client's OPT record; nil if it sent none.
     public let edns: EDNS?
+    /// What our OPT in the reply has for this client: nothing, until somebody who knows its address and transport says.
+    public var replyOptions = ReplyOptions()
 
     /// The offset of the name: behind the header.
     public static let nameOffset = Header.length
 
     /// The offset behind the question section.
-    public var end: Int { nameEnd + 4 }
+    public var end: Int { isEmpty ? nameEnd : nameEnd + 4 }
+    /// There is no question: the message has a header and an OPT (RFC 7873 §5.4). Type and class mean nothing then.
+    public var isEmpty: Bool { nameEnd == Question.nameOffset }
     public var recursionDesired: Bool { flags & Header.recursionDesired != 0 }
     public var checkingDisabled: Bool { flags & Header.checkingDisabled != 0 }
     public var authenticData: Bool { flags & Header.authenticData != 0 }
@@ -37,16 +41,20 @@ public struct EDNS: Sendable {
     public var version: UInt8
     /// The DO flag (RFC 3225).
     public var dnssecOK: Bool
-    /// Where the options begin; they are well-formed.
-    public var optionsOffset: Int
-    /// Octets of options, 0 for none.
-    public var optionsLength: Int
+    /// Where the data of the COOKIE option is, and its octets: 8, or 16 to 40 with a server cookie (RFC 7873 §4); 0 for
+    /// none.
+    public var cookieOffset: UInt16 = 0
+    public var cookieLength: UInt8 = 0
+    /// The client wants to know how long we keep its connection (RFC 7828). Means nothing over UDP.
+    public var asksForKeepAlive = false
 }
 
 extension Question {
     /// What to do with a client's message.
     public enum Reading: Sendable {
         case question(Question)
+        /// No question but a COOKIE: asks what its cookie is worth, or for one (RFC 7873 §5.4). `isEmpty` is true.
+        case cookieQuery(Question)
         /// Answer with this code; the question if it could be read.
         case refuse(ResponseCode, Question?)
         /// Not a query at all: answering could start a loop between two servers.
@@ -58,8 +66,9 @@ extension Question {
     /// - Shorter than a header, or a response: silence.
     /// - Opcode other than QUERY: NOTIMP.
     /// - Other than one question (RFC 9619), records in the answer section, or in the authority section of anything but
-    ///   an IXFR (RFC 1995 §3), a bad or compressed name, a second or misplaced OPT, octets behind the end: FORMERR.
-    /// - EDNS version over 0: BADVERS (RFC 6891 §6.1.3).
+    ///   an IXFR (RFC 1995 §3), a bad or compressed name, a second or misplaced OPT, broken options, a COOKIE of a length
+    ///   that none has (RFC 7873 §5.2.2), octets behind the end: FORMERR. No question at all is one with a COOKIE.
+    /// - EDNS version over 0: BADVERS (RFC 6891 §6.1.3), whatever its options look like.
     ///
     /// Other additional records (TSIG, SIG(0)) are skipped; class and type are the caller's to judge.
     public static func read(_ message: Span<UInt8>) -> Reading {
@@ -67,18 +76,29 @@ extension Question {
         let flags = message.integer16(at: 2)
         guard flags & Header.response == 0 else { return .silence }
         guard flags & Header.opcode == 0 else { return .refuse(.notImp, nil) }
-        guard message.integer16(at: 4) == 1, let nameEnd = uncompressedNameEnd(message, at: nameOffset),
-            message.count - nameEnd >= 4
-        else { return .refuse(.formErr, nil) }
-        let type = RecordType(rawValue: message.integer16(at: nameEnd))
-        var records = QueryRecords(offset: nameEnd + 4)
+        guard let nameEnd = questionNameEnd(message) else { return .refuse(.formErr, nil) }
+        let isEmpty = nameEnd == nameOffset
+        let type = RecordType(rawValue: isEmpty ? 0 : message.integer16(at: nameEnd))
+        var records = QueryRecords(offset: isEmpty ? nameEnd : nameEnd + 4)
         let isWellFormed = records.read(message, isIXFR: type == .ixfr)
         let question = Question(
             id: message.integer16(at: 0), flags: flags, nameEnd: nameEnd, type: type,
-            recordClass: RecordClass(rawValue: message.integer16(at: nameEnd + 2)), edns: records.edns)
+            recordClass: RecordClass(rawValue: isEmpty ? 0 : message.integer16(at: nameEnd + 2)), edns: records.edns)
         guard isWellFormed else { return .refuse(.formErr, question) }
         if let edns = records.edns, edns.version > 0 { return .refuse(.badVers, question) }
-        return .question(question)
+        guard isEmpty else { return .question(question) }
+        return records.edns?.cookieLength ?? 0 > 0 ? .cookieQuery(question) : .refuse(.formErr, question)
+    }
+
+    /// The offset behind the name of the only question; `nameOffset` if there is no question; nil for two or a bad one.
+    private static func questionNameEnd(_ message: Span<UInt8>) -> Int? {
+        switch message.integer16(at: 4) {
+        case 0: return nameOffset
+        case 1:
+            guard let end = uncompressedNameEnd(message, at: nameOffset), message.count - end >= 4 else { return nil }
+            return end
+        default: return nil
+        }
     }
 
     /// The offset behind the root label of a name without compression; nil if it is none or too long. A question is the
@@ -117,25 +137,44 @@ private struct QueryRecords {
         for _ in 0..<Int(message.integer16(at: 10)) {
             guard let record = RecordHeader.read(message, at: offset) else { return false }
             if record.type == .opt {
-                guard edns == nil, record.nameEnd == offset + 1, optionsAreWellFormed(message, record) else {
-                    return false
-                }
-                edns = EDNS(
-                    udpSize: record.recordClass.rawValue, version: UInt8(truncatingIfNeeded: record.ttl >> 16),
-                    dnssecOK: record.ttl & EDNS.dnssecOKBit != 0, optionsOffset: record.dataOffset,
-                    optionsLength: record.dataLength)
+                guard edns == nil, record.nameEnd == offset + 1, readOPT(message, record) else { return false }
             }
             offset = record.end
         }
         return offset == message.count
     }
 
-    private func optionsAreWellFormed(_ message: Span<UInt8>, _ record: RecordHeader) -> Bool {
-        var option = record.dataOffset
-        while option < record.end {
-            guard record.end - option >= 4 else { return false }
-            option += 4 + Int(message.integer16(at: option + 2))
+    /// False if its options are broken. Those of another version than 0 might look otherwise and are not looked at.
+    private mutating func readOPT(_ message: Span<UInt8>, _ record: RecordHeader) -> Bool {
+        var edns = EDNS(
+            udpSize: record.recordClass.rawValue, version: UInt8(truncatingIfNeeded: record.ttl >> 16),
+            dnssecOK: record.ttl & EDNS.dnssecOKBit != 0)
+        let isWellFormed = edns.version > 0 || edns.readOptions(message, record.dataOffset..<record.end)
+        self.edns = edns
+        return isWellFormed
+    }
+}
+
+extension EDNS {
+    /// Of two COOKIE options the first counts (RFC 7873 §5.2); what we do not know is skipped (RFC 6891 §6.1.2).
+    fileprivate mutating func readOptions(_ message: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            guard range.upperBound - offset >= 4 else { return false }
+            let code = message.integer16(at: offset)
+            let length = Int(message.integer16(at: offset + 2))
+            offset += 4
+            guard length <= range.upperBound - offset else { return false }
+            if code == EDNS.cookieOption, cookieLength == 0 {
+                guard length == 8 || (16...40).contains(length) else { return false }
+                // Fits: a message has at most 65535 octets.
+                cookieOffset = UInt16(truncatingIfNeeded: offset)
+                cookieLength = UInt8(truncatingIfNeeded: length)
+            } else if code == EDNS.keepAliveOption, length == 0 {
+                asksForKeepAlive = true
+            }
+            offset += length
         }
-        return option == record.end
+        return true
     }
 }

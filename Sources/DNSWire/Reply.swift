@@ -8,6 +8,11 @@ public enum Reply {
     /// The largest datagram we send, whatever a client offers.
     public static let maximumUDPSize = 4096
 
+    /// The longest reply without records: header, the longest question, OPT with an extended error and all options.
+    public static let maximumRefusalLength =
+        Header.length + Name.maximumLength + 4 + EDNS.recordLength + extendedErrorLength + ReplyOptions.maximumLength
+    private static let extendedErrorLength = 6
+
     public enum Age: Sendable {
         /// TTLs count down by so many seconds, not below 0.
         case elapsed(UInt32)
@@ -25,7 +30,7 @@ public enum Reply {
     ///
     /// Id, RD and CD are the client's; QR and RA are set, AA and Z clear; AD only if the client understands it
     /// (RFC 6840 §5.8). The question is byte for byte the client's, so that its letters' case comes back. An OPT goes
-    /// only to a client that sent one (RFC 6891 §6.1.1). A reply larger than `limit` loses its additional section, which
+    /// only to a client that sent one (RFC 6891 §6.1.1), with the question's ``Question/replyOptions``. A reply larger than `limit` loses its additional section, which
     /// needs no TC (RFC 2181 §9), and if that is not enough all records, with TC set. A `body` that is not what its
     /// head and the question say becomes SERVFAIL.
     ///
@@ -85,8 +90,8 @@ public enum Reply {
     /// Without a `question` it is a header alone: id and opcode from the query's first octets, RD and CD too if that is
     /// a QUERY; the other opcodes define no flags (the tests of RFC 8906 §8 want them clear).
     ///
-    /// - Parameter out: at least 288 octets (header, the longest question, OPT with an extended error). If it cannot
-    ///   hold the reply, or `query` is shorter than a header, nothing is written and 0 returned.
+    /// - Parameter out: at least ``maximumRefusalLength`` octets. If it cannot hold the reply, or `query` is shorter than
+    ///   a header, nothing is written and 0 returned.
     public static func refuse(
         _ code: ResponseCode, extendedError: ExtendedError? = nil, question: Question?, query: Span<UInt8>,
         into out: inout MutableSpan<UInt8>
@@ -127,7 +132,7 @@ extension Reply {
         let copied = question.flags & (Header.recursionDesired | Header.checkingDisabled)
         out.write(question.id, at: 0)
         out.write(Header.response | Header.recursionAvailable | copied | flags | code, at: 2)
-        out.write(UInt16(1), at: 4)
+        out.write(question.isEmpty ? UInt16(0) : 1, at: 4)
         out.write(counts.0, at: 6)
         out.write(counts.1, at: 8)
         // No more than 65535 octets, so fewer records than could overflow this.
@@ -136,7 +141,7 @@ extension Reply {
 
     private static func optLength(_ question: Question, _ extendedError: ExtendedError?) -> Int {
         guard question.edns != nil else { return 0 }
-        return EDNS.recordLength + (extendedError == nil ? 0 : 6)
+        return EDNS.recordLength + question.replyOptions.length + (extendedError == nil ? 0 : extendedErrorLength)
     }
 
     /// Writes our OPT at `offset` if the client sent one, and returns the reply's length. DO is copied (RFC 3225 §3).
@@ -149,15 +154,16 @@ extension Reply {
         out.write(RecordType.opt.rawValue, at: offset + 1)
         out.write(udpSize, at: offset + 3)
         out.write(UInt32(code.rawValue >> 4) << 24 | (edns.dnssecOK ? EDNS.dnssecOKBit : 0), at: offset + 5)
-        guard let extendedError else {
-            out.write(UInt16(0), at: offset + 9)
-            return offset + EDNS.recordLength
+        var end = offset + EDNS.recordLength
+        if question.replyOptions.length > 0 { end = question.replyOptions.write(into: &out, at: end) }
+        if let extendedError {
+            out.write(EDNS.extendedErrorOption, at: end)
+            out.write(UInt16(2), at: end + 2)
+            out.write(extendedError.rawValue, at: end + 4)
+            end += extendedErrorLength
         }
-        out.write(UInt16(6), at: offset + 9)
-        out.write(EDNS.extendedErrorOption, at: offset + 11)
-        out.write(UInt16(2), at: offset + 13)
-        out.write(extendedError.rawValue, at: offset + 15)
-        return offset + EDNS.recordLength + 6
+        out.write(UInt16(end - offset - EDNS.recordLength), at: offset + 9)
+        return end
     }
 
     /// The offset behind `count` records from `start` on; nil if they go beyond the body.

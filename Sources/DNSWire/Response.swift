@@ -12,6 +12,21 @@ public enum Response {
         public var responseCode: ResponseCode
     }
 
+    /// Whether a response that was read repeats the question of `query` octet for octet, its letters' case included; nil
+    /// for one without a question.
+    public static func repeatsQuestion(_ message: Span<UInt8>, of query: Span<UInt8>) -> Bool? {
+        guard message.count > Header.length, message.integer16(at: 4) == 1 else { return nil }
+        var offset = Header.length
+        while offset < min(message.count, query.count), message[offset] == query[offset] {
+            if query[offset] == 0 { return true }
+            let end = offset + 1 + Int(query[offset])
+            guard end < min(message.count, query.count) else { return false }
+            for index in offset + 1..<end where message[index] != query[index] { return false }
+            offset = end
+        }
+        return false
+    }
+
     /// Validates a whole message and turns it into an answer.
     ///
     /// - OPT goes, and with it the records behind it (a TSIG likewise): they are between the resolver and us. The first

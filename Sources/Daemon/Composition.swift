@@ -2,6 +2,7 @@ import Addresses
 import Configuration
 import Cryptography
 import DNSCache
+import DNSWire
 import Forwarding
 import HTTPDNS
 import Transport
@@ -14,17 +15,89 @@ extension Forwarder where Client: Sendable {
         var timing = Timing()
         timing.serviceTimeout = httpdns?.timeout ?? timing.serviceTimeout
         timing.resolverTimeout = settings.fallback.timeout
-        timing.batch = httpdns?.batch ?? timing.batch
+        timing.hedgeAfter = settings.fallback.hedgeAfter
+        if let httpdns {
+            timing.batch = httpdns.batch
+            timing.queriesPerSecond = httpdns.queriesPerSecond
+            timing.retryTimesBeforeSwitchServer = httpdns.retryTimesBeforeSwitchServer
+            timing.minutesBeforeSwitchToMain = httpdns.minutesBeforeSwitchToMain
+            timing.reportsLookups = httpdns.enableReport
+        }
+        timing.staleTTL = settings.cache.staleTTL
         timing.minTTL = settings.cache.minTTL
         timing.maxTTL = settings.cache.maxTTL
         timing.negativeTTL = settings.cache.negativeTTL
         self.init(
-            policy: Policy(
-                hasService: httpdns != nil, httpOnly: httpdns?.httpOnly ?? false,
-                negativeTTL: settings.cache.negativeTTL, intercept: settings.domains.intercept,
-                bypass: settings.domains.bypass, hosts: local.hosts),
-            timing: timing, serviceServers: httpdns?.dnsIp.count ?? 0, resolverServers: local.servers.count,
+            policy: Policy(settings, hosts: local.hosts), timing: timing, serviceServers: httpdns?.dnsIp.count ?? 0,
+            resolverServers: local.servers.count,
             cache: cache)
+    }
+}
+
+extension Policy {
+    init(_ settings: Settings, hosts: HostsTable) {
+        self.init(
+            hasService: settings.httpdns != nil, httpOnly: settings.httpdns?.httpOnly ?? false,
+            negativeTTL: settings.cache.negativeTTL, intercept: settings.domains.intercept,
+            bypass: settings.domains.bypass, hosts: hosts)
+    }
+
+    /// Whether answers about a name may come from elsewhere: not if they are made up here, as the hosts file's are.
+    func mayBeAsked(_ name: Name) -> Bool {
+        [RecordType.a, .aaaa].allSatisfy { type in
+            if case .answer = route(name, type) { false } else { true }
+        }
+    }
+}
+
+extension Settings {
+    /// Stands for the settings that answers depend on (FNV-1a): who is asked for which names, and for which route.
+    var cacheContext: UInt64 {
+        let route = httpdns.map { "\($0.routeIp.map(\.description) ?? "-")" } ?? "none"
+        let text = "\(route)|\(domains.intercept)|\(domains.bypass)"
+        return text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    }
+
+    /// The settings as `httpdns.proxy` has them in an environment that names a proxy for the service.
+    func heedingProxy(in environment: [String: String], _ report: Report) -> Settings {
+        guard let httpdns, httpdns.proxy == .bypass else { return self }
+        var isSecure = false
+        if case .https = httpdns.credential { isSecure = true }
+        let proxy = ProxyEnvironment(environment)
+        let variable = httpdns.dnsIp.lazy.compactMap {
+            proxy.variable(for: $0, isSecure: isSecure, serverName: tls.serverName)
+        }.first
+        guard let variable else { return self }
+        guard !httpdns.httpOnly else {
+            report.proxyWithHTTPOnly(variable)
+            return self
+        }
+        report.proxyBypass(variable)
+        var settings = self
+        settings.httpdns = nil
+        return settings
+    }
+}
+
+extension Resolver {
+    convenience init(
+        _ settings: Settings, _ service: ServiceUpstream?, _ local: LocalServers, _ cache: DNSCache, loop: EventLoop,
+        report: Report
+    ) throws(StartFailure) {
+        self.init(
+            loop: loop, forwarder: Forwarder(settings, local, cache), service: service,
+            local: LocalUpstream(loop: loop, servers: local.servers, negativeTTL: settings.cache.negativeTTL),
+            settings: settings.httpdns, report: report)
+        guard let httpdns = settings.httpdns, let service else { return }
+        if !httpdns.confIp.isEmpty {
+            serviceList = ServiceList(
+                httpdns, serverName: settings.tls.serverName, account: service.account, tls: service.tls, loop: loop,
+                report: report, at: Tick(nanoseconds: Clock.now()))
+        }
+        if httpdns.enableReport {
+            reporter = try AbnormalReporter(
+                httpdns, loop: loop, localServers: { [unowned self] in localServers }, report: report)
+        }
     }
 }
 
@@ -53,7 +126,9 @@ extension ServiceAccount {
             case .aes(let id, let key): .aes(id: id, key: key.bytes)
             case .des(let id, let key): .des(id: id, key: key.bytes)
             }
-        try self.init(credential, routeIp: settings.routeIp, routeIpEncrypted: settings.routeIpEncrypted)
+        try self.init(
+            credential, routeIp: settings.routeIp, routeIpEncrypted: settings.routeIpEncrypted,
+            authExpirySeconds: settings.authExpirySeconds)
     }
 }
 
@@ -65,13 +140,42 @@ extension TLSClientContext? {
             return
         }
         let policy = TLSPolicy(
-            serverName: tls.serverName.isEmpty ? nil : tls.serverName, anchors: tls.anchors, anchorsOnly: tls.caOnly)
+            serverName: tls.serverName.isEmpty ? nil : tls.serverName, anchors: tls.anchors, anchorsOnly: tls.caOnly,
+            pins: tls.pins, validatesName: tls.validateDomain,
+            clientCertificate: tls.clientCertificateBytes.map { ($0, tls.clientCertificatePassword?.bytes ?? []) })
         do throws(TLSError) {
             self = try TLSClientContext(policy)
-        } catch .serverName(let name) {
-            throw .setting(key: "tls.serverName", TLSError.serverName(name).description)
         } catch {
-            throw .setting(key: "tls.caFile", error.description)
+            throw .setting(key: "tls.\(error.setting)", error.description)
+        }
+    }
+}
+
+extension TLSError {
+    /// The key of `[tls]` whose value a context cannot be made of.
+    fileprivate var setting: String {
+        switch self {
+        case .serverName: "serverName"
+        case .anchorsUnreadable: "caFile"
+        case .namelessWithoutAnchors: "validateDomain"
+        case .pinLength: "pins"
+        case .clientCertificatePassword: "clientCertificatePasswordFile"
+        default: "clientCertificate"
+        }
+    }
+}
+
+extension Families {
+    /// What `addressType` says at this moment: "auto" follows the routes there are, and where there is none asks for
+    /// both, for when there will be.
+    init(_ addressType: Settings.HTTPDNS.AddressType) {
+        switch addressType {
+        case .ipv4: self = .ipv4
+        case .ipv6: self = .ipv6
+        case .dual: self = .both
+        case .auto:
+            let routes = Routes.families()
+            self = routes.ipv4 == routes.ipv6 ? .both : routes.ipv4 ? .ipv4 : .ipv6
         }
     }
 }

@@ -17,16 +17,26 @@ public final class Daemon: @unchecked Sendable {
     private let resolver: Resolver
     private let streams: StreamServer
     private let datagrams: [DatagramListener]
+    private let cacheFile: CacheFile?
+    private let startUp: Settings.Cache
+    private var network: NetworkWatch?
 
     /// How long a stop waits for the questions under way, in seconds.
     private static let drainSeconds: UInt64 = 2
 
     /// Binds the sockets; nothing is asked or answered yet.
-    public init(_ settings: Settings, log: Logger) throws(StartFailure) {
+    /// - Parameter environment: where `http_proxy` and its like are looked for.
+    public init(
+        _ settings: Settings, environment: [String: String] = [:], log: Logger
+    ) throws(StartFailure) {
         let report = Report(log: log)
+        let isConfigured = settings.httpdns != nil
+        let settings = settings.heedingProxy(in: environment, report)
+        let isBypassed = isConfigured && settings.httpdns == nil
         var random = Random()
         let cache = DNSCache(
-            bytes: settings.cache.megabytes << 20, seed: (random.uint64(), random.uint64()))
+            bytes: settings.cache.megabytes << 20, staleSeconds: settings.cache.staleSeconds,
+            prefetchAt: settings.cache.prefetchAt, seed: (random.uint64(), random.uint64()))
         Machine.raiseDescriptorLimit()
         let (sockets, resolverLoop) = try StartFailure.ofSystem { () throws(SystemError) in
             (
@@ -34,18 +44,23 @@ public final class Daemon: @unchecked Sendable {
                 try EventLoop(label: "httpdnsd.resolver")
             )
         }
+        // First what can still turn out wrong: a daemon that does not start says that alone.
+        let service = try settings.httpdns.map { httpdns throws(StartFailure) in
+            try ServiceUpstream(httpdns, settings.tls, loop: resolverLoop)
+        }
         let local = LocalServers(
             settings.fallback, listening: sockets.endpoints, isNeeded: !(settings.httpdns?.httpOnly ?? false),
             report: report)
-        let resolver = Resolver(
-            loop: resolverLoop, forwarder: Forwarder(settings, local, cache),
-            service: try settings.httpdns.map { httpdns throws(StartFailure) in
-                try ServiceUpstream(httpdns, settings.tls, loop: resolverLoop)
-            },
-            local: LocalUpstream(
-                loop: resolverLoop, servers: local.servers, negativeTTL: settings.cache.negativeTTL),
-            services: settings.httpdns?.dnsIp ?? [], logsLookups: settings.httpdns?.debug ?? false, report: report)
-        let reception = Reception(cache: cache, allow: settings.listen.allow)
+        let resolver = try Resolver(settings, service, local, cache, loop: resolverLoop, report: report)
+        let reception = Reception(
+            cache: cache, allow: settings.listen.allow, tcpIdleSeconds: settings.listen.tcpIdleSeconds)
+        cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
+            guard !settings.cache.file.isEmpty else { return nil }
+            let policy = Policy(settings, hosts: local.hosts)
+            return try CacheFile(
+                path: settings.cache.file, cache: cache, context: settings.cacheContext,
+                isWanted: { policy.mayBeAsked($0) }, report: report.cacheFile)
+        }
         streams = try StartFailure.ofSystem { () throws(SystemError) in
             try StreamServer(
                 sockets.streams, settings.listen, reception: reception, resolver: resolver, report: report)
@@ -56,7 +71,8 @@ public final class Daemon: @unchecked Sendable {
                 failed: report.systemFailed)
         }
         (self.report, self.sockets, self.cache, self.local, self.resolver) = (report, sockets, cache, local, resolver)
-        report.service(settings.httpdns)
+        startUp = settings.cache
+        if !isBypassed { report.service(settings.httpdns) }
     }
 
     /// Begins to answer.
@@ -66,9 +82,17 @@ public final class Daemon: @unchecked Sendable {
             try local.follow(
                 in: resolver.loop, serversChanged: { resolver.replaceLocalServers($0) },
                 hostsChanged: { resolver.replaceHosts($0, in: cache) })
+            do throws(SystemError) {
+                network = try NetworkWatch(in: resolver.loop) { resolver.networkChanged() }
+            } catch {
+                // Without it a change is found by connections that stay silent.
+                report.systemFailed(error)
+            }
+            resolver.start(startUp)
             resolver.loop.start()
             try streams.start()
             for listener in datagrams { try listener.start() }
+            cacheFile?.start()
         }
         report.listening(on: sockets.endpoints)
     }
@@ -81,8 +105,14 @@ public final class Daemon: @unchecked Sendable {
         streams.stopListening()
         resolver.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in
             local.stop()
+            network?.stop()
             resolver.close()
-            streams.stop { [resolver] in resolver.loop.stop(stopped) }
+            streams.stop { [resolver, cacheFile] in
+                resolver.loop.stop {
+                    guard let cacheFile else { return stopped() }
+                    cacheFile.stop(stopped)
+                }
+            }
         }
     }
 

@@ -9,7 +9,9 @@ final class LocalUpstream {
     /// Told how each query ended, unless it was cancelled.
     var settle: (ResolverQuery, ResolverOutcome) -> Void = { _, _ in }
     /// In the order of the forwarder's places.
-    var servers: [Endpoint]
+    var servers: [Endpoint] {
+        didSet { spelling.keep(servers) }
+    }
     /// `negativeTTL`, for an answer that says "no such record" without an SOA.
     let negativeTTL: UInt32
     /// Messages that came to a query's port and were not its answer, or none at all: somebody guesses.
@@ -18,6 +20,7 @@ final class LocalUpstream {
     let scratch = Scratch(65_535 + 2)
 
     private var random = Random()
+    private var spelling = Spelling()
     private var exchanges: [ResolverQuery: any LocalExchange] = [:]
 
     init(loop: EventLoop, servers: [Endpoint], negativeTTL: UInt32) {
@@ -30,19 +33,31 @@ final class LocalUpstream {
         guard server < servers.count else {
             return settle(query, .failed(Failure(.unreachable, "the server is no longer configured")))
         }
+        let server = servers[server]
+        let sent = message(question, to: server, overTCP: overTCP)
         do throws(SystemError) {
-            let id = random.uint16()
             exchanges[query] =
-                overTCP
-                ? try StreamExchange(query, id: id, question, to: servers[server], self)
-                : try DatagramExchange(query, id: id, question, to: servers[server], self)
+                overTCP ? try StreamExchange(query, sent, self) : try DatagramExchange(query, sent, self)
         } catch {
             settle(query, .failed(Failure(.unreachable, error.description)))
         }
     }
 
+    /// Over TCP the letters' case would be one guess more for a forger who has to guess sequence numbers anyway.
+    private func message(_ question: ResolverQuestion, to server: Endpoint, overTCP: Bool) -> SentQuery {
+        let id = random.uint16()
+        var bytes = Query.message(
+            id: id, question.name, type: question.type, dnssecOK: question.dnssecOK,
+            checkingDisabled: question.checkingDisabled)
+        let isMixed =
+            !overTCP && spelling.repeatsCase(server) != false && Query.mixCase(of: &bytes) { random.uint64() }
+        return SentQuery(id: id, question: question, server: server, bytes: bytes, isMixed: isMixed)
+    }
+
     func cancel(_ query: ResolverQuery) {
-        exchanges.removeValue(forKey: query)?.close()
+        guard let exchange = exchanges.removeValue(forKey: query) else { return }
+        spelling.waitedInVain(exchange.sent)
+        exchange.close()
     }
 
     func close() {
@@ -52,11 +67,17 @@ final class LocalUpstream {
 
     /// A message has come where an answer is waited for.
     /// - Returns: false when it is not the answer to this query and the wait goes on.
-    func take(_ message: Span<UInt8>, as id: UInt16, to question: ResolverQuestion, for query: ResolverQuery) -> Bool {
+    func take(_ message: Span<UInt8>, as sent: SentQuery, for query: ResolverQuery) -> Bool {
         let outcome: ResolverOutcome
         do throws(WireError) {
+            let question = sent.question
             let reply = try Response.read(
-                message, id: id, to: question.name, type: question.type, defaultNegativeTTL: negativeTTL)
+                message, id: sent.id, to: question.name, type: question.type, defaultNegativeTTL: negativeTTL)
+            let asked = sent.bytes
+            guard spelling.allows(Response.repeatsQuestion(message, of: asked.span), sent) else {
+                mismatches += 1
+                return false
+            }
             outcome = reply.truncated ? .truncated : .answered(reply.answer)
         } catch {
             // Also one that begins well: whoever guesses must not be able to end the wait for the true answer.
@@ -75,25 +96,24 @@ final class LocalUpstream {
 
 /// A query under way, whatever it travels by.
 private protocol LocalExchange: EventHandler {
+    var sent: SentQuery { get }
     func close()
 }
 
 /// A query over UDP, on a socket of its own: its port is as random as its id (RFC 5452 §9).
 private final class DatagramExchange: LocalExchange {
     private let query: ResolverQuery
-    private let id: UInt16
-    private let question: ResolverQuestion
+    let sent: SentQuery
     private unowned let upstream: LocalUpstream
     private var socket: QuerySocket
     private var registration: Registration?
 
-    init(
-        _ query: ResolverQuery, id: UInt16, _ question: ResolverQuestion, to server: Endpoint, _ upstream: LocalUpstream
-    ) throws(SystemError) {
-        (self.query, self.id, self.question, self.upstream) = (query, id, question, upstream)
-        socket = try QuerySocket.connect(to: server)
+    init(_ query: ResolverQuery, _ sent: SentQuery, _ upstream: LocalUpstream) throws(SystemError) {
+        (self.query, self.sent, self.upstream) = (query, sent, upstream)
+        socket = try QuerySocket.connect(to: sent.server)
         // Not sent for want of room is as good as lost: the deadline finds it.
-        _ = try socket.send(question.message(id: id).span)
+        let message = sent.bytes
+        _ = try socket.send(message.span)
         registration = try upstream.loop.register(socket.descriptor, .readable, self)
     }
 
@@ -102,7 +122,7 @@ private final class DatagramExchange: LocalExchange {
             while case .bytes(let count) = try socket.receive(into: upstream.scratch) {
                 let buffer = unsafe upstream.scratch.first(count)
                 let message = unsafe buffer.span
-                if upstream.take(message, as: id, to: question, for: query) { return }
+                if upstream.take(message, as: sent, for: query) { return }
             }
         } catch {
             upstream.end(query, .failed(Failure(.unreachable, error.description)))
@@ -119,8 +139,7 @@ private final class DatagramExchange: LocalExchange {
 /// A query over TCP, on a connection of its own, for an answer that did not fit a datagram.
 private final class StreamExchange: LocalExchange {
     private let query: ResolverQuery
-    private let id: UInt16
-    private let question: ResolverQuestion
+    let sent: SentQuery
     private unowned let upstream: LocalUpstream
     private var socket: StreamSocket
     private var registration: Registration?
@@ -128,13 +147,11 @@ private final class StreamExchange: LocalExchange {
     private var incoming: [UInt8] = []
     private var isConnected = false
 
-    init(
-        _ query: ResolverQuery, id: UInt16, _ question: ResolverQuestion, to server: Endpoint, _ upstream: LocalUpstream
-    ) throws(SystemError) {
-        (self.query, self.id, self.question, self.upstream) = (query, id, question, upstream)
-        socket = try StreamSocket.connect(to: server)
+    init(_ query: ResolverQuery, _ sent: SentQuery, _ upstream: LocalUpstream) throws(SystemError) {
+        (self.query, self.sent, self.upstream) = (query, sent, upstream)
+        socket = try StreamSocket.connect(to: sent.server)
         registration = try upstream.loop.register(socket.descriptor, .writable, self)
-        let message = question.message(id: id)
+        let message = sent.bytes
         // A query has at most 12 + 255 + 4 + 11 octets.
         _ = outgoing.append([UInt8(message.count >> 8), UInt8(message.count & 0xFF)].span)
         _ = outgoing.append(message.span)
@@ -166,7 +183,7 @@ private final class StreamExchange: LocalExchange {
             let end = 2 + (Int(incoming[0]) << 8 | Int(incoming[1]))
             guard incoming.count >= end else { return }
             let message = Array(incoming[2..<end])
-            if !upstream.take(message.span, as: id, to: question, for: query) {
+            if !upstream.take(message.span, as: sent, for: query) {
                 upstream.end(query, .failed(Failure(.badAnswer, "an answer to another question")))
             }
         }
@@ -176,12 +193,5 @@ private final class StreamExchange: LocalExchange {
         if let registration { upstream.loop.unregister(registration) }
         registration = nil
         socket.close()
-    }
-}
-
-extension ResolverQuestion {
-    fileprivate func message(id: UInt16) -> [UInt8] {
-        Query.message(
-            id: id, name, type: type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
     }
 }

@@ -1,21 +1,40 @@
 import Addresses
 import DNSCache
 import DNSWire
+import Glibc
+import Transport
 
-/// What every listener does with a message before anybody is asked: who may ask, what is no question for us, and what
-/// the cache knows. Shared by all listeners; nothing here allocates.
+/// What every listener does with a message before anybody is asked: who may ask, what is no question for us, what the
+/// reply's OPT carries for this client, and what the cache knows. Shared by all listeners; nothing here allocates.
 struct Reception: Sendable {
     let cache: DNSCache
     private let allow: [Network]
     /// Both loopback networks are allowed as a whole: the common case needs no walk through the list.
     private let allowsLoopback: Bool
+    private let cookies: ServerCookies
+    /// Seconds since 1970 at tick 0, for cookies; that the clock is set later does not make them bad.
+    private let epoch: UInt32
+    private let keepAlive: UInt16
 
-    init(cache: DNSCache, allow: [Network]) {
+    /// - Parameters:
+    ///   - cookies: kept when the settings are read again, so that clients' cookies stay good.
+    ///   - tcpIdleSeconds: what clients that ask are told (RFC 7828).
+    init(
+        cache: DNSCache, allow: [Network], cookies: ServerCookies = Reception.newCookies(), tcpIdleSeconds: Int
+    ) {
         self.cache = cache
         self.allow = allow
         allowsLoopback = ["127.0.0.0/8", "::1/128"].allSatisfy { whole in
             allow.contains { $0 == Network(whole) }
         }
+        self.cookies = cookies
+        epoch = UInt32(truncatingIfNeeded: time(nil)) &- Tick(nanoseconds: Clock.now()).seconds
+        keepAlive = UInt16(clamping: tcpIdleSeconds * 10)
+    }
+
+    static func newCookies() -> ServerCookies {
+        var random = Random()
+        return ServerCookies(seed: (random.uint64(), random.uint64()))
     }
 
     enum Outcome {
@@ -29,7 +48,7 @@ struct Reception: Sendable {
     }
 
     /// - Parameters:
-    ///   - limit: the octets that one reply may have here; nil = what the client's UDP message says.
+    ///   - limit: the octets that one reply may have here, for a stream; nil for a datagram: what the client's message says.
     ///   - reply: holds `limit`, or `Reply.maximumUDPSize`, octets.
     func receive(
         _ message: Span<UInt8>, from client: IPAddress, at now: Tick, limit: Int?, into reply: inout MutableSpan<UInt8>
@@ -37,10 +56,15 @@ struct Reception: Sendable {
         switch Question.read(message) {
         case .silence:
             return .silence
-        case .refuse(let code, let question):
-            guard isAllowed(client) else { return refuse(.refused, question, message, into: &reply) }
-            return refuse(code, question, message, into: &reply)
-        case .question(let question):
+        case .refuse(let code, var question):
+            if question != nil { _ = addOptions(to: &question!, message, client, now, isStream: limit != nil) }
+            return refuse(isAllowed(client) ? code : .refused, question, message, into: &reply)
+        case .cookieQuery(var question):
+            let standing = addOptions(to: &question, message, client, now, isStream: limit != nil)
+            let code: ResponseCode = standing == .bad ? .badCookie : .noError
+            return refuse(isAllowed(client) ? code : .refused, question, message, into: &reply)
+        case .question(var question):
+            _ = addOptions(to: &question, message, client, now, isStream: limit != nil)
             guard isAllowed(client) else {
                 return refuse(.refused, question, message, extendedError: .prohibited, into: &reply)
             }
@@ -55,6 +79,19 @@ struct Reception: Sendable {
             case .miss: return .ask(question)
             }
         }
+    }
+
+    /// Writes into the question what the reply's OPT is to carry.
+    /// - Returns: what the client's cookie is worth; nil if it sent none.
+    private func addOptions(
+        to question: inout Question, _ message: Span<UInt8>, _ client: IPAddress, _ now: Tick, isStream: Bool
+    ) -> ServerCookies.Standing? {
+        guard let edns = question.edns else { return nil }
+        let keepAlive = isStream && edns.asksForKeepAlive ? keepAlive : nil
+        guard edns.cookieLength > 0 || keepAlive != nil else { return nil }
+        let cookie = cookies.cookie(for: edns, in: message, from: client, at: epoch &+ now.seconds)
+        question.replyOptions = ReplyOptions(cookie: cookie?.cookie, keepAlive: keepAlive)
+        return cookie?.standing
     }
 
     private func refuse(

@@ -54,7 +54,9 @@ struct Report: Sendable {
     }
 
     func event(_ event: Event, services: [Endpoint], resolvers: [Endpoint]) {
-        func service(_ place: Int) -> String { "HTTPDNS \(services[place])" }
+        func service(_ place: Int) -> String {
+            place < services.count ? "HTTPDNS \(services[place])" : "a former HTTPDNS server"
+        }
         func resolver(_ place: Int) -> String {
             place < resolvers.count ? "local resolver \(resolvers[place])" : "a former local resolver"
         }
@@ -67,8 +69,29 @@ struct Report: Sendable {
         case .resolverFailing(let server, let failure):
             log.warning("\(resolver(server)) fails: \(failure.detail)")
         case .resolverAnswersAgain(let server): log.notice("\(resolver(server)) answers again")
+        case .planExceeded:
+            log.warning(
+                "httpdns.queriesPerSecond is reached: names beyond it go to the local resolver, or wait with httpOnly")
         case .refusing(let refusal): log.warning("questions are refused: \(refusal.text)")
         }
+    }
+
+    func networkChanged() {
+        log.info("addresses or routes have changed: connections are made anew")
+    }
+
+    func proxyBypass(_ variable: String) {
+        log.notice(
+            "\(variable) is set, and httpdns.proxy is \"bypass\": the local resolver answers everything, HTTPDNS is not asked"
+        )
+    }
+
+    func proxyWithHTTPOnly(_ variable: String) {
+        log.notice("\(variable) is set, but httpOnly leaves nobody else to ask: HTTPDNS is asked all the same")
+    }
+
+    func cacheFile(_ event: CacheFile.Event) {
+        log.log(level: event.isFailure ? .warning : .notice, "\(event)")
     }
 
     func counters(_ counters: Counters, _ cache: DNSCache.Statistics) {

@@ -1,4 +1,5 @@
 import Addresses
+import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
@@ -13,9 +14,12 @@ final class Resolver: @unchecked Sendable {
     var forwarder: Forwarder<Client>
     private let service: ServiceUpstream?
     private let local: LocalUpstream
-    private let services: [Endpoint]
+    private let addressType: Settings.HTTPDNS.AddressType
     private let logsLookups: Bool
     private let report: Report
+    /// `confIp` and `enableReport`, on the same loop; set before it starts.
+    var serviceList: ServiceList?
+    var reporter: AbnormalReporter?
     private var replies = ReplyBatch()
     /// Whom the gathered replies leave through.
     private var repliesSocket: DatagramSocket?
@@ -25,19 +29,19 @@ final class Resolver: @unchecked Sendable {
 
     /// - Parameters:
     ///   - service: the HTTPDNS side, on the same loop; nil without one.
-    ///   - services: its servers, for the log.
-    ///   - logsLookups: `httpdns.debug`.
+    ///   - settings: nil without an `[httpdns]` section.
     init(
         loop: EventLoop, forwarder: consuming Forwarder<Client>, service: ServiceUpstream?, local: LocalUpstream,
-        services: [Endpoint], logsLookups: Bool, report: Report
+        settings: Settings.HTTPDNS?, report: Report
     ) {
         self.loop = loop
         self.forwarder = forwarder
         self.service = service
         self.local = local
-        self.services = services
-        self.logsLookups = logsLookups
+        addressType = settings?.addressType ?? .dual
+        logsLookups = settings?.debug ?? false
         self.report = report
+        self.forwarder.policy.families = Families(addressType)
         service?.settle = { [unowned self] in settle($0, $1) }
         local.settle = { [unowned self] in settle($0, $1) }
         loop.deadlineReached = { [unowned self] in deadlineReached() }
@@ -58,10 +62,35 @@ final class Resolver: @unchecked Sendable {
         }
     }
 
+    var localServers: [Endpoint] { local.servers }
+
     /// The list of local resolvers has changed; on the loop.
     func replaceLocalServers(_ servers: [Endpoint]) {
         local.servers = servers
         forwarder.replaceResolvers(count: servers.count)
+    }
+
+    /// The HTTPDNS servers are others now; on the loop.
+    func replaceServices(_ servers: [Endpoint]) {
+        service?.replaceServers(servers)
+        forwarder.replaceServices(count: servers.count)
+    }
+
+    /// Looks up what is wanted before anybody asks; before the loop starts.
+    func start(_ settings: Settings.Cache) {
+        let now = Tick(nanoseconds: Clock.now())
+        serviceList?.changed = { [unowned self] in replaceServices($0) }
+        forwarder.start(preResolve: settings.preResolve, keepAlive: settings.keepAliveDomains, at: now)
+        loop.submit {}
+    }
+
+    /// This machine's addresses or routes have changed; on the loop.
+    func networkChanged() {
+        let now = Tick(nanoseconds: Clock.now())
+        report.networkChanged()
+        forwarder.policy.families = Families(addressType)
+        service?.networkChanged()
+        serviceList?.networkChanged(at: now)
     }
 
     /// The hosts file has changed; on the loop. What it speaks of, or spoke of, must not come from the cache.
@@ -85,12 +114,18 @@ final class Resolver: @unchecked Sendable {
 
     func close() {
         service?.close()
+        serviceList?.close()
+        reporter?.close()
         local.close()
     }
 
     private func settle(_ request: ServiceRequest, _ outcome: ServiceOutcome) {
         if logsLookups { report.lookup(outcome) }
-        forwarder.settle(request, outcome, at: Tick(nanoseconds: Clock.now()))
+        let now = Tick(nanoseconds: Clock.now())
+        forwarder.settle(request, outcome, at: now)
+        if case .failed = outcome, forwarder.serviceHealth.allSatisfy({ $0.consecutiveFailures > 0 }) {
+            serviceList?.serversFailed(at: now)
+        }
     }
 
     private func settle(_ query: ResolverQuery, _ outcome: ResolverOutcome) {
@@ -101,6 +136,13 @@ final class Resolver: @unchecked Sendable {
         let now = Tick(nanoseconds: Clock.now())
         forwarder.expire(at: now)
         service?.expire(at: now)
+        serviceList?.expire(at: now)
+        reporter?.expire(at: now)
+    }
+
+    private var nextDeadline: UInt64? {
+        [forwarder.nextDeadline, service?.nextDeadline, serviceList?.nextDeadline, reporter?.nextDeadline]
+            .lazy.compactMap { $0?.nanoseconds }.min()
     }
 
     private func endTurn() {
@@ -113,8 +155,7 @@ final class Resolver: @unchecked Sendable {
             // What failed at once has been settled meanwhile, and there may be more to do.
         } while !forwarder.actions.isEmpty || forwarder.hasNamesToSend
         flushReplies()
-        let next = [forwarder.nextDeadline, service?.nextDeadline].compactMap { $0?.nanoseconds }
-        loop.setDeadline((next + [drain?.until].compactMap { $0 }).min())
+        loop.setDeadline([nextDeadline, drain?.until].compactMap { $0 }.min())
         if let drain, forwarder.underWay.flights == 0 || now.nanoseconds >= drain.until {
             self.drain = nil
             drain.done()
@@ -134,7 +175,10 @@ final class Resolver: @unchecked Sendable {
         case .cancelResolver(let query):
             local.cancel(query)
         case .report(let event):
-            report.event(event, services: services, resolvers: local.servers)
+            report.event(event, services: service?.servers ?? [], resolvers: local.servers)
+        case .reportLookup(let lookup):
+            let servers = service?.servers ?? []
+            reporter?.add(lookup, server: lookup.server.flatMap { servers.indices.contains($0) ? servers[$0] : nil })
         }
     }
 

@@ -6,7 +6,7 @@ import Transport
 
 /// One kept-alive HTTP/1.1 connection to an HTTPDNS server, plain or through TLS; one request at a time.
 final class ServiceConnection: EventHandler {
-    let server: Int
+    let pool: ServiceUpstream.Pool
     /// When it became idle, on the clock's scale in nanoseconds.
     var idleSince: UInt64 = 0
 
@@ -26,13 +26,20 @@ final class ServiceConnection: EventHandler {
     /// A request and a handshake are far smaller.
     private static let maximumQueued = 128 * 1024
 
+    /// How far a connection has come.
+    enum Progress {
+        case connected
+        /// The certificate was accepted; the protocol's version.
+        case secured(String)
+    }
+
     struct Failed: Error {
         let failure: Failure
     }
 
     /// Begins to connect.
-    init(to endpoint: Endpoint, server: Int, upstream: ServiceUpstream) throws(Failed) {
-        self.server = server
+    init(to endpoint: Endpoint, pool: ServiceUpstream.Pool, upstream: ServiceUpstream) throws(Failed) {
+        self.pool = pool
         self.upstream = upstream
         do throws(TLSError) {
             tls = try upstream.tls?.session(to: endpoint.address)
@@ -80,6 +87,7 @@ final class ServiceConnection: EventHandler {
             do throws(SystemError) {
                 try socket.connectResult()
                 isConnected = true
+                upstream.progressed(.connected)
             } catch {
                 return fail(Failure(.unreachable, error.description))
             }
@@ -104,7 +112,9 @@ final class ServiceConnection: EventHandler {
 
     private func take(_ bytes: Span<UInt8>) {
         guard let tls else { return takePlaintext(bytes) }
+        let wasOpen = tls.state == .open
         tls.receive(bytes)
+        if !wasOpen, tls.state == .open { upstream.progressed(.secured(tls.protocolVersion)) }
         var plaintext: [UInt8] = []
         tls.takePlaintext(into: &plaintext)
         if !plaintext.isEmpty { takePlaintext(plaintext.span) }

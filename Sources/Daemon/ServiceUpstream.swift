@@ -16,13 +16,19 @@ final class ServiceUpstream {
     let tls: TLSClientContext?
     /// Told how each request ended, unless it was cancelled.
     var settle: (ServiceRequest, ServiceOutcome) -> Void = { _, _ in }
+    /// How far a fresh connection has come; for whoever goes through it step by step.
+    var progressed: (ServiceConnection.Progress) -> Void = { _ in }
     /// What any connection's bytes are read into before they are its own.
     let scratch = Scratch(16_384)
 
-    private let servers: [Endpoint]
-    private let hosts: [String]
+    /// In the order of the forwarder's places.
+    var servers: [Endpoint] { pools.map(\.endpoint) }
+
+    private let serverName: String?
     private var exchanges: [ServiceRequest: Exchange] = [:]
     private var pools: [Pool]
+    /// No exchange is to be doubted before then; it may be early, and is set right when it has come.
+    private var earliestDoubt: Tick?
 
     /// Idle connections kept open to one server: what the busiest moment leaves behind is closed.
     private static let maximumIdle = 16
@@ -32,7 +38,7 @@ final class ServiceUpstream {
 
     /// A request under way, with what is needed to send it again.
     private struct Exchange {
-        let server: Int
+        let pool: Pool
         let names: [Name]
         let family: ServiceFamily
         let bytes: [UInt8]
@@ -42,7 +48,10 @@ final class ServiceUpstream {
         var doubtAt: Tick?
     }
 
-    private struct Pool {
+    /// One server and the open connections to it that carry nothing.
+    final class Pool {
+        let endpoint: Endpoint
+        let host: String
         var idle: [ServiceConnection] = []
         /// Smoothed time from a request to its answer, in milliseconds (RFC 6298 §2).
         var roundTrip: Double?
@@ -50,6 +59,16 @@ final class ServiceUpstream {
         /// How long a connection may be silent with a request waiting, in milliseconds: four times what is usual, as
         /// the service itself has to look up; 1 s while nothing is known.
         var patience: Int { roundTrip.map { max(250, Int($0 * 4)) } ?? 1000 }
+
+        init(_ endpoint: Endpoint, host: String) {
+            self.endpoint = endpoint
+            self.host = host
+        }
+
+        func closeIdle() {
+            for connection in idle { connection.close() }
+            idle = []
+        }
     }
 
     /// - Parameter serverName: the certificate's name and the Host to send; nil = the address dialled.
@@ -57,28 +76,34 @@ final class ServiceUpstream {
         loop: EventLoop, servers: [Endpoint], account: ServiceAccount, tls: TLSClientContext?, serverName: String?
     ) {
         self.loop = loop
-        self.servers = servers
         self.account = account
         self.tls = tls
-        let usualPort: UInt16 = tls == nil ? 80 : 443
-        hosts = servers.map { server in
-            if let serverName { return server.port == usualPort ? serverName : "\(serverName):\(server.port)" }
-            return server.port == usualPort ? "\(server.address)" : "\(server)"
+        self.serverName = serverName
+        pools = []
+        replaceServers(servers)
+    }
+
+    /// The servers are others now; requests under way to the former ones end as they may.
+    func replaceServers(_ servers: [Endpoint]) {
+        for pool in pools { pool.closeIdle() }
+        pools = servers.map { server in
+            Pool(server, host: server.hostField(serverName: serverName, isSecure: tls != nil))
         }
-        pools = servers.map { _ in Pool() }
     }
 
     func send(_ request: ServiceRequest, to server: Int, _ names: [Name], _ families: Families, at now: Tick) {
+        let pool = pools[server]
         let family = ServiceFamily(families)
         do throws(RequestError) {
-            let bytes = try account.request(names, family: family, host: hosts[server])
+            let bytes = try account.request(names, family: family, host: pool.host, at: WallClock.unixSeconds())
+            let doubtAt = now.advanced(milliseconds: pool.patience)
             exchanges[request] = Exchange(
-                server: server, names: names, family: family, bytes: bytes, sent: now,
-                doubtAt: now.advanced(milliseconds: pools[server].patience))
+                pool: pool, names: names, family: family, bytes: bytes, sent: now, doubtAt: doubtAt)
+            earliestDoubt = min(earliestDoubt ?? doubtAt, doubtAt)
         } catch {
             return settle(request, .failed(Failure(.badAnswer, error.description)))
         }
-        if let connection = pools[server].idle.popLast() {
+        if let connection = pool.idle.popLast() {
             put(request, on: connection)
         } else {
             putOnFreshConnection(request)
@@ -97,9 +122,9 @@ final class ServiceUpstream {
     }
 
     private func putOnFreshConnection(_ request: ServiceRequest) {
-        guard let server = exchanges[request]?.server else { return }
+        guard let pool = exchanges[request]?.pool else { return }
         do throws(ServiceConnection.Failed) {
-            let connection = try ServiceConnection(to: servers[server], server: server, upstream: self)
+            let connection = try ServiceConnection(to: pool.endpoint, pool: pool, upstream: self)
             put(request, on: connection)
         } catch {
             lose(request, nil, error.failure)
@@ -109,17 +134,17 @@ final class ServiceUpstream {
     // MARK: What connections tell
 
     func connection(_ connection: ServiceConnection, received response: HTTPResponse, for request: ServiceRequest) {
-        if response.keepAlive, pools[connection.server].idle.count < Self.maximumIdle {
+        let pool = connection.pool
+        if response.keepAlive, pool.idle.count < Self.maximumIdle, pools.contains(where: { $0 === pool }) {
             connection.idleSince = Clock.now()
-            pools[connection.server].idle.append(connection)
+            pool.idle.append(connection)
         } else {
             connection.close()
         }
         guard let exchange = exchanges.removeValue(forKey: request) else { return }
         for other in exchange.connections where other !== connection { other.close() }
         let sample = Double(Tick(nanoseconds: Clock.now()).milliseconds(since: exchange.sent))
-        let known = pools[exchange.server].roundTrip
-        pools[exchange.server].roundTrip = known.map { $0 + (sample - $0) / 8 } ?? sample
+        pool.roundTrip = pool.roundTrip.map { $0 + (sample - $0) / 8 } ?? sample
         settle(request, outcome(response, exchange))
     }
 
@@ -129,9 +154,11 @@ final class ServiceUpstream {
             return .answered(results.map(NameAddresses.init))
         } catch {
             switch error {
-            case .status(401): return .failed(Failure(.unauthorized, error.description))
-            case .status(429): return .failed(Failure(.tooOften, error.description))
-            default: return .failed(Failure(.badAnswer, error.description))
+            case .status(401): return .failed(Failure(.unauthorized, error.description, statusCode: 401))
+            case .status(429):
+                return .failed(
+                    Failure(.tooOften, error.description, statusCode: 429, retryAfter: response.retryAfter))
+            default: return .failed(Failure(.badAnswer, error.description, statusCode: response.status))
             }
         }
     }
@@ -139,7 +166,7 @@ final class ServiceUpstream {
     /// A connection is gone.
     /// - Parameter request: what it carried; nil when it was idle.
     func connection(_ connection: ServiceConnection, failed failure: Failure, during request: ServiceRequest?) {
-        pools[connection.server].idle.removeAll { $0 === connection }
+        connection.pool.idle.removeAll { $0 === connection }
         guard let request else { return }
         lose(request, connection, failure)
     }
@@ -159,30 +186,39 @@ final class ServiceUpstream {
     // MARK: Time
 
     var nextDeadline: Tick? {
-        let doubt = exchanges.values.compactMap(\.doubtAt).min()
         let idle = pools.compactMap { $0.idle.first?.idleSince }.min().map { Tick(nanoseconds: $0 + Self.idleTime) }
-        return [doubt, idle].compactMap { $0 }.min()
+        return [earliestDoubt, idle].compactMap { $0 }.min()
     }
 
     func expire(at now: Tick) {
-        for (request, exchange) in exchanges where exchange.doubtAt.map({ $0 <= now }) ?? false {
-            exchanges[request]?.doubtAt = nil
-            // Sent again on a fresh connection; the first answer wins.
-            putOnFreshConnection(request)
+        if let earliestDoubt, earliestDoubt <= now {
+            for (request, exchange) in exchanges where exchange.doubtAt.map({ $0 <= now }) ?? false { doubt(request) }
+            self.earliestDoubt = exchanges.values.compactMap(\.doubtAt).min()
         }
-        for server in pools.indices {
-            while let oldest = pools[server].idle.first, oldest.idleSince + Self.idleTime <= now.nanoseconds {
-                pools[server].idle.removeFirst()
+        for pool in pools {
+            while let oldest = pool.idle.first, oldest.idleSince + Self.idleTime <= now.nanoseconds {
+                pool.idle.removeFirst()
                 oldest.close()
             }
         }
     }
 
+    /// Its connection shows no byte: sent again on a fresh one, and the first answer wins.
+    private func doubt(_ request: ServiceRequest) {
+        exchanges[request]?.doubtAt = nil
+        putOnFreshConnection(request)
+    }
+
+    /// This machine's addresses or routes have changed: no connection from before is trusted to reach anybody.
+    func networkChanged() {
+        for pool in pools { pool.closeIdle() }
+        for request in exchanges.keys { doubt(request) }
+    }
+
     func close() {
         for exchange in exchanges.values { for connection in exchange.connections { connection.close() } }
         exchanges = [:]
-        for pool in pools { for connection in pool.idle { connection.close() } }
-        pools = servers.map { _ in Pool() }
+        for pool in pools { pool.closeIdle() }
     }
 }
 

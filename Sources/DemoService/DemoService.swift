@@ -34,7 +34,8 @@ public final class DemoService: Sendable {
         let (loop, system) = try Self.loop(resolver)
         let engine: ServiceEngine
         do throws(CryptographyError) {
-            engine = try ServiceEngine(account, resolve: system.map { system in { system.resolve($0, $1, done: $2) } })
+            engine = try ServiceEngine(
+                account, addresses: [address], resolve: system.map { system in { system.resolve($0, $1, done: $2) } })
         } catch {
             throw .cryptography(error)
         }

@@ -42,7 +42,7 @@ struct HTTPRequest: Equatable {
 enum Refusal: Int, Error {
     /// What cannot be understood; the connection is of no further use then.
     case badRequest = 400
-    /// An unknown id or token, or names encrypted with another key.
+    /// An unknown id or token, names encrypted with another key, or a request whose time is over.
     case unauthorized = 401
     case notFound = 404
     case notImplemented = 501

@@ -2,6 +2,7 @@ public import Addresses
 public import Cryptography
 public import DNSWire
 public import HTTPDNS
+public import Transport
 
 /// The service without its sockets: owns the account and the names it knows, and turns requests into responses.
 ///
@@ -16,11 +17,23 @@ public final class ServiceEngine {
     private let accounts: ServiceAccounts
     private let zone = DemoZone()
     private let resolve: Resolve?
+    private let configuration: String
 
-    public init(_ account: DemoAccount, resolve: Resolve? = nil) throws(CryptographyError) {
-        accounts = try ServiceAccounts(account)
+    /// - Parameters:
+    ///   - addresses: Where the service says it is to be asked (`/conf`).
+    ///   - unixSeconds: The time of day, by which a request's validity is judged.
+    public init(
+        _ account: DemoAccount, addresses: [IPAddress] = [.v4(127, 0, 0, 1)], resolve: Resolve? = nil,
+        unixSeconds: @escaping () -> UInt64 = WallClock.unixSeconds
+    ) throws(CryptographyError) {
+        accounts = try ServiceAccounts(account, unixSeconds: unixSeconds)
         self.resolve = resolve
+        let list = addresses.map(\.description).joined(separator: ";")
+        configuration = "log:0|domain:0|ip:\(list)|ttl:\(Self.configurationMinutes)"
     }
+
+    /// How long the service's own configuration holds.
+    private static let configurationMinutes = 60
 
     /// Begins to serve one connection.
     /// - Parameters:
@@ -40,7 +53,10 @@ public final class ServiceEngine {
         guard request.isGet else { return done(.failure(.notImplemented)) }
         let lookup: ServiceRequest
         do throws(Refusal) {
-            lookup = try accounts.parse(request.target, isSecure: isSecure)
+            switch try accounts.parse(request.target, isSecure: isSecure) {
+            case .lookup(let asked): lookup = asked
+            case .configuration(let cipher): return done(body(configuration, cipher))
+            }
         } catch {
             return done(.failure(error))
         }
@@ -57,8 +73,12 @@ public final class ServiceEngine {
         let lines = lookup.names.map { name in
             line(lookup, name, zone.result(name, lookup.family) ?? resolved.first { $0.name == name }, client)
         }
-        let text = Array(lines.joined(separator: "\n").utf8)
-        guard let cipher = lookup.cipher, !text.isEmpty else { return .success(text) }
+        return body(lines.joined(separator: "\n"), lookup.cipher)
+    }
+
+    private func body(_ text: String, _ cipher: PayloadCipher?) -> Result<[UInt8], Refusal> {
+        let text = Array(text.utf8)
+        guard let cipher, !text.isEmpty else { return .success(text) }
         guard let payload = try? cipher.encrypt(text.span) else { return .failure(.badRequest) }
         var body: [UInt8] = []
         Hexadecimal.append(payload.span, to: &body)

@@ -16,25 +16,39 @@ struct ServiceRequest {
     let wantsClient: Bool
 }
 
+/// What a request is about.
+enum ServiceTarget {
+    case lookup(ServiceRequest)
+    /// The service's own configuration, to be encrypted likewise.
+    case configuration(PayloadCipher?)
+}
+
 /// The account's ciphers, and its rules.
 final class ServiceAccounts {
     private let account: DemoAccount
+    private let unixSeconds: () -> UInt64
     private let aes: PayloadCipher
     private let des: PayloadCipher
 
-    init(_ account: DemoAccount) throws(CryptographyError) {
+    init(_ account: DemoAccount, unixSeconds: @escaping () -> UInt64) throws(CryptographyError) {
         self.account = account
+        self.unixSeconds = unixSeconds
         aes = try PayloadCipher(.aes, key: account.aesKey)
         des = try PayloadCipher(.des, key: account.desKey)
     }
 
-    /// Reads `/d?…`. Under TLS the token is what counts, else the id and one of the keys.
-    func parse(_ target: [UInt8], isSecure: Bool) throws(Refusal) -> ServiceRequest {
+    /// Reads `/d?…` or `/conf?…`. Under TLS the token is what counts, else the id and one of the keys.
+    func parse(_ target: [UInt8], isSecure: Bool) throws(Refusal) -> ServiceTarget {
         let bytes = target.span
         let query = firstIndex(of: UInt8(ascii: "?"), in: bytes, 0..<bytes.count) ?? bytes.count
-        guard isEqual(bytes, 0..<query, to: "/d") else { throw .notFound }
+        let isConfiguration = isEqual(bytes, 0..<query, to: "/conf")
+        guard isConfiguration || isEqual(bytes, 0..<query, to: "/d") else { throw .notFound }
         let parameters = Parameters(target, from: min(query + 1, bytes.count))
         let cipher = try isSecure ? checkToken(parameters) : chooseCipher(parameters)
+        return isConfiguration ? .configuration(cipher) : .lookup(try lookup(parameters, cipher))
+    }
+
+    private func lookup(_ parameters: Parameters, _ cipher: PayloadCipher?) throws(Refusal) -> ServiceRequest {
         guard var text = parameters["dn"] else { throw .badRequest }
         if let cipher {
             guard let decrypted = Self.decrypt(text, cipher) else { throw .unauthorized }
@@ -69,9 +83,14 @@ final class ServiceAccounts {
         return .ipv4
     }
 
-    /// `NAME,…`, perhaps with `;EXPIRY` behind, which the service's own newer SDKs append; it is not checked here.
+    /// `NAME,…`, perhaps with `;EXPIRY` behind, which the service's own newer SDKs append.
     private func names(_ text: [UInt8]) throws(Refusal) -> [Name] {
         let listed = text.prefix { $0 != UInt8(ascii: ";") }
+        if listed.count < text.count {
+            let expiry = decimal(text.span, listed.count + 1..<text.count, maximum: .max)
+            guard let expiry else { throw .badRequest }
+            guard UInt64(expiry) >= unixSeconds() else { throw .unauthorized }
+        }
         let parts = listed.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
         guard parts.count <= ServiceProtocol.namesPerRequest else { throw .badRequest }
         var names: [Name] = []

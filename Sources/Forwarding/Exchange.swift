@@ -15,6 +15,8 @@ public enum Action<Client> {
     case cancelResolver(ResolverQuery)
     /// Something an operator may want to know; said once for each change.
     case report(Event)
+    /// A lookup went otherwise than it should (`enableReport`); said for each.
+    case reportLookup(AbnormalLookup)
 }
 
 /// A request under way to an HTTPDNS server.
@@ -30,6 +32,11 @@ public struct ServiceRequest: Hashable, Sendable {
 /// A query under way to a local resolver.
 public struct ResolverQuery: Hashable, Sendable {
     let id: TableID
+
+    init(id: TableID) { self.id = id }
+
+    /// A query that no forwarder made, for whoever asks a resolver straight.
+    public init(standalone number: UInt32) { id = TableID(standalone: number) }
 }
 
 /// What a local resolver is asked.
@@ -38,6 +45,13 @@ public struct ResolverQuestion: Hashable, Sendable {
     public var type: RecordType
     public var dnssecOK: Bool
     public var checkingDisabled: Bool
+
+    public init(name: Name, type: RecordType, dnssecOK: Bool = false, checkingDisabled: Bool = false) {
+        self.name = name
+        self.type = type
+        self.dnssecOK = dnssecOK
+        self.checkingDisabled = checkingDisabled
+    }
 }
 
 /// The address families that are looked up (`addressType`).
@@ -94,14 +108,33 @@ public struct Failure: Sendable, Equatable {
 
     public var kind: Kind
     public var detail: String
+    /// The HTTP status, where there was one.
+    public var statusCode: Int?
+    /// With `tooOften`: how many seconds the server wants to be left alone; nil if it does not say.
+    public var retryAfter: Int?
 
-    public init(_ kind: Kind, _ detail: String) {
+    public init(_ kind: Kind, _ detail: String, statusCode: Int? = nil, retryAfter: Int? = nil) {
         self.kind = kind
         self.detail = detail
+        self.statusCode = statusCode
+        self.retryAfter = retryAfter
     }
 
     /// RFC 8914: 22 when nobody answered, 23 when the network or the peer made it impossible.
     var extendedError: ExtendedError { kind == .timedOut ? .noReachableAuthority : .networkError }
+}
+
+/// A lookup at HTTPDNS that failed, or whose names the local resolver had to be asked for.
+public struct AbnormalLookup: Sendable, Equatable {
+    public var names: [Name]
+    public var families: Families
+    /// The place in `dnsIp` that failed; nil when every server was tried, or none was asked.
+    public var server: Int?
+    /// Why; nil when the plan's limit was reached.
+    public var failure: Failure?
+    /// Milliseconds from the request to its failure.
+    public var spend: Int
+    public var fellBack: Bool
 }
 
 /// How an HTTPDNS request ended.
@@ -131,6 +164,8 @@ public enum Event: Sendable, Equatable {
     case resolverAnswersAgain(server: Int)
     /// Questions are past a limit and get SERVFAIL.
     case refusing(Refusal)
+    /// `queriesPerSecond` is reached: the names beyond it go to the local resolver, or wait with `httpOnly`.
+    case planExceeded
 }
 
 /// Why a question was not taken on.

@@ -67,7 +67,10 @@ struct Lookup {
 /// A request under way to an HTTPDNS server.
 struct RequestState {
     let server: Int
+    /// The list that `server` is a place in: `ServiceServers.list` when it was asked.
+    let list: Int
     let names: [Name]
+    let families: Families
     let sent: Tick
 }
 

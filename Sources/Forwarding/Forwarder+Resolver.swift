@@ -128,7 +128,7 @@ extension Forwarder {
         return clients
     }
 
-    private mutating func remove(_ id: TableID) {
+    mutating func remove(_ id: TableID) {
         guard let flight = flights.remove(id) else { return }
         flightOf.removeValue(forKey: flight.key)
         if flights.count < Self.maximumFlights / 2 { refusing = [] }

@@ -8,37 +8,64 @@ extension Forwarder {
     /// Nothing waits longer than its own turn, unless `maximumRequests` are under way.
     public mutating func endTurn(at now: Tick) {
         var taken = 0
-        while taken < outbox.count, requests.count < Self.maximumRequests {
+        isHeld = false
+        while taken < outbox.count, !isHeld {
             let first = outbox[taken]
-            taken += 1
-            guard let lookup = lookups[first] else { continue }
+            guard let lookup = lookups[first] else {
+                taken += 1
+                continue
+            }
+            let room = requests.count < Self.maximumRequests ? roomInPlan(first, at: now) : 0
+            guard room > 0 else {
+                isHeld = lookups[first] != nil
+                continue
+            }
             guard let server = services.choose(excluding: lookup.triedServers, at: now) else {
+                taken += 1
                 failLookup(first, at: now)
                 continue
             }
-            var names = [first]
-            while names.count < timing.batch, !lookup.wasLeftOut, taken < outbox.count,
-                let other = lookups[outbox[taken]], !other.wasLeftOut, other.triedServers == lookup.triedServers
+            var names: [Name] = []
+            while names.count < min(timing.batch, room), taken < outbox.count, let other = lookups[outbox[taken]],
+                other.triedServers == lookup.triedServers, names.isEmpty || !(lookup.wasLeftOut || other.wasLeftOut)
             {
                 names.append(outbox[taken])
                 taken += 1
             }
+            plan?.take(names.count)
             send(names, to: server, at: now)
         }
         outbox.removeFirst(taken)
     }
 
-    /// Whether `endTurn` has something to send out.
-    public var hasNamesToSend: Bool { !outbox.isEmpty && requests.count < Self.maximumRequests }
+    /// Whether another end of turn now would send something out.
+    public var hasNamesToSend: Bool { !outbox.isEmpty && !isHeld }
+
+    /// How many names the plan has room for. Without room the name goes to the local resolver, unless it must wait.
+    private mutating func roomInPlan(_ name: Name, at now: Tick) -> Int {
+        guard let room = plan?.room(at: now) else { return .max }
+        guard room == 0 else { return room }
+        if plan?.isNewlyEmpty(at: now) ?? false { actions.append(.report(.planExceeded)) }
+        if policy.httpOnly || resolvers.health.isEmpty {
+            if !isPlanAwaited { deadlines.insert(.plan, at: plan?.nextRoom ?? now) }
+            isPlanAwaited = true
+        } else {
+            counters.pastPlan += 1
+            abandon(name, at: now)
+        }
+        return 0
+    }
 
     private mutating func send(_ names: [Name], to server: Int, at now: Tick) {
-        let id = requests.insert(RequestState(server: server, names: names, sent: now))
+        let families = policy.families
+        let id = requests.insert(
+            RequestState(server: server, list: services.list, names: names, families: families, sent: now))
         for name in names { lookups[name]?.request = id }
         counters.serviceRequests += 1
         counters.serviceNames += UInt64(names.count)
         deadlines.insert(.request(id), at: now.advanced(milliseconds: timing.serviceTimeout))
         actions.append(
-            .askService(ServiceRequest(id: id), server: server, names: names, families: .both))
+            .askService(ServiceRequest(id: id), server: server, names: names, families: families))
     }
 
     mutating func askService(_ id: TableID, _ name: Name, at now: Tick) {
@@ -59,7 +86,9 @@ extension Forwarder {
         guard let state = requests.remove(request.id) else { return }
         switch outcome {
         case .answered(let results):
-            report(services.answered(state.server, roundTrip: now.milliseconds(since: state.sent)))
+            if state.list == services.list {
+                report(services.answered(state.server, roundTrip: now.milliseconds(since: state.sent)))
+            }
             for result in results where lookups[result.name]?.request == request.id {
                 settle(result, at: now)
             }
@@ -79,13 +108,15 @@ extension Forwarder {
 
     private mutating func fail(_ state: RequestState, _ failure: Failure, at now: Tick) {
         counters.serviceFailures += 1
-        report(services.failed(state.server, failure, at: now))
+        let isListed = state.list == services.list
+        if isListed { report(services.failed(state.server, failure, at: now)) }
+        reportLookup(state.names, state.server, failure, spend: now.milliseconds(since: state.sent), state.families)
         for name in state.names {
             for flight in lookups[name]?.flights ?? [] { flights[flight]?.lastFailure = failure }
             if failure.kind == .badAnswer, state.names.count > 1 {
                 // One odd name must not cost the others of its request their answer.
                 lookups[name]?.wasLeftOut = true
-            } else {
+            } else if isListed {
                 lookups[name]?.triedServers.insert(state.server)
             }
             lookups[name]?.request = nil
@@ -153,17 +184,45 @@ extension Forwarder {
 
     /// Every server failed on a name.
     private mutating func failLookup(_ name: Name, at now: Tick) {
+        let failure = lookups[name]?.flights.lazy.compactMap { [flights] in flights[$0]?.lastFailure }.first
+        reportLookup([name], nil, failure, spend: 0, policy.families)
+        abandon(name, at: now)
+    }
+
+    private mutating func reportLookup(
+        _ names: [Name], _ server: Int?, _ failure: Failure?, spend: Int, _ families: Families
+    ) {
+        guard timing.reportsLookups else { return }
+        actions.append(
+            .reportLookup(
+                AbnormalLookup(
+                    names: names, families: families, server: server, failure: failure, spend: spend,
+                    fellBack: server == nil)))
+    }
+
+    /// HTTPDNS will not be asked for a name any more: its flights go on without.
+    private mutating func abandon(_ name: Name, at now: Tick) {
         guard let lookup = lookups.removeValue(forKey: name) else { return }
         for id in lookup.flights {
             guard let flight = flights[id] else { continue }
             flights[id]?.service = .ended
             flights[id]?.hedgeAt = nil
-            if !policy.httpOnly, flight.resolver == .idle {
+            if isSpareRefresh(flight, at: now) {
+                remove(id)
+            } else if !policy.httpOnly, flight.resolver == .idle {
                 counters.fallbacks += 1
                 askResolver(id, at: now)
             } else {
                 settleIfDone(id, at: now)
             }
         }
+    }
+
+    /// A refresh nobody waits for, of an answer that is still fresh: what HTTPDNS said is not given up for what the
+    /// local resolver may say.
+    private func isSpareRefresh(_ flight: Flight<Client>, at now: Tick) -> Bool {
+        guard flight.clients.isEmpty, !flight.isOverdue, flight.resolver == .idle else { return false }
+        return cache.find(flight.key.name, type: flight.key.type, for: flight.key.audience, at: now.seconds)?.isFresh
+            ?? false
     }
 }

@@ -27,12 +27,23 @@ public struct Forwarder<Client>: ~Copyable {
     var namesWithoutRecord = RecentNames()
     /// What was said of refusals since there was last plenty of room.
     var refusing: Set<Refusal> = []
+    var plan: TokenBucket?
+    /// The names that are left in `outbox` have to wait for something else than the end of a turn.
+    var isHeld = false
+    /// A deadline says when the plan has room; one is enough, however many turns find it exceeded.
+    var isPlanAwaited = false
+    /// `keepAliveDomains`.
+    var kept: [Name] = []
 
     /// What a deadline is about.
     enum Moment {
         case flight(TableID)
         case request(TableID)
         case resolverQuery(TableID)
+        /// A place in `kept`.
+        case kept(Int)
+        /// The plan has room again.
+        case plan
     }
 
     /// Questions under way at once. Past it the newest is refused with SERVFAIL: those under way have come further.
@@ -50,6 +61,7 @@ public struct Forwarder<Client>: ~Copyable {
             count: serviceServers, retryTimesBeforeSwitchServer: timing.retryTimesBeforeSwitchServer,
             minutesBeforeSwitchToMain: timing.minutesBeforeSwitchToMain)
         resolvers = ResolverServers(count: resolverServers)
+        if timing.queriesPerSecond > 0 { plan = TokenBucket(perSecond: timing.queriesPerSecond) }
     }
 
     // MARK: First door
@@ -142,6 +154,9 @@ public struct Forwarder<Client>: ~Copyable {
             case .flight(let id): flightMoment(id, at: now)
             case .request(let id): requestTimedOut(id, at: now)
             case .resolverQuery(let id): resolverTimedOut(id, at: now)
+            case .kept(let place): refreshKept(place, at: now)
+            // The end of the turn looks at the plan by itself.
+            case .plan: isPlanAwaited = false
             }
         }
     }
@@ -158,7 +173,8 @@ public struct Forwarder<Client>: ~Copyable {
         guard let flight = flights[id], !flight.isOverdue else { return scheduleFlight(id) }
         if let staleAt = flight.staleAt, staleAt <= now {
             flights[id]?.staleAt = nil
-            if let known = cache.find(flight.key.name, type: flight.key.type, for: flight.key.audience, at: now.seconds) {
+            if let known = cache.find(flight.key.name, type: flight.key.type, for: flight.key.audience, at: now.seconds)
+            {
                 replyStale(takeClients(id), known.answer)
             }
         } else if flight.answerBy <= now {
@@ -176,13 +192,15 @@ public struct Forwarder<Client>: ~Copyable {
 
     /// Drops the deadlines of what ended early once they are the most, so that each is looked at a few times in all.
     private mutating func compactDeadlines() {
-        guard deadlines.count > 4 * (flights.count + requests.count + resolverQueries.count) + 256 else { return }
+        let live = flights.count + requests.count + resolverQueries.count + kept.count
+        guard deadlines.count > 4 * live + 256 else { return }
         let (flights, requests, queries) = (flights, requests, resolverQueries)
         deadlines.compact { moment in
             switch moment {
             case .flight(let id): flights[id] != nil
             case .request(let id): requests[id] != nil
             case .resolverQuery(let id): queries[id] != nil
+            case .kept, .plan: true
             }
         }
     }

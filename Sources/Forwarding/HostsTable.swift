@@ -8,6 +8,9 @@ public struct HostsTable: Sendable, Equatable {
 
     /// Entries beyond it are left out: block lists of a million lines belong elsewhere.
     public static let maximumNames = 100_000
+    /// Addresses of one name, and names of one address: more than this is a block list's work, and reading it must not
+    /// take time that grows with its square.
+    static let maximumAddresses = 64
 
     public init() {}
 
@@ -19,12 +22,9 @@ public struct HostsTable: Sendable, Equatable {
             let hostNames = line.dropFirst().compactMap { Name($0) }
             for name in hostNames {
                 guard addresses.count < Self.maximumNames else { return }
-                if addresses[name, default: []].contains(address) { continue }
-                addresses[name, default: []].append(address)
+                addresses[name, default: []].appendIfNew(address)
             }
-            if let canonical = hostNames.first {
-                names[Name.reverse(of: address), default: []].append(canonical)
-            }
+            if let canonical = hostNames.first { names[Name.reverse(of: address), default: []].appendIfNew(canonical) }
         }
     }
 
@@ -48,6 +48,12 @@ public struct HostsTable: Sendable, Equatable {
         default:
             return nil
         }
+    }
+}
+
+extension Array where Element: Equatable {
+    fileprivate mutating func appendIfNew(_ element: Element) {
+        if count < HostsTable.maximumAddresses, !contains(element) { append(element) }
     }
 }
 

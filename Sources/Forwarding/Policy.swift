@@ -25,6 +25,8 @@ public struct Policy: Sendable {
     private var interceptsAll: Bool
     /// `[fallback] hosts`, replaced whole when the file changes.
     public var hosts: HostsTable
+    /// `addressType`: the families that HTTPDNS is asked for; it follows the routes when that is "auto".
+    public var families = Families.both
 
     /// TTL of the answers that never change (RFC 6761 names), in seconds.
     static let fixedTTL: UInt32 = 3600
@@ -65,6 +67,8 @@ public struct Policy: Sendable {
         if let answer = hosts.answer(name, type, ttl: 0) { return .answer(answer) }
         guard goesToService(name, rule) else { return resolver(name, type) }
         switch type {
+        case .a where !families.contains(.ipv4), .aaaa where !families.contains(.ipv6):
+            return .answer(.noData(name, type: type, negativeTTL: negativeTTL))
         case .a, .aaaa: return .service
         case .https, .svcb: return .serviceBinding
         default: return resolver(name, type)

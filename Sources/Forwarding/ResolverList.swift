@@ -26,7 +26,9 @@ public enum ResolverList {
         _ servers: [Endpoint], listening: [Endpoint], own: [IPAddress]
     ) -> (usable: [Endpoint], loops: [Endpoint]) {
         func isOwn(_ server: Endpoint) -> Bool {
-            listening.contains { listener in
+            // ::ffff:192.0.2.1 leads to 192.0.2.1.
+            let server = Endpoint(server.address.unmapped, port: server.port)
+            return listening.contains { listener in
                 guard listener.port == server.port else { return false }
                 if listener.address == server.address { return true }
                 guard listener.address.isUnspecified, listener.address.isIPv4 == server.address.isIPv4 else {
@@ -36,5 +38,13 @@ public enum ResolverList {
             }
         }
         return (servers.filter { !isOwn($0) }, servers.filter(isOwn))
+    }
+}
+
+extension IPAddress {
+    /// The IPv4 address inside an IPv4-mapped one (RFC 4291 §2.5.5.2), any other as it is.
+    fileprivate var unmapped: IPAddress {
+        let isMapped = !isIPv4 && high == 0 && low >> 32 == 0xFFFF
+        return isMapped ? IPAddress(v4: UInt32(truncatingIfNeeded: low)) : self
     }
 }

@@ -9,6 +9,8 @@ public struct ServerHealth: Sendable, Equatable {
     public internal(set) var lastFailureAt: Tick?
     /// Smoothed as TCP does it (RFC 6298 §2), in milliseconds; nil before the first answer.
     public internal(set) var roundTrip: Double?
+    /// Not asked before then: it said that it is asked too often, or that it refuses the account.
+    public internal(set) var pausedUntil: Tick?
     public internal(set) var answers: UInt64 = 0
     public internal(set) var failures: UInt64 = 0
 
@@ -16,6 +18,7 @@ public struct ServerHealth: Sendable, Equatable {
     mutating func answered(roundTrip sample: Int) -> Bool {
         answers += 1
         roundTrip = roundTrip.map { $0 + (Double(sample) - $0) / 8 } ?? Double(sample)
+        pausedUntil = nil
         defer { consecutiveFailures = 0 }
         return consecutiveFailures > 0
     }
@@ -24,12 +27,29 @@ public struct ServerHealth: Sendable, Equatable {
     mutating func failed(_ failure: Failure, at now: Tick) -> Bool {
         failures += 1
         consecutiveFailures += 1
+        pausedUntil = pause(after: failure).map { now.advanced(milliseconds: $0) }
         defer {
             lastFailure = failure
             lastFailureAt = now
         }
         return consecutiveFailures == 1 || lastFailure?.kind != failure.kind
     }
+
+    /// HTTP 429 doubles the pause from one second on, unless the server says how long; HTTP 401 is a matter of account
+    /// or clock, and asking on would only be billed or blocked. In milliseconds.
+    private func pause(after failure: Failure) -> Int? {
+        switch failure.kind {
+        case .tooOften:
+            let seconds = failure.retryAfter ?? 1 << min(consecutiveFailures - 1, 6)
+            return min(max(seconds, 1), Self.longestPause) * 1000
+        case .unauthorized: return Self.unauthorizedPause * 1000
+        default: return nil
+        }
+    }
+
+    /// In seconds: nobody wants to wait longer for a service that is asked less now.
+    static let longestPause = 60
+    static let unauthorizedPause = 5
 }
 
 /// The HTTPDNS servers in the order of `dnsIp`, and which of them is asked now.
@@ -45,23 +65,28 @@ struct ServiceServers {
     private var failedAttempts = 0
     private let retryTimes: Int
     private let returnAfter: Int
+    /// Which list of servers this is: a number means another server in another list.
+    let list: Int
 
-    init(count: Int, retryTimesBeforeSwitchServer: Int, minutesBeforeSwitchToMain: Int) {
+    init(count: Int, list: Int = 0, retryTimesBeforeSwitchServer: Int, minutesBeforeSwitchToMain: Int) {
+        self.list = list
         health = Array(repeating: ServerHealth(), count: count)
         retryTimes = max(1, retryTimesBeforeSwitchServer)
         returnAfter = minutesBeforeSwitchToMain * 60_000
     }
 
-    /// The server for a request whose names were not answered by those in `tried`; nil when all were tried.
+    /// The server for a request whose names were not answered by those in `tried`; nil when all were tried or want to
+    /// be left alone.
     mutating func choose(excluding tried: Set<Int>, at now: Tick) -> Int? {
-        if current != 0, !isProbing, !tried.contains(0), let switchedAt,
-            now.milliseconds(since: switchedAt) >= returnAfter
-        {
+        func isOpen(_ server: Int) -> Bool {
+            !tried.contains(server) && health[server].pausedUntil.map { $0 <= now } ?? true
+        }
+        if current != 0, !isProbing, isOpen(0), let switchedAt, now.milliseconds(since: switchedAt) >= returnAfter {
             isProbing = true
             return 0
         }
-        let (count, start) = (health.count, current)
-        return (0..<count).lazy.map { ($0 + start) % count }.first { !tried.contains($0) }
+        return health.indices.lazy.map { [count = health.count, current] in ($0 + current) % count }.first(
+            where: isOpen)
     }
 
     mutating func answered(_ server: Int, roundTrip: Int) -> [Event] {

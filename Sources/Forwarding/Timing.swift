@@ -7,6 +7,8 @@ public struct Timing: Sendable, Equatable {
     public var hedgeAfter: Int?
     /// `httpdns.batch`: names in one request.
     public var batch = 8
+    /// `httpdns.queriesPerSecond`: names a second; 0 = no limit.
+    public var queriesPerSecond = 0
     public var retryTimesBeforeSwitchServer = 3
     public var minutesBeforeSwitchToMain = 10
     /// `[cache]`, seconds.
@@ -18,6 +20,8 @@ public struct Timing: Sendable, Equatable {
     public var staleWithin = 1700
     /// Milliseconds after which it gets whatever there is: just under the 4 s after which programs give up or ask anew.
     public var answerWithin = 3800
+    /// `enableReport`: abnormal lookups are said one by one.
+    public var reportsLookups = false
 
     public init() {}
 }
@@ -37,6 +41,8 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var resolverFailures: UInt64 = 0
     /// Flights HTTPDNS should have answered and the local resolver was asked for.
     public internal(set) var fallbacks: UInt64 = 0
+    /// Names past `queriesPerSecond`.
+    public internal(set) var pastPlan: UInt64 = 0
     public internal(set) var servedStale: UInt64 = 0
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0

@@ -8,12 +8,16 @@ public import DNSWire
 public final class ServiceAccount {
     /// What is asked about each name.
     private let afterNames: (ipv4: [UInt8], ipv6: [UInt8], both: [UInt8])
+    /// `id` and `alg`, or `token`, without a separator in front.
+    private let credentials: [UInt8]
     /// Nil in https mode, where TLS is what protects the names.
     private let cipher: PayloadCipher?
     /// The route address to be encrypted anew for each request; nil when it goes in clear, or not at all.
     private let routeIpToEncrypt: [UInt8]?
     /// What is left of an encrypted empty text that was not padded: AES's initialization vector.
     private let emptyPayloadLength: Int
+    /// 0: a request is valid for ever.
+    private let authExpirySeconds: UInt64
     /// Kept between requests for its storage.
     private var joinedNames: [UInt8] = []
 
@@ -21,19 +25,22 @@ public final class ServiceAccount {
     ///   - credential: Says how the service is asked, too.
     ///   - routeIp: The address whose answers are wanted (`ip=`), nil for the caller's own.
     ///   - routeIpEncrypted: Whether `ip=` is encrypted like the names; means nothing in https mode.
+    ///   - authExpirySeconds: For how many seconds a request is valid, as the service's own SDKs of 2025 say it, so that
+    ///     one that was recorded is worth nothing later; 0: nothing is said.
     public init(
-        _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false
+        _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false,
+        authExpirySeconds: Int = 0
     ) throws(RequestError) {
-        let credentials: [UInt8]
         switch credential {
         case .https(let token):
             guard !token.isEmpty, token.allSatisfy(isUnreserved) else { throw .badToken }
-            credentials = Array("&token=".utf8) + token
+            credentials = Array("token=".utf8) + token
         case .aes(let id, _):
-            credentials = Array("&id=\(id)&alg=aes".utf8)
+            credentials = Array("id=\(id)&alg=aes".utf8)
         case .des(let id, _):
-            credentials = Array("&id=\(id)&alg=des".utf8)
+            credentials = Array("id=\(id)&alg=des".utf8)
         }
+        self.authExpirySeconds = UInt64(max(0, authExpirySeconds))
         (cipher, emptyPayloadLength) = try Self.cipher(credential)
         let route = routeIp.map { Array($0.description.utf8) }
         routeIpToEncrypt = routeIpEncrypted && cipher != nil ? route : nil
@@ -43,10 +50,11 @@ public final class ServiceAccount {
             // An encrypted one is appended to each request, since each has an initialization vector of its own.
             if routeIpToEncrypt == nil { tail += route }
         }
+        let start = [UInt8(ascii: "&")] + credentials
         afterNames = (
-            ipv4: credentials + tail,
-            ipv6: credentials + Array("&type=aaaa".utf8) + tail,
-            both: credentials + Array("&type=addrs".utf8) + tail
+            ipv4: start + tail,
+            ipv6: start + Array("&type=aaaa".utf8) + tail,
+            both: start + Array("&type=addrs".utf8) + tail
         )
     }
 
@@ -68,12 +76,19 @@ public final class ServiceAccount {
     ///   - names: One to ``ServiceProtocol/namesPerRequest`` names, no two alike.
     ///   - host: What goes into the Host field: a server name or an address, with `:PORT` unless it is the scheme's
     ///     own. A bare IPv6 address is put in brackets.
-    public func request(_ names: [Name], family: ServiceFamily, host: String) throws(RequestError) -> [UInt8] {
+    ///   - unixSeconds: The time of day, from which a request's validity is counted (`authExpirySeconds`).
+    public func request(
+        _ names: [Name], family: ServiceFamily, host: String, at unixSeconds: UInt64
+    ) throws(RequestError) -> [UInt8] {
         guard !names.isEmpty, names.count <= ServiceProtocol.namesPerRequest else { throw .nameCount(names.count) }
         joinedNames.removeAll(keepingCapacity: true)
         for (index, name) in names.enumerated() {
             if index > 0 { joinedNames.append(UInt8(ascii: ",")) }
             try Self.append(name, to: &joinedNames)
+        }
+        if authExpirySeconds > 0 {
+            // One for the whole batch, and encrypted with it.
+            joinedNames.append(contentsOf: ";\(unixSeconds &+ authExpirySeconds)".utf8)
         }
         let tail =
             switch family {
@@ -106,18 +121,36 @@ public final class ServiceAccount {
     public func parse(
         _ response: HTTPResponse, names: [Name], family: ServiceFamily
     ) throws(ServiceFailure) -> [NameResult] {
+        guard let text = try plaintext(of: response) else { return ServiceAnswer.noRecords(of: names, family) }
+        return try ServiceAnswer.read(text.span, names: names, family: family)
+    }
+
+    /// The body in clear; nil for an encrypted one that holds nothing at all.
+    private func plaintext(of response: HTTPResponse) throws(ServiceFailure) -> [UInt8]? {
         guard response.status == 200 else { throw .status(response.status) }
-        guard let cipher else {
-            return try ServiceAnswer.read(response.body.span, names: names, family: family)
-        }
+        guard let cipher else { return response.body }
         let body = response.body.span
         let range = trimmed(body, 0..<body.count)
         guard let payload = Hexadecimal.decode(body.extracting(range)) else { throw .undecryptable }
-        if payload.isEmpty || payload.count == emptyPayloadLength {
-            return ServiceAnswer.noRecords(of: names, family)
-        }
+        if payload.isEmpty || payload.count == emptyPayloadLength { return nil }
         guard let text = try? cipher.decrypt(payload.span) else { throw .undecryptable }
-        return try ServiceAnswer.read(text.span, names: names, family: family)
+        return text
+    }
+
+    /// Writes one HTTP/1.1 request for the service's configuration, its list of addresses above all.
+    /// - Parameter host: As in ``request(_:family:host:at:)``.
+    public func configurationRequest(host: String) throws(RequestError) -> [UInt8] {
+        var request = Array(ServiceProtocol.configurationStart.utf8) + credentials
+        request.append(contentsOf: ServiceProtocol.requestLineEnd.utf8)
+        try Self.appendHost(host, to: &request)
+        request.append(contentsOf: ServiceProtocol.fields.utf8)
+        return request
+    }
+
+    /// Reads the service's answer to a ``configurationRequest(host:)``.
+    public func parseConfiguration(_ response: HTTPResponse) throws(ServiceFailure) -> ServiceConfiguration {
+        guard let text = try plaintext(of: response) else { throw .unparsable }
+        return try ServiceConfiguration(parsing: text.span)
     }
 
     /// Appends the name as the service wants it: lower case, no final dot.

@@ -16,9 +16,13 @@
 /// - Two lines for one name: the first that can be read counts.
 /// - A line all of whose addresses are bad, or of a family not asked, is not "no record" but unreadable.
 /// - Error statuses carry nothing that is read.
+/// - Of the service's configuration (`/conf`) only `ip` and `ttl` count: `log` is about reports to the vendor, which are
+///   never sent, and `domain` about a name of the service, which is never asked for.
 public enum ServiceProtocol {
     /// Names in one request at most.
     public static let namesPerRequest = 8
+    /// Addresses taken of the service's own list. Its documentation shows two.
+    public static let addressesPerService = 16
     /// Addresses taken of one family of one name. The service names no limit; a reply with more fits no UDP datagram.
     public static let addressesPerFamily = 32
     /// Seconds, for an address list without a readable TTL (the service's advice is never to keep less than a minute).
@@ -29,6 +33,7 @@ public enum ServiceProtocol {
     /// Echo the name, give the TTL, give the client address: always asked, so that an answer can be checked and kept.
     static let flags = "&ttl=1&query=1&clientip=1"
     static let requestLineStart = "GET /d?dn="
+    static let configurationStart = "GET /conf?"
     static let requestLineEnd = " HTTP/1.1\r\nHost: "
     /// What follows the host. Without a version, by which a listener on the path could pick out old daemons.
     static let fields = "\r\nUser-Agent: httpdnsd\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"

@@ -10,11 +10,11 @@ struct Check: ParsableCommand {
 
     func run() throws {
         try ending {
-            let settings = try options.load()
-            for warning in try options.naming({ () throws(StartFailure) in try Daemon.check(settings) }) {
+            let loaded = try options.load()
+            for warning in try loaded.naming({ () throws(StartFailure) in try Daemon.check(loaded.settings) }) {
                 StandardError.write(warning)
             }
-            StandardOutput.write(settings.effectiveText)
+            StandardOutput.write(loaded.settings.effectiveText)
         }
     }
 }

@@ -16,7 +16,7 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// Reads the file, if there is one, and the environment. A file that was not asked for by name need not be there: a
     /// container is configured without one.
-    func load() throws -> Settings {
+    func load() throws -> Loaded {
         let path = file ?? Self.defaultFile
         var contents: String?
         do throws(SystemError) {
@@ -25,22 +25,28 @@ struct ConfigurationOptions: ParsableArguments {
             guard file == nil, error.isNotFound else { throw Ending.system("\(error)") }
         }
         do throws(ConfigurationError) {
-            return try Settings.load(
+            let loaded = try Settings.loadWithOrigins(
                 file: path, contents: contents, environment: Environment.variables,
                 readFile: { try? SystemFile.read($0, limit: Self.secretLimit) })
+            return Loaded(settings: loaded.settings, origins: loaded.origins)
         } catch {
             throw Ending.configuration("\(error)")
         }
     }
+}
 
-    /// Does what may find a setting wrong only by using it, and names the file then.
+/// The settings, and where each of them stands.
+struct Loaded {
+    var settings: Settings
+    let origins: Settings.Origins
+
+    /// Does what may find a setting wrong only by using it, and names its place then.
     func naming<T>(_ work: () throws(StartFailure) -> T) throws -> T {
         do throws(StartFailure) {
             return try work()
         } catch {
             switch error {
-            case .setting(let key, let message):
-                throw Ending.configuration("\(file ?? Self.defaultFile): \(key): \(message)")
+            case .setting(let key, let message): throw Ending.configuration("\(origins.error(key, message))")
             case .system(let message): throw Ending.system(message)
             }
         }

@@ -45,6 +45,10 @@ struct Demo: ParsableCommand {
         settings.listen.addresses = listen
         var httpdns = Settings.HTTPDNS(credential: .https(token: Secret(service.account.token)))
         httpdns.dnsIp = [service.https]
+        // A proxy has no way to this machine's loopback.
+        httpdns.proxy = .ignore
+        // There is no network in between that only one family could cross.
+        httpdns.addressType = .dual
         settings.httpdns = httpdns
         settings.tls.anchors = service.certificatePEM
         return settings

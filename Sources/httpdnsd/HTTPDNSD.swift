@@ -6,7 +6,7 @@ struct HTTPDNSD: ParsableCommand {
         commandName: "httpdnsd",
         abstract: "Answers ordinary DNS through an encrypted HTTPDNS service.",
         version: version,
-        subcommands: [Run.self, Check.self, Query.self, Demo.self],
+        subcommands: [Run.self, Check.self, Query.self, ProbeCommand.self, Demo.self],
         defaultSubcommand: Run.self)
 
     static let version = "0.1.0"

@@ -32,9 +32,9 @@ struct Query: ParsableCommand {
 
     func run() throws {
         try ending {
-            let settings = try options.load()
-            let query = try options.naming { () throws(StartFailure) in
-                try DirectQuery(settings, ipv4: type != .aaaa, ipv6: type != .a)
+            let loaded = try options.load()
+            let query = try loaded.naming { () throws(StartFailure) in
+                try DirectQuery(loaded.settings, ipv4: type != .aaaa, ipv6: type != .a)
             }
             let outcome: Result<[DirectQuery.Answer], DirectQuery.Failed> = waiting { query.ask(names, $0) }
             switch outcome {

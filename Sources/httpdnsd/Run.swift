@@ -17,13 +17,14 @@ struct Run: ParsableCommand {
 
     func run() throws {
         try ending {
-            var settings = try options.load()
-            if !listen.isEmpty { settings.listen.addresses = listen }
+            var loaded = try options.load()
+            if !listen.isEmpty { loaded.settings.listen.addresses = listen }
             let signals = Signals()
-            let daemon = try options.naming { () throws(StartFailure) in
-                try Daemon(settings, log: settings.log.level.logger)
+            let daemon = try loaded.naming { () throws(StartFailure) in
+                try Daemon(
+                    loaded.settings, environment: Environment.variables, log: loaded.settings.log.level.logger)
             }
-            try options.naming(daemon.start)
+            try loaded.naming(daemon.start)
             ServiceManager.ready()
             let reason = signals.untilStopped(counters: daemon.logCounters)
             ServiceManager.stopping()

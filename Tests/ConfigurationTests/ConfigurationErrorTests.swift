@@ -119,6 +119,74 @@ import Testing
                 "2: cache.minTTL: minTTL 86401 is more than maxTTL 86400; give a minTTL that is not"
             ),
             (
+                "[httpdns]\nretryTimesBeforeSwitchServer = 0",
+                "2: httpdns.retryTimesBeforeSwitchServer: 0 is not right; give a whole number of attempts from 1 to 100"
+            ),
+            (
+                "[httpdns]\nminutesBeforeSwitchToMain = 1441",
+                "2: httpdns.minutesBeforeSwitchToMain: 1441 is not right; give a whole number of minutes from 1 to 1440"
+            ),
+            (
+                "[httpdns]\naddressType = 4",
+                "2: httpdns.addressType: 4 is not right; give one of \"auto\", \"ipv4\", \"ipv6\", \"dual\""
+            ),
+            (
+                "[httpdns]\nqueriesPerSecond = -1",
+                "2: httpdns.queriesPerSecond: -1 is not right; give a whole number of names from 0 to 1000000"
+            ),
+            (
+                "[httpdns]\nauthExpirySeconds = 86401",
+                "2: httpdns.authExpirySeconds: 86401 is not right; give a whole number of seconds from 0 to 86400"
+            ),
+            (
+                "[httpdns]\nconfIp = [\"conf.example.com\"]",
+                "2: httpdns.confIp: \"conf.example.com\" is not right; give ADDRESS or ADDRESS:PORT, such as "
+                    + "\"192.0.2.1\""
+            ),
+            (
+                "[httpdns]\nproxy = \"use\"",
+                "2: httpdns.proxy: \"use\" is not right; give one of \"bypass\", \"ignore\""
+            ),
+            (
+                "[httpdns]\nappId = \"a\\nb\"",
+                "2: httpdns.appId: \"a\\nb\" is not right; give at most 128 printable ASCII characters"
+            ),
+            (
+                "[httpdns]\nreportUrl = \"reports.example.com\"",
+                "2: httpdns.reportUrl: \"reports.example.com\" is not right; give a URL such as "
+                    + "\"https://reports.example.com/httpdns\" without user and fragment, or \"\" for none"
+            ),
+            (
+                "[tls]\npins = [\"sha256/c2hvcnQ=\"]",
+                "2: tls.pins: \"sha256/c2hvcnQ=\" is not right; give \"sha256/BASE64\", where BASE64 is the SHA-256 "
+                    + "digest of a public key, 32 bytes in 44 characters"
+            ),
+            (
+                "[fallback]\nhedgeAfter = 60001",
+                "2: fallback.hedgeAfter: 60001 is not right; give a whole number of milliseconds from 0 to 60000"
+            ),
+            (
+                "[cache]\nstaleSeconds = 604801",
+                "2: cache.staleSeconds: 604801 is not right; give a whole number of seconds from 0 to 604800"
+            ),
+            (
+                "[cache]\nstaleTTL = 0",
+                "2: cache.staleTTL: 0 is not right; give a whole number of seconds from 1 to 604800"
+            ),
+            (
+                "[cache]\nprefetchAt = 100",
+                "2: cache.prefetchAt: 100 is not right; give a whole number from 0 to 99"
+            ),
+            (
+                "[cache]\npreResolve = [\".\"]",
+                "2: cache.preResolve: \".\" is not right; give a name of letters, digits, \"-\" and \"_\" such as "
+                    + "\"www.example.com\""
+            ),
+            (
+                "[cache]\nkeepAliveDomains = [\"a.example\", \"A.example\"]",
+                "2: cache.keepAliveDomains: \"A.example\" is listed twice; give it once"
+            ),
+            (
                 "[log]\nlevel = \"warn\"",
                 "2: log.level: \"warn\" is not right; give one of \"error\", \"warning\", \"notice\", \"info\", \"debug\""
             ),
@@ -143,7 +211,10 @@ import Testing
         arguments: [
             "listen.workers = 0", "listen.workers = 4", "listen.tcpClients = 1", "listen.tcpIdleSeconds = 1",
             "fallback.timeout = 100", "cache.megabytes = 1", "cache.maxTTL = 0", "cache.minTTL = 86400",
-            "cache.maxTTL = 604800",
+            "cache.maxTTL = 604800", "fallback.hedgeAfter = 0", "fallback.hedgeAfter = 60000", "cache.staleTTL = 1",
+            "cache.staleSeconds = 604800", "cache.prefetchAt = 0", "cache.prefetchAt = 99",
+            "httpdns = { token = '1', retryTimesBeforeSwitchServer = 1, minutesBeforeSwitchToMain = 1440 }",
+            "httpdns = { token = '1', queriesPerSecond = 1_000_000, authExpirySeconds = 86400 }",
         ])
     func borders(_ text: String) throws {
         #expect(throws: Never.self) { try load(text) }
@@ -196,12 +267,23 @@ import Testing
             (
                 "[httpdns]\nbatchSize = 8",
                 "2: httpdns.batchSize: unknown key; [httpdns] has encryptType, dnsId, dnsKey, "
-                    + "dnsKeyFile, token, tokenFile, dnsIp, timeout, routeIp, routeIpEncrypted, httpOnly, batch, debug"
+                    + "dnsKeyFile, token, tokenFile, dnsIp, timeout, routeIp, routeIpEncrypted, httpOnly, "
+                    + "retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, batch, "
+                    + "queriesPerSecond, authExpirySeconds, confIp, proxy, appId, enableReport, reportUrl, debug"
             ),
             ("[cache]\ntimeout = 1000", "2: cache.timeout: unknown key; did you mean httpdns.timeout?"),
+            (
+                "[cache]\nretryTimesBeforeSwitchServers = 1",
+                "2: cache.retryTimesBeforeSwitchServers: unknown key; "
+                    + "did you mean httpdns.retryTimesBeforeSwitchServer?"
+            ),
             ("[fallback]\ntimout = 1000", "2: fallback.timout: unknown key; did you mean fallback.timeout?"),
             ("dnsKey = 'x'", "1: dnsKey: unknown key; did you mean httpdns.dnsKey?"),
-            ("[tls]\npins = []", "2: tls.pins: unknown key; [tls] has serverName, caFile, caOnly"),
+            (
+                "[tls]\nversion = 3",
+                "2: tls.version: unknown key; [tls] has serverName, caFile, caOnly, pins, "
+                    + "validateDomain, clientCertificate, clientCertificatePasswordFile"
+            ),
             ("[htpdns]\ndnsId = 1", "1: htpdns: unknown section; did you mean [httpdns]?"),
             (
                 "[listen]\nworkers = 1\n[control]\nsocket = ''",
@@ -224,9 +306,7 @@ import Testing
     @Test(
         "keys of later versions are unknown as any other",
         arguments: [
-            "httpdns.retryTimesBeforeSwitchServer = 3", "httpdns.addressType = 'auto'", "httpdns.proxy = 'bypass'",
-            "tls.validateDomain = true", "fallback.hedgeAfter = 1000", "cache.staleSeconds = 1", "log.format = 'auto'",
-            "control.socket = ''",
+            "log.format = 'auto'", "control.socket = ''", "control.metrics = ''",
         ])
     func laterKeys(_ text: String) {
         #expect(message(text).contains("unknown"))
@@ -281,6 +361,8 @@ import Testing
     func strangeValue() {
         let long = String(repeating: "x", count: 1000)
         #expect(message("[log]\nlevel = \"\(long)\"").count < 200)
+        #expect(message("[log]\n\(long) = 1").count < 200)
+        #expect(message("[\"\(long) \"]").count < 250)
         #expect(message("[log]\nlevel = \"a\\nb\\u0001\"").contains("\"a\\nb\\u0001\" is not right"))
     }
 }
@@ -366,6 +448,7 @@ import Testing
             ("bypass = [}", "\"}\" is not right in a list; close it with \"]\""),
             ("bypass = ['a', # x\n }]", "\"}\" is not right in a list; close it with \"]\""),
             ("bypass = { a = ['b', { c = 1 }, }", "\"}\" is not right in a list; close it with \"]\""),
+            ("bypass = { a.\"#\" = [}", "\"}\" is not right in a list; close it with \"]\""),
             ("bypass = 1979-05-27T/7:32:00Z", "a date or time is not right; no key takes one"),
             ("bypass = {f=3958--5-2( 7 0", "a date or time is not right; no key takes one"),
             ("bypass = 3=ab-05-27 7", "a date or time is not right; no key takes one"),
@@ -375,6 +458,32 @@ import Testing
         #expect(message("\"\" = " + text.drop { $0 != "=" }.dropFirst()).hasSuffix(": \(expected)"))
         let line = text.contains("\n") ? 3 : 2
         #expect(message("[domains]\n" + text) == "test.toml:\(line): domains.bypass: \(expected)")
+    }
+
+    @Test("a key of so many names that the parser underneath would run out of stack is refused before")
+    func manyNames() {
+        let problem = "more than 8 names between dots are not right; give a key such as listen.workers"
+        for count in [9, 300_000] {
+            for name in ["a", "'a'", "\"b\" "] {
+                let key = Array(repeating: name, count: count).joined(separator: ".")
+                #expect(message("\n[\(key)]") == "test.toml:2: syntax: \(problem)")
+                #expect(message("[listen]\n\(key) = 1") == "test.toml:2: syntax: \(problem)")
+                #expect(message("listen = { x = [1.5, 2], \(key) = 1 }") == "test.toml:1: listen: \(problem)")
+            }
+        }
+        let eight = Array(repeating: "a", count: 8).joined(separator: ".")
+        for text in [
+            "[\(eight)]", "\(eight) = 1", "b = { \(eight) = 1 }", "b = [1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1]",
+        ] {
+            #expect(message(text).contains("unknown"), "\(text)")
+        }
+    }
+
+    @Test("what the parser underneath says stays on one line")
+    func parserMessage() {
+        #expect(
+            message("[tls]\nserverName = tr\nx = 1")
+                == "test.toml:2: tls.serverName: not TOML: Error while parsing boolean: expected 'true', saw 'tr\\n'")
     }
 
     @Test("a byte order mark is no part of the first key")

@@ -23,13 +23,26 @@ import Testing
         routeIp = "203.0.113.7"
         routeIpEncrypted = true
         httpOnly = true
+        retryTimesBeforeSwitchServer = 1
+        minutesBeforeSwitchToMain = 1440
+        addressType = "ipv6"
         batch = 1
+        queriesPerSecond = 1000000
+        authExpirySeconds = 600
+        confIp = ["192.0.2.9", "[2001:db8::9]:82"]
+        proxy = "ignore"
+        appId = 'an app "X"'
+        enableReport = true
+        reportUrl = "https://reports.example.com:8443/httpdns?from=1"
         debug = true
 
         [tls]
         serverName = "DNS.Example.com"
         caFile = "ca.pem"
         caOnly = false
+        pins = ["sha256/AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
+        clientCertificate = "client.p12"
+        clientCertificatePasswordFile = "/keys/password"
 
         [domains]
         intercept = ["Example.COM", "example.org."]
@@ -39,6 +52,7 @@ import Testing
         servers = ["192.0.2.53", "[2001:db8::53]:5353"]
         resolvConf = ["/run/one", "two"]
         timeout = 60000
+        hedgeAfter = 0
         hosts = ""
 
         [cache]
@@ -46,11 +60,20 @@ import Testing
         minTTL = 60
         maxTTL = 604800
         negativeTTL = 0
+        staleSeconds = 0
+        staleTTL = 1
+        prefetchAt = 0
+        keepAliveDomains = ["www.Example.com"]
+        preResolve = ["a.example", "b.example."]
+        file = "cache"
 
         [log]
         level = "warning"
         """
-    static let files = ["/etc/httpdnsd/ca.pem": "a certificate"]
+    static let files = [
+        "/etc/httpdnsd/ca.pem": "a certificate", "/etc/httpdnsd/client.p12": "Swift-HTTPDNS-16 as a PKCS#12",
+        "/keys/password": "Swift-HTTPDNS-16 the password\n",
+    ]
 
     private func endpoint(_ text: String) throws -> Endpoint { try #require(Endpoint(text)) }
 
@@ -66,6 +89,8 @@ import Testing
         #expect(settings.listen.tcpIdleSeconds == 10)
         #expect(settings.httpdns == nil)
         #expect(settings.tls.serverName == "" && settings.tls.caFile == "" && settings.tls.caOnly)
+        #expect(settings.tls.pins == [] && settings.tls.validateDomain && settings.tls.clientCertificate == "")
+        #expect(settings.tls.clientCertificateBytes == nil && settings.tls.clientCertificatePassword == nil)
         #expect(settings.domains.intercept == [])
         #expect(settings.domains.bypass.map(\.description) == ["local", "lan", "home.arpa", "internal"])
         #expect(settings.fallback.servers == [])
@@ -74,11 +99,16 @@ import Testing
                 "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf",
             ])
         #expect(settings.fallback.timeout == 2000)
+        #expect(settings.fallback.hedgeAfter == 1000)
         #expect(settings.fallback.hosts == "/etc/hosts")
         #expect(settings.cache.megabytes == 32)
         #expect(settings.cache.minTTL == 0)
         #expect(settings.cache.maxTTL == 86400)
         #expect(settings.cache.negativeTTL == 30)
+        #expect(settings.cache.staleSeconds == 86400)
+        #expect(settings.cache.staleTTL == 30)
+        #expect(settings.cache.prefetchAt == 75)
+        #expect(settings.cache.keepAliveDomains == [] && settings.cache.preResolve == [] && settings.cache.file == "")
         #expect(settings.log.level == .info)
     }
 
@@ -90,13 +120,24 @@ import Testing
         #expect(https.timeout == 2000)
         #expect(https.routeIp == nil)
         #expect(!https.routeIpEncrypted && !https.httpOnly && !https.debug)
+        #expect(https.retryTimesBeforeSwitchServer == 3)
+        #expect(https.minutesBeforeSwitchToMain == 10)
+        #expect(https.addressType == .auto)
         #expect(https.batch == 8)
+        #expect(https.queriesPerSecond == 0 && https.authExpirySeconds == 0)
+        #expect(https.confIp == [])
+        #expect(https.proxy == .bypass)
+        #expect(https.appId == "" && !https.enableReport && https.reportUrl == nil)
         let aes = try load("[httpdns]\nencryptType = \"aes\"\ndnsId = 1\ndnsKey = \"0123456789abcdef\"").httpdns
         #expect(aes?.dnsIp.map(\.description) == ["119.29.29.98:80"])
         let des = try load("[httpdns]\nencryptType = \"des\"\ndnsId = 1\ndnsKey = \"01234567\"").httpdns
         #expect(des?.credential == .des(id: 1, key: Secret(Array("01234567".utf8))))
         #expect(des?.dnsIp.map(\.description) == ["119.29.29.98:80"])
         #expect(try load("[httpdns]\ntoken = \"1\"\ndnsIp = [\"::1\"]").httpdns?.dnsIp == [endpoint("[::1]:443")])
+        #expect(
+            try load("[httpdns]\ntoken = \"1\"\nconfIp = [\"::1\", \"192.0.2.1:80\"]").httpdns?.confIp == [
+                endpoint("[::1]:443"), endpoint("192.0.2.1:80"),
+            ])
     }
 
     @Test("every key is read into its setting")
@@ -118,23 +159,46 @@ import Testing
         httpdns.routeIp = .v4(203, 0, 113, 7)
         httpdns.routeIpEncrypted = true
         httpdns.httpOnly = true
+        httpdns.retryTimesBeforeSwitchServer = 1
+        httpdns.minutesBeforeSwitchToMain = 1440
+        httpdns.addressType = .ipv6
         httpdns.batch = 1
+        httpdns.queriesPerSecond = 1_000_000
+        httpdns.authExpirySeconds = 600
+        httpdns.confIp = [try endpoint("192.0.2.9:80"), try endpoint("[2001:db8::9]:82")]
+        httpdns.proxy = .ignore
+        httpdns.appId = "an app \"X\""
+        httpdns.enableReport = true
+        httpdns.reportUrl = settings.httpdns?.reportUrl
         httpdns.debug = true
+        #expect(httpdns.reportUrl?.description == "https://reports.example.com:8443/httpdns?from=1")
         expected.httpdns = httpdns
         expected.tls.serverName = "dns.example.com"
         expected.tls.caFile = "/etc/httpdnsd/ca.pem"
         expected.tls.anchors = Array("a certificate".utf8)
         expected.tls.caOnly = false
+        expected.tls.pins = [Array(0...31)]
+        expected.tls.clientCertificate = "/etc/httpdnsd/client.p12"
+        expected.tls.clientCertificateBytes = Array("Swift-HTTPDNS-16 as a PKCS#12".utf8)
+        expected.tls.clientCertificatePasswordFile = "/keys/password"
+        expected.tls.clientCertificatePassword = Secret(Array("Swift-HTTPDNS-16 the password".utf8))
         expected.domains.intercept = ["example.com", "example.org"].compactMap { Name($0) }
         expected.domains.bypass = []
         expected.fallback.servers = [try endpoint("192.0.2.53:53"), try endpoint("[2001:db8::53]:5353")]
         expected.fallback.resolvConf = ["/run/one", "/etc/httpdnsd/two"]
         expected.fallback.timeout = 60000
+        expected.fallback.hedgeAfter = 0
         expected.fallback.hosts = ""
         expected.cache.megabytes = 65536
         expected.cache.minTTL = 60
         expected.cache.maxTTL = 604800
         expected.cache.negativeTTL = 0
+        expected.cache.staleSeconds = 0
+        expected.cache.staleTTL = 1
+        expected.cache.prefetchAt = 0
+        expected.cache.keepAliveDomains = ["www.example.com"].compactMap { Name($0) }
+        expected.cache.preResolve = ["a.example", "b.example"].compactMap { Name($0) }
+        expected.cache.file = "/etc/httpdnsd/cache"
         expected.log.level = .warning
         #expect(settings == expected)
     }
@@ -174,7 +238,12 @@ import Testing
                 "HTTPDNSD_HTTPDNS_ENCRYPTTYPE": "https", "HTTPDNSD_HTTPDNS_TOKEN": "t,o",
                 "HTTPDNSD_HTTPDNS_HTTPONLY": "true", "HTTPDNSD_HTTPDNS_DEBUG": "1", "HTTPDNSD_TLS_CAONLY": "0",
                 "HTTPDNSD_HTTPDNS_ROUTEIP": "192.0.2.1", "HTTPDNSD_HTTPDNS_ROUTEIPENCRYPTED": "false",
-                "HTTPDNSD_CACHE_MAXTTL": "100", "HTTPDNSD_LOG_LEVEL": "error", "PATH": "/bin", "HTTPDNS": "x",
+                "HTTPDNSD_CACHE_MAXTTL": "100", "HTTPDNSD_LOG_LEVEL": "error",
+                "HTTPDNSD_HTTPDNS_RETRYTIMESBEFORESWITCHSERVER": "5",
+                "HTTPDNSD_HTTPDNS_CONFIP": "192.0.2.1,192.0.2.2:8443",
+                "HTTPDNSD_HTTPDNS_REPORTURL": "http://[::1]:8080", "HTTPDNSD_FALLBACK_HEDGEAFTER": "7",
+                "HTTPDNSD_CACHE_PRERESOLVE": "a.example, b.example", "HTTPDNSD_TLS_PINS": "", "PATH": "/bin",
+                "HTTPDNS": "x",
             ])
         #expect(settings.listen.workers == 4)
         #expect(settings.listen.tcpClients == 7)
@@ -188,6 +257,27 @@ import Testing
         #expect(!settings.tls.caOnly)
         #expect(settings.cache.maxTTL == 100)
         #expect(settings.log.level == .error)
+        #expect(settings.httpdns?.retryTimesBeforeSwitchServer == 5)
+        #expect(settings.httpdns?.confIp.map(\.description) == ["192.0.2.1:443", "192.0.2.2:8443"])
+        #expect(settings.httpdns?.reportUrl?.description == "http://[::1]:8080/")
+        #expect(settings.fallback.hedgeAfter == 7)
+        #expect(settings.cache.preResolve == ["a.example", "b.example"].compactMap { Name($0) })
+        #expect(settings.tls.pins == [])
+    }
+
+    @Test("the daemon asks for a thousand names by itself, no more", arguments: ["keepAliveDomains", "preResolve"])
+    func longList(_ key: String) throws {
+        let names = (1...1000).map { "\"n\($0).example\"" }.joined(separator: ", ")
+        #expect(try load("[cache]\n\(key) = [\(names)]") != Settings())
+        #expect(
+            message("[cache]\n\(key) = [\(names), 'one-more.example']")
+                == "test.toml:2: cache.\(key): 1001 items; give at most 1000")
+    }
+
+    @Test("reports need no address of their own, and an address needs no reports")
+    func reports() throws {
+        #expect(try load("[httpdns]\ntoken = '1'\nenableReport = true").httpdns?.reportUrl == nil)
+        #expect(try load("[httpdns]\ntoken = '1'\nreportUrl = 'http://a.example'").httpdns?.enableReport == false)
     }
 
     @Test("a container is configured by the environment alone")

@@ -1,5 +1,6 @@
 import Addresses
 import Cryptography
+import Foundation
 import Testing
 
 let loopback = IPAddress.v4(127, 0, 0, 1)
@@ -72,6 +73,9 @@ struct TLSLink {
         }
     }
 }
+
+/// The pin of a certificate as text, encoded independently of the code under test.
+func pinText(_ pin: [UInt8]) -> String { "sha256/\(Data(pin).base64EncodedString())" }
 
 /// A client that trusts `anchors`.
 func client(

@@ -177,6 +177,54 @@ struct TLSVerificationTests {
         }
     }
 
+    @Test(arguments: [tls12, tls13])
+    func withoutTheName(newest: Int32) throws {
+        func client(_ anchors: String, name: String? = nil) throws -> TLSClientContext {
+            try TLSClientContext(
+                TLSPolicy(serverName: name, anchors: certificates["\(anchors).pem"], validatesName: false))
+        }
+        let elsewhere = IPAddress.v4(192, 0, 2, 1)
+        for name in [nil, "other.example", "192.0.2.99"] {
+            for own in ["selfsigned", "plainselfsigned"] {
+                let served = try server(own, alone: true, newest: newest)
+                #expect(try refusal(client(own, name: name), served, to: elsewhere) == nil)
+            }
+            #expect(try refusal(client("root", name: name), server(newest: newest), to: elsewhere) == nil)
+        }
+        // Everything but the name is checked as ever.
+        for (anchors, name, expected) in [
+            ("selfsigned", "otherselfsigned", TLSError.selfSigned),
+            ("selfsigned", "plainselfsigned", .selfSigned),
+            ("root", "expired", .certificateExpired(at: "2021-02-03 04:05:06 UTC", depth: 0)),
+            ("root", "notyet", .certificateNotYetValid(at: "2080-02-03 04:05:06 UTC", depth: 0)),
+            ("root", "stranger", .unknownAuthority(issuer: "CN=the otherroot", depth: 0)),
+            ("root", "clientonly", .certificatePurpose),
+        ] {
+            let served = try server(name, alone: name.hasSuffix("selfsigned"), newest: newest)
+            #expect(try refusal(client(anchors), served, to: elsewhere) == expected)
+        }
+    }
+
+    @Test func aNameThatIsNotCheckedIsSentAllTheSame() throws {
+        func hello(_ name: String?) throws -> [UInt8] {
+            let policy = TLSPolicy(serverName: name, anchors: certificates["root.pem"], validatesName: false)
+            return try TLSClientContext(policy).session(to: loopback).ciphertext()
+        }
+        let sent = bytes("00000010000e00000b") + Array("dns.example".utf8)
+        #expect(try contains(hello("dns.example"), sent))
+        #expect(try !contains(hello(nil), Array("127.0.0.1".utf8)))
+        #expect(throws: TLSError.serverName("a b")) { try hello("a b") }
+    }
+
+    @Test func onlyOnesOwnAnchorsGoWithoutTheName() {
+        for policy in [
+            TLSPolicy(validatesName: false), TLSPolicy(anchorsOnly: false, validatesName: false),
+            TLSPolicy(anchors: certificates["root.pem"], anchorsOnly: false, validatesName: false),
+        ] {
+            #expect(throws: TLSError.namelessWithoutAnchors) { try TLSClientContext(policy) }
+        }
+    }
+
     @Test func serversCertificatesAreChecked() {
         func make(_ certificate: String, _ key: String) throws -> TLSServerContext {
             try TLSServerContext(certificatePEM: certificates[certificate], keyPEM: certificates[key])

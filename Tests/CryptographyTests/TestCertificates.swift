@@ -2,7 +2,7 @@ import Foundation
 
 /// Certificates made by the `openssl` command, a maker independent of the code under test, once for all tests.
 ///
-/// root → intermediate → the servers' certificates; "stranger" comes from another root.
+/// root → intermediate → the servers' certificates; "stranger" and the clients' come from another root.
 final class TestCertificates: Sendable {
     static let shared = try! TestCertificates()
 
@@ -17,6 +17,26 @@ final class TestCertificates: Sendable {
 
     /// The server's certificate and the intermediate one.
     func chain(_ name: String) -> [UInt8] { self["\(name).pem"] + self["intermediate.pem"] }
+
+    /// The SHA-256 digest of a certificate's SubjectPublicKeyInfo, as RFC 7469 appendix A has it computed.
+    func pin(_ name: String) throws -> [UInt8] {
+        let key = try openssl(["x509", "-noout", "-pubkey"], input: self["\(name).pem"])
+        let info = try openssl(["pkey", "-pubin", "-outform", "der"], input: key)
+        return try openssl(["dgst", "-sha256", "-binary"], input: info)
+    }
+
+    /// A certificate with its key as a PKCS #12 file.
+    func pkcs12(
+        _ name: String, password: String = "secret", authorities: [String] = [], _ options: String...
+    ) throws -> [UInt8] {
+        let folder = try TemporaryFolder()
+        try folder.write(self["\(name).key"] + self["\(name).pem"], to: "client.pem")
+        try folder.write(authorities.flatMap { self["\($0).pem"] }, to: "authorities.pem")
+        let authorities = authorities.isEmpty ? [] : ["-certfile", folder.path("authorities.pem")]
+        return try openssl(
+            ["pkcs12", "-export", "-in", folder.path("client.pem"), "-passout", "pass:\(password)"] + authorities
+                + options)
+    }
 
     private init() throws {
         let folder = try TemporaryFolder()
@@ -83,6 +103,17 @@ final class TestCertificates: Sendable {
         try issue("nonames", by: "intermediate", server, subject: "dns.example")
         try issue("hostile", by: "intermediate", "\(server)\nsubjectAltName=@s\n[s]\nDNS.1=bad\\nname")
         try issue("selfsigned", by: nil, names)
+        try issue("otherselfsigned", by: nil, names)
+        // What `openssl req -x509` makes of a key: an authority's certificate, without names.
+        try issue("plainselfsigned", by: nil, "basicConstraints=critical,CA:TRUE")
+        let client = "basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth"
+        try issue("clientauthority", by: "otherroot", authority)
+        try issue("client", by: "otherroot", client)
+        try issue("clientunder", by: "clientauthority", client)
+        try issue("oldclient", by: "otherroot", client, end: "20210203040506Z")
+        try issue("weakclient", by: "otherroot", client, algorithm: ["rsa:1024"])
+        for level in 1...9 { try issue("deep\(level)", by: level == 1 ? "root" : "deep\(level - 1)", authority) }
+        try issue("underdeep", by: "deep9", names)
         self.contents = contents
     }
 }

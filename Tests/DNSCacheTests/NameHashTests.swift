@@ -55,4 +55,22 @@ import Testing
         #expect(colliding.count > 25)
         #expect(elsewhere.count > colliding.count * 9 / 10)
     }
+
+    /// Two names may share a hash: then each octet of them counts.
+    @Test func aNameIsTheSameOnlyInEveryOctet() {
+        for length in 1...40 {
+            let stored = [9, 9] + (0..<length).map { UInt8(ascii: "a") + UInt8($0 % 26) } + [9]
+            let asked = [7] + stored[2..<2 + length].map { $0 - 32 }
+            #expect(isSame(stored, asked), "\(length)")
+            for at in 1...length {
+                var other = asked
+                other[at] ^= 1
+                #expect(!isSame(stored, other), "\(length), \(at)")
+            }
+        }
+    }
+
+    private func isSame(_ stored: [UInt8], _ asked: [UInt8]) -> Bool {
+        sameName(stored.span, at: 2, as: asked.span, name: 1..<asked.count)
+    }
 }

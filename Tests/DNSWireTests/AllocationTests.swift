@@ -6,6 +6,8 @@ import Testing
 /// The path of a query that is answered from memory asks for no heap, in debug builds either.
 @Suite(.enabled(if: allocationsAreCounted()))
 struct AllocationTests {
+    private let cookies = ServerCookies(seed: (1, 2))
+
     @Test func theCounterCounts() {
         let before = allocationsOfThisThread()
         let array = [UInt8](repeating: 1, count: Int.random(in: 100...200))
@@ -31,7 +33,11 @@ struct AllocationTests {
 
     /// A whole reply, a truncated one and a refusal.
     private func serve(_ query: [UInt8], _ answer: Answer, into buffer: inout [UInt8]) -> Int {
-        guard case .question(let question) = Question.read(query.span) else { return 0 }
+        guard case .question(var question) = Question.read(query.span) else { return 0 }
+        if let edns = question.edns {
+            let cookie = cookies.cookie(for: edns, in: query.span, from: .v4(192, 0, 2, 1), at: 1_559_731_985)
+            question.replyOptions = ReplyOptions(cookie: cookie?.cookie, keepAlive: 100)
+        }
         var out = buffer.mutableSpan
         var length = 0
         var limit = 512

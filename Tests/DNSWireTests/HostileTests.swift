@@ -5,7 +5,10 @@ import Testing
 /// Random octets and damaged messages: nothing may trap, and what is accepted must hold together.
 struct HostileTests {
     private static let seed: UInt64 = 0x1035_2181_2308_6891
-    private static let queries = [Vectors.query, Vectors.ednsQuery, Vectors.signedQuery, Vectors.longestName]
+    private static let queries = [
+        Vectors.query, Vectors.ednsQuery, Vectors.signedQuery, Vectors.longestName,
+        hex("1234 0100 0000 0000 0000 0001 00 0029 04d0 00000000 0010 000a 0008 0102030405060708 000b 0000"),
+    ]
     private static let responses = [
         Vectors.chain, Vectors.nxDomain, Vectors.danglingAlias, Vectors.aliasLoop, Vectors.dname, Vectors.servFail,
         Vectors.truncated, Vectors.badVersion,
@@ -37,8 +40,10 @@ struct HostileTests {
         var random = SeededGenerator(seed: HostileTests.seed)
         let name = Name("www.example.com")!
         let stored = Answer.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60)
+        let cookies = ServerCookies(seed: (HostileTests.seed, 1))
         var buffer = [UInt8](repeating: 0, count: 4096)
         var accepted = 0
+        var cookieQueries = 0
         for round in 0..<100_000 {
             let query =
                 round % 4 == 0 ? noise(&random) : damaged(HostileTests.queries.randomElement(using: &random)!, &random)
@@ -47,9 +52,16 @@ struct HostileTests {
             case .silence: break
             case .refuse(let code, let question):
                 let length = Reply.refuse(code, question: question, query: query.span, into: &out)
-                try #require((12...288).contains(length), "seed \(HostileTests.seed), round \(round)")
-            case .question(let question):
+                try #require(
+                    (12...Reply.maximumRefusalLength).contains(length), "seed \(HostileTests.seed), round \(round)")
+            case .cookieQuery(var question):
+                cookieQueries += 1
+                addCookie(to: &question, query, cookies)
+                let length = Reply.refuse(.noError, question: question, query: query.span, into: &out)
+                try #require(length == 12 + 11 + 28, "seed \(HostileTests.seed), round \(round)")
+            case .question(var question):
                 accepted += 1
+                addCookie(to: &question, query, cookies)
                 let name = question.name(in: query.span)
                 let own = Answer.noData(name, type: question.type, negativeTTL: 30)
                 let length = Reply.write(
@@ -65,7 +77,13 @@ struct HostileTests {
                 _ = Reply.write(stored, age: .fixed(1), to: question, query: query.span, limit: 512, into: &again)
             }
         }
-        #expect(accepted > 10_000)
+        #expect(accepted > 5_000 && cookieQueries > 1_000)
+    }
+
+    private func addCookie(to question: inout Question, _ query: [UInt8], _ cookies: ServerCookies) {
+        guard let edns = question.edns else { return }
+        let made = cookies.cookie(for: edns, in: query.span, from: .v4(192, 0, 2, 1), at: 1)
+        question.replyOptions = ReplyOptions(cookie: made?.cookie)
     }
 
     @Test func responsesOfAllKinds() throws {

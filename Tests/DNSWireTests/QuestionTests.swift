@@ -6,6 +6,7 @@ func outcome(_ message: [UInt8]) -> String {
     switch Question.read(message.span) {
     case .silence: "silence"
     case .refuse(let code, let question): "\(code)" + (question == nil ? "" : " with question")
+    case .cookieQuery: "cookie query"
     case .question: "question"
     }
 }
@@ -46,8 +47,9 @@ struct QuestionTests {
         let edns = try #require(question.edns)
         #expect(edns.udpSize == 4096 && edns.version == 0 && edns.dnssecOK)
         #expect(question.dnssecOK && question.wantsAuthenticData && !question.authenticData)
-        let options = Vectors.ednsQuery[edns.optionsOffset..<edns.optionsOffset + edns.optionsLength]
-        #expect(Array(options) == hex("000a 0008 0102030405060708"))
+        let offset = Int(edns.cookieOffset)
+        let cookie = Vectors.ednsQuery[offset..<offset + Int(edns.cookieLength)]
+        #expect(Array(cookie) == hex("0102030405060708") && !edns.asksForKeepAlive)
         #expect(Reply.udpLimit(question) == 4096)
     }
 
@@ -100,7 +102,7 @@ struct QuestionTests {
     }
 
     @Test(arguments: [
-        ("no question", [0, 0, 0, 0], "", "FORMERR"),
+        ("no question", [0, 0, 0, 0], "", "FORMERR with question"),
         ("two questions", [2, 0, 0, 0], "0161 00 0001 0001", "FORMERR"),
         ("an answer", [1, 1, 0, 0], "c00c 0001 0001 00000000 0004 01020304", "FORMERR with question"),
         ("an authority record", [1, 0, 1, 0], "c00c 0001 0001 00000000 0004 01020304", "FORMERR with question"),
@@ -167,11 +169,18 @@ struct QuestionTests {
 
     /// A reply must carry an OPT if the query did (RFC 6891 §6.1.1), also when something else was wrong.
     @Test func refusedQuestionsKeepTheirOPT() throws {
-        guard case .refuse(.formErr, let question) = Question.read(query(counts: [1, 0, 0, 1], opt + "00").span)
-        else {
-            Issue.record("expected FORMERR")
-            return
+        for (additional, rest) in [
+            (1, opt + "00"), (2, opt + opt), (1, "00 0029 04d0 00000000 0003 000a 00"),
+            (1, "00 0029 04d0 00000000 0005 000a 0001 ff"),
+        ] as [(UInt8, String)] {
+            guard
+                case .refuse(.formErr, let question) = Question.read(
+                    query(counts: [1, 0, 0, additional], rest).span)
+            else {
+                Issue.record("expected FORMERR for \(rest)")
+                continue
+            }
+            #expect(question?.edns?.udpSize == 1232, "\(rest)")
         }
-        #expect(question?.edns?.udpSize == 1232)
     }
 }

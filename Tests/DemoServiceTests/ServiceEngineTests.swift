@@ -6,7 +6,9 @@ import Testing
 
 @Suite struct ServiceEngineTests {
     private let engine: ServiceEngine
-    init() throws { engine = try ServiceEngine(account) }
+    /// The time the engine is told: that of the protocol's example with an expiry.
+    private static let now: UInt64 = 1_744_702_000
+    init() throws { engine = try ServiceEngine(account, unixSeconds: { Self.now }) }
 
     private let flags = "&ttl=1&query=1&clientip=1"
 
@@ -53,6 +55,33 @@ import Testing
         #expect(talk.statuses == ["200"])
     }
 
+    @Test func itsOwnConfiguration() throws {
+        #expect(Talk(engine, isSecure: true).get("/conf?token=67890") == "log:0|domain:0|ip:127.0.0.1|ttl:60")
+        // The same, as the tests of HTTPDNS compute it.
+        #expect(
+            Talk(engine).get("/conf?id=12345&alg=des")
+                == "122a9aaa6683d56618f5ec90cb251cc26f905b399a625a2767f7c9b53335a33ac0ec389138e77ca3")
+        let other = try ServiceEngine(account, addresses: addresses("192.0.2.1", "2001:db8::1"))
+        let client = try ServiceAccount(.aes(id: 12345, key: account.aesKey))
+        let talk = Talk(other)
+        talk.say(try client.configurationRequest(host: "h"))
+        var reader = HTTPResponseReader()
+        let bytes = Array(talk.responses[0].utf8)
+        let response = try #require(try reader.receive(bytes.span))
+        #expect(
+            try client.parseConfiguration(response)
+                == ServiceConfiguration(addresses: addresses("192.0.2.1", "2001:db8::1"), ttlMinutes: 60))
+    }
+
+    @Test func anExpiredRequestOfTheClientIsRefused() throws {
+        let client = try ServiceAccount(.aes(id: 12345, key: account.aesKey), authExpirySeconds: 600)
+        for (sent, expected) in [(Self.now, "200"), (Self.now - 600, "200"), (Self.now - 601, "401")] {
+            let talk = Talk(engine)
+            talk.say(try client.request(names("www.example.com"), family: .both, host: "h", at: sent))
+            #expect(talk.statuses == [expected])
+        }
+    }
+
     @Test func routeAddressInBothForms() throws {
         for encrypted in [false, true] {
             let client = try ServiceAccount(
@@ -78,7 +107,15 @@ import Testing
         (true, "/d?dn=a%2Cb&token=67890", "400"), (true, "/d?dn=a,,b&token=67890", "400"),
         (true, "/d?dn=a,b,c,d,e,f,g,h&token=67890", "200"), (true, "/d?dn=a,b,c,d,e,f,g,h,i&token=67890", "400"),
         (true, "/d?dn=a&token=67890&type=mx", "400"), (true, "/d", "401"), (true, "/d?", "401"),
-        (true, "/conf?token=67890", "404"), (true, "/", "404"), (true, "/dd?dn=a&token=67890", "404"),
+        (true, "/conf?token=67890", "200"), (true, "/conf", "401"), (true, "/conf?token=1", "401"),
+        (false, "/conf?id=12345&alg=aes", "200"), (false, "/conf?id=1&alg=aes", "401"),
+        (false, "/conf?token=67890", "401"), (false, "/conf?id=12345&alg=x", "400"), (true, "/config", "404"),
+        (true, "/d?dn=a;1744702000&token=67890", "200"), (true, "/d?dn=a;1744701999&token=67890", "401"),
+        (true, "/d?dn=a;&token=67890", "400"), (true, "/d?dn=a;soon&token=67890", "400"),
+        (true, "/d?dn=a,b;1744702600&token=67890", "200"), (true, "/d?dn=a;99999999999999999999&token=67890", "200"),
+        // `a.example,b.example;1744702568`
+        (false, "/d?dn=54d4bbee79df5bc2da5de7f474f6612566e0150d3343ee6894b1258762053854&id=12345&alg=des", "200"),
+        (true, "/", "404"), (true, "/dd?dn=a&token=67890", "404"),
     ])
     func statuses(isSecure: Bool, target: String, expected: String) {
         let talk = Talk(engine, isSecure: isSecure)

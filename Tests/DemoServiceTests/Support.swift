@@ -158,3 +158,10 @@ final class ScriptedResolver: Sendable {
         return [reply(code: 3, address: nil)]
     }
 }
+
+extension ServiceAccount {
+    /// A request whose time does not matter.
+    func request(_ names: [Name], family: ServiceFamily, host: String) throws(RequestError) -> [UInt8] {
+        try request(names, family: family, host: host, at: 0)
+    }
+}

@@ -5,6 +5,8 @@ The whole run happens in a network, mount and process namespace of its own: port
 inside a user namespace; where that is not allowed either, the run fails and says so.
 """
 
+import concurrent.futures
+import itertools
 import os
 import pathlib
 import random
@@ -18,11 +20,14 @@ import pytest
 import certificates
 from daemon import Daemon
 from httpdns_service import HTTPDNSService, Record
+from networks import Network
+from relay import Relay
 from resolvers import ScriptedResolver, Unbound
 
 INSIDE = "HTTPDNSD_E2E_INSIDE"
 TEST_SECONDS = 120
 LOCAL_RESOLVER = "127.0.0.2"
+PROXY_VARIABLES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
 
 # What the HTTPDNS service knows. What it does not know here, it has "no record" of.
 ZONE = {
@@ -57,10 +62,21 @@ def pytest_cmdline_main(config):
         return subprocess.run(again, env=variables).returncode
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "real_time(scenario=…): measured beside all other tests; runs last")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.get_closest_marker("real_time") is not None)
+
+
 def pytest_sessionstart(session):
     scratch = os.environ.get(INSIDE)
     if not scratch:
         return
+    for variable in PROXY_VARIABLES:  # the daemon would heed them
+        os.environ.pop(variable, None)
+        os.environ.pop(variable.upper(), None)
     files = {"/etc/resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n",
              "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
              "/etc/hosts": "127.0.0.1 localhost\n"}
@@ -135,11 +151,72 @@ def service(authority):
         started.append(HTTPDNSService(encryption, ZONE if zone is None else zone, **options).start())
         return started[-1]
 
+    start.started = started
     yield start
     for one in started:
         one.stop()
     for one in started:
         assert one.violations == []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def real_time(request, tmp_path_factory):
+    """What takes a minute by the clock: it begins with the session, and its test, run last, collects what came of it.
+
+    `@pytest.mark.real_time(scenario=function)` names the function, which gets a `daemon` to start daemons with and has a network of
+    its own; `real_time(scenario)` is what it returned.
+    """
+    scenarios = {mark.kwargs["scenario"] for item in request.session.items for mark in item.iter_markers("real_time")}
+    if not scenarios:
+        yield None
+        return
+    binary, authority = request.getfixturevalue("binary"), request.getfixturevalue("authority")
+
+    def run(scenario, directory):
+        numbers = itertools.count()
+
+        def make_directory():
+            made = directory / str(next(numbers))
+            made.mkdir()
+            return made
+
+        start, stop = daemons(binary, authority, make_directory)
+        try:
+            with Network():
+                return scenario(start)
+        finally:
+            stop()
+    with concurrent.futures.ThreadPoolExecutor(len(scenarios)) as pool:
+        begun = {scenario: pool.submit(run, scenario, tmp_path_factory.mktemp("real-time")) for scenario in scenarios}
+        yield lambda scenario: begun[scenario].result()
+
+
+@pytest.fixture
+def relay():
+    """Starts relays to services for one test."""
+    started = []
+
+    def start(target, **options):
+        started.append(Relay(target, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()
+
+
+@pytest.fixture
+def network():
+    """Makes network namespaces for one test."""
+    made = []
+
+    def make():
+        made.append(Network())
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
 
 
 @pytest.fixture

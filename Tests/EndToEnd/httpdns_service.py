@@ -17,6 +17,7 @@ import struct
 import sys
 import threading
 import time
+import zlib
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
@@ -95,6 +96,19 @@ class Request:
     kind: str  # "", "aaaa" or "addrs"
     parameters: dict
     connection: int
+    at: float = 0  # on the monotonic clock
+    expiry: int = None  # what follows the names as ";<seconds since 1970>"
+
+
+def address_of(name, family=4):
+    """The address `every_name` has for a name, one of 65,536."""
+    digest = zlib.crc32(name.encode())
+    return f"198.18.{digest >> 8 & 255}.{digest & 255}" if family == 4 else f"2001:db8:18::{digest & 65535:x}"
+
+
+def every_name(name, request):
+    """A zone that knows every name."""
+    return Record([address_of(name)], [address_of(name, 6)], 600)
 
 
 @dataclass
@@ -106,12 +120,20 @@ class Fault:
 
 
 class HTTPDNSService:
-    """Listens from `start` to `stop`; may be started again on the same port."""
+    """Listens from `start` to `stop`; may be started again on the same port.
+
+    `zone` is a dict of `Record`, or a function from a name and a `Request` to one. `expiring`: every request must carry a
+    time that is yet to come after its names, and gets 401 else; without it no request may carry one. `conf` is what /conf
+    says; None: there is no such path.
+    """
 
     def __init__(self, encryption, zone, *, address="127.0.0.3", port=0, dns_id=12345, key=None, token="678905432",
-                 tls=None):
+                 tls=None, expiring=False, conf=None):
         self.encryption = encryption
         self.zone = zone
+        self.expiring = expiring
+        self.conf = conf
+        self.conf_requests = []  # parameters of each request for /conf
         self.address = address
         self.port = port
         self.dns_id = dns_id
@@ -125,6 +147,7 @@ class HTTPDNSService:
         self.targets = []  # request targets as they came
         self.hosts = []  # Host headers
         self.resumed = []  # for each TLS connection: was its session resumed?
+        self.peers = []  # for each TLS connection: the common name in the client's certificate, None without one
         self.connections = 0
         self._lock = threading.Lock()
         self._gate = threading.Event()
@@ -141,6 +164,17 @@ class HTTPDNSService:
     def names(self):
         """Every name of every request, in order."""
         return [name for request in self.requests for name in request.names]
+
+    @property
+    def clients(self):
+        """(address, port) of the other end of every connection that lives."""
+        with self._lock:
+            live = list(self._live)
+        found = []
+        for connection in live:
+            with contextlib.suppress(OSError):
+                found.append(connection.getpeername()[:2])
+        return found
 
     def settings(self):
         """The `[httpdns]` section of a daemon that uses this service."""
@@ -170,6 +204,10 @@ class HTTPDNSService:
             self._listener.close()
             self._listener = None
         self.drop_connections()
+
+    def restart(self):
+        self.stop()
+        self.start()
 
     def drop_connections(self):
         with self._lock:
@@ -207,6 +245,8 @@ class HTTPDNSService:
                     self._live.discard(raw)
                     self._live.add(connection)
                 self.resumed.append(connection.session_reused)
+                subject = dict(pair for part in (connection.getpeercert() or {}).get("subject", ()) for pair in part)
+                self.peers.append(subject.get("commonName"))
             buffer = b""
             while True:
                 while b"\r\n\r\n" not in buffer:
@@ -241,6 +281,8 @@ class HTTPDNSService:
             self._violation(f"method {method}")
             return self._send(connection, 501, b"")
         path, _, query = target.partition("?")
+        if path == "/conf" and self.conf is not None:
+            return self._answer_conf(connection, parse_qs(query, separator="&"))
         if path != "/d":
             self._violation(f"path {path}")
             return self._send(connection, 404, b"")
@@ -255,16 +297,26 @@ class HTTPDNSService:
         self._gate.wait(30)
         return self._reply(connection, request, fault)
 
+    def _answer_conf(self, connection, query):
+        parameters = {key: values[0] for key, values in query.items()}
+        self.conf_requests.append(parameters)
+        if not self._is_authorized(parameters):
+            return self._send(connection, 401, b"")
+        if "dn" in parameters:
+            self._violation("a name in a request for /conf")
+        return self._send(connection, 200, self.cipher.encrypt(self.conf).encode())
+
+    def _is_authorized(self, parameters):
+        if self.encryption == "https":
+            return parameters.get("token") == self.token
+        if parameters.get("alg") != self.encryption:
+            self._violation(f"alg is {parameters.get('alg')!r}")
+        return parameters.get("id") == str(self.dns_id)
+
     def _read(self, parameters, number):
         """The request, or None for one that is refused. What the protocol does not allow is written down."""
-        if self.encryption == "https":
-            if parameters.get("token") != self.token:
-                return None
-        else:
-            if parameters.get("id") != str(self.dns_id):
-                return None
-            if parameters.get("alg") != self.encryption:
-                self._violation(f"alg is {parameters.get('alg')!r}")
+        if not self._is_authorized(parameters):
+            return None
         for flag in ("query", "ttl"):
             if parameters.get(flag) != "1":
                 self._violation(f"{flag}=1 is missing")
@@ -278,6 +330,12 @@ class HTTPDNSService:
         except ValueError as error:
             self._violation(f"dn does not decrypt: {error}")
             return None
+        expiry = None
+        if self.expiring:
+            text, _, seconds = text.partition(";")
+            if not seconds.isdigit() or int(seconds) <= time.time():
+                return None
+            expiry = int(seconds)
         names = text.split(",")
         if len(names) > NAMES_IN_A_BATCH:
             self._violation(f"{len(names)} names in a batch")
@@ -290,11 +348,11 @@ class HTTPDNSService:
         kind = parameters.get("type", "")
         if kind not in ("", "aaaa", "addrs"):
             self._violation(f"type is {kind!r}")
-        return Request(names, kind, parameters, number)
+        return Request(names, kind, parameters, number, time.monotonic(), expiry)
 
     def line(self, name, request):
         """What the service says of one name."""
-        record = self.zone.get(name, Record())
+        record = self.zone(name, request) if callable(self.zone) else self.zone.get(name, Record())
         suffix = f",{record.ttl}" if request.parameters.get("ttl") == "1" else ""
 
         def listed(addresses):

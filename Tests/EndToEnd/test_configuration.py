@@ -50,6 +50,36 @@ WRONG = {
     "local resolver by name": ('[fallback]\nservers = ["resolver.example"]\n', 2, "fallback.servers"),
     "unknown level": ('[log]\nlevel = "loud"\n', 2, "log.level"),
     "authority file that is not there": ('[tls]\ncaFile = "/not/there.pem"\n', 2, "tls.caFile"),
+    "no attempts": (AES + "retryTimesBeforeSwitchServer = 0\n", 5, "httpdns.retryTimesBeforeSwitchServer"),
+    "no minutes": (AES + "minutesBeforeSwitchToMain = 0\n", 5, "httpdns.minutesBeforeSwitchToMain"),
+    "unknown address type": (AES + 'addressType = "both"\n', 5, "httpdns.addressType"),
+    "negative plan": (AES + "queriesPerSecond = -1\n", 5, "httpdns.queriesPerSecond"),
+    "expiry as text": (AES + 'authExpirySeconds = "600"\n', 5, "httpdns.authExpirySeconds"),
+    "start-up server by name": (AES + 'confIp = ["192.0.2.1", "conf.example.com"]\n', 5, "httpdns.confIp"),
+    "unknown use of a proxy": (AES + 'proxy = "use"\n', 5, "httpdns.proxy"),
+    "app with a control character": (AES + 'appId = "a\\nb"\n', 5, "httpdns.appId"),
+    "reports as text": (AES + 'enableReport = "yes"\n', 5, "httpdns.enableReport"),
+    "reports to no URL": (AES + 'reportUrl = "collector:8080"\n', 5, "httpdns.reportUrl"),
+    "reports by another scheme": (AES + 'reportUrl = "ftp://collector/"\n', 5, "httpdns.reportUrl"),
+    "reports with a password": (AES + 'reportUrl = "http://user:Swift-HTTPDNS@collector/"\n', 5, "httpdns.reportUrl"),
+    "pin of another hash": ('[tls]\npins = ["sha1/2jmj7l5rSw0yVb/vlWAYkK/YBwk="]\n', 2, "tls.pins"),
+    "pin too short": ('[tls]\npins = ["sha256/2jmj7l5rSw0yVb/vlWAYkK/YBwk="]\n', 2, "tls.pins"),
+    "pin without padding": ('[tls]\npins = ["sha256/uEWPAxVs3kPC9AI7THxeI8FvlSUUtmWoHTclokt2Rag"]\n', 2, "tls.pins"),
+    "pin in curl's notation": ('[tls]\npins = ["sha256//uEWPAxVs3kPC9AI7THxeI8FvlSUUtmWoHTclokt2Rag="]\n', 2,
+                               "tls.pins"),
+    "any name, any authority": ("[tls]\n\nvalidateDomain = false\n", 3, "tls.validateDomain"),
+    "client certificate that is not there": ('[tls]\nclientCertificate = "/not/there.p12"\n', 2,
+                                             "tls.clientCertificate"),
+    "password file that is not there": (
+        f'[tls]\nclientCertificate = "{os.path.abspath(__file__)}"\nclientCertificatePasswordFile = "not-there"\n', 3,
+        "tls.clientCertificatePasswordFile"),
+    "hedge too late": ("[fallback]\nhedgeAfter = 60001\n", 2, "fallback.hedgeAfter"),
+    "stale for ever": ("[cache]\nstaleSeconds = 604801\n", 2, "cache.staleSeconds"),
+    "stale without TTL": ("[cache]\nstaleTTL = 0\n", 2, "cache.staleTTL"),
+    "prefetch when expired": ("[cache]\nprefetchAt = 100\n", 2, "cache.prefetchAt"),
+    "wildcard kept alive": ('[cache]\nkeepAliveDomains = ["*.example.com"]\n', 2, "cache.keepAliveDomains"),
+    "too many looked up": (f"[cache]\npreResolve = {[f'n{i}.example' for i in range(1001)]}\n", 2, "cache.preResolve"),
+    "cache file as a truth": ("[cache]\nfile = true\n", 2, "cache.file"),
     "not TOML": ("[listen]\naddresses = [\n", None, "\\S+"),
     "key twice": ("[cache]\nminTTL = 1\nminTTL = 2\n", 3, "\\S+"),
 }
@@ -96,7 +126,11 @@ def test_check_prints_every_setting_and_no_secret(binary, tmp_path):
     assert "Swift-HTTPDNS-16" not in shown.stdout + shown.stderr
     assert "678905432" not in shown.stdout + shown.stderr
     settings = tomllib.loads(shown.stdout)
-    assert settings["cache"] == {"megabytes": 3, "minTTL": 0, "maxTTL": 86400, "negativeTTL": 30}
+    assert settings["cache"] == {"megabytes": 3, "minTTL": 0, "maxTTL": 86400, "negativeTTL": 30,
+                                 "staleSeconds": 86400, "staleTTL": 30, "prefetchAt": 75, "keepAliveDomains": [],
+                                 "preResolve": [], "file": ""}
+    assert settings["httpdns"]["minutesBeforeSwitchToMain"] == 10
+    assert settings["fallback"]["hedgeAfter"] == 1000
     assert settings["httpdns"]["routeIp"] == "198.51.100.7"
     assert settings["httpdns"]["dnsIp"] in (["119.29.29.98"], ["119.29.29.98:80"])
     assert settings["listen"]["addresses"] == ["127.0.0.1:53", "[::1]:53"]
@@ -162,7 +196,8 @@ def test_the_environment_alone(daemon, service, authority):
 
 @pytest.mark.parametrize(("variable", "value"), [
     ("HTTPDNSD_CACHE_MEGABYTES", "much"), ("HTTPDNSD_CACHE_MEGABITES", "3"), ("HTTPDNSD_LISTEN_ALLOW", "10.0.0.0/8,x"),
-    ("HTTPDNSD_HTTPDNS_HTTPONLY", "perhaps"),
+    ("HTTPDNSD_HTTPDNS_HTTPONLY", "perhaps"), ("HTTPDNSD_TLS_PINS", "sha256/short"),
+    ("HTTPDNSD_TLS_VALIDATEDOMAIN", "false"), ("HTTPDNSD_HTTPDNS_REPORTURL", "collector"),
 ])
 def test_a_wrong_environment(binary, tmp_path, variable, value):
     file = tmp_path / "httpdnsd.toml"

@@ -66,6 +66,9 @@ final class ScenarioRunner {
         }
         cache = settings.makeCache()
         forwarder = settings.makeForwarder(cache)
+        settings.start(&forwarder, at: now)
+        isTurnOpen = true
+        collect()
     }
 
     func run() throws(ScenarioFailure) {
@@ -270,7 +273,8 @@ final class ScenarioRunner {
         case .askService(let id, let server, let names, let families):
             var label = "httpdns " + (server == 0 ? "" : "\(server + 1) ")
             label +=
-                names.map(\.description).joined(separator: " ") + (families == .both ? "" : " \(families.rawValue)")
+                names.map(\.description).joined(separator: " ")
+                + (families == .both ? "" : families == .ipv4 ? " ipv4" : " ipv6")
             requests.append(UnderWay(id: id, server: server + 1, names: names, label: label))
             return ["ask \(label)"]
         case .cancelService(let id):
@@ -291,6 +295,7 @@ final class ScenarioRunner {
             queries[at].isGivenUp = true
             return ["cancel \(queries[at].label)"]
         case .report(let event): return ["report \(event.said)"]
+        case .reportLookup(let lookup): return ["report lookup \(lookup.said)"]
         }
     }
 

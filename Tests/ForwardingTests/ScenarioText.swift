@@ -216,9 +216,18 @@ extension Event {
         case .resolverFailing(let server, let failure):
             "resolver \(server + 1) fails \(Failure.Kind.words[failure.kind]!)"
         case .resolverAnswersAgain(let server): "resolver \(server + 1) answers again"
+        case .planExceeded: "plan exceeded"
         case .refusing(.tooManyFlights): "refusing too many flights"
         case .refusing(.tooManyWaiting): "refusing too many waiting"
         }
+    }
+}
+
+extension AbnormalLookup {
+    var said: String {
+        let end = fellBack ? "fell back" : "at httpdns \(server.map { "\($0 + 1)" } ?? "none")"
+        let reason = failure.map { Failure.Kind.words[$0.kind]! } ?? "no reason"
+        return names.map(\.description).joined(separator: " ") + ": \(reason), \(end), \(spend) ms"
     }
 }
 
@@ -233,6 +242,9 @@ struct ScenarioSettings {
     private var prefetchAt: UInt32 = 0
     private var intercept: [Name] = []
     private var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
+    private var preResolve: [Name] = []
+    private var keepAlive: [Name] = []
+    private var families = Families.both
     private var hosts = ""
 
     /// A line `set KEY VALUE` or `hosts ADDRESS NAME…`.
@@ -248,6 +260,9 @@ struct ScenarioSettings {
         switch words[1] {
         case "intercept": intercept = names
         case "bypass": bypass = names
+        case "preResolve": preResolve = names
+        case "keepAliveDomains": keepAlive = names
+        case "addressType": families = words[2] == "ipv4" ? .ipv4 : words[2] == "ipv6" ? .ipv6 : .both
         default: return false
         }
         return names.count == words.count - 2
@@ -257,6 +272,7 @@ struct ScenarioSettings {
         switch key {
         case "httpdns": hasService = flag
         case "httpOnly": httpOnly = flag
+        case "enableReport": timing.reportsLookups = flag
         default: return false
         }
         return true
@@ -275,6 +291,7 @@ struct ScenarioSettings {
         case "minTTL": timing.minTTL = UInt32(number)
         case "maxTTL": timing.maxTTL = UInt32(number)
         case "negativeTTL": timing.negativeTTL = UInt32(number)
+        case "queriesPerSecond": timing.queriesPerSecond = number
         case "staleTTL": timing.staleTTL = UInt32(number)
         case "staleSeconds": staleSeconds = UInt32(number)
         case "prefetchAt": prefetchAt = UInt32(number)
@@ -287,11 +304,17 @@ struct ScenarioSettings {
         DNSCache(bytes: 1 << 20, staleSeconds: staleSeconds, prefetchAt: prefetchAt, seed: (1, 2))
     }
 
+    func start(_ forwarder: inout Forwarder<Int>, at now: Tick) {
+        guard !preResolve.isEmpty || !keepAlive.isEmpty else { return }
+        forwarder.start(preResolve: preResolve, keepAlive: keepAlive, at: now)
+    }
+
     func makeForwarder(_ cache: DNSCache) -> Forwarder<Int> {
         let table = HostsTable(parsing: Array(hosts.utf8).span)
-        let policy = Policy(
+        var policy = Policy(
             hasService: hasService, httpOnly: httpOnly, negativeTTL: timing.negativeTTL, intercept: intercept,
             bypass: bypass, hosts: table)
+        policy.families = families
         return Forwarder(
             policy: policy, timing: timing, serviceServers: dnsIp, resolverServers: resolvers, cache: cache)
     }

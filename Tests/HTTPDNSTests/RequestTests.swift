@@ -98,6 +98,53 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
         #expect(text(request).contains("\r\nHost: \(expected)\r\n"))
     }
 
+    /// 1744701968 + 600 = 1744702568.
+    @Test func theExpiryIsEncryptedWithTheNames() throws {
+        let account = try ServiceAccount(.des(id: 12345, key: desKey), authExpirySeconds: 600)
+        let request = try account.request(
+            names("a.example", "b.example"), family: .ipv4, host: "h", at: 1_744_701_968)
+        #expect(
+            text(request).hasPrefix(
+                "GET /d?dn=54d4bbee79df5bc2da5de7f474f6612566e0150d3343ee6894b1258762053854&id=12345&alg=des&ttl=1"))
+        // The time goes on from request to request.
+        let later = try account.request(names("a.example", "b.example"), family: .ipv4, host: "h", at: 1_744_701_969)
+        #expect(text(later).hasPrefix("GET /d?dn=54d4bbee79df5bc2da5de7f474f6612566e0150d3343ee68"))
+        #expect(later != request)
+    }
+
+    @Test func theExpiryWithAES() throws {
+        let account = try ServiceAccount(.aes(id: 1, key: aesKey), authExpirySeconds: 600)
+        let request = text(
+            try account.request(names("a.example", "b.example"), family: .ipv4, host: "h", at: 1_744_701_968))
+        let match = try #require(request.firstMatch(of: /dn=([0-9a-f]{96})&id=1/))
+        #expect(try decrypted(match.1, PayloadCipher(.aes, key: aesKey)) == "a.example,b.example;1744702568")
+    }
+
+    @Test func theExpiryInClear() throws {
+        let account = try ServiceAccount(.https(token: Array("1".utf8)), authExpirySeconds: 600)
+        let request = try account.request(names("qq.com"), family: .ipv4, host: "h", at: 1_744_701_968)
+        #expect(text(request).hasPrefix("GET /d?dn=qq.com;1744702568&token=1&ttl=1"))
+        // Without the setting the time does not matter.
+        let plain = try ServiceAccount(.https(token: Array("1".utf8)))
+        #expect(
+            try plain.request(names("qq.com"), family: .ipv4, host: "h", at: 1)
+                == plain.request(names("qq.com"), family: .ipv4, host: "h", at: 2))
+    }
+
+    @Test func configurationRequests() throws {
+        let expected: [(ServiceCredential, String)] = [
+            (.https(token: Array("67890".utf8)), "token=67890"), (.aes(id: 12345, key: aesKey), "id=12345&alg=aes"),
+            (.des(id: 12345, key: desKey), "id=12345&alg=des"),
+        ]
+        for (credential, query) in expected {
+            let account = try ServiceAccount(credential, routeIp: .v4(1, 2, 3, 4), authExpirySeconds: 600)
+            #expect(
+                text(try account.configurationRequest(host: "192.0.2.1"))
+                    == "GET /conf?\(query) HTTP/1.1\r\nHost: 192.0.2.1\r\n" + fields)
+            #expect(throws: RequestError.forbiddenHost) { try account.configurationRequest(host: "a b") }
+        }
+    }
+
     @Test(arguments: ["", "a b", "a\r\nX: y", "a/b", "ä"])
     func forbiddenHost(host: String) throws {
         let account = try ServiceAccount(.https(token: Array("1".utf8)))

@@ -56,3 +56,10 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 extension HTTPResponse {
     init(ok body: String) { self.init(status: 200, body: Array(body.utf8)) }
 }
+
+extension ServiceAccount {
+    /// A request whose time does not matter.
+    func request(_ names: [Name], family: ServiceFamily, host: String) throws(RequestError) -> [UInt8] {
+        try request(names, family: family, host: host, at: 0)
+    }
+}

@@ -1,9 +1,10 @@
-/* What Swift's Glibc module does not show: epoll, eventfd, timerfd, getrandom (headers it leaves out), and recvmmsg,
-   sendmmsg, accept4 and packet information (declared by glibc only under _GNU_SOURCE, which an importer cannot set).
-   Only system calls and their layouts; every decision is made in Swift. */
+/* What Swift's Glibc module does not show: epoll, eventfd, timerfd, getrandom, rtnetlink (headers it leaves out), and
+   recvmmsg, sendmmsg, accept4 and packet information (declared by glibc only under _GNU_SOURCE, which an importer
+   cannot set). Only system calls and their layouts; every decision is made in Swift. */
 #ifndef CLINUX_H
 #define CLINUX_H
 
+#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>

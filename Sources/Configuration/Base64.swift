@@ -1,0 +1,36 @@
+/// The base64 of RFC 4648 §4.
+enum Base64 {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let padding = UInt8(ascii: "=")
+
+    static func encode(_ octets: [UInt8]) -> String {
+        var text: [UInt8] = []
+        for start in stride(from: 0, to: octets.count, by: 3) {
+            let group = octets[start..<min(start + 3, octets.count)]
+            let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
+            for place in 0..<4 {
+                text.append(place <= group.count ? alphabet[bits >> (18 - 6 * place) & 0x3F] : padding)
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// What ``encode(_:)`` made this of; nil for any other text, so with line breaks, without padding, or with bits set
+    /// that stand for nothing (RFC 4648 §3.1 to §3.5).
+    static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+        var octets: [UInt8] = []
+        var bits = 0
+        var bitCount = 0
+        for character in text.prefix(while: { $0 != padding }) {
+            guard let value = alphabet.firstIndex(of: character) else { return nil }
+            bits = (bits << 6 | value) & 0xFFF
+            bitCount += 6
+            if bitCount >= 8 {
+                bitCount -= 8
+                octets.append(UInt8(truncatingIfNeeded: bits >> bitCount))
+            }
+        }
+        // One text alone is right for these octets.
+        return encode(octets).utf8.elementsEqual(text) ? octets : nil
+    }
+}

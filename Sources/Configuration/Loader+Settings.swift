@@ -1,0 +1,138 @@
+import Addresses
+
+extension Loader {
+    /// The settings, once all sources are applied.
+    func settings(credentialsDirectory: String?, readFile: (String) -> [UInt8]?) throws(ConfigurationError) -> Settings
+    {
+        var settings = draft.settings
+        if settings.cache.minTTL > settings.cache.maxTTL {
+            let key = origins.keys["cache.minTTL"] == nil ? "cache.maxTTL" : "cache.minTTL"
+            let message = "minTTL \(settings.cache.minTTL) is more than maxTTL \(settings.cache.maxTTL)"
+            throw origins.error(key, message + "; give a minTTL that is not")
+        }
+        settings.tls = try tls(credentialsDirectory: credentialsDirectory, readFile: readFile)
+        settings.fallback.hosts = besideFile(settings.fallback.hosts)
+        settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
+        settings.cache.file = besideFile(settings.cache.file)
+        guard hasHTTPDNS else { return settings }
+
+        let credential = try credential { (name, source) throws(ConfigurationError) in
+            try secret(name, source, credentialsDirectory: credentialsDirectory, readFile: readFile)
+        }
+        var httpdns = draft.account.rest
+        httpdns.credential = credential
+        func withPort(_ endpoint: Endpoint) -> Endpoint {
+            endpoint.port == 0 ? Endpoint(endpoint.address, port: credential.defaultPort) : endpoint
+        }
+        httpdns.dnsIp = draft.account.dnsIp.isEmpty ? [credential.publicService] : draft.account.dnsIp.map(withPort)
+        httpdns.confIp = httpdns.confIp.map(withPort)
+        settings.httpdns = httpdns
+        return settings
+    }
+
+    private func tls(
+        credentialsDirectory: String?, readFile: (String) -> [UInt8]?
+    ) throws(ConfigurationError) -> Settings.TLS {
+        var tls = draft.settings.tls
+        tls.caFile = besideFile(tls.caFile)
+        if !tls.caFile.isEmpty { tls.anchors = try contents(of: tls.caFile, key: "tls.caFile", readFile) }
+        // Else whoever has a certificate of any name from any public authority could answer.
+        guard tls.validateDomain || !tls.caFile.isEmpty && tls.caOnly else {
+            let missing = tls.caFile.isEmpty ? "without caFile" : "with caOnly = false"
+            let message = "false is not right \(missing): anybody has a certificate that the system's store trusts"
+            throw origins.error("tls.validateDomain", message + "; give true, or trust a caFile alone")
+        }
+        tls.clientCertificate = besideFile(tls.clientCertificate)
+        guard !tls.clientCertificate.isEmpty else { return tls }
+        tls.clientCertificateBytes = try contents(of: tls.clientCertificate, key: "tls.clientCertificate", readFile)
+        guard !tls.clientCertificatePasswordFile.isEmpty else { return tls }
+        let (password, path) = try secretFile(
+            tls.clientCertificatePasswordFile, key: "tls.clientCertificatePasswordFile", holds: "password",
+            credentialsDirectory: credentialsDirectory, readFile: readFile)
+        tls.clientCertificatePassword = Secret(password)
+        tls.clientCertificatePasswordFile = path
+        return tls
+    }
+
+    private func contents(
+        of path: String, key: String, _ readFile: (String) -> [UInt8]?
+    ) throws(ConfigurationError) -> [UInt8] {
+        guard let bytes = readFile(path) else {
+            throw origins.error(key, "cannot read \(quoted(path)); give a file that this user may read")
+        }
+        return bytes
+    }
+
+    /// What `encryptType` needs. What it does not need is not looked at, so that it can stay in the file.
+    private func credential(
+        _ secret: (String, Draft.SecretSource) throws(ConfigurationError) -> (bytes: [UInt8], key: String)
+    ) throws(ConfigurationError) -> Settings.HTTPDNS.Credential {
+        let account = draft.account
+        let encryptType = quoted(account.encryptType.rawValue)
+        if account.encryptType == .https {
+            let (token, key) = try secret("token", account.token)
+            // It goes into a URL as it is.
+            let isPrintable = token.allSatisfy {
+                $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "&") && $0 != UInt8(ascii: "#")
+            }
+            guard isPrintable else {
+                throw origins.error(key, "the token is not right; give printable ASCII without space, & and #")
+            }
+            return .https(token: Secret(token))
+        }
+        guard account.dnsId > 0 else {
+            throw origins.error("httpdns.dnsId", "\(encryptType) needs an authorization ID; give 1 to \(UInt32.max)")
+        }
+        let (bytes, key) = try secret("dnsKey", account.dnsKey)
+        let length = account.encryptType == .aes ? 16 : 8
+        guard bytes.count == length else {
+            let message = "the key has \(bytes.count) bytes; \(encryptType) needs exactly \(length)"
+            throw origins.error(key, message)
+        }
+        return account.encryptType == .aes
+            ? .aes(id: account.dnsId, key: Secret(bytes)) : .des(id: account.dnsId, key: Secret(bytes))
+    }
+
+    /// The bytes of a secret, never empty, and the key that gave them.
+    private func secret(
+        _ name: String, _ source: Draft.SecretSource, credentialsDirectory: String?, readFile: (String) -> [UInt8]?
+    ) throws(ConfigurationError) -> (bytes: [UInt8], key: String) {
+        if !source.value.bytes.isEmpty { return (source.value.bytes, "httpdns." + name) }
+        guard !source.file.isEmpty else {
+            let encryptType = quoted(draft.account.encryptType.rawValue)
+            throw origins.error("httpdns." + name, "missing; \(encryptType) needs it: give \(name) or \(name)File")
+        }
+        let key = "httpdns.\(name)File"
+        let (bytes, _) = try secretFile(
+            source.file, key: key, holds: name, credentialsDirectory: credentialsDirectory, readFile: readFile)
+        return (bytes, key)
+    }
+
+    /// The bytes of the file that holds a secret, never empty and without a newline at their end, and its whole path.
+    private func secretFile(
+        _ path: String, key: String, holds secret: String, credentialsDirectory: String?,
+        readFile: (String) -> [UInt8]?
+    ) throws(ConfigurationError) -> (bytes: [UInt8], path: String) {
+        var paths = [besideFile(path)]
+        if let credentialsDirectory, !credentialsDirectory.isEmpty, !path.hasPrefix("/") {
+            paths.insert(credentialsDirectory + "/" + path, at: 0)
+        }
+        for path in paths {
+            guard var bytes = readFile(path) else { continue }
+            if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+            if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+            guard !bytes.isEmpty else {
+                throw origins.error(key, "\(quoted(path)) is empty; put the \(secret) into it")
+            }
+            return (bytes, path)
+        }
+        let tried = paths.map { quoted($0) }.joined(separator: " and ")
+        throw origins.error(key, "cannot read \(tried); give a file that this user may read")
+    }
+
+    /// A relative path starts from the configuration file's folder.
+    private func besideFile(_ path: String) -> String {
+        guard !path.isEmpty, !path.hasPrefix("/"), let slash = file?.lastIndex(of: "/"), let file else { return path }
+        return file[...slash] + path
+    }
+}

@@ -1,0 +1,42 @@
+extension Settings {
+    /// Where each setting was given, so that an error can point there: also one that is found only when the setting is
+    /// used, such as a `caFile` that holds no certificate.
+    public struct Origins: Sendable {
+        enum Origin {
+            case file(line: Int)
+            case environment
+        }
+
+        /// How errors call the file.
+        let fileName: String
+        /// By the key's path; a key that is not here has its default.
+        var keys: [String: Origin] = [:]
+        /// The lines of the sections in the file.
+        var sections: [String: Int] = [:]
+
+        /// An error at the place a key was given; for a key that was not, at its section, and without that section at
+        /// the variable that could give it.
+        ///
+        /// - Parameters:
+        ///   - key: As it stands in messages, `section.key`.
+        ///   - message: What is wrong and what would be right, in one line that holds no secret.
+        public func error(_ key: String, _ message: String) -> ConfigurationError {
+            let line: Int?
+            switch keys[key] {
+            case .file(let given): line = given
+            case .environment: line = nil
+            case nil: line = sections[String(key.prefix { $0 != "." })]
+            }
+            if let line { return error(line, key, Problem(message)) }
+            return error(variable: Key.all.first { $0.path == key }?.variable ?? key, Problem(message))
+        }
+
+        func error(_ line: Int, _ path: String, _ problem: Problem) -> ConfigurationError {
+            ConfigurationError(file: fileName, line: line, key: path, message: problem.message)
+        }
+
+        func error(variable: String, _ problem: Problem) -> ConfigurationError {
+            ConfigurationError(file: "environment", line: 0, key: variable, message: problem.message)
+        }
+    }
+}

@@ -1,0 +1,50 @@
+internal import COpenSSL
+
+/// The keys of which a verified chain must hold one, as SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4).
+struct Pins {
+    /// Octets of a SHA-256 digest.
+    private static let length = 32
+    /// Most keys of a chain that a refusal lists; real chains have two to four.
+    private static let shown = 8
+
+    private let digests: [[UInt8]]
+
+    init(_ digests: [[UInt8]]) throws(TLSError) {
+        for digest in digests where digest.count != Self.length { throw .pinLength(digest.count) }
+        self.digests = digests
+    }
+
+    /// Why the chain that `verification` (an X509_STORE_CTX) has accepted is refused nevertheless; nil if it is not.
+    /// That chain is what counts, not what the server sent along with it: anyone can send a certificate that is public.
+    func refusal(_ verification: OpaquePointer) -> TLSError? {
+        guard !digests.isEmpty else { return nil }
+        let chain = unsafe X509_STORE_CTX_get0_chain(verification)
+        var keys: [[UInt8]] = []
+        // Sound: the chain and its certificates belong to the verification, which outlives this call.
+        for index in 0..<(unsafe max(0, copenssl_sk_X509_num(chain))) {
+            guard let key = unsafe Self.digest(copenssl_sk_X509_value(chain, index)) else { continue }
+            if digests.contains(key) { return nil }
+            keys.append(key)
+        }
+        let has = keys.prefix(Self.shown).map { "sha256/\(base64($0))" }
+        return .pinMismatch(has: keys.count > Self.shown ? has + ["…"] : has)
+    }
+
+    /// Of the SubjectPublicKeyInfo of an X509.
+    private static func digest(_ certificate: OpaquePointer?) -> [UInt8]? {
+        guard let key = unsafe X509_get_X509_PUBKEY(certificate) else { return nil }
+        var digest = [UInt8](repeating: 0, count: length)
+        // Sound: an X509_PUBKEY is what the item describes, and SHA-256 has as many octets as there is room for.
+        let isDone = unsafe ASN1_item_digest(
+            X509_PUBKEY_it(), EVP_sha256(), UnsafeMutableRawPointer(key), &digest, nil)
+        return isDone == 1 ? digest : nil
+    }
+}
+
+/// With padding, without line breaks (RFC 4648 §4).
+private func base64(_ bytes: [UInt8]) -> String {
+    // Four characters for three bytes begun, and the NUL that OpenSSL sets behind them.
+    var text = [UInt8](repeating: 0, count: (bytes.count + 2) / 3 * 4 + 1)
+    let count = unsafe EVP_EncodeBlock(&text, bytes, Int32(bytes.count))
+    return String(decoding: text.prefix(Int(count)), as: UTF8.self)
+}

@@ -1,0 +1,35 @@
+/// How a server is verified, and what it is shown in turn. Prints without its secrets.
+public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
+    /// The name the certificate must have, also sent as SNI; an address as text is looked for among the certificate's
+    /// addresses and not sent. Nil or empty: the address that was dialled.
+    public var serverName: String?
+    /// Trusted certificates, several in PEM or one in DER, authorities or the server's own. Nil: the system's
+    /// (OpenSSL's default paths, SSL_CERT_FILE and SSL_CERT_DIR included).
+    public var anchors: [UInt8]?
+    /// With anchors: whether they are all that is trusted, or the system's are too.
+    public var anchorsOnly: Bool
+    /// SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4), 32 bytes each, of which the verified chain, from the
+    /// server's certificate to the trusted one, must have at least one. Empty: any chain that verifies will do.
+    public var pins: [[UInt8]]
+    /// False: the chain is checked and the name is not, which takes anchors that alone are trusted. `serverName` is then
+    /// only sent.
+    public var validatesName: Bool
+    /// What is shown to a server that asks for a client's certificate: a PKCS #12 file (RFC 7292) and its password, which
+    /// may be empty. Nil: nothing.
+    public var clientCertificate: (pkcs12: [UInt8], password: [UInt8])?
+
+    public init(
+        serverName: String? = nil, anchors: [UInt8]? = nil, anchorsOnly: Bool = true, pins: [[UInt8]] = [],
+        validatesName: Bool = true, clientCertificate: (pkcs12: [UInt8], password: [UInt8])? = nil
+    ) {
+        self.serverName = serverName
+        self.anchors = anchors
+        self.anchorsOnly = anchorsOnly
+        self.pins = pins
+        self.validatesName = validatesName
+        self.clientCertificate = clientCertificate
+    }
+
+    public var description: String { "TLS policy" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,241 @@
+public import DNSWire
+import Synchronization
+
+/// Why a snapshot is not taken over.
+public enum SnapshotError: Error, Equatable, Sendable {
+    /// It does not begin as a snapshot does.
+    case foreign
+    /// Written by another version of the daemon.
+    case version(UInt32)
+    /// It ends early.
+    case truncated
+    /// A checksum is wrong, or what is said about lengths and numbers, in the block at this offset (0: the header).
+    case damaged(at: Int)
+    /// Written under other settings: the answers are right for those.
+    case otherContext
+    /// Octets could not be read.
+    case unreadable
+}
+
+extension SnapshotError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .foreign: "it is something else"
+        case .version(let version): "it is of version \(version), not \(Snapshot.version)"
+        case .truncated: "it ends early"
+        case .damaged(let offset): "it is damaged at octet \(offset)"
+        case .otherContext: "it was written under other settings"
+        case .unreadable: "it cannot be read"
+        }
+    }
+}
+
+extension DNSCache {
+    /// Takes over the answers of a snapshot that can still be given, those without place excepted: nothing is evicted for
+    /// them, and what was stored meanwhile stays. Ages go on; when nobody can tell by how much, all are past their TTL.
+    ///
+    /// The whole snapshot is checked before the first answer is taken over, and read again for that. Safe to use while
+    /// other threads ask and store.
+    ///
+    /// - Parameters:
+    ///   - length: octets of the snapshot.
+    ///   - context: must be the one it was written with.
+    ///   - isWanted: whether answers about a name are to be taken over; nil: all are.
+    ///   - read: gives exactly the octets in a range within `0..<length`; nil when they cannot be read.
+    /// - Returns: how many answers were taken over.
+    public func restoreSnapshot(
+        length: Int, at now: Moment, context: UInt64 = 0, isWanted: ((Name) -> Bool)? = nil, read: (Range<Int>) -> [UInt8]?
+    ) throws(SnapshotError) -> Int {
+        let reader = try SnapshotReader(length: length, read)
+        let blocks = try reader.check(read)
+        guard reader.context == context else { throw .otherContext }
+        let elapsed = now.elapsed(since: reader.written)
+        // Of a snapshot larger than the cache the last blocks are taken: they hold the newest answers.
+        var room = 0
+        for index in 0..<Self.segmentCount { room += unsafe segments[index].withLock { $0.ring.freeBytes } }
+        var first = blocks.endIndex
+        while first > 0, room >= blocks[first - 1].extent {
+            first -= 1
+            room -= blocks[first].extent
+        }
+        var taken = 0
+        for index in first..<blocks.endIndex {
+            // Checked once more: between two reads a file can change.
+            let bytes = try reader.block(at: blocks[index].offset, sequence: index, read)
+            _ = try SnapshotReader.extent(of: bytes.span, at: blocks[index].offset)
+            taken += restore(bytes, elapsed: elapsed, at: now.tick, isWanted)
+        }
+        return taken
+    }
+
+    /// - Parameter block: one whose lengths were checked.
+    private func restore(_ block: [UInt8], elapsed: UInt64?, at now: UInt32, _ isWanted: ((Name) -> Bool)?) -> Int {
+        let bytes = block.span
+        var taken = 0
+        var offset = Snapshot.blockHeaderLength
+        while offset < bytes.count {
+            let start = offset
+            let bodyStart = start + Snapshot.recordHeaderLength
+            offset = bodyStart + Int(bytes.integer16(at: start + 8))
+            let body = bytes.extracting(bodyStart..<offset)
+            // The fixed part of a record is longer than a message's header: here the body stands as in a message.
+            let message = bytes.extracting(bodyStart - 12..<offset)
+            guard var entry = Entry(record: bytes, at: start), let question = entry.question(message) else { continue }
+            let age = UInt64(bytes.integer32(at: start))
+            let newAge = elapsed.map { age + min($0, UInt64(UInt32.max)) } ?? max(age, UInt64(entry.keep))
+            guard newAge <= Snapshot.maximumAge else { continue }
+            if let isWanted, !isWanted(Name(wire: body, at: 0, length: question.nameLength)) { continue }
+            let hash = hash(body, name: 0..<question.nameLength, type: question.type.rawValue)
+            entry.nameLength = UInt8(question.nameLength)
+            entry.hash = Ring.tag(hash)
+            entry.stored = now &- UInt32(newAge)
+            let isTaken = unsafe segments[Self.segment(hash)].withLock { segment in
+                segment.restore(entry, body: body, hash: hash, type: question.type, age: newAge)
+            }
+            if isTaken { taken += 1 }
+        }
+        return taken
+    }
+}
+
+extension Segment {
+    /// Takes over an entry of a snapshot, unless something is known already, or there is no room for it.
+    fileprivate mutating func restore(
+        _ entry: Entry, body: Span<UInt8>, hash: UInt64, type: RecordType, age: UInt64
+    ) -> Bool {
+        guard age < UInt64(entry.keep) + UInt64(staleSeconds), ring.hasRoom(for: entry.extent) else { return false }
+        for audience in Segment.replaced(by: entry.flags.intersection(.audience))
+        where ring.place(
+            hash: hash, body, name: 0..<Int(entry.nameLength), type: type.rawValue, audience: audience) != nil
+        {
+            return false
+        }
+        return ring.append(entry, body: body, hash: hash)
+    }
+}
+
+extension Entry {
+    /// The part of it that a record holds; nil if no entry of ours was ever like that.
+    ///
+    /// - Parameter bytes: hold the record's fixed part from `offset` on.
+    fileprivate init?(record bytes: Span<UInt8>, at offset: Int) {
+        self.init()
+        keep = bytes.integer32(at: offset + 4)
+        bodyLength = bytes.integer16(at: offset + 8)
+        flags = Flags(rawValue: bytes[offset + 10])
+        responseCode = bytes[offset + 11]
+        answerCount = bytes.integer16(at: offset + 12)
+        authorityCount = bytes.integer16(at: offset + 14)
+        additionalCount = bytes.integer16(at: offset + 16)
+        extendedError = bytes.integer16(at: offset + 18)
+        guard keep > 0, keep <= Int32.max, flags.isSubset(of: .kept), responseCode < 16,
+            !flags.contains(.everyone) || flags.isDisjoint(with: [.dnssecOK, .checkingDisabled])
+        else { return nil }
+        flags.insert(.live)
+    }
+
+    /// What the body answers; nil if it is no body for this entry.
+    fileprivate func question(_ message: Span<UInt8>) -> StoredAnswer.Question? {
+        do throws(WireError) {
+            return try StoredAnswer.check(message, head)
+        } catch {
+            return nil
+        }
+    }
+}
+
+/// The outer form of a snapshot, read from outside: every length and checksum is looked at before it is used.
+private struct SnapshotReader {
+    let written: DNSCache.Moment
+    let context: UInt64
+    private let length: Int
+    private let headerChecksum: UInt32
+
+    struct Block {
+        let offset: Int
+        /// The octets its records take in the rings.
+        let extent: Int
+    }
+
+    init(length: Int, _ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) {
+        self.length = length
+        let available = try Self.bytes(0..<min(length, Snapshot.headerLength), read)
+        let header = available.span
+        for (index, octet) in Snapshot.magic.enumerated() where index < header.count && header[index] != octet {
+            throw .foreign
+        }
+        guard header.count == Snapshot.headerLength else { throw .truncated }
+        let version = header.integer32(at: 8)
+        guard version == Snapshot.version else { throw .version(version) }
+        headerChecksum = Snapshot.headerChecksum(header)
+        guard header.integer32(at: 48) == headerChecksum else { throw .damaged(at: 0) }
+        let boot = UInt128(header.integer64(at: 24)) << 64 | UInt128(header.integer64(at: 32))
+        written = DNSCache.Moment(
+            wall: header.integer64(at: 16), tick: header.integer32(at: 12), boot: boot == 0 ? nil : boot)
+        context = header.integer64(at: 40)
+    }
+
+    /// Goes over all blocks up to the last, which must be the end.
+    func check(_ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) -> [Block] {
+        var blocks: [Block] = []
+        var offset = Snapshot.headerLength
+        while true {
+            let bytes = try block(at: offset, sequence: blocks.count, read)
+            let next = offset + bytes.count
+            guard bytes.count > Snapshot.blockHeaderLength else {
+                guard next == length else { throw .damaged(at: next) }
+                return blocks
+            }
+            blocks.append(Block(offset: offset, extent: try Self.extent(of: bytes.span, at: offset)))
+            offset = next
+        }
+    }
+
+    /// The whole block at an offset, its checksum and place right.
+    func block(at offset: Int, sequence: Int, _ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) -> [UInt8] {
+        guard length - offset >= Snapshot.blockHeaderLength else { throw .truncated }
+        let header = try Self.bytes(offset..<offset + Snapshot.blockHeaderLength, read)
+        let recordsLength = Int(header.span.integer32(at: 0))
+        guard recordsLength <= Snapshot.largestBlock else { throw .damaged(at: offset) }
+        guard length - offset - Snapshot.blockHeaderLength >= recordsLength else { throw .truncated }
+        let bytes = try Self.bytes(offset..<offset + Snapshot.blockHeaderLength + recordsLength, read)
+        let block = bytes.span
+        guard block.integer32(at: 12) == Snapshot.blockChecksum(block, after: headerChecksum),
+            block.integer32(at: 8) == UInt32(truncatingIfNeeded: sequence), block.integer32(at: 0) == recordsLength
+        else { throw .damaged(at: offset) }
+        return bytes
+    }
+
+    /// What the records take in the rings; they must fill the block and be as many as it says.
+    static func extent(of block: Span<UInt8>, at blockOffset: Int) throws(SnapshotError) -> Int {
+        var offset = Snapshot.blockHeaderLength
+        var records: UInt32 = 0
+        var extent = 0
+        while offset < block.count {
+            guard block.count - offset >= Snapshot.recordHeaderLength else { throw .damaged(at: blockOffset) }
+            let bodyLength = Int(block.integer16(at: offset + 8))
+            offset += Snapshot.recordHeaderLength + bodyLength
+            records += 1
+            extent += Entry.extent(bodyLength: bodyLength)
+        }
+        guard offset == block.count, records == block.integer32(at: 4) else { throw .damaged(at: blockOffset) }
+        return extent
+    }
+
+    private static func bytes(_ range: Range<Int>, _ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) -> [UInt8] {
+        guard let bytes = read(range), bytes.count == range.count else { throw .unreadable }
+        return bytes
+    }
+}
+
+extension Span where Element == UInt8 {
+    fileprivate func integer16(at offset: Int) -> UInt16 { UInt16(self[offset]) << 8 | UInt16(self[offset + 1]) }
+
+    fileprivate func integer32(at offset: Int) -> UInt32 {
+        UInt32(integer16(at: offset)) << 16 | UInt32(integer16(at: offset + 2))
+    }
+
+    fileprivate func integer64(at offset: Int) -> UInt64 {
+        UInt64(integer32(at: offset)) << 32 | UInt64(integer32(at: offset + 4))
+    }
+}

@@ -1,0 +1,38 @@
+/// What was stored outside the process and read back: as hostile as what a resolver sends.
+public enum StoredAnswer {
+    /// The question at the beginning of a stored body.
+    public struct Question: Sendable, Equatable {
+        /// Octets of its name, the root label included.
+        public let nameLength: Int
+        public let type: RecordType
+    }
+
+    /// Checks that a body is one that ``Response/read(_:id:to:type:recordClass:defaultNegativeTTL:)`` or a factory of
+    /// ``Answer`` could have made: the question in class IN with its name in lower case, exactly the records that `head`
+    /// counts, all of them whole, no OPT or TSIG among them. Allocates nothing.
+    ///
+    /// - Parameter message: the body from octet 12 on; the octets before, where a message has its header, are not looked
+    ///   at.
+    /// - Returns: what it is an answer to.
+    public static func check(_ message: Span<UInt8>, _ head: AnswerHead) throws(WireError) -> Question {
+        var isLowerCase = true
+        let nameEnd = try WireName.read(message, at: Header.length) { label in
+            for index in label where message[index] != lowercased(message[index]) { isLowerCase = false }
+        }
+        guard isLowerCase else { throw .mismatch }
+        guard message.count - nameEnd >= 4 else { throw .truncated(at: nameEnd) }
+        guard RecordClass(rawValue: message.integer16(at: nameEnd + 2)) == .in else { throw .mismatch }
+        var offset = nameEnd + 4
+        for _ in 0..<head.recordCount {
+            _ = try WireName.end(message, at: offset)
+            guard let record = RecordHeader.read(message, at: offset) else { throw .truncated(at: offset) }
+            guard record.type != .opt, record.type != .tsig else { throw .badOption(at: offset) }
+            guard record.ttl <= RecordHeader.maximumTTL else { throw .badData(at: record.ttlOffset) }
+            try record.checkData(message)
+            offset = record.end
+        }
+        guard offset == message.count else { throw .trailingBytes(at: offset) }
+        return Question(
+            nameLength: nameEnd - Header.length, type: RecordType(rawValue: message.integer16(at: nameEnd)))
+    }
+}

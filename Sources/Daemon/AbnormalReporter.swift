@@ -1,0 +1,213 @@
+import Addresses
+import Configuration
+import Cryptography
+import DNSCache
+import DNSWire
+import Forwarding
+import HTTPDNS
+import Logging
+import Transport
+
+/// Reports abnormal lookups (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to the log. Confined
+/// to the resolver's loop, whose deadline it shares.
+///
+/// Nothing waits for a report. Nothing is ever sent anywhere but to `reportUrl`; its host, if it is a name, is looked up
+/// at the local resolver, past this daemon.
+final class AbnormalReporter {
+    private let line: ReportLine
+    private let destination: Destination?
+    private let loop: EventLoop
+    private let localServers: () -> [Endpoint]
+    private let report: Report
+    private var queue = ReportQueue()
+    private var logRate = LogRate()
+    private var body: [UInt8] = []
+    private var lookup: HostLookup?
+    private var exchange: HTTPExchange?
+    /// Attempts since the start, by which local resolvers take turns.
+    private var attempts = 0
+
+    /// Where reports go, and how it is verified.
+    private struct Destination {
+        let url: Settings.HTTPDNS.ReportURL
+        /// Nil with http.
+        let tls: TLSClientContext?
+    }
+
+    /// - Parameter localServers: The local resolvers of the moment.
+    init(
+        _ settings: Settings.HTTPDNS, loop: EventLoop, localServers: @escaping () -> [Endpoint], report: Report
+    ) throws(StartFailure) {
+        line = ReportLine(settings)
+        destination = try settings.reportUrl.map { url throws(StartFailure) in
+            Destination(url: url, tls: try Self.verification(url))
+        }
+        (self.loop, self.localServers, self.report) = (loop, localServers, report)
+    }
+
+    /// With the system's store: what is trusted of the HTTPDNS service says nothing of this server.
+    private static func verification(_ url: Settings.HTTPDNS.ReportURL) throws(StartFailure) -> TLSClientContext? {
+        guard url.isSecure else { return nil }
+        do throws(TLSError) {
+            return try TLSClientContext(TLSPolicy(serverName: url.address == nil ? url.host : nil))
+        } catch {
+            throw .setting(key: "httpdns.reportUrl", error.description)
+        }
+    }
+
+    /// - Parameter server: The one that failed; nil if no single one did.
+    func add(_ lookup: AbnormalLookup, server: Endpoint?) {
+        let now = Tick(nanoseconds: Clock.now())
+        let text = line.text(lookup, server: server, at: WallClock.unixMilliseconds())
+        if destination == nil {
+            guard logRate.allows(at: now) else { return }
+            report.abnormalLookup(text, unsaid: logRate.takeUnsaid())
+        } else {
+            queue.add(Array(text.utf8), at: now)
+        }
+    }
+
+    /// Reports that could not be sent, since the start.
+    var dropped: UInt64 { queue.dropped }
+
+    var isSending: Bool { queue.isSending }
+
+    var nextDeadline: Tick? { queue.nextDeadline }
+
+    func expire(at now: Tick) {
+        if queue.isSending {
+            guard let nextDeadline, nextDeadline <= now else { return }
+            close()
+            settle(.failed, "no answer within \(ReportQueue.attemptTime) ms", at: now)
+        } else if let batch = queue.nextBatch(at: now) {
+            body = batch
+            send(at: now)
+        }
+    }
+
+    func close() {
+        lookup?.close()
+        exchange?.close()
+        (lookup, exchange) = (nil, nil)
+    }
+
+    private func send(at now: Tick) {
+        guard let url = destination?.url else { return }
+        if let address = url.address { return post(to: address, at: now) }
+        let servers = localServers()
+        guard !servers.isEmpty, let name = Name(url.host) else {
+            return settle(.failed, "there is no local resolver to look \(url.host) up: name an address", at: now)
+        }
+        attempts += 1
+        do throws(SystemError) {
+            lookup = try HostLookup(name, at: servers[attempts % servers.count], loop: loop) { [weak self] in
+                self?.found($1, $0)
+            }
+        } catch {
+            settle(.failed, error.description, at: now)
+        }
+    }
+
+    private func found(_ address: IPAddress?, _ lookup: HostLookup) {
+        guard lookup === self.lookup, let url = destination?.url else { return }
+        self.lookup = nil
+        let now = Tick(nanoseconds: Clock.now())
+        guard let address else {
+            return settle(.failed, "the local resolver knows no address of \(url.host)", at: now)
+        }
+        post(to: address, at: now)
+    }
+
+    private func post(to address: IPAddress, at now: Tick) {
+        guard let destination else { return }
+        let url = destination.url
+        let head = """
+            POST \(url.path) HTTP/1.1\r
+            Host: \(url.authority)\r
+            User-Agent: httpdnsd\r
+            Content-Type: application/x-ndjson\r
+            Content-Length: \(body.count)\r
+            Connection: close\r
+            \r
+
+            """
+        do throws(HTTPExchange.NotBegun) {
+            exchange = try HTTPExchange(
+                Array(head.utf8) + body, to: Endpoint(address, port: url.port), tls: destination.tls, loop: loop
+            ) { [weak self] in
+                self?.settle($0, $1)
+            }
+        } catch {
+            settle(.failed, error.failure.detail, at: now)
+        }
+    }
+
+    private func settle(_ exchange: HTTPExchange, _ outcome: HTTPExchange.Outcome) {
+        guard exchange === self.exchange else { return }
+        self.exchange = nil
+        let now = Tick(nanoseconds: Clock.now())
+        switch outcome {
+        case .failed(let failure): settle(.failed, failure.detail, at: now)
+        case .answered(let response):
+            let reason = "HTTP status \(response.status)"
+            switch response.status {
+            case 200..<300: settle(.accepted, reason, at: now)
+            // Too slow, too early, too often: the same may be taken later (RFC 9110 §15.5.9, RFC 8470, RFC 6585).
+            case 408, 425, 429: settle(.failed, reason, at: now)
+            case 400..<500: settle(.refused, reason, at: now)
+            default: settle(.failed, reason, at: now)
+            }
+        }
+    }
+
+    private func settle(_ outcome: ReportQueue.Outcome, _ reason: String, at now: Tick) {
+        guard let url = destination?.url else { return }
+        let failuresBefore = queue.failures
+        queue.settle(outcome, at: now)
+        body = []
+        if failuresBefore == 0, queue.failures > 0 {
+            report.reportsFail(url, reason)
+        } else if failuresBefore > 0, queue.failures == 0 {
+            report.reportsAreTaken(url, dropped: queue.dropped)
+        }
+    }
+}
+
+/// How many abnormal lookups are written to the log: a service that is down must not fill it.
+struct LogRate {
+    /// Lines in each second.
+    static let linesPerSecond = 10
+
+    private var second: UInt32?
+    private var lines = 0
+    private var unsaid: UInt64 = 0
+
+    mutating func allows(at now: Tick) -> Bool {
+        if second != now.seconds { (second, lines) = (now.seconds, 0) }
+        lines += 1
+        if lines > Self.linesPerSecond { unsaid += 1 }
+        return lines <= Self.linesPerSecond
+    }
+
+    /// How many were not allowed since this was last asked.
+    mutating func takeUnsaid() -> UInt64 {
+        defer { unsaid = 0 }
+        return unsaid
+    }
+}
+
+extension Report {
+    /// `enableReport` without `reportUrl`: names and all, as was asked for.
+    func abnormalLookup(_ json: String, unsaid: UInt64) {
+        if unsaid > 0 { log.info("\(unsaid) more abnormal lookups") }
+        log.info("abnormal lookup \(json)")
+    }
+
+    func reportsFail(_ url: Settings.HTTPDNS.ReportURL, _ reason: String) {
+        log.warning("\(url.authority) does not take reports of abnormal lookups: \(reason)")
+    }
+
+    func reportsAreTaken(_ url: Settings.HTTPDNS.ReportURL, dropped: UInt64) {
+        log.notice("\(url.authority) takes reports of abnormal lookups again; \(dropped) were lost since the start")
+    }
+}

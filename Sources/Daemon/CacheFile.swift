@@ -1,0 +1,174 @@
+public import DNSCache
+public import DNSWire
+public import Transport
+
+/// The cache's file: read once at the start, written now and then and at the end.
+///
+/// Both are done on a loop of its own, so that no query waits for a disk.
+public final class CacheFile: @unchecked Sendable {
+    // Unchecked: everything that changes is used on the loop alone.
+    private let path: String
+    private let cache: DNSCache
+    private let context: UInt64
+    private let isWanted: (@Sendable (Name) -> Bool)?
+    private let report: @Sendable (Event) -> Void
+    private let loop: EventLoop
+    private let boot = CacheFile.bootIdentifier()
+    private var isFailing = false
+    /// ``DNSCache/changes`` as the file has them.
+    private var savedChanges: UInt64 = 0
+
+    /// A daemon that is killed loses what was learnt in so much time, in seconds.
+    static let interval: UInt64 = 60
+
+    /// What is worth a line in the log.
+    public enum Event: Sendable, Equatable {
+        case loaded(answers: Int)
+        /// The file is no snapshot of ours, and now has the name given.
+        case setAside(SnapshotError, as: String)
+        /// The same, but it cannot be renamed.
+        case cannotSetAside(SnapshotError, SystemError)
+        /// It is whole, and of no use under these settings; it will be written over.
+        case otherSettings
+        case cannotRead(SystemError)
+        /// Said once; the next attempt follows all the same.
+        case cannotWrite(SystemError)
+        case writesAgain
+    }
+
+    /// - Parameters:
+    ///   - context: stands for the settings that the answers depend on; under others the file is not taken over.
+    ///   - isWanted: whether answers about a name are to be taken over from the file; nil: all are.
+    ///   - report: called on a thread of this object's.
+    public init(
+        path: String, cache: DNSCache, context: UInt64, isWanted: (@Sendable (Name) -> Bool)? = nil,
+        report: @escaping @Sendable (Event) -> Void
+    ) throws(SystemError) {
+        self.path = path
+        self.cache = cache
+        self.context = context
+        self.isWanted = isWanted
+        self.report = report
+        loop = try EventLoop(label: "httpdnsd.cachefile")
+    }
+
+    /// Begins to read, and from then on writes what has changed.
+    public func start() {
+        loop.deadlineReached = { [unowned self] in
+            save()
+            setDeadline()
+        }
+        loop.submit { [self] in
+            load()
+            setDeadline()
+        }
+        loop.start()
+    }
+
+    /// Writes what has changed, after what is being done. Call once, when nothing is stored any more.
+    /// - Parameter stopped: called on a thread of this object's.
+    public func stop(_ stopped: @escaping @Sendable () -> Void) {
+        loop.submit { [self] in
+            save()
+            loop.stop(stopped)
+        }
+    }
+
+    private func setDeadline() {
+        loop.setDeadline(Clock.now() + Self.interval * 1_000_000_000)
+    }
+
+    private var moment: DNSCache.Moment {
+        DNSCache.Moment(
+            wall: WallClock.unixSeconds(), tick: Tick(nanoseconds: Clock.now()).seconds, boot: boot)
+    }
+
+    /// Which start of the machine this is (random(4)).
+    private static func bootIdentifier() -> UInt128? {
+        guard let text = try? SystemFile.read("/proc/sys/kernel/random/boot_id", limit: 64) else { return nil }
+        let digits = String(decoding: text, as: UTF8.self).filter(\.isHexDigit)
+        return digits.count == 32 ? UInt128(digits, radix: 16) : nil
+    }
+}
+
+extension CacheFile {
+    /// No file is as good as an empty one.
+    func load() {
+        do throws(SystemError) {
+            try restore(from: ReadableFile(path))
+        } catch {
+            if !error.isNotFound { report(.cannotRead(error)) }
+        }
+    }
+
+    private func restore(from file: consuming ReadableFile) throws(SystemError) {
+        var failure: SystemError?
+        do throws(SnapshotError) {
+            let answers = try cache.restoreSnapshot(
+                length: file.length, at: moment, context: context, isWanted: isWanted
+            ) { range in
+                do throws(SystemError) {
+                    return try file.read(range)
+                } catch {
+                    failure = error
+                    return nil
+                }
+            }
+            report(.loaded(answers: answers))
+        } catch {
+            if let failure { throw failure }
+            guard error != .otherContext else { return report(.otherSettings) }
+            setAside(because: error)
+        }
+    }
+
+    private func setAside(because reason: SnapshotError) {
+        let name = path + ".damaged"
+        do throws(SystemError) {
+            try SystemFile.move(path, to: name)
+            report(.setAside(reason, as: name))
+        } catch {
+            report(.cannotSetAside(reason, error))
+        }
+    }
+
+    /// Writes the file if the cache has changed since.
+    func save() {
+        let changes = cache.changes
+        guard changes != savedChanges else { return }
+        do throws(SystemError) {
+            var file = try ReplacementFile.begin(path)
+            try cache.writeSnapshot(at: moment, context: context) { part throws(SystemError) in try file.write(part) }
+            try file.commit()
+            savedChanges = changes
+            if isFailing { report(.writesAgain) }
+            isFailing = false
+        } catch {
+            if !isFailing { report(.cannotWrite(error)) }
+            isFailing = true
+        }
+    }
+}
+
+extension CacheFile.Event: CustomStringConvertible {
+    /// The log's line.
+    public var description: String {
+        switch self {
+        case .loaded(let answers): "\(answers) answers taken over from cache.file"
+        case .setAside(let reason, let name): "cache.file is not taken over: \(reason); it is \(name) now"
+        case .cannotSetAside(let reason, let error): "cache.file is not taken over: \(reason); \(error)"
+        case .otherSettings: "cache.file is not taken over: it was written under other settings"
+        case .cannotRead(let error): "cache.file is not taken over: \(error)"
+        case .cannotWrite(let error): "cache.file cannot be written: \(error)"
+        case .writesAgain: "cache.file can be written again"
+        }
+    }
+
+    /// Whether it is worth a warning.
+    public var isFailure: Bool {
+        switch self {
+        case .loaded, .otherSettings, .writesAgain: false
+        case .setAside, .cannotSetAside, .cannotRead, .cannotWrite: true
+        }
+    }
+}

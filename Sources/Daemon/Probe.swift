@@ -1,0 +1,151 @@
+import Addresses
+public import Configuration
+import DNSCache
+import DNSWire
+import Forwarding
+import Transport
+
+/// Goes through what the daemon depends on, step by step on its true path, and says in plain words what works.
+public final class Probe: @unchecked Sendable {
+    // Unchecked: everything is used on the loop once it has started.
+    private let loop: EventLoop
+    private let service: ServiceUpstream?
+    private let local: LocalUpstream
+    private let httpdns: Settings.HTTPDNS?
+    private let name: Name
+    private let resolverTimeout: Int
+    private let say: @Sendable (String) -> Void
+    private var steps: [Step]
+    private var current: (step: Step, number: UInt32, began: Tick)?
+    private var number: UInt32 = 0
+    private var serviceWorks = false
+    private var resolverWorks = false
+
+    private enum Step {
+        case service(Int)
+        case resolver(Int)
+    }
+
+    /// What is asked for when the configuration names nothing better.
+    private static let anyName = Name("example.com")
+
+    /// - Parameter say: called with one line after the other, on the loop.
+    public init(_ settings: Settings, say: @escaping @Sendable (String) -> Void) throws(StartFailure) {
+        httpdns = settings.httpdns
+        self.say = say
+        resolverTimeout = settings.fallback.timeout
+        name = settings.domains.intercept.first ?? Self.anyName ?? .root
+        let loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.probe") }
+        self.loop = loop
+        service = try settings.httpdns.map { httpdns throws(StartFailure) in
+            try ServiceUpstream(httpdns, settings.tls, loop: loop)
+        }
+        let servers = LocalServers.find(settings.fallback, listening: settings.listen.addresses).usable
+        local = LocalUpstream(loop: loop, servers: servers, negativeTTL: settings.cache.negativeTTL)
+        steps =
+            (settings.httpdns?.dnsIp.indices.map { .service($0) } ?? [])
+            + ((settings.httpdns?.httpOnly ?? false) ? [] : servers.indices.map { .resolver($0) })
+    }
+
+    /// Takes all steps, one after the other, and says at the end whether questions can be answered.
+    public func run(_ done: @escaping @Sendable (Bool) -> Void) {
+        service?.settle = { [unowned self] _, outcome in settle(outcome) }
+        service?.progressed = { [unowned self] in progressed($0) }
+        local.settle = { [unowned self] _, outcome in settle(outcome) }
+        loop.deadlineReached = { [unowned self] in timedOut() }
+        loop.turnEnded = { [unowned self] in
+            while current == nil, !steps.isEmpty { begin(steps.removeFirst()) }
+            guard current == nil else { return }
+            let isUsable = conclude()
+            service?.close()
+            local.close()
+            loop.stop { done(isUsable) }
+        }
+        loop.start()
+        loop.submit {}
+    }
+
+    private func begin(_ step: Step) {
+        number += 1
+        let now = Tick(nanoseconds: Clock.now())
+        current = (step, number, now)
+        switch step {
+        case .service(let server):
+            guard let httpdns, let service else { return }
+            say("HTTPDNS \(httpdns.dnsIp[server]) by \(httpdns.credential.name):")
+            loop.setDeadline(now.advanced(milliseconds: httpdns.timeout).nanoseconds)
+            service.send(ServiceRequest(standalone: number), to: server, [name], .both, at: now)
+        case .resolver(let server):
+            say("local resolver \(local.servers[server]):")
+            loop.setDeadline(now.advanced(milliseconds: resolverTimeout).nanoseconds)
+            local.send(
+                ResolverQuery(standalone: number), to: server, overTCP: false, ResolverQuestion(name: name, type: .a))
+        }
+    }
+
+    private func progressed(_ progress: ServiceConnection.Progress) {
+        switch progress {
+        case .connected: say("  connected after \(elapsed) ms")
+        case .secured(let version): say("  \(version), certificate accepted after \(elapsed) ms")
+        }
+    }
+
+    private func settle(_ outcome: ServiceOutcome) {
+        switch outcome {
+        case .failed(let failure): say("  fails: \(failure.detail)")
+        case .answered(let results):
+            serviceWorks = true
+            say("  answers after \(elapsed) ms: \(results.first?.words ?? "nothing about") \(name)")
+        }
+        current = nil
+    }
+
+    private func settle(_ outcome: ResolverOutcome) {
+        switch outcome {
+        case .failed(let failure): say("  fails: \(failure.detail)")
+        case .truncated, .answered:
+            resolverWorks = true
+            say("  answers after \(elapsed) ms")
+        }
+        current = nil
+    }
+
+    private func timedOut() {
+        guard let current else { return }
+        switch current.step {
+        case .service:
+            service?.cancel(ServiceRequest(standalone: current.number))
+            settle(ServiceOutcome.failed(Failure(.timedOut, "no answer within \(httpdns?.timeout ?? 0) ms")))
+        case .resolver:
+            local.cancel(ResolverQuery(standalone: current.number))
+            settle(ResolverOutcome.failed(Failure(.timedOut, "no answer within \(resolverTimeout) ms")))
+        }
+    }
+
+    private var elapsed: Int {
+        current.map { Tick(nanoseconds: Clock.now()).milliseconds(since: $0.began) } ?? 0
+    }
+
+    /// - Returns: whether the service works, or without one the local resolver.
+    private func conclude() -> Bool {
+        if httpdns == nil { say("no [httpdns] section: the local resolver answers everything") }
+        if httpdns?.httpOnly ?? false { say("httpOnly: the local resolver is never asked") }
+        switch (httpdns == nil, serviceWorks, resolverWorks) {
+        case (false, true, _): say("HTTPDNS works")
+        case (false, false, true): say("HTTPDNS does not work; the local resolver would answer")
+        case (true, _, true): say("the local resolver works")
+        default: say("nobody answers")
+        }
+        return httpdns == nil ? resolverWorks : serviceWorks
+    }
+}
+
+extension NameAddresses {
+    fileprivate var words: String {
+        func count(_ family: FamilyAddresses) -> Int {
+            if case .addresses(let addresses, _) = family { addresses.count } else { 0 }
+        }
+        let found = count(ipv4) + count(ipv6)
+        return found == 0 ? "no record (is its domain registered with the account?) of" : "\(found) addresses of"
+    }
+}

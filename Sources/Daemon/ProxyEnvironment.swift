@@ -1,0 +1,69 @@
+import Addresses
+
+/// What the environment says about an HTTP proxy. A daemon that has to go through one cannot be sure that its
+/// connections reach the service; `httpdns.proxy` says what follows from it.
+///
+/// The rules are curl's: `http_proxy` or `https_proxy`, then `all_proxy`, each in lower case first, then in upper case; an
+/// empty variable counts as none. `no_proxy` holds addresses, networks and names, separated by commas or blanks; a name
+/// stands for those under it, too, with or without a dot in front; `*` stands for everything. Beyond curl an entry may
+/// end in `:PORT`, as Go has it.
+struct ProxyEnvironment: Sendable, Equatable {
+    /// The value is not kept: it may hold a password.
+    private let http: String?
+    private let https: String?
+    private let exceptions: [Substring]
+
+    init(_ environment: [String: String]) {
+        func firstSet(_ names: [String]) -> String? {
+            names.first { environment[$0].map { !$0.isEmpty } ?? false }
+        }
+        http = firstSet(["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"])
+        https = firstSet(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
+        let list = firstSet(["no_proxy", "NO_PROXY"]).flatMap { environment[$0] } ?? ""
+        exceptions = list.split { $0 == "," || $0 == " " || $0 == "\t" }
+    }
+
+    /// The variable by which a proxy applies to this server; nil if none does.
+    /// - Parameter serverName: `tls.serverName`; an exception for either the name or the address holds.
+    func variable(for server: Endpoint, isSecure: Bool, serverName: String = "") -> String? {
+        guard let variable = isSecure ? https : http else { return nil }
+        let name = Self.plainName(serverName[...])
+        return exceptions.contains { Self.exempts($0, server, name) } ? nil : variable
+    }
+
+    private static func exempts(_ entry: Substring, _ server: Endpoint, _ name: String) -> Bool {
+        if entry == "*" { return true }
+        if let slash = entry.firstIndex(of: "/") {
+            guard let network = IPAddress(entry[..<slash]), let bits = Int(entry[entry.index(after: slash)...]) else {
+                return false
+            }
+            return isInside(server.address, network, bits)
+        }
+        if let address = IPAddress(entry) { return address == server.address }
+        if entry.first == "[" {
+            if let endpoint = Endpoint(entry) { return endpoint == server }
+            return IPAddress(entry.dropFirst().dropLast()) == server.address && entry.last == "]"
+        }
+        var host = entry
+        if let colon = entry.lastIndex(of: ":") {
+            guard UInt16(entry[entry.index(after: colon)...]) == server.port else { return false }
+            host = entry[..<colon]
+        }
+        if let address = IPAddress(host) { return address == server.address }
+        let suffix = plainName(host.first == "." ? host.dropFirst() : host)
+        return !suffix.isEmpty && (name == suffix || name.hasSuffix("." + suffix))
+    }
+
+    /// Bits of the network's address beyond the prefix are not looked at.
+    private static func isInside(_ address: IPAddress, _ network: IPAddress, _ bits: Int) -> Bool {
+        guard address.isIPv4 == network.isIPv4, bits >= 0, bits <= (address.isIPv4 ? 32 : 128) else { return false }
+        if address.isIPv4 { return (address.low ^ network.low) >> (32 - bits) == 0 }
+        if bits <= 64 { return (address.high ^ network.high) >> (64 - bits) == 0 }
+        return address.high == network.high && (address.low ^ network.low) >> (128 - bits) == 0
+    }
+
+    /// Letters in lower case, no final dot.
+    private static func plainName(_ name: Substring) -> String {
+        (name.last == "." ? name.dropLast() : name).lowercased()
+    }
+}

@@ -1,0 +1,70 @@
+import Addresses
+import Configuration
+import DNSWire
+import Forwarding
+
+/// One abnormal lookup as a line of JSON (RFC 8259), under the names that the service's own SDKs report it by.
+///
+/// Beside those: `fellBack`, whether the local resolver was asked, and `error`, the reason in words. Never a key or a
+/// token.
+struct ReportLine {
+    private let identity: String
+    private let timeout: Int
+
+    init(_ settings: Settings.HTTPDNS) {
+        var (id, kind): (UInt32?, String)
+        switch settings.credential {
+        case .https: (id, kind) = (nil, "Https")
+        case .aes(let account, _): (id, kind) = (account, "AesHttp")
+        case .des(let account, _): (id, kind) = (account, "DesHttp")
+        }
+        let dnsId = id.map { "\"dnsId\":\($0)," } ?? ""
+        identity = "\(dnsId)\"appId\":\(Self.quoted(settings.appId)),\"encryptType\":\"\(kind)\""
+        timeout = settings.timeout
+    }
+
+    /// - Parameters:
+    ///   - server: The one that failed; nil if no single one did.
+    ///   - unixMilliseconds: The time of day.
+    func text(_ lookup: AbnormalLookup, server: Endpoint?, at unixMilliseconds: UInt64) -> String {
+        let names = lookup.names.map(\.description).joined(separator: ",")
+        let type = lookup.families == .both ? "addrs" : lookup.families == .ipv6 ? "aaaa" : "a"
+        let (code, reason) =
+            lookup.failure.map { (Self.errorCode($0), $0.detail) } ?? (Self.unresolved, "queriesPerSecond is reached")
+        return """
+            {"eventName":"HDNSGetHostByName","eventTime":\(unixMilliseconds),\(identity),\
+            "dnsIp":"\(server?.address.description ?? "")","req_dn":\(Self.quoted(names)),"req_type":"\(type)",\
+            "req_timeout":\(timeout),"spend":\(lookup.spend),"errorCode":\(code),\
+            "statusCode":\(lookup.failure?.statusCode ?? 0),"isCache":0,"count":1,\
+            "fellBack":\(lookup.fellBack),"error":\(Self.quoted(reason))}
+            """
+    }
+
+    /// The SDKs' codes.
+    private static let (unresolved, timedOut, noData) = (1, 2, 3)
+
+    private static func errorCode(_ failure: Failure) -> Int {
+        switch failure.kind {
+        case .timedOut: timedOut
+        case .badAnswer: noData
+        default: unresolved
+        }
+    }
+
+    /// A JSON string (RFC 8259 §7).
+    static func quoted(_ text: String) -> String {
+        var quoted = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": quoted += "\\\""
+            case "\\": quoted += "\\\\"
+            case "\n": quoted += "\\n"
+            case "\u{0}"..<" ", "\u{7F}":
+                let digits = String(scalar.value, radix: 16)
+                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: quoted.unicodeScalars.append(scalar)
+            }
+        }
+        return quoted + "\""
+    }
+}

@@ -1,0 +1,99 @@
+import DNSCache
+
+/// The reports that wait to be sent, and when the next batch of them goes out; without sockets.
+///
+/// One batch is under way at a time. What the server does not take is kept and sent again after a pause that doubles;
+/// beyond the limit the oldest reports make room for the newest.
+struct ReportQueue {
+    /// Octets that wait at most: some thousand reports.
+    static let limit = 512 * 1024
+    /// Octets of a batch, unless a single report is longer; with a request's head less than what a TLS session keeps
+    /// until its handshake is done.
+    static let batchSize = 48 * 1024
+    /// Milliseconds in which reports gather before a batch goes out, unless it is full.
+    static let gatherTime = 5000
+    /// Milliseconds until a batch under way is given up.
+    static let attemptTime = 5000
+    /// Milliseconds after the first failure, and the most.
+    static let (firstPause, longestPause) = (5000, 5 * 60_000)
+
+    /// How a batch under way ended.
+    enum Outcome {
+        case accepted
+        /// The server will not have it, however often it is sent.
+        case refused
+        case failed
+    }
+
+    /// Reports that were lost, since the start.
+    private(set) var dropped: UInt64 = 0
+    /// Failures since the last batch that was accepted.
+    private(set) var failures = 0
+    private var waiting: [[UInt8]] = []
+    private var waitingSize = 0
+    private var batch: [[UInt8]] = []
+    /// When the next batch goes out or the one under way is given up; nil: nothing waits.
+    private(set) var nextDeadline: Tick?
+    private var notBefore: Tick?
+
+    var isSending: Bool { !batch.isEmpty }
+
+    /// - Parameter report: One line, without its end.
+    mutating func add(_ report: [UInt8], at now: Tick) {
+        waiting.append(report)
+        waitingSize += report.count + 1
+        dropOldest()
+        schedule(at: now)
+    }
+
+    /// The next batch, a line for each report; nil if it is not time for one, or one is under way.
+    mutating func nextBatch(at now: Tick) -> [UInt8]? {
+        guard !isSending, let nextDeadline, nextDeadline <= now else { return nil }
+        var (count, size) = (0, 0)
+        while count < waiting.count, count == 0 || size + waiting[count].count + 1 <= Self.batchSize {
+            size += waiting[count].count + 1
+            count += 1
+        }
+        batch = Array(waiting[..<count])
+        waiting.removeFirst(count)
+        waitingSize -= size
+        self.nextDeadline = now.advanced(milliseconds: Self.attemptTime)
+        return batch.flatMap { $0 + [UInt8(ascii: "\n")] }
+    }
+
+    mutating func settle(_ outcome: Outcome, at now: Tick) {
+        switch outcome {
+        case .accepted: failures = 0
+        case .refused:
+            dropped += UInt64(batch.count)
+            failures += 1
+        case .failed:
+            waiting = batch + waiting
+            waitingSize += batch.reduce(0) { $0 + $1.count + 1 }
+            failures += 1
+        }
+        batch = []
+        dropOldest()
+        notBefore = failures > 0 ? now.advanced(milliseconds: Self.pause(after: failures)) : nil
+        nextDeadline = nil
+        schedule(at: now)
+    }
+
+    private mutating func dropOldest() {
+        while waitingSize > Self.limit, waiting.count > 1 {
+            waitingSize -= waiting.removeFirst().count + 1
+            dropped += 1
+        }
+    }
+
+    private mutating func schedule(at now: Tick) {
+        guard !isSending, !waiting.isEmpty else { return }
+        let gathered = waitingSize >= Self.batchSize ? now : now.advanced(milliseconds: Self.gatherTime)
+        let at = max(notBefore ?? now, min(nextDeadline ?? gathered, gathered))
+        nextDeadline = at
+    }
+
+    private static func pause(after failures: Int) -> Int {
+        min(longestPause, firstPause << min(failures - 1, 16))
+    }
+}

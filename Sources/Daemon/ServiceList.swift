@@ -1,0 +1,157 @@
+import Addresses
+import Configuration
+import Cryptography
+import DNSCache
+import Forwarding
+import HTTPDNS
+import Logging
+import Transport
+
+/// Keeps the list of service addresses fresh, as the service's start-up servers (`confIp`) give it. Confined to the
+/// resolver's loop, whose deadline it shares.
+///
+/// `dnsIp` stays in use until the first answer, and whenever the list is empty. An address of the list is asked at the
+/// port of the server that gave it: the list names none, and holds for the scheme it came by.
+final class ServiceList {
+    /// Told the servers to ask from now on, in order, when they are others than before; never none.
+    var changed: ([Endpoint]) -> Void = { _ in }
+
+    private let startUpServers: [Endpoint]
+    private let configured: [Endpoint]
+    private let account: ServiceAccount
+    private let tls: TLSClientContext?
+    private let serverName: String
+    private let loop: EventLoop
+    private let report: Report
+    private var schedule: ServiceListSchedule
+    private var exchange: HTTPExchange?
+    private var inUse: [Endpoint]
+    private var lastFailure: Failure?
+    private var isFailing = false
+    private var isPerforming = false
+
+    /// Nothing is asked before the first ``expire(at:)``.
+    /// - Parameters:
+    ///   - account: May be the one that the lookups use, on the same loop; so may `tls`, nil without https.
+    ///   - serverName: `tls.serverName`.
+    init(
+        _ settings: Settings.HTTPDNS, serverName: String, account: ServiceAccount, tls: TLSClientContext?,
+        loop: EventLoop, report: Report, at now: Tick
+    ) {
+        startUpServers = settings.confIp
+        configured = settings.dnsIp
+        inUse = settings.dnsIp
+        schedule = ServiceListSchedule(servers: settings.confIp.count, at: now)
+        (self.account, self.tls, self.serverName) = (account, tls, serverName)
+        (self.loop, self.report) = (loop, report)
+    }
+
+    var nextDeadline: Tick { schedule.nextDeadline }
+
+    func expire(at now: Tick) {
+        schedule.expire(at: now)
+        perform(at: now)
+    }
+
+    /// This machine's addresses or routes have changed.
+    func networkChanged(at now: Tick) {
+        schedule.askSoon(at: now)
+    }
+
+    /// Every server of the list in use has failed.
+    func serversFailed(at now: Tick) {
+        schedule.askSoon(at: now)
+    }
+
+    func close() {
+        exchange?.close()
+        exchange = nil
+    }
+
+    private func perform(at now: Tick) {
+        // What fails at once adds to the actions, and the loop below goes on with it.
+        guard !isPerforming else { return }
+        isPerforming = true
+        defer { isPerforming = false }
+        while !schedule.actions.isEmpty {
+            switch schedule.actions.removeFirst() {
+            case .ask(let place): ask(startUpServers[place], at: now)
+            case .cancel:
+                lastFailure = Failure(.timedOut, "no answer within \(ServiceListSchedule.attemptTime) ms")
+                close()
+            case .use(let addresses, let place): use(addresses, from: startUpServers[place])
+            case .giveUp:
+                if !isFailing { report.serviceListFails(startUpServers, lastFailure, inUse: inUse) }
+                isFailing = true
+            }
+        }
+    }
+
+    private func ask(_ server: Endpoint, at now: Tick) {
+        let failure: Failure
+        do {
+            let request = try account.configurationRequest(
+                host: server.hostField(serverName: serverName, isSecure: tls != nil))
+            exchange = try HTTPExchange(request, to: server, tls: tls, loop: loop) { [weak self] in
+                self?.settle($0, $1)
+            }
+            return
+        } catch let error as HTTPExchange.NotBegun {
+            failure = error.failure
+        } catch {
+            failure = Failure(.badAnswer, "\(error)")
+        }
+        lastFailure = failure
+        schedule.failed(at: now)
+    }
+
+    private func settle(_ exchange: HTTPExchange, _ outcome: HTTPExchange.Outcome) {
+        guard exchange === self.exchange else { return }
+        self.exchange = nil
+        let now = Tick(nanoseconds: Clock.now())
+        switch outcome {
+        case .failed(let failure):
+            lastFailure = failure
+            schedule.failed(at: now)
+        case .answered(let response):
+            do throws(ServiceFailure) {
+                schedule.answered(try account.parseConfiguration(response), at: now)
+            } catch {
+                lastFailure = Failure(.badAnswer, error.description)
+                schedule.failed(at: now)
+            }
+        }
+        perform(at: now)
+    }
+
+    private func use(_ addresses: [IPAddress], from server: Endpoint) {
+        if isFailing { report.serviceListIsBack(server) }
+        isFailing = false
+        lastFailure = nil
+        let listed = addresses.isEmpty ? configured : addresses.map { Endpoint($0, port: server.port) }
+        guard listed != inUse else { return }
+        inUse = listed
+        report.serviceListChanged(listed, isConfigured: addresses.isEmpty)
+        changed(listed)
+    }
+}
+
+extension Report {
+    func serviceListChanged(_ servers: [Endpoint], isConfigured: Bool) {
+        let list = servers.map(\.description).joined(separator: ", ")
+        log.notice(
+            "HTTPDNS is asked at \(list), \(isConfigured ? "as the service lists no address" : "by its own list")")
+    }
+
+    func serviceListFails(_ startUpServers: [Endpoint], _ failure: Failure?, inUse: [Endpoint]) {
+        let asked = startUpServers.map(\.description).joined(separator: ", ")
+        let servers = inUse.map(\.description).joined(separator: ", ")
+        log.warning(
+            "no list of service addresses from \(asked): \(failure?.detail ?? "no answer"); HTTPDNS is still asked at \(servers)"
+        )
+    }
+
+    func serviceListIsBack(_ server: Endpoint) {
+        log.notice("\(server) gives the list of service addresses again")
+    }
+}

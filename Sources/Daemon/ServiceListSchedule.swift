@@ -1,0 +1,110 @@
+import Addresses
+import DNSCache
+import HTTPDNS
+
+/// When which start-up server is asked for the list of service addresses, and what an answer leads to; without sockets.
+///
+/// A round asks them in order, each a second time at once when the first failed, until one answers.
+struct ServiceListSchedule {
+    enum Action: Equatable {
+        /// Ask the start-up server with this place.
+        case ask(Int)
+        /// Nobody waits for it any more.
+        case cancel
+        /// These are the service's addresses, as this server says; none: those of `dnsIp`.
+        case use([IPAddress], from: Int)
+        /// No server answered.
+        case giveUp
+    }
+
+    private enum State {
+        case waiting(until: Tick)
+        case asking(place: Int, attempt: Int, until: Tick)
+    }
+
+    /// What is to be done, in order; the owner takes it out.
+    var actions: [Action] = []
+    private let servers: Int
+    private var state: State
+    private var lastRound: Tick?
+    /// A wish for another round that came while one was under way.
+    private var isWantedAgain = false
+
+    /// Milliseconds for one attempt, and attempts at one server, as the service's own SDKs have them.
+    static let attemptTime = 2000
+    static let attempts = 2
+    /// Milliseconds after a round without an answer.
+    static let pauseAfterFailure = 5 * 60_000
+    /// Milliseconds from one round's beginning to the next's, at least: a network that comes and goes, or a service that
+    /// is down, costs the start-up servers two rounds a minute and no more.
+    static let leastBetweenRounds = 30_000
+
+    /// - Parameters:
+    ///   - servers: How many start-up servers there are, at least one.
+    ///   - now: The first round begins at the next ``expire(at:)``.
+    init(servers: Int, at now: Tick) {
+        self.servers = servers
+        state = .waiting(until: now)
+    }
+
+    var nextDeadline: Tick {
+        switch state {
+        case .waiting(let until), .asking(_, _, let until): until
+        }
+    }
+
+    /// The machine's network has changed, or every service address fails: ask anew, as soon as that is allowed.
+    mutating func askSoon(at now: Tick) {
+        switch state {
+        case .waiting(let until): state = .waiting(until: min(until, earliestRound(at: now)))
+        case .asking: isWantedAgain = true
+        }
+    }
+
+    mutating func expire(at now: Tick) {
+        guard nextDeadline <= now else { return }
+        switch state {
+        case .waiting:
+            lastRound = now
+            ask(0, attempt: 1, at: now)
+        case .asking:
+            actions.append(.cancel)
+            failed(at: now)
+        }
+    }
+
+    /// The server that was asked has answered.
+    mutating func answered(_ configuration: ServiceConfiguration, at now: Tick) {
+        guard case .asking(let place, _, _) = state else { return }
+        actions.append(.use(configuration.addresses, from: place))
+        wait(milliseconds: configuration.ttlMinutes * 60_000, at: now)
+    }
+
+    /// The server that was asked has failed to.
+    mutating func failed(at now: Tick) {
+        guard case .asking(let place, let attempt, _) = state else { return }
+        if attempt < Self.attempts {
+            ask(place, attempt: attempt + 1, at: now)
+        } else if place + 1 < servers {
+            ask(place + 1, attempt: 1, at: now)
+        } else {
+            actions.append(.giveUp)
+            wait(milliseconds: Self.pauseAfterFailure, at: now)
+        }
+    }
+
+    private mutating func ask(_ place: Int, attempt: Int, at now: Tick) {
+        state = .asking(place: place, attempt: attempt, until: now.advanced(milliseconds: Self.attemptTime))
+        actions.append(.ask(place))
+    }
+
+    private mutating func wait(milliseconds: Int, at now: Tick) {
+        let until = now.advanced(milliseconds: milliseconds)
+        state = .waiting(until: isWantedAgain ? min(until, earliestRound(at: now)) : until)
+        isWantedAgain = false
+    }
+
+    private func earliestRound(at now: Tick) -> Tick {
+        lastRound.map { max(now, $0.advanced(milliseconds: Self.leastBetweenRounds)) } ?? now
+    }
+}

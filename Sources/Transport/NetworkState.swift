@@ -1,0 +1,181 @@
+internal import Addresses
+internal import CLinux
+internal import Glibc
+
+/// What is known of this machine's links, addresses and routes: enough to tell a change from a repetition.
+///
+/// It may lack something, which then counts as a change once too often; it never holds a route that is gone, or the
+/// route's return would be missed. The kernel removes IPv4 routes without a word when their link or address goes: hence
+/// all routes are forgotten whenever either changes.
+struct NetworkState {
+    private struct InterfaceAddress: Hashable {
+        let interface: UInt32
+        let address: IPAddress
+    }
+
+    /// Whether each link is up and running, by interface index.
+    private var links: [UInt32: UInt32] = [:]
+    /// The addresses that can be used, IPv6's link-local ones aside: nothing beyond the link depends on them, and each
+    /// container that comes or goes has one.
+    private var addresses: Set<InterfaceAddress> = []
+    /// Routes as the kernel described them.
+    private var routes: Set<[UInt8]> = []
+
+    /// Routes remembered at most: a machine with the Internet's whole table has to do without.
+    static let routeLimit = 1024
+    /// `struct nlmsghdr`.
+    private static let headerSize = 16
+    /// NLA_TYPE_MASK: the two bits above it are flags.
+    private static let typeMask = 0x3FFF
+
+    /// A request for all there is of a kind: `struct nlmsghdr` and a `struct rtgenmsg` that names no family.
+    static func dumpRequest(type: Int) -> [UInt8] {
+        var header = nlmsghdr()
+        header.nlmsg_len = UInt32(headerSize + 4)
+        header.nlmsg_type = UInt16(type)
+        header.nlmsg_flags = UInt16(NLM_F_REQUEST | NLM_F_DUMP)
+        // Sound: the array copies the bytes of a struct of integers without gaps.
+        return unsafe withUnsafeBytes(of: header) { unsafe Array($0) } + [UInt8(AF_UNSPEC), 0, 0, 0]
+    }
+
+    /// Takes the messages of one datagram of rtnetlink(7).
+    /// - Returns: Whether they say anything new that matters to a connection.
+    mutating func apply(_ datagram: Span<UInt8>) -> Bool {
+        var isChanged = false
+        var offset = 0
+        while offset < datagram.count {
+            // A message that had no room was cut: whatever it said is lost.
+            guard offset + Self.headerSize <= datagram.count else { return true }
+            let length = Int(datagram.word(offset))
+            guard length >= Self.headerSize, length <= datagram.count - offset else { return true }
+            let flags = Int32(datagram.half(offset + 6))
+            let body = datagram.extracting(offset + Self.headerSize..<offset + length)
+            if apply(Int(datagram.half(offset + 4)), replaces: flags & NLM_F_REPLACE != 0, body) { isChanged = true }
+            offset += (length + 3) & ~3
+        }
+        return isChanged
+    }
+
+    private mutating func apply(_ type: Int, replaces: Bool, _ body: Span<UInt8>) -> Bool {
+        switch type {
+        case RTM_NEWLINK, RTM_DELLINK: link(body, isGone: type == RTM_DELLINK)
+        case RTM_NEWADDR, RTM_DELADDR: address(body, isGone: type == RTM_DELADDR)
+        case RTM_NEWROUTE, RTM_DELROUTE: route(body, isGone: type == RTM_DELROUTE, replaces: replaces)
+        // NLMSG_DONE, and kinds that were not asked for.
+        default: false
+        }
+    }
+
+    /// `struct ifinfomsg`. A link matters if it has an address: what lies below such a link passes its state on to it.
+    private mutating func link(_ body: Span<UInt8>, isGone: Bool) -> Bool {
+        // Another family tells of a bridge's port, for instance, not of the link.
+        guard body.count >= MemoryLayout<ifinfomsg>.size, body[0] == UInt8(AF_UNSPEC) else { return false }
+        let interface = body.word(4)
+        let state = isGone ? nil : body.word(8) & UInt32(IFF_UP | IFF_RUNNING)
+        guard links[interface] != state else { return false }
+        links[interface] = state
+        routes = []
+        let matters = addresses.contains { $0.interface == interface }
+        if isGone { addresses = addresses.filter { $0.interface != interface } }
+        return matters
+    }
+
+    /// `struct ifaddrmsg`. An address that is still being probed for duplicates, or was found to be one, is of no use.
+    private mutating func address(_ body: Span<UInt8>, isGone: Bool) -> Bool {
+        let size = MemoryLayout<ifaddrmsg>.size
+        guard body.count >= size else { return false }
+        var flags = UInt32(body[2])
+        var (own, other): (IPAddress?, IPAddress?) = (nil, nil)
+        Self.forEachAttribute(body, from: size) { type, value in
+            switch type {
+            case IFA_LOCAL: own = IPAddress(bytes: value)
+            // The peer's where there is one, else the link's own.
+            case IFA_ADDRESS: other = IPAddress(bytes: value)
+            case IFA_FLAGS: if value.count == 4 { flags = value.word(0) }
+            default: break
+            }
+        }
+        guard let address = own ?? other, !address.isIPv6LinkLocal else { return false }
+        let isProbed = flags & UInt32(IFA_F_TENTATIVE) != 0 && flags & UInt32(IFA_F_OPTIMISTIC) == 0
+        let isUsable = !isGone && !isProbed && flags & UInt32(IFA_F_DADFAILED) == 0
+        let entry = InterfaceAddress(interface: body.word(4), address: address)
+        let isNews = isUsable ? addresses.insert(entry).inserted : addresses.remove(entry) != nil
+        if isNews { routes = [] }
+        return isNews
+    }
+
+    /// `struct rtmsg`.
+    private mutating func route(_ body: Span<UInt8>, isGone: Bool, replaces: Bool) -> Bool {
+        guard let route = Self.description(ofRoute: body) else { return false }
+        if isGone {
+            routes = []
+            return true
+        }
+        if routes.contains(route) { return false }
+        // What was replaced is not named.
+        if replaces || routes.count >= Self.routeLimit { routes = [] }
+        routes.insert(route)
+        return true
+    }
+
+    /// A route's head and attributes, without what only tells how long it is valid or how it was used; nil for one that
+    /// says nothing of the way to other machines: of the machine's own addresses, of multicast, of one IPv6 link, or a
+    /// path's MTU.
+    private static func description(ofRoute body: Span<UInt8>) -> [UInt8]? {
+        let size = MemoryLayout<rtmsg>.size
+        guard body.count >= size else { return nil }
+        let flags = body.word(8)
+        let ways = [RTN_UNICAST, RTN_UNREACHABLE, RTN_BLACKHOLE, RTN_PROHIBIT, RTN_THROW].map { UInt8($0) }
+        guard flags & UInt32(RTM_F_CLONED) == 0, UInt32(body[4]) != RT_TABLE_LOCAL.rawValue, ways.contains(body[7])
+        else {
+            return nil
+        }
+        var route: [UInt8] = []
+        for index in 0..<8 { route.append(body[index]) }
+        route.append(UInt8(truncatingIfNeeded: flags) & UInt8(RTNH_F_DEAD | RTNH_F_ONLINK | RTNH_F_LINKDOWN))
+        var isOfOneLink = false
+        forEachAttribute(body, from: size) { type, value in
+            switch UInt32(type) {
+            case RTA_CACHEINFO.rawValue, RTA_EXPIRES.rawValue: return
+            case RTA_DST.rawValue: isOfOneLink = IPAddress(bytes: value)?.isIPv6LinkLocal ?? false
+            default: break
+            }
+            route += [UInt8(truncatingIfNeeded: type), UInt8(truncatingIfNeeded: value.count)]
+            for index in value.indices { route.append(value[index]) }
+        }
+        return isOfOneLink ? nil : route
+    }
+
+    /// Attributes (`struct rtattr`) as far as they are whole.
+    private static func forEachAttribute(
+        _ body: Span<UInt8>, from start: Int, _ take: (_ type: Int, _ value: Span<UInt8>) -> Void
+    ) {
+        var offset = start
+        while offset + 4 <= body.count {
+            let length = Int(body.half(offset))
+            guard length >= 4, length <= body.count - offset else { return }
+            take(Int(body.half(offset + 2)) & typeMask, body.extracting(offset + 4..<offset + length))
+            offset += (length + 3) & ~3
+        }
+    }
+}
+
+extension Span<UInt8> {
+    /// A number in the machine's own order.
+    fileprivate func word(_ offset: Int) -> UInt32 {
+        precondition(offset + 4 <= count)
+        // Sound: the bounds are checked, and any bits are an integer.
+        return unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt32.self)
+    }
+
+    fileprivate func half(_ offset: Int) -> UInt16 {
+        precondition(offset + 2 <= count)
+        // Sound: as above.
+        return unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self)
+    }
+}
+
+extension IPAddress {
+    /// fe80::/10 (RFC 4291 §2.5.6).
+    var isIPv6LinkLocal: Bool { !isIPv4 && high >> 54 == 0x3FA }
+}

@@ -1,0 +1,94 @@
+internal import CLinux
+internal import Glibc
+
+/// Tells when this machine's addresses, routes or links have changed, so that a connection from before may lead nowhere.
+///
+/// Needs no privileges. What the kernel only repeats (a router's advertisement that renews a lifetime, say) is no
+/// change, so a quiet network stays quiet.
+///
+/// `@unchecked Sendable`: made on the loop, or handed to it before it starts; only the loop touches it then.
+public final class NetworkWatch: EventHandler, @unchecked Sendable {
+    private let changed: () -> Void
+    private weak var loop: EventLoop?
+    private var socket: Descriptor
+    private var registration: Registration?
+    private var state = NetworkState()
+
+    /// Bytes of one datagram; the kernel makes none larger than 32 KiB (NLMSG_GOODSIZE and what a dump is given).
+    private static let messageLimit = 32 * 1024
+    /// Datagrams of one turn; the rest come with the next.
+    private static let turnLimit = 64
+    /// Datagrams thrown away at most after an overflow: more than fit into any usual receive buffer.
+    private static let backlogLimit = 4096
+    private static let groups =
+        RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE
+
+    /// Begins to watch. Call on the loop, or before the loop starts.
+    ///
+    /// - Parameter changed: Called on the loop, once for all that happened until the loop looked.
+    public init(in loop: EventLoop, changed: @escaping () -> Void) throws(SystemError) {
+        self.changed = changed
+        self.loop = loop
+        socket = try Descriptor.socket(AF_NETLINK, SOCK_RAW)
+        var name = sockaddr_nl()
+        name.nl_family = sa_family_t(AF_NETLINK)
+        name.nl_groups = UInt32(NetworkWatch.groups)
+        let length = socklen_t(MemoryLayout<sockaddr_nl>.size)
+        try SystemCall.require("bind", "netlink") {
+            // Sound: sockaddr is the head that every address in memory begins with; the kernel reads `length` bytes.
+            unsafe withUnsafeBytes(of: &name) {
+                unsafe bind(socket.raw, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), length)
+            }
+        }
+        // After the subscription, so that nothing falls between the two.
+        learn()
+        registration = try loop.register(socket, .readable, self)
+    }
+
+    /// Ends. Call on the loop.
+    public func stop() {
+        if let registration { loop?.unregister(registration) }
+        registration = nil
+        socket.close()
+    }
+
+    public func ready(_ readiness: Readiness) {
+        var isChanged = false
+        for _ in 0..<NetworkWatch.turnLimit {
+            do throws(SystemError) {
+                guard let isNews = try receive(from: socket) else { break }
+                isChanged = isNews || isChanged
+            } catch {
+                // ENOBUFS, the only error there is: more happened than fits, and what it was is lost. What still waits
+                // is older than what is learnt now, and would spoil it.
+                for _ in 0..<NetworkWatch.backlogLimit where (try? receive(from: socket)) == nil { break }
+                state = NetworkState()
+                learn()
+                isChanged = true
+            }
+        }
+        if isChanged { changed() }
+    }
+
+    /// Takes one datagram into the state; nil if there is none. Nobody but the kernel can send one here without
+    /// CAP_NET_ADMIN.
+    private func receive(from socket: borrowing Descriptor) throws(SystemError) -> Bool? {
+        // Not kept: a quiet network needs none.
+        var buffer = [UInt8](repeating: 0, count: NetworkWatch.messageLimit)
+        var room = buffer.mutableSpan
+        guard case .bytes(let count) = try socket.receive(into: &room) else { return nil }
+        buffer.removeLast(buffer.count - count)
+        return state.apply(buffer.span)
+    }
+
+    /// Asks the kernel what there is. Without an answer the first repetition of each thing counts as a change, no more.
+    private func learn() {
+        for type in [RTM_GETLINK, RTM_GETADDR] {
+            guard let socket = try? Descriptor.socket(AF_NETLINK, SOCK_RAW) else { return }
+            let request = NetworkState.dumpRequest(type: type)
+            guard (try? socket.send(request.span)) != nil else { return }
+            // The kernel fills in the next part as soon as one is read; at the end nothing waits.
+            while (try? receive(from: socket)) != nil {}
+        }
+    }
+}

@@ -1,0 +1,137 @@
+internal import Glibc
+
+/// A file with mode 0600 that is written part by part and then takes the place of another, whole or not at all.
+///
+/// Until then it stands beside it, with `.new` behind its name, under a lock: of two writers one fails, and what a crash
+/// left behind is written over. A symbolic link at the path is replaced; anything but a regular file is left alone.
+public struct ReplacementFile: ~Copyable {
+    private let path: String
+    private let temporary: String
+    private let file: Descriptor
+    private var isCommitted = false
+
+    /// Attempts to lock a file that its last writer renames at the same moment.
+    private static let maximumAttempts = 8
+
+    private init(_ path: String, _ temporary: String, _ file: consuming Descriptor) {
+        self.path = path
+        self.temporary = temporary
+        self.file = file
+    }
+
+    /// - Throws: What the system says; EAGAIN when another one is writing, EEXIST when something else than a regular file
+    ///   is at the path.
+    public static func begin(_ path: String) throws(SystemError) -> ReplacementFile {
+        var status = stat()
+        if unsafe stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+            throw SystemError("replace", path, code: EEXIST)
+        }
+        let temporary = path + ".new"
+        let file = try Self.lock(temporary)
+        try SystemCall.require("fchmod", temporary) { fchmod(file.raw, 0o600) }
+        try SystemCall.require("ftruncate", temporary) { ftruncate(file.raw, 0) }
+        return ReplacementFile(path, temporary, file)
+    }
+
+    deinit {
+        // Still under the lock, so it is nobody else's.
+        if !isCommitted { _ = unsafe unlink(temporary) }
+    }
+
+    public func write(_ bytes: [UInt8]) throws(SystemError) {
+        var written = 0
+        while written < bytes.count {
+            // Sound: the kernel reads at most `count` bytes, from `written` on.
+            let outcome = unsafe bytes.withUnsafeBytes { data in
+                SystemCall.attempt {
+                    unsafe Glibc.write(file.raw, data.baseAddress! + written, data.count - written)
+                }
+            }
+            switch outcome {
+            case .done(let count): written += count
+            case .wouldBlock: throw SystemError("write", temporary, code: EAGAIN)
+            case .failed(let code): throw SystemError("write", temporary, code: code)
+            }
+        }
+    }
+
+    /// Waits until the disk has it all, then puts it into its place. After a loss of power the old file may be back,
+    /// whole.
+    public mutating func commit() throws(SystemError) {
+        try SystemCall.require("fsync", temporary) { fsync(file.raw) }
+        try SystemCall.require("rename", path) { unsafe rename(temporary, path) }
+        isCommitted = true
+    }
+
+    private static func lock(_ path: String) throws(SystemError) -> Descriptor {
+        let flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+        for _ in 0..<maximumAttempts {
+            let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags, 0o600) })
+            try SystemCall.require("flock", path) { flock(file.raw, LOCK_EX | LOCK_NB) }
+            var locked = stat()
+            var named = stat()
+            // Renamed between the two calls, it is the other writer's finished file.
+            if unsafe fstat(file.raw, &locked) == 0, unsafe stat(path, &named) == 0, locked.st_ino == named.st_ino,
+                locked.st_dev == named.st_dev
+            {
+                return file
+            }
+        }
+        throw SystemError("flock", path, code: EAGAIN)
+    }
+}
+
+/// A regular file read part by part.
+public struct ReadableFile: ~Copyable {
+    /// Its length when it was opened, in bytes.
+    public let length: Int
+    private let path: String
+    private let file: Descriptor
+
+    /// - Throws: What the system says; EISDIR or EINVAL when it is no regular file.
+    public init(_ path: String) throws(SystemError) {
+        // A pipe would wait for its writer.
+        let flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
+        let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags) })
+        var status = stat()
+        try SystemCall.require("fstat", path) { unsafe fstat(file.raw, &status) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw SystemError("open", path, code: status.st_mode & S_IFMT == S_IFDIR ? EISDIR : EINVAL)
+        }
+        length = Int(status.st_size)
+        self.path = path
+        self.file = file
+    }
+
+    /// The bytes in `range`; fewer where the file has become shorter.
+    public func read(_ range: Range<Int>) throws(SystemError) -> [UInt8] {
+        var failure: SystemError?
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: range.count) { buffer, filled in
+            while filled < range.count {
+                // Sound: the rest of the buffer lies behind `filled`.
+                let rest = unsafe buffer.baseAddress! + filled
+                let wanted = range.count - filled
+                let from = off_t(range.lowerBound + filled)
+                switch SystemCall.attempt({ unsafe pread(file.raw, rest, wanted, from) }) {
+                case .done(0): return
+                case .done(let count): filled += count
+                case .wouldBlock:
+                    failure = SystemError("read", path, code: EAGAIN)
+                    return
+                case .failed(let code):
+                    failure = SystemError("read", path, code: code)
+                    return
+                }
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+}
+
+extension SystemFile {
+    /// Gives a file another name in the same file system, in the place of what has that name.
+    public static func move(_ path: String, to other: String) throws(SystemError) {
+        try SystemCall.require("rename", path) { unsafe rename(path, other) }
+    }
+}

@@ -1,0 +1,19 @@
+internal import Addresses
+internal import Glibc
+
+/// Which ways lead out of this machine.
+public enum Routes {
+    /// Whether there is a route to the Internet of each family now. No packet leaves: connecting a UDP socket only looks
+    /// the route up. The service's own SDKs look at the same two addresses.
+    public static func families() -> (ipv4: Bool, ipv6: Bool) {
+        (leads(to: .v4(8, 8, 8, 8)), leads(to: IPAddress(v6: 0x2000 << 48, 0)))
+    }
+
+    private static func leads(to address: IPAddress) -> Bool {
+        guard let socket = try? Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM),
+            socket.connect(Endpoint(address, port: 53)) == 0, let local = try? socket.boundEndpoint()
+        else { return false }
+        // A router that announces itself but no prefix: nobody beyond the link could answer.
+        return !local.address.isIPv6LinkLocal
+    }
+}

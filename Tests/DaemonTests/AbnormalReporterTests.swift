@@ -1,0 +1,187 @@
+import Addresses
+import Configuration
+import DNSCache
+import DNSWire
+import Foundation
+import Testing
+import Transport
+
+@testable import Daemon
+@testable import Forwarding
+
+/// The reporter over real sockets. Its time runs ahead of the clock: the test says when a batch is due.
+@Suite struct AbnormalReporterTests {
+    private let log: LogLines
+
+    init() { self.init(log: LogLines()) }
+    private init(log: LogLines) { self.log = log }
+
+    private func settings(_ url: String) throws -> Settings.HTTPDNS {
+        let environment = [
+            "HTTPDNSD_HTTPDNS_ENCRYPTTYPE": "aes", "HTTPDNSD_HTTPDNS_DNSID": "12345",
+            "HTTPDNSD_HTTPDNS_DNSKEY": "Swift-HTTPDNS-16", "HTTPDNSD_HTTPDNS_ENABLEREPORT": "true",
+            "HTTPDNSD_HTTPDNS_REPORTURL": url,
+        ]
+        let settings = try Settings.load(file: nil, contents: nil, environment: environment, readFile: { _ in nil })
+        return try #require(settings.httpdns)
+    }
+
+    private let somethingIsSaid: @Sendable (LogLines) -> Bool = { !$0.all.isEmpty }
+    private let twoLinesAreSaid: @Sendable (LogLines) -> Bool = { $0.all.count == 2 }
+
+    private let lookup = AbnormalLookup(
+        names: [Name("a.example")!], families: .ipv4, server: 0, failure: Failure(.timedOut, "no answer"), spend: 7,
+        fellBack: false)
+
+    /// A loop that runs a reporter for the length of `body`. Each deadline is passed to it at once.
+    private func run(
+        _ settings: Settings.HTTPDNS, localServers: [Endpoint] = [],
+        until isDone: @escaping @Sendable (LogLines) -> Bool = { _ in false },
+        _ body: (EventLoop, OnLoop<AbnormalReporter>, Gate) throws -> Void
+    ) throws {
+        let loop = try EventLoop(label: "test")
+        let reporter = OnLoop(
+            try AbnormalReporter(settings, loop: loop, localServers: { localServers }, report: log.report))
+        let gate = Gate()
+        let log = log
+        loop.turnEnded = {
+            // Only what is not under way: nothing that is being sent is given up.
+            if let due = reporter.value.nextDeadline, !reporter.value.isSending { reporter.value.expire(at: due) }
+            if isDone(log) { gate.open() }
+        }
+        loop.start()
+        try body(loop, reporter, gate)
+        let stopped = Gate()
+        loop.submit { reporter.value.close() }
+        loop.stop { stopped.open() }
+        #expect(stopped.wait())
+    }
+
+    @Test func aBatchIsPostedAndWhatFailsComesAgain() throws {
+        let server = try ScriptedServer([
+            nil, "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 204 Taken\r\n\r\n",
+        ])
+        let lookup = lookup
+        try run(
+            try settings("http://127.0.0.1:\(server.endpoint.port)/in?from=here"),
+            until: twoLinesAreSaid
+        ) { loop, reporter, gate in
+            loop.submit { for _ in 0..<3 { reporter.value.add(lookup, server: Endpoint("119.29.29.98:80")) } }
+            for _ in 0..<3 {
+                let request = try #require(server.requests.next())
+                #expect(request.hasPrefix("POST /in?from=here HTTP/1.1\r\nHost: 127.0.0.1:\(server.endpoint.port)\r\n"))
+                #expect(!request.contains("Swift-HTTPDNS-16"))
+                let body = try #require(request.components(separatedBy: "\r\n\r\n").last)
+                #expect(request.contains("\r\nContent-Length: \(body.utf8.count)\r\n"))
+                let lines = body.split(separator: "\n")
+                #expect(lines.count == 3 && body.hasSuffix("}\n"))
+                for line in lines {
+                    let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+                    #expect(object?["req_dn"] as? String == "a.example")
+                }
+            }
+            #expect(gate.wait())
+        }
+        // Once a change of state.
+        #expect(log.all.count == 2)
+        #expect(log.all[0].hasPrefix("warning 127.0.0.1:\(server.endpoint.port) does not take reports"))
+        #expect(log.all[1].hasPrefix("notice 127.0.0.1:\(server.endpoint.port) takes reports"))
+    }
+
+    @Test func aNameIsLookedUpAtTheLocalResolver() throws {
+        let server = try ScriptedServer(["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
+        let resolver = try LoopbackResolver(knows: "collector.example")
+        let lookup = lookup
+        try run(
+            try settings("http://collector.example:\(server.endpoint.port)/"), localServers: [resolver.endpoint]
+        ) { loop, reporter, _ in
+            loop.submit { reporter.value.add(lookup, server: nil) }
+            #expect(server.requests.next()?.contains("\r\nHost: collector.example:\(server.endpoint.port)\r\n") == true)
+        }
+    }
+
+    @Test func aNameThatCannotBeLookedUpIsSaid() throws {
+        let resolver = try LoopbackResolver(knows: "other.example")
+        let lookup = lookup
+        for (servers, reason) in [
+            ([], "there is no local resolver"), ([resolver.endpoint], "knows no address of collector.example"),
+        ] as [([Endpoint], String)] {
+            let log = LogLines()
+            let suite = AbnormalReporterTests(log: log)
+            try suite.run(try settings("https://collector.example/"), localServers: servers, until: somethingIsSaid) {
+                loop, reporter, gate in
+                loop.submit { reporter.value.add(lookup, server: nil) }
+                #expect(gate.wait())
+            }
+            #expect(log.all.first?.contains(reason) == true)
+        }
+    }
+
+    @Test func withoutAnAddressTheLogGetsThemAndNotTooMany() throws {
+        var settings = Settings.HTTPDNS(credential: .https(token: Secret(Array("67890".utf8))))
+        settings.enableReport = true
+        let lookup = lookup
+        try run(settings) { loop, reporter, _ in
+            let done = Gate()
+            loop.submit {
+                for _ in 0..<1000 { reporter.value.add(lookup, server: Endpoint("119.29.29.99:443")) }
+                done.open()
+            }
+            #expect(done.wait())
+        }
+        // Ten in one second, or ten in each of two and a line between.
+        #expect((10...21).contains(log.all.count))
+        #expect(log.all[0].hasPrefix("info abnormal lookup {\"eventName\":") && !log.all[0].contains("67890"))
+    }
+}
+
+/// A DNS resolver on loopback that knows one name's IPv4 address, 127.0.0.1; its messages are made by hand.
+private final class LoopbackResolver: Sendable {
+    let endpoint: Endpoint
+    private let raw: Int32
+
+    init(knows name: String) throws {
+        let raw = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        self.raw = raw
+        var own = sockaddr_in()
+        own.sin_family = sa_family_t(AF_INET)
+        own.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let status = withUnsafeMutablePointer(to: &own) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(raw, $0, length) + getsockname(raw, $0, &length)
+            }
+        }
+        guard status == 0 else { throw POSIXError(.EADDRINUSE) }
+        endpoint = Endpoint(.v4(127, 0, 0, 1), port: UInt16(bigEndian: own.sin_port))
+        let labels = name.split(separator: ".").map { [UInt8($0.utf8.count)] + Array($0.utf8) }
+        let known = Array(labels.joined()) + [0]
+        Thread.detachNewThread {
+            var query = [UInt8](repeating: 0, count: 4096)
+            while true {
+                var peer = sockaddr_in()
+                var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+                let count = withUnsafeMutablePointer(to: &peer) {
+                    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                        recvfrom(raw, &query, query.count, 0, $0, &size)
+                    }
+                }
+                guard count > 12 else { return }
+                let end = 12 + (query[12..<count].firstIndex(of: 0)! - 12) + 5
+                let isKnown = Array(query[12..<end - 4]) == known && query[end - 3] == 1
+                var reply = Array(query[0..<2]) + [0x81, 0x80, 0, 1, 0, isKnown ? 1 : 0, 0, 0, 0, 0] + query[12..<end]
+                if isKnown { reply += [0xC0, 0x0C, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1] }
+                withUnsafePointer(to: &peer) {
+                    _ = $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                        sendto(raw, reply, reply.count, 0, $0, size)
+                    }
+                }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(raw, Int32(SHUT_RDWR))
+        close(raw)
+    }
+}

@@ -1,0 +1,151 @@
+import Addresses
+import Configuration
+import Cryptography
+import DNSCache
+import DemoService
+import HTTPDNS
+import Testing
+import Transport
+
+@testable import Daemon
+
+/// The list over real sockets, its time the loop's.
+@Suite struct ServiceListTests {
+    private let log = LogLines()
+    private let changes = Arrivals<[String]>()
+
+    private func respond(_ body: String, status: String = "200 OK") -> String {
+        "HTTP/1.1 \(status)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    }
+
+    private func settings(_ servers: [Endpoint]) -> Settings.HTTPDNS {
+        var settings = Settings.HTTPDNS(credential: .https(token: Secret(Array("67890".utf8))))
+        settings.dnsIp = [Endpoint("192.0.2.1:80")!]
+        settings.confIp = servers
+        return settings
+    }
+
+    /// A loop that runs a list for the length of `body`.
+    private func run(
+        _ settings: Settings.HTTPDNS, _ account: ServiceAccount? = nil, tls: TLSPolicy? = nil,
+        _ body: (EventLoop, OnLoop<ServiceList?>) throws -> Void
+    ) throws {
+        let loop = try EventLoop(label: "test")
+        let list = OnLoop<ServiceList?>(nil)
+        let changes = changes
+        list.value = ServiceList(
+            settings, serverName: "", account: try account ?? ServiceAccount(.https(token: Array("67890".utf8))),
+            tls: try tls.map { try TLSClientContext($0) }, loop: loop, report: log.report,
+            at: Tick(nanoseconds: Clock.now()))
+        list.value?.changed = { changes.append($0.map(\.description)) }
+        loop.deadlineReached = { list.value?.expire(at: Tick(nanoseconds: Clock.now())) }
+        loop.turnEnded = { loop.setDeadline(list.value?.nextDeadline.nanoseconds) }
+        loop.start()
+        loop.submit {}
+        try body(loop, list)
+        let gate = Gate()
+        loop.submit {
+            list.value?.close()
+            list.value = nil
+        }
+        loop.stop { gate.open() }
+        #expect(gate.wait())
+    }
+
+    @Test func theSecondServersListIsTakenWhenTheFirstFailsTwice() throws {
+        let bad = try ScriptedServer([nil, respond("busy", status: "503 Service Unavailable")])
+        let good = try ScriptedServer([respond("log:0|domain:0|ip:192.0.2.98;2001:db8::1;|ttl:60")])
+        try run(settings([bad.endpoint, good.endpoint])) { _, _ in
+            let port = good.endpoint.port
+            #expect(changes.next() == ["192.0.2.98:\(port)", "[2001:db8::1]:\(port)"])
+        }
+        for _ in 0..<2 { #expect(bad.requests.next()?.hasPrefix("GET /conf?token=67890 HTTP/1.1\r\n") == true) }
+        #expect(good.requests.next()?.contains("\r\nHost: 127.0.0.1:\(good.endpoint.port)\r\n") == true)
+        #expect(log.all.count == 1 && log.all[0].contains("192.0.2.98") && log.all[0].hasPrefix("notice"))
+    }
+
+    /// An answer is taken in when the next round is far away.
+    @Test(arguments: ["ip:|ttl:60", "ip:192.0.2.1|ttl:60"]) func whatIsConfiguredAlreadyIsNoChange(body: String) throws
+    {
+        let server = try ScriptedServer([respond(body)])
+        let settled = Gate()
+        let changes = Arrivals<[String]>()
+        var settings = settings([server.endpoint])
+        settings.dnsIp = [Endpoint(.v4(192, 0, 2, 1), port: server.endpoint.port)]
+        try run(settings) { loop, list in
+            loop.submit {
+                list.value?.changed = { changes.append($0.map(\.description)) }
+                loop.turnEnded = {
+                    guard let next = list.value?.nextDeadline else { return }
+                    loop.setDeadline(next.nanoseconds)
+                    if next.milliseconds(since: Tick(nanoseconds: Clock.now())) > 60_000 { settled.open() }
+                }
+            }
+            #expect(settled.wait())
+        }
+        #expect(changes.isEmpty && log.all.isEmpty)
+    }
+
+    @Test func aFailureIsSaidOnceWithItsReason() throws {
+        let server = try ScriptedServer([respond("<html>")])
+        let said = Gate()
+        let log = log
+        try run(settings([Endpoint("127.0.0.1:1")!, server.endpoint])) { loop, list in
+            for _ in 0..<2 { #expect(server.requests.next() != nil) }
+            // The round is over when the log says so; looked for at the end of each turn.
+            loop.submit {
+                loop.turnEnded = {
+                    loop.setDeadline(list.value?.nextDeadline.nanoseconds)
+                    if !log.all.isEmpty { said.open() }
+                }
+            }
+            #expect(said.wait())
+        }
+        #expect(log.all.count == 1)
+        #expect(log.all[0].hasPrefix("warning no list of service addresses from 127.0.0.1:1, \(server.endpoint): "))
+        #expect(log.all[0].contains("not an HTTPDNS answer") && log.all[0].contains("still asked at 192.0.2.1:80"))
+        #expect(!log.all[0].contains("67890"))
+    }
+
+    @Test(arguments: ["aes", "des"]) func theDemoServicesOwnList(algorithm: String) throws {
+        let service = try DemoService()
+        let account = try ServiceAccount(
+            algorithm == "aes"
+                ? .aes(id: service.account.id, key: service.account.aesKey)
+                : .des(id: service.account.id, key: service.account.desKey))
+        try run(settings([service.http]), account) { _, _ in
+            #expect(changes.next() == ["127.0.0.1:\(service.http.port)"])
+        }
+        service.stop()
+    }
+
+    @Test func theDemoServicesOwnListOverTLS() throws {
+        let service = try DemoService()
+        let policy = TLSPolicy(serverName: nil, anchors: service.certificatePEM, anchorsOnly: true)
+        try run(settings([service.https]), try ServiceAccount(.https(token: service.account.token)), tls: policy) {
+            _, _ in
+            #expect(changes.next() == ["127.0.0.1:\(service.https.port)"])
+        }
+        service.stop()
+    }
+
+    @Test func anUntrustedServerIsNotBelieved() throws {
+        let service = try DemoService()
+        let other = try SelfSignedCertificate.make(names: [], addresses: [.v4(127, 0, 0, 1)], days: 1)
+        let policy = TLSPolicy(serverName: nil, anchors: other.certificatePEM, anchorsOnly: true)
+        let log = log
+        let said = Gate()
+        try run(settings([service.https]), try ServiceAccount(.https(token: service.account.token)), tls: policy) {
+            loop, list in
+            loop.submit {
+                loop.turnEnded = {
+                    loop.setDeadline(list.value?.nextDeadline.nanoseconds)
+                    if !log.all.isEmpty { said.open() }
+                }
+            }
+            #expect(said.wait())
+        }
+        #expect(log.all.count == 1 && log.all[0].contains("certificate"))
+        service.stop()
+    }
+}

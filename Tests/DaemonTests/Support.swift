@@ -1,0 +1,122 @@
+import Addresses
+import Foundation
+import Logging
+import Synchronization
+import Transport
+
+@testable import Daemon
+
+/// The log's lines, each with its level.
+final class LogLines: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    var all: [String] { lines.withLock { $0 } }
+
+    var report: Report { Report(log: Logger(label: "test") { _ in Handler(lines: self) }) }
+
+    private struct Handler: LogHandler {
+        let lines: LogLines
+        var logLevel = Logger.Level.trace
+        var metadata: Logger.Metadata = [:]
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+        func log(event: LogEvent) {
+            lines.lines.withLock { $0.append("\(event.level) \(event.message)") }
+        }
+    }
+}
+
+/// A signal between threads that fails the test instead of hanging it.
+struct Gate: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+    func open() { semaphore.signal() }
+    /// False after ten seconds.
+    func wait() -> Bool { semaphore.wait(timeout: .now() + 10) == .success }
+}
+
+/// What came, in order, and how to wait for it.
+final class Arrivals<Item: Sendable>: Sendable {
+    private let items = Mutex<[Item]>([])
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func append(_ item: Item) {
+        items.withLock { $0.append(item) }
+        semaphore.signal()
+    }
+
+    var isEmpty: Bool { items.withLock { $0.isEmpty } }
+
+    /// The next one that was not taken yet; nil after ten seconds.
+    func next() -> Item? {
+        guard semaphore.wait(timeout: .now() + 10) == .success else { return nil }
+        return items.withLock { $0.removeFirst() }
+    }
+}
+
+/// Something that is confined to a loop and reached from a test by way of that loop alone.
+final class OnLoop<Value>: @unchecked Sendable {
+    var value: Value
+    init(_ value: Value) { self.value = value }
+}
+
+/// Answers each connection's first bytes with the next of its responses, on threads of its own; nil: closes without a
+/// word; the last one is repeated.
+final class ScriptedServer: Sendable {
+    let endpoint: Endpoint
+    let requests = Arrivals<String>()
+    private let listener: Int32
+
+    init(_ responses: [String?]) throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        self.listener = listener
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let status = withUnsafeMutablePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, length) + listen(listener, 16) + getsockname(listener, $0, &length)
+            }
+        }
+        guard status == 0 else { throw POSIXError(.EADDRINUSE) }
+        endpoint = Endpoint(.v4(127, 0, 0, 1), port: UInt16(bigEndian: name.sin_port))
+        Thread.detachNewThread { [requests] in
+            var responses = responses
+            while true {
+                let client = accept(listener, nil, nil)
+                guard client >= 0 else { return }
+                let response = responses.count > 1 ? responses.removeFirst() : responses[0]
+                requests.append(Self.request(client))
+                if let bytes = response.map({ Array($0.utf8) }) {
+                    send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+                }
+                close(client)
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+    }
+
+    /// Head and body by Content-Length.
+    private static func request(_ client: Int32) -> String {
+        var limit = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var text = ""
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            if let end = text.range(of: "\r\n\r\n") {
+                let field = text[..<end.lowerBound].components(separatedBy: "Content-Length: ").dropFirst().first
+                let length = field.flatMap { Int($0.prefix { $0.isNumber }) } ?? 0
+                if text[end.upperBound...].utf8.count >= length { return text }
+            }
+            let count = recv(client, &buffer, buffer.count, 0)
+            guard count > 0 else { return text }
+            text += String(decoding: buffer[..<count], as: UTF8.self)
+        }
+    }
+}

@@ -1,0 +1,97 @@
+"""Many clients at once, and how long each had to wait."""
+
+import concurrent.futures
+import contextlib
+import os
+import signal
+import socket
+import time
+from dataclasses import dataclass
+
+import dns.exception
+import dns.message
+
+from dns_client import ask
+from waiting import eventually
+
+
+@dataclass
+class Asked:
+    """One question: when it was asked, after how many seconds which reply came; None when none came."""
+
+    name: str
+    kind: str
+    at: float
+    reply: dns.message.Message = None
+    waited: float = None
+
+
+class Clients:
+    """Each question is a client of its own, with its own socket; nobody waits for anybody."""
+
+    def __init__(self, *, patience=8.0, **options):
+        self._options = options | {"timeout": patience}
+        self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=256)
+        self._questions = []
+
+    def ask(self, name, kind="A", **options):
+        self._questions.append(self._pool.submit(self._one, name, kind, self._options | options))
+
+    def ask_steadily(self, names, every):
+        """One question every so many seconds, for real."""
+        begun = time.monotonic()
+        for place, name in enumerate(names):
+            time.sleep(max(0, begun + place * every - time.monotonic()))
+            self.ask(name)
+        time.sleep(max(0, begun + len(names) * every - time.monotonic()))
+
+    @staticmethod
+    def _one(name, kind, options):
+        asked = Asked(name, kind, time.monotonic())
+        try:
+            asked.reply = ask(name, kind, edns=True, **options)
+            asked.waited = time.monotonic() - asked.at
+        except (OSError, dns.exception.DNSException):
+            pass
+        return asked
+
+    def done(self):
+        """What became of every question so far, in order."""
+        return [question.result() for question in self._questions]
+
+    def all_answered(self):
+        """The same; every one must have got a reply."""
+        asked = self.done()
+        lost = [f"{one.name} {one.kind}" for one in asked if one.reply is None]
+        assert not lost, f"{len(lost)} of {len(asked)} questions got no answer: {lost}"
+        return asked
+
+
+def at_the_same_moment(running, questions, sockets=1):
+    """All questions stand in the daemon's sockets before it reads the first. Returns the replies in order."""
+    messages = [dns.message.make_query(name, kind, id=place) for place, (name, kind) in enumerate(questions)]
+    with contextlib.ExitStack() as stack:
+        channels = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(sockets)]
+        for channel in channels:
+            channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+            channel.settimeout(8)
+            channel.connect((running.server, running.port))
+        os.kill(running.pid, signal.SIGSTOP)
+        try:
+            eventually(lambda: state(running.pid) == "T", "the daemon is stopped")
+            for place, message in enumerate(messages):
+                channels[place % sockets].send(message.to_wire())
+        finally:
+            os.kill(running.pid, signal.SIGCONT)
+        replies = {}
+        for place in range(len(messages)):
+            reply = dns.message.from_wire(channels[place % sockets].recv(4096))
+            assert reply.question == messages[reply.id].question and reply.id not in replies
+            replies[reply.id] = reply
+    return [replies[place] for place in range(len(messages))]
+
+
+def state(pid):
+    """The letter by which the kernel says what a process does."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]

@@ -1,0 +1,100 @@
+"""Network namespaces beside the one the tests run in, the links between them, and packets that vanish on the way."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+_libc = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNET = 0x40000000
+OWN_NAMESPACE = "/proc/thread-self/ns/net"
+HAS_IPV6 = os.path.exists("/proc/net/if_inet6")
+
+needs_ipv6 = pytest.mark.skipif(not HAS_IPV6, reason="this host has no IPv6")
+needs_nft = pytest.mark.skipif(not shutil.which("nft"), reason="no nft here (Debian: nftables)")
+
+
+def _checked(result):
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class Network:
+    """A network namespace that has nothing but a loopback device.
+
+    Within `with network:` the calling thread is inside, and so is whatever it starts there: sockets stay inside for good,
+    threads and processes too.
+    """
+
+    def __init__(self):
+        self._outside = []  # where the threads that are inside came from; one thread at a time enters
+        maker = threading.Thread(target=self._make)
+        maker.start()
+        maker.join()
+        self.run("ip", "link", "set", "lo", "up")
+
+    def _make(self):
+        _checked(_libc.unshare(CLONE_NEWNET))
+        self._inside = os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __enter__(self):
+        self._outside.append(os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC))
+        _checked(_libc.setns(self._inside, CLONE_NEWNET))
+        return self
+
+    def __exit__(self, *_):
+        outside = self._outside.pop()
+        _checked(_libc.setns(outside, CLONE_NEWNET))
+        os.close(outside)
+
+    @property
+    def path(self):
+        return f"/proc/{os.getpid()}/fd/{self._inside}"
+
+    def run(self, *command):
+        with self:
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+    def ip(self, *words):
+        """An `ip` command inside; each argument may hold several words."""
+        self.run("ip", *" ".join(words).split())
+
+    def link(self, other, *, ours="10.77.0.1/24", theirs="10.77.0.2/24"):
+        """A cable to another namespace: `cable` at both ends, both up. More addresses: after a space."""
+        self.ip("link add cable type veth peer name cable netns", other.path)
+        for network, addresses in ((self, ours), (other, theirs)):
+            network.ip("link set cable up")
+            for address in addresses.split():
+                network.ip("address add", address, "dev cable", "nodad" if ":" in address else "")
+
+    def close(self):
+        os.close(self._inside)
+
+
+class BlackHole:
+    """From entering to leaving, the packets of some TCP connections vanish without a word to either end.
+
+    `connections` are (address, port) of the clients of `port`; None: all there are and will be.
+    """
+
+    def __init__(self, port, connections=None):
+        if connections is None:
+            self._rules = [f"tcp sport {port} drop", f"tcp dport {port} drop"]
+        else:
+            clients = ", ".join(str(client[1]) for client in connections)
+            self._rules = [f"tcp sport {port} tcp dport {{ {clients} }} drop",
+                           f"tcp dport {port} tcp sport {{ {clients} }} drop"]
+
+    def __enter__(self):
+        lines = ["table inet blackhole {", "chain arriving {", "type filter hook input priority 0;", *self._rules, "}", "}"]
+        self._nft("\n".join(lines) + "\n")
+
+    def __exit__(self, *_):
+        self._nft("delete table inet blackhole")
+
+    @staticmethod
+    def _nft(text):
+        subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)

@@ -1,0 +1,130 @@
+"""What is billed: how many requests and names a day's questions cost."""
+
+import time
+
+import dns.rcode
+import pytest
+
+from clients import Clients, at_the_same_moment
+from dns_client import addresses, ask
+from httpdns_service import Fault, Record, address_of, every_name
+from resolvers import LOCAL_ADDRESS, answer_locally, reply_to
+from waiting import eventually
+
+STRICT = {"httpOnly": True}
+
+
+@pytest.mark.parametrize("encryption", ["aes", "https"])
+def test_twenty_equal_questions_and_their_twins_are_one_request(daemon, service, encryption):
+    """However they are spelled, whichever listener reads them."""
+    chosen = service(encryption, every_name)
+    chosen.fault = Fault("delay", 0.2)
+    running = daemon(chosen, {"httpdns": STRICT})
+    name = "equal.example.com"
+    spelled = ["".join(letter.upper() if number >> place & 1 else letter for place, letter in enumerate(name))
+               for number in range(20)]
+    for reply in at_the_same_moment(running, [(one, kind) for one in spelled for kind in ("A", "AAAA")], sockets=10):
+        four, six = addresses(reply, "A"), addresses(reply, "AAAA")
+        assert (four, six) in (([address_of(name)], []), ([], [address_of(name, 6)]))
+    assert [(request.names, request.kind) for request in chosen.requests] == [([name], "addrs")]
+
+
+@pytest.mark.parametrize("kinds", [["A"], ["A", "AAAA"]])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_sixty_four_names_at_once_are_eight_requests(daemon, service, kinds, workers):
+    """Beyond what a listener had already handed on when another came: one request for each listener at most."""
+    chosen = service("aes", every_name)
+    running = daemon(chosen, {"httpdns": STRICT, "listen": {"addresses": ["127.0.0.1:53"], "workers": workers}})
+    names = [f"many{number}.example.com" for number in range(64)]
+    replies = at_the_same_moment(running, [(name, kind) for name in names for kind in kinds], sockets=4 * workers - 3)
+    assert all(reply.answer for reply in replies)
+    assert sorted(chosen.names) == sorted(names)
+    assert len(chosen.requests) <= 8 + workers - 1, [len(request.names) for request in chosen.requests]
+
+
+def test_a_batch_delays_nobody(daemon, service):
+    """A name that comes alone goes out alone, at once, whoever is on the wire already."""
+    chosen = service("aes", every_name)
+    daemon(chosen, {"httpdns": STRICT})
+    chosen.hold()
+    clients = Clients()
+    for number in range(10):
+        before = len(chosen.requests)
+        clients.ask(f"single{number}.example.com")
+        eventually(lambda before=before: len(chosen.requests) > before, "it goes out at once", 0.2)
+    chosen.release()
+    clients.all_answered()
+
+
+def test_no_record_is_remembered(daemon, service, scripted_resolver):
+    """For `negativeTTL` the local resolver is asked directly, also when its own answer has long expired."""
+    local = scripted_resolver(lambda asked: reply_to(asked.message, f"0 IN A {LOCAL_ADDRESS}"))
+    chosen = service("aes", {})
+    daemon(chosen, {"fallback": {"servers": [local.endpoint]}, "cache": {"negativeTTL": 2}})
+    begun = time.monotonic()
+    for _ in range(5):
+        assert addresses(ask("unknown.example.com")) == [LOCAL_ADDRESS]
+    assert ask("unknown.example.com", "AAAA").rcode() == dns.rcode.NOERROR
+    assert len(local.questions) == 6, "its answer may not be kept, so it is asked each time"
+    assert time.monotonic() - begun < 2 and chosen.names == ["unknown.example.com"]
+    eventually(lambda: ask("unknown.example.com") and chosen.names.count("unknown.example.com") == 2,
+               "after that HTTPDNS is asked again")
+    assert time.monotonic() - begun >= 2
+
+
+def test_no_record_of_a_name_that_appears(daemon, service, scripted_resolver):
+    """It is not forgotten for good that HTTPDNS might know it."""
+    local = scripted_resolver(lambda asked: reply_to(asked.message, f"0 IN A {LOCAL_ADDRESS}"))
+    chosen = service("aes", {})
+    daemon(chosen, {"fallback": {"servers": [local.endpoint]}, "cache": {"negativeTTL": 1}})
+    assert addresses(ask("new.example.com")) == [LOCAL_ADDRESS]
+    chosen.zone["new.example.com"] = Record(["203.0.113.200"])
+    eventually(lambda: addresses(ask("new.example.com")) == ["203.0.113.200"], "HTTPDNS is asked again")
+
+
+def test_queries_per_second(daemon, service, scripted_resolver):
+    """What the plan does not cover goes to the local resolver, at once; the next second there is room again."""
+    limit = 5
+    local = scripted_resolver(answer_locally)
+    chosen = service("aes", every_name)
+    daemon(chosen, {"fallback": {"servers": [local.endpoint]}, "httpdns": {"queriesPerSecond": limit}})
+    clients = Clients()
+    begun = time.monotonic()
+    for number in range(30):
+        clients.ask(f"plan{number}.example.com")
+    asked = clients.all_answered()
+    took = time.monotonic() - begun
+    by_service = [one for one in asked if addresses(one.reply) == [address_of(one.name)]]
+    by_local = [one for one in asked if addresses(one.reply) == [LOCAL_ADDRESS]]
+    assert len(by_service) + len(by_local) == 30
+    assert 1 <= len(chosen.names) <= limit * (1 + took), f"{len(chosen.names)} names in {took:.2f} s"
+    assert max(one.waited for one in by_local) < 0.7, "nobody waits for the next second"
+    fresh = (f"later{number}.example.com" for number in range(10_000))
+    eventually(lambda: addresses(ask(name := next(fresh))) == [address_of(name)], "there is room again", 3)
+    # Over three seconds of more than it allows: the plan is used, and never exceeded.
+    before, since = len(chosen.names), time.monotonic()
+    while (took := time.monotonic() - since) < 2:
+        ask(next(fresh))
+        time.sleep(0.02)
+    assert limit <= len(chosen.names) - before <= limit * (took + 1) + 1
+
+
+def test_no_limit_is_the_default(daemon, service):
+    chosen = service("aes", every_name)
+    daemon(chosen)
+    for number in range(100):
+        assert addresses(ask(name := f"free{number}.example.com")) == [address_of(name)]
+
+
+def test_a_part_of_a_batch_that_is_missing_is_asked_again_once(daemon, service):
+    """The names left out are asked for once more and no name that was answered is."""
+    chosen = service("aes", every_name)
+    left_out = {f"part{number}.example.com" for number in (2, 5, 7)}
+    chosen.fault = lambda request: Fault("text", "\n".join(
+        chosen.line(name, request) for name in request.names if name not in left_out or chosen.names.count(name) > 1))
+    running = daemon(chosen, {"httpdns": STRICT, "listen": {"addresses": ["127.0.0.1:53"], "workers": 1}})
+    names = [f"part{number}.example.com" for number in range(8)]
+    replies = at_the_same_moment(running, [(name, "A") for name in names])
+    for name, reply in zip(names, replies, strict=True):
+        assert addresses(reply) == [address_of(name)]
+    assert all(chosen.names.count(name) == (2 if name in left_out else 1) for name in names)

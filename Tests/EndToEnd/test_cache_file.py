@@ -1,0 +1,239 @@
+"""The cache across restarts: kept through TERM and KILL, checked when read, set aside when it is not what was written."""
+
+import os
+import signal
+import stat
+import time
+
+import dns.rcode
+import pytest
+
+from dns_client import addresses, ask, extended_errors
+from httpdns_service import Record, address_of, every_name
+from resolvers import reply_to
+from waiting import eventually
+
+STRICT = {"httpOnly": True}
+COMPLAINT = "not taken over|aside|damaged|cannot"
+NAMES = [f"kept{number}.example.com" for number in range(40)]
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "cache" / "answers"
+
+
+@pytest.fixture
+def kept(daemon, file):
+    """Starts daemons that share one cache file."""
+    file.parent.mkdir()
+
+    def start(chosen, **more):
+        return daemon(chosen, {"httpdns": STRICT | more.pop("httpdns", {}), "cache": {"file": str(file)} | more})
+    return start
+
+
+def fill():
+    """Every name is known."""
+    for name in NAMES:
+        assert addresses(ask(name)) == [address_of(name)]
+        assert addresses(ask(name, "AAAA"), "AAAA") == [address_of(name, 6)]
+
+
+def wait_until_saved(file):
+    """What is known now is in the file, without anybody having asked for it."""
+    since = time.time()
+    eventually(lambda: file.exists() and file.stat().st_mtime > since, "the cache is saved", 10)
+
+
+@pytest.fixture
+def killed():
+    """Kills a daemon; the end of the test does not ask for its exit code."""
+    def end_by_kill(running):
+        running.process.send_signal(signal.SIGKILL)
+        running.process.wait(5)
+        running.stop = lambda: None
+    return end_by_kill
+
+
+@pytest.mark.parametrize("how", ["TERM", "KILL"])
+def test_every_name_that_was_known_answers_after_a_restart(kept, killed, service, file, how):
+    """With the service down: from the file alone, TTLs counted down by the clock, both families."""
+    chosen = service("aes", every_name)
+    running = kept(chosen)
+    fill()
+    before = {name: ask(name).answer[0].ttl for name in NAMES}
+    if how == "KILL":
+        wait_until_saved(file)
+        killed(running)
+    else:
+        running.stop()
+    assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, "who asked for what is nobody else's business"
+    chosen.stop()
+    again = kept(chosen)
+    for name in NAMES:
+        reply = ask(name, edns=True)
+        assert addresses(reply) == [address_of(name)] and not extended_errors(reply)
+        assert 0 < reply.answer[0].ttl <= before[name]
+        assert addresses(ask(name.upper(), "AAAA", transport="tcp"), "AAAA") == [address_of(name, 6)]
+    assert ask("never.example.com").rcode() == dns.rcode.SERVFAIL, "the service is down indeed"
+    assert not again.log_lines(COMPLAINT), again.log()
+
+
+def test_answers_that_expired_meanwhile_are_stale(kept, service):
+    """They age while nobody runs. The local resolver and the service are both silent: EDE 3, in time."""
+    chosen = service("aes", lambda name, request: Record([address_of(name)], [address_of(name, 6)], 1))
+    running = kept(chosen)
+    fill()
+    running.stop()
+    chosen.hold()
+    time.sleep(1)  # their TTL, by the clock
+    kept(chosen)
+    begun = time.monotonic()
+    reply = ask(NAMES[0], edns=True)
+    assert addresses(reply) == [address_of(NAMES[0])] and extended_errors(reply) == [3]
+    assert time.monotonic() - begun <= 1.8
+    chosen.release()
+
+
+def test_what_was_too_old_then_is_gone(kept, service):
+    chosen = service("aes", lambda name, request: Record([address_of(name)], [address_of(name, 6)], 1))
+    running = kept(chosen, staleSeconds=1)
+    fill()
+    running.stop()
+    chosen.stop()
+    time.sleep(2)  # TTL and `staleSeconds`, by the clock
+    kept(chosen, staleSeconds=1)
+    assert ask(NAMES[0]).rcode() == dns.rcode.SERVFAIL
+
+
+def test_other_answers_are_kept_too(daemon, scripted_resolver, file):
+    """The local resolver's, negative ones as well."""
+    soa = "300 IN SOA ns.example.com. h.example.com. 1 2 3 4 200"
+    local = scripted_resolver(lambda asked: reply_to(asked.message, "300 IN MX 10 mx.example.com.") if asked.kind == "MX"
+                              else reply_to(asked.message, soa, rcode=dns.rcode.NXDOMAIN, section="authority"))
+    file.parent.mkdir(exist_ok=True)
+    settings = {"fallback": {"servers": [local.endpoint], "timeout": 200}, "cache": {"file": str(file)}}
+    running = daemon(None, settings)
+    assert ask("example.com", "MX").answer and ask("missing.example.com").rcode() == dns.rcode.NXDOMAIN
+    running.stop()
+    local.script = lambda asked: None
+    daemon(None, settings)
+    assert ask("example.com", "MX").answer[0][0].to_text() == "10 mx.example.com."
+    assert ask("missing.example.com").rcode() == dns.rcode.NXDOMAIN
+
+
+def test_killed_at_any_moment_the_file_is_whole(kept, killed, service, file, chance):
+    """Also while it is being written: what is found is either the last one or the one before."""
+    chosen = service("aes", every_name)
+    fresh = (f"fresh{number}.example.com" for number in range(1_000_000))
+    running = kept(chosen)
+    fill()
+    running.stop()
+    running = kept(chosen)
+    for _ in range(5):
+        until = time.monotonic() + chance.random() * 0.3
+        while time.monotonic() < until:
+            ask(next(fresh))
+        killed(running)
+        running = kept(chosen)
+        asked = len(chosen.names)
+        for name in NAMES:
+            assert addresses(ask(name)) == [address_of(name)]
+        assert len(chosen.names) == asked, "the first names are still known"
+        assert not running.log_lines(COMPLAINT), running.log()
+    # What a killed writer leaves lying about does not pile up.
+    running.stop()
+    assert len(list(file.parent.iterdir())) <= 2
+
+
+def flipped(data, place):
+    return data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1:]
+
+
+DAMAGE = {
+    "empty": lambda data, chance: b"",
+    "one byte": lambda data, chance: data[:1],
+    "half": lambda data, chance: data[:len(data) // 2],
+    "all but the last byte": lambda data, chance: data[:-1],
+    "one byte more": lambda data, chance: data + b"\0",
+    "a bit in the head": lambda data, chance: flipped(data, chance.randrange(min(16, len(data)))),
+    "a bit somewhere": lambda data, chance: flipped(data, chance.randrange(len(data))),
+    "a bit at the end": lambda data, chance: flipped(data, len(data) - 1),
+    "zeros": lambda data, chance: bytes(len(data)),
+    "noise": lambda data, chance: chance.randbytes(len(data)),
+    "foreign": lambda data, chance: b"SQLite format 3\0" + chance.randbytes(8000),
+    "text": lambda data, chance: b"nameserver 127.0.0.1\n",
+}
+
+
+@pytest.fixture(scope="module")
+def written(module_daemon, service, tmp_path_factory):
+    """A file as a daemon wrote it, and the service it knew, which has ended."""
+    chosen = service("aes", every_name)
+    path = tmp_path_factory.mktemp("cache") / "answers"
+    running = module_daemon(chosen, {"httpdns": STRICT, "cache": {"file": str(path)}})
+    for name in NAMES:
+        ask(name)
+    running.stop()
+    chosen.stop()
+    return chosen, path.read_bytes()
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_file_that_is_not_what_was_written(kept, written, file, chance, damage):
+    """The daemon starts, says so in one line, sets it aside, and gives no answer that it does not know to be right."""
+    chosen, sound = written
+    broken = DAMAGE[damage](sound, chance)
+    assert broken != sound
+    file.write_bytes(broken)
+    os.chmod(file, 0o600)
+    running = kept(chosen)
+    for name in NAMES[:10]:
+        reply = ask(name, edns=True)
+        assert reply.rcode() == dns.rcode.SERVFAIL or addresses(reply) == [address_of(name)], reply
+    told = running.log_lines(COMPLAINT)
+    assert len(told) == 1 and str(file) in told[0], running.log()
+    aside = [one for one in file.parent.iterdir() if one != file and one.read_bytes() == broken]
+    assert len(aside) == 1, f"set aside under another name: {list(file.parent.iterdir())}"
+    running.stop()
+    # The next start finds what this one wrote, and has nothing to complain about.
+    again = kept(chosen)
+    assert not again.log_lines(COMPLAINT), again.log()
+
+
+def test_a_sound_file_is_used(kept, written, file):
+    """What the tests above take for granted."""
+    chosen, sound = written
+    file.write_bytes(sound)
+    kept(chosen)
+    for name in NAMES:
+        assert addresses(ask(name)) == [address_of(name)]
+
+
+@pytest.mark.parametrize("obstacle", ["folder is missing", "folder in its place", "folder may not be written"])
+def test_a_file_that_cannot_be_had(daemon, service, tmp_path, obstacle):
+    """One warning; the daemon answers, and ends well."""
+    path = tmp_path / "answers"
+    if obstacle == "folder is missing":
+        path = tmp_path / "missing" / "answers"
+    elif obstacle == "folder in its place":
+        path.mkdir()
+    else:
+        path = "/proc/self/answers"
+    running = daemon(service("aes", every_name), {"httpdns": STRICT, "cache": {"file": str(path)}})
+    assert addresses(ask("one.example.com")) == [address_of("one.example.com")]
+    running.stop()
+    assert 1 <= len(running.log_lines("cache.file")) <= 2, running.log()
+
+
+def test_another_route_does_not_get_these_answers(kept, service, file):
+    """Answers are those of what was asked: of another `routeIp` they would be wrong."""
+    def routed(name, request):
+        return Record([{"198.51.100.7": "203.0.113.1", "198.51.100.8": "203.0.113.2"}[request.parameters["ip"]]], [], 600)
+    chosen = service("aes", routed)
+    running = kept(chosen, httpdns={"routeIp": "198.51.100.7"})
+    assert addresses(ask("routed.example.com")) == ["203.0.113.1"]
+    running.stop()
+    kept(chosen, httpdns={"routeIp": "198.51.100.8"})
+    assert addresses(ask("routed.example.com")) == ["203.0.113.2"]

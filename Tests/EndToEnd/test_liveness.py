@@ -1,0 +1,207 @@
+"""Connections that die without a word, servers that restart, networks that change: clients should not notice."""
+
+import time
+
+import pytest
+
+from clients import Clients
+from dns_client import addresses, ask
+from httpdns_service import Fault, address_of, every_name
+from networks import BlackHole, needs_nft
+from resolvers import LOCAL_ADDRESS, answer_locally
+from waiting import eventually
+
+EVERY = 0.2  # five questions a second
+PROMPT = 0.2  # an answer that came within so many seconds was not delayed
+# `httpOnly`: no local resolver covers up for a lost request. A long timeout: nor does the next attempt.
+ALONE = {"httpOnly": True, "timeout": 10000}
+
+
+def fresh_names():
+    """Names nobody has asked for."""
+    return (f"fresh{number}.example.com" for number in range(1_000_000))
+
+
+def warm_up(chosen, names, connections):
+    """So many connections to the service live when this returns, and their round trips are known."""
+    clients = Clients()
+    chosen.hold()
+    for _ in range(connections):
+        requests = len(chosen.requests)
+        clients.ask(next(names))
+        eventually(lambda before=requests: len(chosen.requests) > before, "the service is asked")
+    chosen.release()
+    clients.all_answered()
+    for _ in range(10):
+        assert addresses(ask(next(names)))
+
+
+def check_answers(asked):
+    """Everyone got the service's own answer."""
+    for one in asked:
+        assert addresses(one.reply) == [address_of(one.name)], f"{one.name} after {one.waited:.2f} s: {one.reply}"
+
+
+def check_outage(asked, began):
+    """At most one second's answers were delayed, and none of them for longer than that, give or take."""
+    late = [(round(one.at - began, 2), round(one.waited, 2)) for one in asked if one.waited > PROMPT]
+    print("delayed (asked so many seconds after the fault, waited):", late)
+    assert all(at < 1.0 and waited < 1.2 for at, waited in late), late
+
+
+@pytest.mark.parametrize(("encryption", "connections"), [("aes", 1), ("https", 1), ("aes", 4)])
+def test_a_frozen_connection_and_a_restart(daemon, service, relay, encryption, connections):
+    """Five questions a second: connections stop moving, then the service restarts. Nothing is lost, little is late."""
+    chosen, names = service(encryption, every_name), fresh_names()
+    between = relay(chosen)
+    daemon(chosen, {"httpdns": ALONE | {"dnsIp": [between.endpoint]}})
+    warm_up(chosen, names, connections)
+    assert between.live == connections
+    clients = Clients()
+    clients.ask_steadily([next(names) for _ in range(3)], EVERY)
+    between.freeze(new=False)
+    frozen = time.monotonic()
+    clients.ask_steadily([next(names) for _ in range(10)], EVERY)
+    before_restart = clients.all_answered()
+    check_answers(before_restart)
+    check_outage(before_restart, frozen)
+    assert max(one.waited for one in before_restart) > PROMPT, "the fault was felt at all"
+
+    chosen.restart()
+    restarted = time.monotonic()
+    clients.ask_steadily([next(names) for _ in range(6)], EVERY)
+    after_restart = clients.all_answered()[len(before_restart):]
+    check_answers(after_restart)
+    check_outage(after_restart, restarted)
+
+
+@needs_nft
+def test_packets_that_vanish(daemon, service):
+    """The same by the packet filter: now the daemon's bytes are not even acknowledged."""
+    chosen, names = service("https", every_name), fresh_names()
+    daemon(chosen, {"httpdns": ALONE})
+    warm_up(chosen, names, 2)
+    clients = Clients()
+    with BlackHole(chosen.port, chosen.clients):
+        began = time.monotonic()
+        clients.ask_steadily([next(names) for _ in range(8)], EVERY)
+        asked = clients.all_answered()
+    check_answers(asked)
+    check_outage(asked, began)
+
+
+def test_a_service_that_is_away_for_a_moment(daemon, service, scripted_resolver):
+    """Refused for half a second: whoever asks then is answered by the local resolver, and HTTPDNS is used again after."""
+    local = scripted_resolver(answer_locally)
+    chosen, names = service("aes", every_name), fresh_names()
+    daemon(chosen, {"fallback": {"servers": [local.endpoint]}})
+    warm_up(chosen, names, 1)
+    clients = Clients()
+    chosen.stop()
+    clients.ask_steadily([next(names) for _ in range(3)], EVERY)
+    chosen.start()
+    clients.ask_steadily([next(names) for _ in range(3)], EVERY)
+    for one in clients.all_answered():
+        assert addresses(one.reply) in ([address_of(one.name)], [LOCAL_ADDRESS]), one.reply
+        assert one.waited < 1
+    eventually(lambda: addresses(ask(name := next(names))) == [address_of(name)], "HTTPDNS answers again")
+
+
+@pytest.mark.parametrize("fault", ["reset", "closed"])
+def test_a_connection_the_server_had_just_closed_is_no_failure(daemon, service, relay, fault):
+    """While idle, or under the request that was just sent: it goes out again, and nobody hears of it."""
+    chosen, names = service("https", every_name), fresh_names()
+    between = relay(chosen)
+    running = daemon(chosen, {"httpdns": ALONE | {"dnsIp": [between.endpoint]}})
+    warm_up(chosen, names, 2)
+    for _ in range(5):
+        between.reset() if fault == "reset" else chosen.drop_connections()
+        assert addresses(ask(name := next(names))) == [address_of(name)]
+    # On the wire already, and one connection is left of it.
+    chosen.hold()
+    clients = Clients()
+    requests = len(chosen.requests)
+    clients.ask(next(names))
+    eventually(lambda: len(chosen.requests) > requests, "the service is asked")
+    between.reset() if fault == "reset" else chosen.drop_connections()
+    chosen.release()
+    check_answers(clients.all_answered())
+    assert not running.log_lines("fails"), running.log()
+
+
+def test_a_service_that_is_always_slow_is_not_doubted(daemon, service, relay):
+    """Round trips of 400 ms are learned: no name is asked twice."""
+    chosen, names = service("aes", every_name), fresh_names()
+    between = relay(chosen)
+    between.delay = 0.2
+    daemon(chosen, {"httpdns": ALONE | {"dnsIp": [between.endpoint]}})
+    clients = Clients()
+    clients.ask_steadily([next(names) for _ in range(12)], EVERY)
+    check_answers(clients.all_answered())
+    assert len(chosen.names) == len(set(chosen.names)) == 12
+
+
+def test_a_doubted_request_that_is_answered_after_all(daemon, service):
+    """A single slow answer: the request goes out again, the first answer wins, the old connection is closed."""
+    chosen, names = service("aes", every_name), fresh_names()
+    daemon(chosen, {"httpdns": ALONE})
+    warm_up(chosen, names, 1)
+    slow = next(names)
+    chosen.fault = lambda request: Fault("delay", 3) if slow in request.names and chosen.names.count(slow) == 1 else None
+    begun = time.monotonic()
+    assert addresses(ask(slow)) == [address_of(slow)]
+    assert 0.2 <= time.monotonic() - begun < 1
+    assert chosen.names.count(slow) == 2
+    # The other end is given up as soon as the answer is there. The service notices once it has slept.
+    eventually(lambda: len(chosen.clients) == 1, "one connection is left")
+
+
+CHANGES = {
+    "an address appears": "address add 10.77.0.7/24 dev cable",
+    "an address goes": "address del 10.77.0.6/24 dev cable",
+    "the default route changes": "route replace default via 10.77.0.3",
+    "the link goes down and up": "link set cable down",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_the_network_retires_every_connection(daemon, service, network, change):
+    """Nobody has to find out the hard way: at once the old connections are closed, and the next is a new one."""
+    here, there = network(), network()
+    here.link(there, ours="10.77.0.1/24 10.77.0.6/24")
+    here.ip("route add default via 10.77.0.2")
+    with there:
+        chosen = service("aes", every_name, address="10.77.0.2")
+    names = fresh_names()
+    with here:
+        daemon(chosen, {"httpdns": ALONE})
+        warm_up(chosen, names, 3)
+        assert len(chosen.clients) == 3
+        here.ip(CHANGES[change])
+        if "down" in change:
+            here.ip("link set cable up")
+        eventually(lambda: not chosen.clients, "no old connection is left", 3)
+        before = chosen.connections
+        name = next(names)
+        assert addresses(ask(name)) == [address_of(name)]
+        assert chosen.connections == before + 1
+
+
+def test_another_network(daemon, service, network):
+    """The address a laptop had is gone, and with it every packet to it; the new one is used within the second."""
+    here, there = network(), network()
+    here.link(there)
+    with there:
+        chosen = service("aes", every_name, address="10.77.0.2")
+    names = fresh_names()
+    with here:
+        daemon(chosen, {"httpdns": ALONE})
+        warm_up(chosen, names, 2)
+        clients = Clients()
+        began = time.monotonic()
+        here.ip("address del 10.77.0.1/24 dev cable")
+        here.ip("address add 10.77.0.9/24 dev cable")
+        clients.ask_steadily([next(names) for _ in range(7)], EVERY)
+        asked = clients.all_answered()
+    check_answers(asked)
+    check_outage(asked, began)

@@ -1,0 +1,199 @@
+"""`httpdnsd query` and `httpdnsd probe` for people who want to know what works."""
+
+import json
+import re
+
+import pytest
+
+import daemon as processes
+from httpdns_service import Fault, Record, every_name
+from relay import Relay
+from resolvers import answer_locally
+
+UNREACHABLE = 69
+BAD_CERTIFICATES = {"another name": ({"addresses": ["127.0.0.99"]}, "name"), "expired": (
+    {"addresses": ["127.0.0.3"], "since": -20, "until": -1}, "expired")}
+
+
+@pytest.fixture
+def command(binary, tmp_path, authority, scripted_resolver):
+    """Runs a command of the binary with a service's settings and a local resolver that answers."""
+    local = scripted_resolver(answer_locally)
+
+    def run(name, *arguments, settings, local_resolver=local.endpoint, timeout=20):
+        file = tmp_path / "httpdnsd.toml"
+        whole = {"httpdns": settings, "fallback": {"servers": [local_resolver], "timeout": 300}}
+        if settings.get("encryptType") == "https":
+            whole["tls"] = {"caFile": str(authority.file)}
+        file.write_text(processes.toml(whole))
+        ended = processes.run(binary, name, *arguments, "-c", str(file), timeout=timeout)
+        for secret in ("dnsKey", "token"):
+            assert secret not in settings or settings[secret] not in ended.stdout + ended.stderr
+        return ended
+    run.local = local
+    return run
+
+
+# --- query ------------------------------------------------------------------------------------------------------------
+
+NAMES = ["www.example.com", "only4.example.com", "only6.example.com", "none.example.com"]
+ZONE = {"www.example.com": Record(["203.0.113.20", "203.0.113.10"], ["2001:db8:1::20", "2001:db8:1::10"], 120),
+        "only4.example.com": Record(["203.0.113.40"]), "only6.example.com": Record([], ["2001:db8:1::50"])}
+
+
+@pytest.mark.parametrize("encryption", ["aes", "des", "https"])
+def test_one_name_as_a_pair(command, service, encryption):
+    """WGGetHostByName: an address of each family, `0` for one that is missing, `0 0` for nothing."""
+    settings = service(encryption, ZONE).settings()
+    for name, pair in zip(NAMES, ["203.0.113.20 2001:db8:1::20", "203.0.113.40 0", "0 2001:db8:1::50", "0 0"], strict=True):
+        shown = command("query", name, "--format", "pair", "--first", settings=settings)
+        assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"{name} {pair}\n", "")
+
+
+def test_many_names_as_pairs(command, service):
+    """WGGetHostsByNames: in the order asked, however they are spelled or repeated, in one request."""
+    chosen = service("aes", ZONE)
+    names = ["only6.example.com", "WWW.example.com.", "none.example.com", "only6.example.com"]
+    shown = command("query", *names, "--format", "pair", "--first", settings=chosen.settings())
+    lines = [line.lower().replace(".com. ", ".com ") for line in shown.stdout.splitlines()]
+    assert lines == ["only6.example.com 0 2001:db8:1::50", "www.example.com 203.0.113.20 2001:db8:1::20",
+                     "none.example.com 0 0", "only6.example.com 0 2001:db8:1::50"]
+    assert [request.names for request in chosen.requests] == [["only6.example.com", "www.example.com", "none.example.com"]]
+
+
+def test_all_addresses_as_json(command, service):
+    """WGGetAllHostsByNames; and with `--first` one address a family."""
+    settings = service("aes", ZONE).settings()
+    every = command("query", *NAMES, "--format", "json", settings=settings).stdout
+    first = command("query", *NAMES, "--format", "json", "--first", settings=settings).stdout
+    for text in (every, first):
+        assert json.loads(text)
+        assert all(name in text for name in NAMES)
+        assert "203.0.113.20" in text and "2001:db8:1::20" in text
+    assert "203.0.113.10" in every and "2001:db8:1::10" in every
+    assert "203.0.113.10" not in first and "2001:db8:1::10" not in first
+
+
+@pytest.mark.parametrize(("kind", "sent", "pair"), [("a", "", "203.0.113.20 0"), ("aaaa", "aaaa", "0 2001:db8:1::20"),
+                                                    ("both", "addrs", "203.0.113.20 2001:db8:1::20")])
+def test_a_family_that_is_not_asked_for_is_missing(command, service, kind, sent, pair):
+    chosen = service("aes", ZONE)
+    shown = command("query", NAMES[0], "--type", kind, "--format", "pair", "--first", settings=chosen.settings())
+    assert shown.stdout == f"{NAMES[0]} {pair}\n" and chosen.requests[0].kind == sent
+
+
+def test_query_goes_on_to_the_next_server(command, service):
+    broken, good = service("aes", ZONE), service("aes", ZONE)
+    broken.fault = Fault("status", 500)
+    settings = good.settings() | {"dnsIp": [broken.endpoint, good.endpoint]}
+    shown = command("query", NAMES[0], "--format", "pair", "--first", settings=settings)
+    assert shown.stdout == f"{NAMES[0]} 203.0.113.20 2001:db8:1::20\n"
+
+
+# --- probe ------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("encryption", ["aes", "des", "https"])
+def test_a_service_that_works(command, service, encryption):
+    """Each step in plain words: reached, certificate, a lookup, its round trip, the local resolver."""
+    chosen = service(encryption, every_name)
+    shown = command("probe", settings=chosen.settings())
+    assert shown.returncode == 0, shown
+    text = shown.stdout.lower()
+    for words in (re.escape(chosen.endpoint), r"\d ?ms\b", re.escape(command.local.address)):
+        assert re.search(words, text), shown.stdout
+    assert ("certificate" in text) == (encryption == "https")
+    assert chosen.requests and command.local.questions, "both were asked"
+    assert len(shown.stdout.splitlines()) >= 3 and not shown.stderr
+
+
+def test_a_round_trip_that_is_long(command, service):
+    """What it says is measured."""
+    chosen = service("aes", every_name)
+    between = Relay(chosen)
+    between.delay = 0.1
+    try:
+        shown = command("probe", settings=chosen.settings() | {"dnsIp": [between.endpoint]})
+    finally:
+        between.stop()
+    assert shown.returncode == 0, shown
+    assert any(180 <= float(found) <= 900 for found in re.findall(r"(\d+(?:\.\d+)?) ?ms\b", shown.stdout)), shown.stdout
+
+
+@pytest.mark.parametrize("trouble", ["refused", "silent", "frozen", "status"])
+def test_a_service_that_cannot_be_reached(command, service, trouble):
+    """69, and which step failed; the local resolver is looked at all the same."""
+    chosen = service("aes", every_name)
+    settings = chosen.settings() | {"timeout": 500}
+    between = None
+    if trouble == "refused":
+        chosen.stop()
+    elif trouble == "frozen":
+        between = Relay(chosen)
+        between.freeze()
+        settings["dnsIp"] = [between.endpoint]
+    else:
+        chosen.fault = Fault("silence") if trouble == "silent" else Fault("status", 503)
+    shown = command("probe", settings=settings)
+    if between:
+        between.stop()
+    assert shown.returncode == UNREACHABLE, shown
+    assert settings["dnsIp"][0] in shown.stdout + shown.stderr
+    assert command.local.questions and command.local.address in shown.stdout
+    if trouble == "status":
+        assert "503" in shown.stdout + shown.stderr
+
+
+@pytest.mark.parametrize("case", BAD_CERTIFICATES)
+def test_a_certificate_that_is_wrong(command, service, authority, case):
+    options, word = BAD_CERTIFICATES[case]
+    chosen = service("https", every_name, tls=authority.server(**options))
+    shown = command("probe", settings=chosen.settings())
+    assert shown.returncode == UNREACHABLE and not chosen.requests, shown
+    said = [line for line in (shown.stdout + shown.stderr).splitlines() if "certificate" in line.lower() and word in line]
+    assert said, shown
+
+
+def test_an_account_that_is_refused(command, service):
+    chosen = service("aes", every_name)
+    shown = command("probe", settings=chosen.settings() | {"dnsId": 54321})
+    assert shown.returncode != 0 and "401" in shown.stdout + shown.stderr, shown
+
+
+def test_a_key_that_is_wrong(command, service):
+    """An answer came, but it means nothing: that is no service one can use."""
+    chosen = service("aes", every_name)
+    chosen.fault = Fault("garbage")
+    shown = command("probe", settings=chosen.settings())
+    assert shown.returncode == UNREACHABLE, shown
+    assert re.search("key|decrypt", shown.stdout + shown.stderr, re.IGNORECASE), shown
+
+
+def test_one_server_of_two_works(command, service):
+    """Usable; which one is not is said."""
+    broken, good = service("aes", every_name), service("aes", every_name)
+    broken.stop()
+    shown = command("probe", settings=good.settings() | {"dnsIp": [broken.endpoint, good.endpoint]})
+    assert shown.returncode == 0, shown
+    assert broken.endpoint in shown.stdout and good.endpoint in shown.stdout
+
+
+def test_a_local_resolver_that_is_silent(command, service):
+    """HTTPDNS is usable; that nobody else is there is said."""
+    shown = command("probe", settings=service("aes", every_name).settings(), local_resolver="127.0.0.9")
+    assert "127.0.0.9" in shown.stdout, shown
+    assert re.search("no answer|refused|cannot|fail|unreach|does not", shown.stdout.split("127.0.0.9")[1], re.IGNORECASE)
+
+
+@pytest.mark.parametrize(("resolver", "code"), [("127.0.0.4", 0), ("127.0.0.9", UNREACHABLE)])
+def test_probe_without_a_service(command, binary, tmp_path, resolver, code):
+    """Then the local resolver is everything there is."""
+    file = tmp_path / "none.toml"
+    file.write_text(processes.toml({"fallback": {"servers": [resolver], "timeout": 300}}))
+    assert command.local.address == "127.0.0.4"
+    shown = processes.run(binary, "probe", "-c", str(file))
+    assert shown.returncode == code and resolver in shown.stdout, shown
+
+
+def test_help_of_probe(binary):
+    shown = processes.run(binary, "probe", "--help")
+    assert shown.returncode == 0 and shown.stdout and not shown.stderr

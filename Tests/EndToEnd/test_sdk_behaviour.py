@@ -1,0 +1,156 @@
+"""What users of the service's SDK expect: the suffix that expires, refusals with a name, proxies, routes."""
+
+import time
+
+import pytest
+
+import daemon as processes
+from clients import Clients
+from dns_client import addresses, ask
+from httpdns_service import Fault, address_of, every_name
+from resolvers import LOCAL_ADDRESS, answer_locally
+from waiting import eventually
+
+STRICT = {"httpOnly": True}
+ENCRYPTIONS = ["aes", "des", "https"]
+
+
+@pytest.fixture
+def local(scripted_resolver):
+    return scripted_resolver(answer_locally)
+
+
+def by_service(name, **options):
+    """True: answered by HTTPDNS; false: by the local resolver."""
+    found = addresses(ask(name, **options))
+    assert found in ([address_of(name)], [LOCAL_ADDRESS]), found
+    return found == [address_of(name)]
+
+
+# --- authExpirySeconds ------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("encryption", ENCRYPTIONS)
+def test_requests_that_expire(daemon, service, encryption):
+    """One suffix for the whole batch, within what is encrypted, counted from now."""
+    chosen = service(encryption, every_name, expiring=True)
+    daemon(chosen, {"httpdns": STRICT | {"authExpirySeconds": 600}})
+    clients = Clients()
+    for number in range(10):
+        clients.ask(f"late{number}.example.com")
+    for one in clients.all_answered():
+        assert addresses(one.reply) == [address_of(one.name)]
+    now = time.time()
+    assert all(590 <= request.expiry - now <= 601 for request in chosen.requests)
+    if encryption != "https":
+        assert not any(str(request.expiry) in target for request in chosen.requests for target in chosen.targets)
+
+
+def test_requests_that_expire_by_the_query_command(binary, service, tmp_path):
+    chosen = service("aes", every_name, expiring=True)
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text(processes.toml({"httpdns": chosen.settings() | {"authExpirySeconds": 60}}))
+    shown = processes.run(binary, "query", "a.example.com", "b.example.com", "-c", str(file), "--format", "pair")
+    assert shown.returncode == 0, shown
+    assert [request.names for request in chosen.requests] == [["a.example.com", "b.example.com"]]
+
+
+# --- 401, 429 ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("encryption", ENCRYPTIONS)
+def test_a_refused_account_is_named(daemon, service, local, encryption):
+    """401: said once, as what it is, and clients are answered all the same."""
+    chosen = service(encryption, every_name)
+    wrong = {"token": "111111111"} if encryption == "https" else {"dnsId": 54321}
+    running = daemon(chosen, {"httpdns": wrong, "fallback": {"servers": [local.endpoint]}})
+    for number in range(20):
+        assert not by_service(f"refused{number}.example.com")
+    assert not chosen.requests and chosen.targets
+    told = running.log_lines("401")
+    assert len(told) == 1, running.log()
+    assert any(word in told[0].lower() for word in ("authori", "credential", "account", "dnsid", "token")), told
+
+
+def test_an_expired_request_is_refused_by_name(daemon, service, local):
+    """The account wants the suffix and the daemon does not send it."""
+    chosen = service("aes", every_name, expiring=True)
+    running = daemon(chosen, {"fallback": {"servers": [local.endpoint]}})
+    assert not by_service("refused.example.com")
+    assert len(running.log_lines("401")) == 1, running.log()
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_too_many_requests_back_off(daemon, service, local, servers):
+    """429: the service is left alone for a while, clients get the local resolver's answers at once, and then it is
+    tried again."""
+    all_of_them = [service("aes", every_name) for _ in range(servers)]
+    for one in all_of_them:
+        one.fault = Fault("status", 429)
+    running = daemon(all_of_them[0], {"httpdns": {"dnsIp": [one.endpoint for one in all_of_them]},
+                                      "fallback": {"servers": [local.endpoint]}})
+    clients = Clients()
+    clients.ask_steadily([f"often{number}.example.com" for number in range(40)], 0.05)
+    for one in clients.all_answered():
+        assert addresses(one.reply) == [LOCAL_ADDRESS] and one.waited < 0.5
+    assert 1 <= sum(len(one.requests) for one in all_of_them) <= 8, "of 40 lookups"
+    assert 1 <= len(running.log_lines("429")) <= 2 * servers, running.log()
+    for one in all_of_them:
+        one.fault = None
+    fresh = (f"again{number}.example.com" for number in range(100_000))
+    eventually(lambda: by_service(next(fresh)), "it is tried again", 10)
+    assert by_service(next(fresh))
+
+
+# --- proxy ------------------------------------------------------------------------------------------------------------
+
+PROXY = "http://127.0.0.9:3128"
+ROUTED = "10.53.53.53"  # an address of this host that is not a loopback address
+PROXIES = {  # encryption, environment, settings; is HTTPDNS used?
+    "none": ("aes", {}, {}, True),
+    "lower case": ("aes", {"http_proxy": PROXY}, {}, False),
+    "upper case": ("aes", {"HTTP_PROXY": PROXY}, {}, False),
+    "https": ("https", {"https_proxy": PROXY}, {}, False),
+    "https, upper case": ("https", {"HTTPS_PROXY": PROXY}, {}, False),
+    "of the other scheme": ("https", {"http_proxy": PROXY}, {}, True),
+    "of the other scheme too": ("aes", {"HTTPS_PROXY": PROXY}, {}, True),
+    "empty": ("aes", {"http_proxy": "", "HTTP_PROXY": ""}, {}, True),
+    "no_proxy names it": ("aes", {"http_proxy": PROXY, "no_proxy": "example.org, 10.53.53.53"}, {}, True),
+    "NO_PROXY names it": ("https", {"HTTPS_PROXY": PROXY, "NO_PROXY": "10.53.53.53,example.org"}, {}, True),
+    "no_proxy names everything": ("aes", {"http_proxy": PROXY, "no_proxy": "*"}, {}, True),
+    "no_proxy names others": ("aes", {"http_proxy": PROXY, "no_proxy": "10.53.53.5,0.53.53.53,example.org"}, {}, False),
+    "ignored": ("aes", {"http_proxy": PROXY}, {"proxy": "ignore"}, True),
+    "bypassed by name": ("aes", {"http_proxy": PROXY}, {"proxy": "bypass"}, False),
+}
+
+
+@pytest.mark.parametrize("case", PROXIES)
+def test_a_proxy_in_the_environment(daemon, service, authority, local, case):
+    """As the SDK's guide advises: where a proxy is set, the local resolver is used; said once."""
+    encryption, variables, settings, used = PROXIES[case]
+    options = {"tls": authority.server(addresses=[ROUTED])} if encryption == "https" else {}
+    chosen = service(encryption, every_name, address=ROUTED, **options)
+    running = daemon(chosen, {"httpdns": settings, "fallback": {"servers": [local.endpoint]}}, variables=variables)
+    for number in range(5):
+        assert by_service(f"proxy{number}.example.com") == used
+    assert bool(chosen.targets) == used
+    assert len(running.log_lines("proxy")) == (0 if used else 1), running.log()
+
+
+# --- routeIp ----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("encryption", ENCRYPTIONS)
+@pytest.mark.parametrize("encrypted", [False, True])
+@pytest.mark.parametrize("route", ["198.51.100.7", "2001:db8::7"])
+def test_the_route_in_both_spellings(daemon, service, encryption, encrypted, route):
+    """In clear, or encrypted as the names are; over HTTPS there is nothing to encrypt."""
+    chosen = service(encryption, every_name)
+    daemon(chosen, {"httpdns": STRICT | {"routeIp": route, "routeIpEncrypted": encrypted}})
+    assert by_service("routed.example.com")
+    sent = chosen.requests[0].parameters["ip"]
+    assert (chosen.cipher.decrypt(sent) if encrypted else sent) == route
+
+
+def test_without_a_route_none_is_sent(daemon, service):
+    chosen = service("aes", every_name)
+    daemon(chosen, {"httpdns": STRICT})
+    assert by_service("routed.example.com")
+    assert not chosen.requests[0].parameters.get("ip")

@@ -1,0 +1,103 @@
+"""`confIp`: the list of service addresses that the service itself gives out."""
+
+import time
+
+import pytest
+
+from dns_client import addresses, ask
+from httpdns_service import HTTPDNSService, address_of, every_name
+from waiting import eventually
+
+START, BROKEN, FIRST, SECOND, NOBODY = (f"127.0.0.{last}" for last in (30, 31, 32, 33, 39))
+PORTS = {"aes": 80, "des": 80, "https": 443}
+CONF = "log:0|domain:0|ip:{};|ttl:60"
+
+
+@pytest.fixture
+def listed(service, authority):
+    """Starts a service on the port that the list takes for granted."""
+    def start(encryption, address, conf=None):
+        options = {"tls": authority.server(addresses=[address])} if encryption == "https" else {}
+        return service(encryption, every_name, address=address, port=PORTS[encryption], conf=conf, **options)
+    yield start
+    for one in service.started:  # the next test wants their ports
+        one.stop()
+
+
+def using(start, **more):
+    return {"httpdns": {"httpOnly": True, "timeout": 300, "dnsIp": [NOBODY], "confIp": start} | more}
+
+
+def uses(one, names=iter(range(1_000_000))):
+    """Whether a new name is asked of this service."""
+    before = len(one.requests)
+    name = f"list{next(names)}.example.com"
+    return addresses(ask(name)) == [address_of(name)] and len(one.requests) > before
+
+
+@pytest.mark.parametrize("encryption", PORTS)
+def test_the_list_is_asked_for_and_used(daemon, listed, encryption):
+    start, first = listed(encryption, START, CONF.format(FIRST)), listed(encryption, FIRST)
+    running = daemon(start, using([START]))
+    eventually(lambda: uses(first), "the server of the list is used")
+    assert not start.requests and 1 <= len(start.conf_requests) <= 2
+    credentials = {"token": start.token} if encryption == "https" else {"id": str(start.dns_id), "alg": encryption}
+    assert credentials.items() <= start.conf_requests[0].items()
+    assert running.log_lines(FIRST), "the log says who is asked now"
+
+
+def test_the_next_start_server_when_one_fails(daemon, listed):
+    start, broken, first = listed("aes", START, CONF.format(FIRST)), listed("aes", BROKEN, "nonsense"), listed("aes", FIRST)
+    daemon(start, using([NOBODY, BROKEN, START]))
+    eventually(lambda: uses(first), "the server of the list is used")
+    assert broken.conf_requests and start.conf_requests
+
+
+@pytest.mark.parametrize("conf", ["", "nonsense", "log:0|domain:0|ip:|ttl:60", "log:0|domain:0|ip:evil.example.com|ttl:60",
+                                  "log:0|domain:0|ip:0.0.0.0;999.1.1.1|ttl:60", "ip:" + "1.2.3.4;" * 10_000])
+def test_a_list_that_is_of_no_use(daemon, listed, conf):
+    """The servers that are set go on being asked."""
+    start, first = listed("aes", START, conf), listed("aes", FIRST)
+    daemon(start, using([START], dnsIp=[FIRST]))
+    eventually(lambda: start.conf_requests, "the list is asked for")
+    for _ in range(5):
+        assert uses(first)
+
+
+def test_several_addresses_are_servers_in_order(daemon, listed):
+    start, first, second = listed("aes", START, CONF.format(f"{FIRST};{SECOND}")), listed("aes", FIRST), listed("aes", SECOND)
+    daemon(start, using([START], retryTimesBeforeSwitchServer=1))
+    eventually(lambda: uses(first), "the first is used")
+    assert not second.requests
+    first.stop()
+    eventually(lambda: uses(second), "then the second")
+
+
+# --- By the clock -----------------------------------------------------------------------------------------------------
+
+def a_list_that_changes(daemon):
+    """Good for a minute. Returns when it was asked for, and when each of two servers was asked."""
+    start = HTTPDNSService("aes", every_name, address=START, port=80, conf=f"log:0|domain:0|ip:{FIRST}|ttl:1").start()
+    first, second = (HTTPDNSService("aes", every_name, address=one, port=80).start() for one in (FIRST, SECOND))
+    daemon(start, using([START]))
+    eventually(lambda: uses(first), "the server of the list is used")
+    begun, fetched = time.monotonic(), len(start.conf_requests)
+    start.conf = f"log:0|domain:0|ip:{SECOND}|ttl:1"
+    for one in (first, second):
+        one.requests.clear()
+    number = 0
+    while time.monotonic() - begun < 64:
+        ask(f"steady{number}.example.com")
+        number += 1
+        time.sleep(0.5)
+    for one in (start, first, second):
+        one.stop()
+    return begun, len(start.conf_requests) - fetched, *([request.at for request in one.requests] for one in (first, second))
+
+
+@pytest.mark.real_time(scenario=a_list_that_changes)
+def test_the_list_is_refreshed_as_it_says(real_time):
+    begun, fetched, first, second = real_time(a_list_that_changes)
+    assert fetched == 1
+    assert first and second and max(first) < min(second), "one, then the other"
+    assert 55 <= min(second) - begun <= 63

@@ -1,0 +1,95 @@
+"""The letters' case of a name: a secret that an off-path forger of the local resolver's answers has to guess (0x20)."""
+
+import time
+
+import dns.flags
+import dns.message
+import dns.rcode
+
+from dns_client import addresses, ask, extended_errors
+from resolvers import reply_to
+
+PORT = 2053
+
+
+def start(daemon, resolver, **fallback):
+    daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]},
+                  "fallback": {"servers": [resolver.endpoint], "timeout": 300} | fallback}, port=PORT)
+
+
+def spelled(asked):
+    return asked.name.to_text()
+
+
+def lower(asked, address):
+    """An answer right in everything but the letters' case."""
+    query = dns.message.make_query(asked.name.canonicalize(), "A", id=asked.message.id, use_edns=0)
+    return reply_to(query, f"60 IN A {address}")
+
+
+def test_names_are_spelled_by_chance_and_answers_come_back_as_asked(daemon, scripted_resolver):
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
+    start(daemon, resolver)
+    for number in range(30):
+        reply = ask(f"Host{number}.Example.net", port=PORT)
+        assert addresses(reply) == ["192.0.2.1"] and reply.question[0].name.to_text() == f"Host{number}.Example.net."
+    seen = [spelled(asked).split(".", 1)[1] for asked in resolver.questions]
+    assert len(set(seen)) > 25
+    letters = "".join(seen).replace(".", "")
+    assert 0.35 < sum(letter.isupper() for letter in letters) / len(letters) < 0.65
+
+
+def test_a_forged_answer_in_another_case_is_ignored(daemon, scripted_resolver):
+    """The forger has id and port right; what he cannot know is the spelling."""
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
+    start(daemon, resolver)
+    assert addresses(ask("first.example.net", port=PORT)) == ["192.0.2.1"]  # it repeats the letters: now it is known to
+    resolver.script = lambda asked: [lower(asked, "192.0.2.66"), lower(asked, "192.0.2.67"),
+                                     reply_to(asked.message, "60 IN A 192.0.2.1")]
+    for number in range(20):
+        assert addresses(ask(f"forged{number}.example.net", port=PORT)) == ["192.0.2.1"]
+
+
+def test_a_server_that_does_not_repeat_letters_is_asked_without(daemon, scripted_resolver):
+    resolver = scripted_resolver(lambda asked: lower(asked, "192.0.2.2"))
+    start(daemon, resolver)
+    for number in range(10):
+        assert addresses(ask(f"plain{number}.example.net", port=PORT)) == ["192.0.2.2"]
+    assert not spelled(resolver.questions[0]).islower()
+    assert all(spelled(asked).islower() for asked in resolver.questions[1:])
+
+
+def test_another_server_at_the_same_address_is_learnt_anew(daemon, scripted_resolver):
+    """A known server's answers in another case are not believed; if nothing else comes, it is another server now."""
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
+    start(daemon, resolver)
+    assert addresses(ask("one.example.net", port=PORT)) == ["192.0.2.1"]
+    resolver.script = lambda asked: lower(asked, "192.0.2.2")
+    ask("two.example.net", port=PORT, edns=True)  # as the forwarder sees it: no answer in time
+    assert addresses(ask("three.example.net", port=PORT)) == ["192.0.2.2"]
+    assert addresses(ask("four.example.net", port=PORT)) == ["192.0.2.2"]
+    assert spelled(resolver.questions[-1]).islower()
+
+
+def test_a_refusal_without_a_question_needs_no_spelling(daemon, scripted_resolver):
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
+    start(daemon, resolver, timeout=3000)
+    assert addresses(ask("one.example.net", port=PORT)) == ["192.0.2.1"]
+    resolver.script = lambda asked: asked.wire[:2] + b"\x81\x85" + bytes(8)
+    begun = time.monotonic()
+    assert ask("two.example.net", port=PORT).rcode() == dns.rcode.REFUSED
+    assert time.monotonic() - begun < 2
+
+
+def test_over_tcp_letters_are_no_matter(daemon, scripted_resolver):
+    def answer(asked):
+        reply = reply_to(asked.message, "60 IN A 192.0.2.3")
+        if asked.transport == "udp":
+            reply.answer = []
+            reply.flags |= dns.flags.TC
+        return reply if asked.transport == "udp" else lower(asked, "192.0.2.3")
+    resolver = scripted_resolver(answer)
+    start(daemon, resolver)
+    for number in range(3):
+        assert addresses(ask(f"big{number}.example.net", port=PORT)) == ["192.0.2.3"]
+    assert extended_errors(ask("big9.example.net", port=PORT, edns=True)) == []

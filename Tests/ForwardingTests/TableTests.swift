@@ -1,0 +1,67 @@
+import Testing
+
+@testable import Forwarding
+
+@Suite struct TableTests {
+    @Test func aNumberIsNeverUsedTwice() {
+        var table = Table<String>()
+        let first = table.insert("a")
+        #expect(table[first] == "a")
+        #expect(table.remove(first) == "a")
+        let second = table.insert("b")
+        #expect(second != first)
+        #expect(table[first] == nil)
+        #expect(table.remove(first) == nil)
+        table[first]? += "x"
+        table[first] = "y"
+        #expect(table[second] == "b")
+        table[second]? += "c"
+        #expect(table[second] == "bc")
+        #expect(table.count == 1)
+    }
+
+    @Test(arguments: [UInt64(1), 2]) func itAgreesWithADictionary(seed: UInt64) {
+        print("seed \(seed)")
+        var chance = Chance(seed: seed)
+        var table = Table<Int>()
+        var model: [TableID: Int] = [:]
+        var removed: [TableID] = []
+        for step in 0..<20_000 {
+            switch chance.below(5) {
+            case 0...1: model[table.insert(step)] = step
+            case 2:
+                guard let id = model.keys.randomElement(using: &chance) else { continue }
+                #expect(table.remove(id) == model.removeValue(forKey: id))
+                removed.append(id)
+            case 3:
+                guard let id = model.keys.randomElement(using: &chance) else { continue }
+                table[id]? += 1
+                model[id]? += 1
+                #expect(table[id] == model[id])
+            default:
+                guard let id = removed.randomElement(using: &chance) else { continue }
+                #expect(table[id] == nil)
+                #expect(table.remove(id) == nil)
+            }
+            #expect(table.count == model.count)
+        }
+        for (id, value) in model { #expect(table[id] == value) }
+    }
+
+    @Test func itTakesNoMoreRoomThanItEverHeldAtOnce() {
+        var table = Table<Int>()
+        let ids = (0..<100_000).map { number in
+            let id = table.insert(number)
+            table.remove(id)
+            return id
+        }
+        #expect(Set(ids).count == 100_000)
+        #expect(table.slotCount == 1)
+    }
+}
+
+extension Table {
+    fileprivate var slotCount: Int {
+        (Mirror(reflecting: self).descendant("slots") as? [(generation: UInt32, element: Element?)])?.count ?? -1
+    }
+}

@@ -31,8 +31,8 @@ extension SnapshotError: CustomStringConvertible {
 }
 
 extension DNSCache {
-    /// Takes over the answers of a snapshot that can still be given, those without place excepted: nothing is evicted for
-    /// them, and what was stored meanwhile stays. Ages go on; when nobody can tell by how much, all are past their TTL.
+    /// Takes over the answers of a snapshot that can still be given, those without place excepted: nothing is evicted
+    /// for them, and what was stored meanwhile stays. Ages go on; when nobody can tell by how much, all are past their TTL.
     ///
     /// The whole snapshot is checked before the first answer is taken over, and read again for that. Safe to use while
     /// other threads ask and store.
@@ -44,7 +44,8 @@ extension DNSCache {
     ///   - read: gives exactly the octets in a range within `0..<length`; nil when they cannot be read.
     /// - Returns: how many answers were taken over.
     public func restoreSnapshot(
-        length: Int, at now: Moment, context: UInt64 = 0, isWanted: ((Name) -> Bool)? = nil, read: (Range<Int>) -> [UInt8]?
+        length: Int, at now: Moment, context: UInt64 = 0, isWanted: ((Name) -> Bool)? = nil,
+        read: (Range<Int>) -> [UInt8]?
     ) throws(SnapshotError) -> Int {
         let reader = try SnapshotReader(length: length, read)
         let blocks = try reader.check(read)

@@ -17,9 +17,11 @@ public final class CacheFile: @unchecked Sendable {
     private var isFailing = false
     /// ``DNSCache/changes`` as the file has them.
     private var savedChanges: UInt64 = 0
+    private var savedOctets = 0
 
-    /// A daemon that is killed loses what was learnt in so much time, in seconds.
-    static let interval: UInt64 = 60
+    /// What is written over time, at most: a small file is written a second after a change, a large one less often, so
+    /// that disks live. A daemon that is killed loses what was learnt since.
+    static let octetsPerSecond = 64 * 1024
 
     /// What is worth a line in the log.
     public enum Event: Sendable, Equatable {
@@ -53,13 +55,15 @@ public final class CacheFile: @unchecked Sendable {
     }
 
     /// Begins to read, and from then on writes what has changed.
-    public func start() {
+    /// - Parameter loaded: called on a thread of this object's, once all is read that can be.
+    public func start(_ loaded: @escaping @Sendable () -> Void) {
         loop.deadlineReached = { [unowned self] in
             save()
             setDeadline()
         }
         loop.submit { [self] in
             load()
+            loaded()
             setDeadline()
         }
         loop.start()
@@ -75,7 +79,8 @@ public final class CacheFile: @unchecked Sendable {
     }
 
     private func setDeadline() {
-        loop.setDeadline(Clock.now() + Self.interval * 1_000_000_000)
+        let seconds = max(1, savedOctets / Self.octetsPerSecond)
+        loop.setDeadline(Clock.now() + UInt64(seconds) * 1_000_000_000)
     }
 
     private var moment: DNSCache.Moment {
@@ -138,9 +143,13 @@ extension CacheFile {
         guard changes != savedChanges else { return }
         do throws(SystemError) {
             var file = try ReplacementFile.begin(path)
-            try cache.writeSnapshot(at: moment, context: context) { part throws(SystemError) in try file.write(part) }
+            var octets = 0
+            try cache.writeSnapshot(at: moment, context: context) { part throws(SystemError) in
+                try file.write(part)
+                octets += part.count
+            }
             try file.commit()
-            savedChanges = changes
+            (savedChanges, savedOctets) = (changes, octets)
             if isFailing { report(.writesAgain) }
             isFailing = false
         } catch {

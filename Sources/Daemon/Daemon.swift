@@ -88,11 +88,14 @@ public final class Daemon: @unchecked Sendable {
                 // Without it a change is found by connections that stay silent.
                 report.systemFailed(error)
             }
-            resolver.start(startUp)
-            resolver.loop.start()
+            resolver.start()
             try streams.start()
             for listener in datagrams { try listener.start() }
-            cacheFile?.start()
+        }
+        if let cacheFile {
+            cacheFile.start { [resolver, startUp] in resolver.cacheIsRead(startUp) }
+        } else {
+            resolver.cacheIsRead(startUp)
         }
         report.listening(on: sockets.endpoints)
     }

@@ -24,6 +24,9 @@ final class Resolver: @unchecked Sendable {
     /// Whom the gathered replies leave through.
     private var repliesSocket: DatagramSocket?
 
+    /// What came before the cache's file was read, a matter of milliseconds; nil once it was.
+    private var early: [Miss]? = []
+    private static let maximumEarly = 8192
     /// When waiting for the last answers ends, and who is told.
     private var drain: (until: UInt64, done: () -> Void)?
 
@@ -51,14 +54,19 @@ final class Resolver: @unchecked Sendable {
     /// Takes over what the cache could not answer. From any thread.
     func submit(_ misses: [Miss]) {
         loop.submit { [self] in
-            let now = Tick(nanoseconds: Clock.now())
-            for miss in misses {
-                let client = miss.client
-                let name = client.question.name(in: client.query.span)
-                forwarder.receive(
-                    name, client.question.type, for: Audience(of: client.question),
-                    from: miss.isRefresh ? nil : client, at: now)
-            }
+            guard let waiting = early?.count else { return receive(misses) }
+            early?.append(contentsOf: misses.prefix(Self.maximumEarly - waiting))
+        }
+    }
+
+    private func receive(_ misses: [Miss]) {
+        let now = Tick(nanoseconds: Clock.now())
+        for miss in misses {
+            let client = miss.client
+            let name = client.question.name(in: client.query.span)
+            forwarder.receive(
+                name, client.question.type, for: Audience(of: client.question),
+                from: miss.isRefresh ? nil : client, at: now)
         }
     }
 
@@ -76,12 +84,23 @@ final class Resolver: @unchecked Sendable {
         forwarder.replaceServices(count: servers.count)
     }
 
-    /// Looks up what is wanted before anybody asks; before the loop starts.
-    func start(_ settings: Settings.Cache) {
-        let now = Tick(nanoseconds: Clock.now())
+    /// Begins; what the cache does not know has to wait for ``cacheIsRead(_:)``.
+    func start() {
         serviceList?.changed = { [unowned self] in replaceServices($0) }
-        forwarder.start(preResolve: settings.preResolve, keepAlive: settings.keepAliveDomains, at: now)
-        loop.submit {}
+        loop.start()
+    }
+
+    /// The cache knows what its file holds, or there is none: questions that it does not know are taken on, and what is
+    /// wanted before anybody asks is looked up. Once, from any thread.
+    func cacheIsRead(_ settings: Settings.Cache) {
+        loop.submit { [self] in
+            let misses = early ?? []
+            early = nil
+            receive(misses)
+            forwarder.start(
+                preResolve: settings.preResolve, keepAlive: settings.keepAliveDomains,
+                at: Tick(nanoseconds: Clock.now()))
+        }
     }
 
     /// This machine's addresses or routes have changed; on the loop.
@@ -89,6 +108,7 @@ final class Resolver: @unchecked Sendable {
         let now = Tick(nanoseconds: Clock.now())
         report.networkChanged()
         forwarder.policy.families = Families(addressType)
+        forwarder.networkChanged(at: now)
         service?.networkChanged()
         serviceList?.networkChanged(at: now)
     }
@@ -147,19 +167,25 @@ final class Resolver: @unchecked Sendable {
 
     private func endTurn() {
         let now = Tick(nanoseconds: Clock.now())
-        repeat {
-            forwarder.endTurn(at: now)
-            var actions: [Action<Client>] = []
-            swap(&actions, &forwarder.actions)
+        while true {
+            let actions = takeActions(at: now)
+            // What fails at once is settled meanwhile, and leaves more to do.
+            if actions.isEmpty { break }
             for action in actions { perform(action, at: now) }
-            // What failed at once has been settled meanwhile, and there may be more to do.
-        } while !forwarder.actions.isEmpty || forwarder.hasNamesToSend
+        }
         flushReplies()
         loop.setDeadline([nextDeadline, drain?.until].compactMap { $0 }.min())
         if let drain, forwarder.underWay.flights == 0 || now.nanoseconds >= drain.until {
             self.drain = nil
             drain.done()
         }
+    }
+
+    private func takeActions(at now: Tick) -> [Action<Client>] {
+        forwarder.endTurn(at: now)
+        var actions: [Action<Client>] = []
+        swap(&actions, &forwarder.actions)
+        return actions
     }
 
     private func perform(_ action: Action<Client>, at now: Tick) {

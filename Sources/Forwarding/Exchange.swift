@@ -128,12 +128,14 @@ public struct Failure: Sendable, Equatable {
 public struct AbnormalLookup: Sendable, Equatable {
     public var names: [Name]
     public var families: Families
-    /// The place in `dnsIp` that failed; nil when every server was tried, or none was asked.
+    /// The place in `dnsIp` that failed; nil when the name was given up, as every server failed or none was to be asked,
+    /// and for a server that is no longer in the list.
     public var server: Int?
     /// Why; nil when the plan's limit was reached.
     public var failure: Failure?
-    /// Milliseconds from the request to its failure.
+    /// Milliseconds from the request to its failure; from the first question when the name was given up.
     public var spend: Int
+    /// The local resolver was asked instead.
     public var fellBack: Bool
 }
 

@@ -3,11 +3,17 @@ import DNSWire
 
 /// One question under way and everybody who waits for its answer. Equal questions share a flight, so a forger has one
 /// id and one port to hit, however often a question is asked.
-struct Flight<Client> {
+final class Flight {
     struct Key: Hashable {
-        var name: Name
-        var type: RecordType
-        var audience: Audience
+        let name: NameKey
+        let type: RecordType
+        let audience: Audience
+
+        /// Audiences are few: telling them apart is left to the comparison.
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(name)
+            hasher.combine(type.rawValue)
+        }
     }
 
     /// How far one of the two sources of an answer is.
@@ -16,7 +22,12 @@ struct Flight<Client> {
     }
 
     let key: Key
-    var clients: [Client] = []
+    /// Its number in `Forwarder.flights`.
+    let id: TableID
+    /// Who waits, by their numbers in `Forwarder.clients`.
+    var clients: [TableID] = []
+    /// A client has asked this. What only the daemon asks, to have it ready, is not worth the local resolver's word.
+    var isWanted = false
     /// The clients were given what there was; the flight goes on to fill the cache.
     var isOverdue = false
     var service = Source.idle
@@ -34,9 +45,15 @@ struct Flight<Client> {
     /// When the clients get whatever there is.
     var answerBy: Tick
 
+    init(_ key: Key, id: TableID, answerBy: Tick) {
+        self.key = key
+        self.id = id
+        self.answerBy = answerBy
+    }
+
     var nextMoment: Tick? {
-        let moments = isOverdue ? [hedgeAt] : [hedgeAt, staleAt, answerBy]
-        return moments.compactMap { $0 }.min()
+        guard !isOverdue else { return hedgeAt }
+        return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
     }
 
     var isDone: Bool { service != .waiting && resolver != .waiting }
@@ -45,23 +62,33 @@ struct Flight<Client> {
     var question: ResolverQuestion {
         switch key.audience {
         case .everyone:
-            ResolverQuestion(name: key.name, type: key.type, dnssecOK: false, checkingDisabled: false)
+            ResolverQuestion(name: key.name.name, type: key.type, dnssecOK: false, checkingDisabled: false)
         case .those(let dnssecOK, let checkingDisabled):
             ResolverQuestion(
-                name: key.name, type: key.type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
+                name: key.name.name, type: key.type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
         }
     }
 }
 
-/// A name under way to HTTPDNS, both families at once, and the flights it settles.
-struct Lookup {
-    let name: Name
-    var flights: [TableID]
+/// A name under way to HTTPDNS, and the flights it settles.
+final class Lookup {
+    let key: NameKey
+    let started: Tick
+    var flights: [Flight]
     /// Places of the servers that failed on it.
     var triedServers: Set<Int> = []
     /// An answer to several names left it out: it goes out alone.
     var wasLeftOut = false
+    /// It was in a request.
+    var wasSent = false
+    /// The request it is in now.
     var request: TableID?
+
+    init(_ key: NameKey, for flight: Flight, at now: Tick) {
+        self.key = key
+        started = now
+        flights = [flight]
+    }
 }
 
 /// A request under way to an HTTPDNS server.
@@ -70,6 +97,8 @@ struct RequestState {
     /// The list that `server` is a place in: `ServiceServers.list` when it was asked.
     let list: Int
     let names: [Name]
+    /// Those of the names, in the same order.
+    let lookups: [Lookup]
     let families: Families
     let sent: Tick
 }
@@ -82,4 +111,19 @@ struct ResolverState {
     let overTCP: Bool
     let sent: Tick
     let flight: TableID
+}
+
+/// That a question was lately not answered by anybody.
+///
+/// A client that repeats itself must not multiply what goes out while everything is down (RFC 9520 §3.2), and what is
+/// stale is given at once meanwhile (RFC 8767 §5). A first failure may be bad luck and the next question is looked up; so
+/// there are two lookups of a question a second at most, and nobody notices the second when all is well again.
+struct RecentFailure {
+    var timesInARow: Int
+    var extendedError: ExtendedError
+
+    /// Milliseconds it counts for: the least that RFC 9520 §3.2 allows.
+    static let time = 1000
+    /// So often in a row, and the question is not looked up while it counts.
+    static let mostTimes = 2
 }

@@ -1,7 +1,7 @@
 public import DNSCache
 public import DNSWire
 
-/// What is looked up although nobody asks.
+/// What is looked up although nobody asks, and what changes under the daemon.
 extension Forwarder {
     /// Looks up the names of `preResolve` and `keepAliveDomains`; the latter are refreshed from then on whether asked
     /// for or not.
@@ -20,26 +20,28 @@ extension Forwarder {
         for type in [RecordType.a, .aaaa] { refresh(name, type, for: .nobodyInParticular, at: now) }
     }
 
-    /// Refreshes what has passed three quarters of its TTL, and comes back when the rest will have, at the earliest
-    /// after a minute: as the SDK does.
+    /// Refreshes a name of which an address has passed three quarters of its TTL, or which has none, and comes back
+    /// when the first of them will have: no more than once a minute, as the SDK does. A family without addresses is
+    /// looked up along with the other.
     mutating func refreshKept(_ place: Int, at now: Tick) {
         let name = kept[place]
-        var next: UInt32 = .max
-        for type in [RecordType.a, .aaaa] {
-            let known = cache.find(name, type: type, for: .nobodyInParticular, at: now.seconds)
-            let due = known.map { $0.answer.keep / 4 * 3 } ?? 0
-            if let known, known.isFresh, known.elapsed < due {
-                next = min(next, due - known.elapsed)
-            } else {
-                refresh(name, type, for: .nobodyInParticular, at: now)
-                next = 0
-            }
+        let left = [RecordType.a, .aaaa].compactMap { (type: RecordType) -> UInt32? in
+            guard let known = cache.find(name, type: type, for: .nobodyInParticular, at: now.seconds),
+                known.answer.head.answerCount > 0
+            else { return nil }
+            let due = known.answer.keep / 4 * 3
+            return known.isFresh && known.elapsed < due ? due - known.elapsed : 0
+        }.min()
+        var next = Self.shortestRefresh
+        if let left, left > 0 {
+            next = left
+        } else {
+            refresh(name, at: now)
         }
-        deadlines.insert(
-            .kept(place), at: now.advanced(milliseconds: Int(max(next, Self.shortestRefresh)) * 1000))
+        deadlines.insert(.kept(place), at: now.advanced(milliseconds: Int(next) * 1000))
     }
 
-    /// In seconds.
+    /// Seconds from one refresh to the next.
     private static var shortestRefresh: UInt32 { 60 }
 
     /// The HTTPDNS servers are others now; requests under way to the former ones end as they may.
@@ -48,7 +50,19 @@ extension Forwarder {
             count: count, list: services.list + 1,
             retryTimesBeforeSwitchServer: timing.retryTimesBeforeSwitchServer,
             minutesBeforeSwitchToMain: timing.minutesBeforeSwitchToMain)
-        for name in lookups.keys { lookups[name]?.triedServers = [] }
+        beginAfresh()
+    }
+
+    /// This machine's addresses or routes have changed: nothing that failed before is held against anybody, and the
+    /// first HTTPDNS server is tried again.
+    public mutating func networkChanged(at now: Tick) {
+        services.networkChanged(at: now)
+        beginAfresh()
+    }
+
+    private mutating func beginAfresh() {
+        for lookup in lookups.values { lookup.triedServers = [] }
+        failures.removeAll()
     }
 }
 

@@ -3,135 +3,139 @@ import DNSWire
 
 /// The local resolver's side of the second door, and how a flight ends.
 extension Forwarder {
-    mutating func askResolver(_ id: TableID, at now: Tick) {
-        guard let flight = flights[id] else { return }
+    mutating func askResolver(_ flight: Flight, at now: Tick) {
         guard let server = resolvers.choose(excluding: flight.triedResolvers) else {
-            flights[id]?.resolver = .ended
-            return settleIfDone(id, at: now)
+            flight.resolver = .ended
+            return settleIfDone(flight, at: now)
         }
-        flights[id]?.triedResolvers.insert(server)
-        send(flight.question, to: server, overTCP: false, for: id, at: now)
+        flight.triedResolvers.insert(server)
+        send(flight, to: server, overTCP: false, at: now)
     }
 
-    private mutating func send(
-        _ question: ResolverQuestion, to server: Int, overTCP: Bool, for id: TableID, at now: Tick
-    ) {
+    private mutating func send(_ flight: Flight, to server: Int, overTCP: Bool, at now: Tick) {
         let query = resolverQueries.insert(
-            ResolverState(server: server, list: resolvers.list, overTCP: overTCP, sent: now, flight: id))
-        flights[id]?.resolver = .waiting
-        flights[id]?.resolverQuery = query
+            ResolverState(server: server, list: resolvers.list, overTCP: overTCP, sent: now, flight: flight.id))
+        flight.resolver = .waiting
+        flight.resolverQuery = query
         counters.resolverQueries += 1
         deadlines.insert(.resolverQuery(query), at: now.advanced(milliseconds: timing.resolverTimeout))
-        actions.append(.askResolver(ResolverQuery(id: query), server: server, overTCP: overTCP, question))
+        actions.append(.askResolver(ResolverQuery(id: query), server: server, overTCP: overTCP, flight.question))
     }
 
     /// A local resolver's query ended. One that ended before, or timed out, changes nothing.
     public mutating func settle(_ query: ResolverQuery, _ outcome: ResolverOutcome, at now: Tick) {
-        guard let state = resolverQueries.remove(query.id) else { return }
+        guard let state = resolverQueries.remove(query.id), let flight = flights[state.flight] else { return }
         switch outcome {
         case .failed(let failure):
-            fail(state, failure, at: now)
+            fail(state, flight, failure, at: now)
         case .truncated where state.overTCP:
-            fail(state, Failure(.badAnswer, "truncated over TCP"), at: now)
+            fail(state, flight, Failure(.badAnswer, "truncated over TCP"), at: now)
         case .truncated:
-            guard let flight = flights[state.flight] else { return }
-            guard isListed(state) else { return askResolver(state.flight, at: now) }
-            send(flight.question, to: state.server, overTCP: true, for: state.flight, at: now)
+            guard isListed(state, flight) else { return askResolver(flight, at: now) }
+            send(flight, to: state.server, overTCP: true, at: now)
         case .answered(let answer):
-            if isListed(state) {
+            if isListed(state, flight) {
                 report(
                     resolvers.answered(
                         state.server, answer.head.responseCode.isAnswer,
-                        roundTrip: now.milliseconds(since: state.sent)))
+                        roundTrip: now.milliseconds(since: state.sent), at: now))
             }
-            settle(state.flight, answer, at: now)
+            settle(flight, answer, at: now)
         }
     }
 
     /// Whether the server's number still means that server. If the list was replaced since, the flight may ask each of
     /// the new one.
-    private mutating func isListed(_ state: ResolverState) -> Bool {
+    private func isListed(_ state: ResolverState, _ flight: Flight) -> Bool {
         if state.list == resolvers.list { return true }
-        flights[state.flight]?.triedResolvers = []
+        flight.triedResolvers = []
         return false
     }
 
     mutating func resolverTimedOut(_ id: TableID, at now: Tick) {
-        guard let state = resolverQueries.remove(id) else { return }
+        guard let state = resolverQueries.remove(id), let flight = flights[state.flight] else { return }
         actions.append(.cancelResolver(ResolverQuery(id: id)))
-        fail(state, Failure(.timedOut, "no answer within \(timing.resolverTimeout) ms"), at: now)
+        fail(state, flight, Failure(.timedOut, "no answer within \(timing.resolverTimeout) ms"), at: now)
     }
 
-    private mutating func fail(_ state: ResolverState, _ failure: Failure, at now: Tick) {
+    private mutating func fail(_ state: ResolverState, _ flight: Flight, _ failure: Failure, at now: Tick) {
         counters.resolverFailures += 1
-        if isListed(state) { report(resolvers.failed(state.server, failure, at: now)) }
-        flights[state.flight]?.lastFailure = failure
-        askResolver(state.flight, at: now)
+        if isListed(state, flight) { report(resolvers.failed(state.server, failure, at: now)) }
+        flight.lastFailure = failure
+        askResolver(flight, at: now)
     }
 
-    private mutating func settle(_ id: TableID, _ answer: Answer, at now: Tick) {
-        guard let flight = flights[id] else { return }
-        flights[id]?.resolverQuery = nil
+    private mutating func settle(_ flight: Flight, _ answer: Answer, at now: Tick) {
+        flight.resolverQuery = nil
         guard answer.head.responseCode.isAnswer else {
-            flights[id]?.refusal = answer
-            return askResolver(id, at: now)
+            flight.refusal = answer
+            return askResolver(flight, at: now)
         }
-        flights[id]?.resolver = .ended
+        flight.resolver = .ended
         var answer = answer
         answer.clampTTLs(minimum: timing.minTTL, maximum: timing.maxTTL)
-        cache.store(answer, to: flight.key.name, type: flight.key.type, for: flight.key.audience, at: now.seconds)
+        let key = flight.key
+        cache.store(answer, to: key.name.name, type: key.type, for: key.audience, at: now.seconds)
         if flight.service == .waiting {
             // HTTPDNS was slow; what it still says replaces this in the cache.
-            give(id, answer)
+            give(flight, answer)
         } else {
-            finish(id, answer)
+            finish(flight, answer)
         }
     }
 
     // MARK: Ends
 
     /// The flight ends if neither source can still answer: with what is stale, else with a failure.
-    mutating func settleIfDone(_ id: TableID, at now: Tick) {
-        guard let flight = flights[id], flight.isDone else { return }
+    mutating func settleIfDone(_ flight: Flight, at now: Tick) {
+        guard flight.isDone else { return }
         let key = flight.key
-        if let known = cache.find(key.name, type: key.type, for: key.audience, at: now.seconds) {
-            replyStale(takeClients(id), known.answer)
-            remove(id)
+        // A resolver that says SERVFAIL was reached, and remembers that itself.
+        if flight.refusal == nil { remember(flight, at: now) }
+        if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
+            replyStale(takeClients(of: flight), known.answer)
+            remove(flight)
         } else {
-            finish(id, failureAnswer(flight, timedOut: false))
+            finish(flight, failureAnswer(flight, timedOut: false))
         }
     }
 
-    func failureAnswer(_ flight: Flight<Client>, timedOut: Bool) -> Answer {
+    private mutating func remember(_ flight: Flight, at now: Tick) {
+        let before = failures.value(flight.key, at: now)?.timesInARow ?? 0
+        failures.insert(
+            flight.key, RecentFailure(timesInARow: before + 1, extendedError: flight.extendedError),
+            until: now.advanced(milliseconds: RecentFailure.time))
+    }
+
+    func failureAnswer(_ flight: Flight, timedOut: Bool) -> Answer {
         if let refusal = flight.refusal { return refusal }
-        let reason = timedOut ? .noReachableAuthority : flight.lastFailure?.extendedError ?? .noReachableAuthority
-        return .failure(flight.key.name, type: flight.key.type, .servFail, extendedError: reason)
+        return .failure(
+            flight.key.name.name, type: flight.key.type, .servFail,
+            extendedError: timedOut ? .noReachableAuthority : flight.extendedError)
     }
 
     /// Answers everyone who waits and ends the flight.
-    mutating func finish(_ id: TableID, _ answer: Answer) {
-        give(id, answer)
-        remove(id)
+    mutating func finish(_ flight: Flight, _ answer: Answer) {
+        give(flight, answer)
+        remove(flight)
     }
 
     /// Answers everyone who waits; the flight goes on.
-    mutating func give(_ id: TableID, _ answer: Answer) {
-        let clients = takeClients(id)
-        if !clients.isEmpty { actions.append(.reply(clients, answer, .elapsed(0))) }
+    mutating func give(_ flight: Flight, _ answer: Answer) {
+        reply(takeClients(of: flight), answer, age: .elapsed(0))
     }
 
     /// Those who wait, to be answered now: they wait no longer.
-    mutating func takeClients(_ id: TableID) -> [Client] {
-        let clients = flights[id]?.clients ?? []
-        flights[id]?.clients = []
-        flights[id]?.isOverdue = true
-        return clients
+    func takeClients(of flight: Flight) -> [TableID] {
+        defer { flight.clients = [] }
+        flight.isOverdue = true
+        return flight.clients
     }
 
-    mutating func remove(_ id: TableID) {
-        guard let flight = flights.remove(id) else { return }
+    mutating func remove(_ flight: Flight) {
+        flights.remove(flight.id)
         flightOf.removeValue(forKey: flight.key)
-        if flights.count < Self.maximumFlights / 2 { refusing = [] }
+        if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
         if let query = flight.resolverQuery, resolverQueries.remove(query) != nil {
             actions.append(.cancelResolver(ResolverQuery(id: query)))
         }
@@ -139,17 +143,24 @@ extension Forwarder {
 }
 
 extension Forwarder {
-    mutating func reply(_ client: Client?, _ answer: Answer, age: Reply.Age) {
-        if let client { actions.append(.reply([client], answer, age)) }
+    mutating func reply(_ waiting: [TableID], _ answer: Answer, age: Reply.Age) {
+        guard !waiting.isEmpty else { return }
+        var those: [Client] = []
+        those.reserveCapacity(waiting.count)
+        for number in waiting { if let client = clients.remove(number) { those.append(client) } }
+        actions.append(.reply(those, answer, age))
+    }
+
+    mutating func reply(_ client: TableID?, _ answer: Answer) {
+        if let client { reply([client], answer, age: .elapsed(0)) }
     }
 
     /// RFC 8767 with the code of RFC 8914 that says so.
-    mutating func replyStale(_ clients: [Client], _ answer: Answer) {
-        guard !clients.isEmpty else { return }
-        counters.servedStale += UInt64(clients.count)
+    mutating func replyStale(_ waiting: [TableID], _ answer: Answer) {
+        counters.servedStale += UInt64(waiting.count)
         var stale = answer
         stale.head.extendedError = .staleAnswer
-        actions.append(.reply(clients, stale, .fixed(timing.staleTTL)))
+        reply(waiting, stale, age: .fixed(timing.staleTTL))
     }
 
     mutating func report(_ events: [Event]) {
@@ -159,13 +170,21 @@ extension Forwarder {
     /// The local resolvers are others now; queries under way to the former ones end as they may.
     public mutating func replaceResolvers(count: Int) {
         resolvers = ResolverServers(count: count, list: resolvers.list + 1)
+        failures.removeAll()
     }
 
     public var serviceHealth: [ServerHealth] { services.health }
     public var resolverHealth: [ServerHealth] { resolvers.health }
     /// Which place of `dnsIp` is asked now.
     public var currentService: Int { services.current }
+    /// Whether there is a local resolver, and it may be asked what HTTPDNS does not answer.
+    var canFallBack: Bool { !policy.httpOnly && !resolvers.health.isEmpty }
     public var underWay: (flights: Int, requests: Int) { (flights.count, requests.count) }
+}
+
+extension Flight {
+    /// Why it failed, for a client that understands RFC 8914.
+    fileprivate var extendedError: ExtendedError { lastFailure?.extendedError ?? .noReachableAuthority }
 }
 
 extension ResponseCode {

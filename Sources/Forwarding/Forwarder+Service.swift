@@ -4,36 +4,64 @@ import DNSWire
 
 /// The HTTPDNS side of the second door.
 extension Forwarder {
+    mutating func askService(_ flight: Flight, at now: Tick) {
+        flight.service = .waiting
+        hedge(flight, at: now)
+        let key = flight.key.name
+        if let lookup = lookups[key] {
+            lookup.flights.append(flight)
+        } else {
+            let lookup = Lookup(key, for: flight, at: now)
+            lookups[key] = lookup
+            outbox.append(lookup)
+        }
+    }
+
+    /// Sets the moment at which the local resolver is asked too, for a flight that somebody wants.
+    func hedge(_ flight: Flight, at now: Tick) {
+        guard let hedgeAfter = timing.hedgeAfter, canFallBack, flight.isWanted, flight.service == .waiting else {
+            return
+        }
+        flight.hedgeAt = now.advanced(milliseconds: hedgeAfter)
+    }
+
     /// The turn of the loop has ended: the names that gathered in it go out, as many in a request as `batch` allows.
-    /// Nothing waits longer than its own turn, unless `maximumRequests` are under way.
+    /// Nothing waits longer than its own turn, unless `maximumRequests` are under way or the plan is exceeded.
     public mutating func endTurn(at now: Tick) {
         var taken = 0
         isHeld = false
-        while taken < outbox.count, !isHeld {
+        while taken < outbox.count {
             let first = outbox[taken]
-            guard let lookup = lookups[first] else {
+            if wasLeft(first) {
                 taken += 1
+                forget(first)
                 continue
             }
-            let room = requests.count < Self.maximumRequests ? roomInPlan(first, at: now) : 0
+            guard requests.count < Self.maximumRequests else {
+                isHeld = true
+                break
+            }
+            guard let server = services.choose(excluding: first.triedServers, at: now) else {
+                taken += 1
+                abandon(first, because: lastFailure(of: first), at: now)
+                continue
+            }
+            let room = plan?.room(at: now) ?? .max
             guard room > 0 else {
-                isHeld = lookups[first] != nil
+                planExceeded(at: now)
+                guard canFallBack else {
+                    isHeld = true
+                    break
+                }
+                taken += 1
+                counters.pastPlan += 1
+                abandon(first, because: nil, at: now)
                 continue
             }
-            guard let server = services.choose(excluding: lookup.triedServers, at: now) else {
-                taken += 1
-                failLookup(first, at: now)
-                continue
-            }
-            var names: [Name] = []
-            while names.count < min(timing.batch, room), taken < outbox.count, let other = lookups[outbox[taken]],
-                other.triedServers == lookup.triedServers, names.isEmpty || !(lookup.wasLeftOut || other.wasLeftOut)
-            {
-                names.append(outbox[taken])
-                taken += 1
-            }
-            plan?.take(names.count)
-            send(names, to: server, at: now)
+            let group = Array(outbox[taken...].prefix(batch(of: first, room: room, from: taken)))
+            taken += group.count
+            plan?.take(group.count)
+            send(group, to: server, at: now)
         }
         outbox.removeFirst(taken)
     }
@@ -41,26 +69,43 @@ extension Forwarder {
     /// Whether another end of turn now would send something out.
     public var hasNamesToSend: Bool { !outbox.isEmpty && !isHeld }
 
-    /// How many names the plan has room for. Without room the name goes to the local resolver, unless it must wait.
-    private mutating func roomInPlan(_ name: Name, at now: Tick) -> Int {
-        guard let room = plan?.room(at: now) else { return .max }
-        guard room == 0 else { return room }
-        if plan?.isNewlyEmpty(at: now) ?? false { actions.append(.report(.planExceeded)) }
-        if policy.httpOnly || resolvers.health.isEmpty {
-            if !isPlanAwaited { deadlines.insert(.plan, at: plan?.nextRoom ?? now) }
-            isPlanAwaited = true
-        } else {
-            counters.pastPlan += 1
-            abandon(name, at: now)
-        }
-        return 0
+    /// How many of those that wait can go out with the first: they must not have been to other servers than it.
+    private func batch(of first: Lookup, room: Int, from place: Int) -> Int {
+        guard !first.wasLeftOut else { return 1 }
+        return outbox[place...].prefix(min(timing.batch, room)).prefix {
+            !$0.wasLeftOut && $0.triedServers == first.triedServers && !wasLeft($0)
+        }.count
     }
 
-    private mutating func send(_ names: [Name], to server: Int, at now: Tick) {
+    /// Whether it was held until everybody who asked had been told something: sent now, it would only stand in the way
+    /// of those who still wait.
+    private func wasLeft(_ lookup: Lookup) -> Bool { !lookup.wasSent && lookup.flights.allSatisfy(\.isOverdue) }
+
+    private mutating func forget(_ lookup: Lookup) {
+        lookups.removeValue(forKey: lookup.key)
+        for flight in lookup.flights {
+            flight.service = .ended
+            if flight.resolver != .waiting { remove(flight) }
+        }
+    }
+
+    private mutating func planExceeded(at now: Tick) {
+        if plan?.isNewlyEmpty(at: now) ?? false { actions.append(.report(.planExceeded)) }
+        guard !canFallBack, !isPlanAwaited else { return }
+        deadlines.insert(.plan, at: plan?.nextRoom ?? now)
+        isPlanAwaited = true
+    }
+
+    private mutating func send(_ group: [Lookup], to server: Int, at now: Tick) {
         let families = policy.families
+        let names = group.map(\.key.name)
         let id = requests.insert(
-            RequestState(server: server, list: services.list, names: names, families: families, sent: now))
-        for name in names { lookups[name]?.request = id }
+            RequestState(
+                server: server, list: services.list, names: names, lookups: group, families: families, sent: now))
+        for lookup in group {
+            lookup.request = id
+            lookup.wasSent = true
+        }
         counters.serviceRequests += 1
         counters.serviceNames += UInt64(names.count)
         deadlines.insert(.request(id), at: now.advanced(milliseconds: timing.serviceTimeout))
@@ -68,32 +113,21 @@ extension Forwarder {
             .askService(ServiceRequest(id: id), server: server, names: names, families: families))
     }
 
-    mutating func askService(_ id: TableID, _ name: Name, at now: Tick) {
-        flights[id]?.service = .waiting
-        if let hedgeAfter = timing.hedgeAfter, !policy.httpOnly, !resolvers.health.isEmpty {
-            flights[id]?.hedgeAt = now.advanced(milliseconds: hedgeAfter)
-        }
-        if lookups[name] != nil {
-            lookups[name]?.flights.append(id)
-        } else {
-            lookups[name] = Lookup(name: name, flights: [id])
-            outbox.append(name)
-        }
-    }
-
     /// An HTTPDNS request ended. One that ended before, or timed out, changes nothing.
     public mutating func settle(_ request: ServiceRequest, _ outcome: ServiceOutcome, at now: Tick) {
-        guard let state = requests.remove(request.id) else { return }
+        guard let state = endRequest(request.id) else { return }
         switch outcome {
         case .answered(let results):
             if state.list == services.list {
-                report(services.answered(state.server, roundTrip: now.milliseconds(since: state.sent)))
+                report(services.answered(state.server, roundTrip: now.milliseconds(since: state.sent), at: now))
             }
-            for result in results where lookups[result.name]?.request == request.id {
-                settle(result, at: now)
+            for result in results {
+                guard let place = state.names.firstIndex(of: result.name) else { continue }
+                let lookup = state.lookups[place]
+                if lookup.request == request.id { settle(lookup, result, asked: state.families, at: now) }
             }
-            for name in state.names where lookups[name]?.request == request.id {
-                askAgain(name, leftOutBy: state, at: now)
+            for lookup in state.lookups where lookup.request == request.id {
+                askAgain(lookup, leftOutBy: state, at: now)
             }
         case .failed(let failure):
             fail(state, failure, at: now)
@@ -101,128 +135,81 @@ extension Forwarder {
     }
 
     mutating func requestTimedOut(_ id: TableID, at now: Tick) {
-        guard let state = requests.remove(id) else { return }
+        guard let state = endRequest(id) else { return }
         actions.append(.cancelService(ServiceRequest(id: id)))
         fail(state, Failure(.timedOut, "no answer within \(timing.serviceTimeout) ms"), at: now)
+    }
+
+    private mutating func endRequest(_ id: TableID) -> RequestState? {
+        // There is room for what waited.
+        isHeld = false
+        return requests.remove(id)
     }
 
     private mutating func fail(_ state: RequestState, _ failure: Failure, at now: Tick) {
         counters.serviceFailures += 1
         let isListed = state.list == services.list
         if isListed { report(services.failed(state.server, failure, at: now)) }
-        reportLookup(state.names, state.server, failure, spend: now.milliseconds(since: state.sent), state.families)
-        for name in state.names {
-            for flight in lookups[name]?.flights ?? [] { flights[flight]?.lastFailure = failure }
+        report(
+            AbnormalLookup(
+                names: state.names, families: state.families, server: isListed ? state.server : nil,
+                failure: failure, spend: now.milliseconds(since: state.sent), fellBack: false))
+        for lookup in state.lookups {
+            for flight in lookup.flights { flight.lastFailure = failure }
             if failure.kind == .badAnswer, state.names.count > 1 {
                 // One odd name must not cost the others of its request their answer.
-                lookups[name]?.wasLeftOut = true
+                lookup.wasLeftOut = true
             } else if isListed {
-                lookups[name]?.triedServers.insert(state.server)
+                lookup.triedServers.insert(state.server)
             }
-            lookups[name]?.request = nil
-            outbox.append(name)
+            lookup.request = nil
+            outbox.append(lookup)
         }
     }
 
     /// A request was answered, but not for this name.
-    private mutating func askAgain(_ name: Name, leftOutBy state: RequestState, at now: Tick) {
-        if state.names.count > 1 {
-            lookups[name]?.wasLeftOut = true
-            lookups[name]?.request = nil
-            outbox.append(name)
-        } else {
-            fail(state, Failure(.badAnswer, "the answer does not speak of the name asked"), at: now)
+    private mutating func askAgain(_ lookup: Lookup, leftOutBy state: RequestState, at now: Tick) {
+        guard state.names.count > 1 else {
+            return fail(state, Failure(.badAnswer, "the answer does not speak of the name asked"), at: now)
         }
+        lookup.wasLeftOut = true
+        lookup.request = nil
+        outbox.append(lookup)
     }
 
-    /// HTTPDNS has spoken of a name: both families are kept, whoever asked for which.
-    private mutating func settle(_ result: NameAddresses, at now: Tick) {
-        guard let lookup = lookups.removeValue(forKey: result.name) else { return }
-        guard result.hasAddresses else {
-            namesWithoutRecord.insert(
-                result.name, until: now.advanced(milliseconds: Int(timing.negativeTTL) * 1000))
-            for id in lookup.flights { settleWithoutRecord(id, at: now) }
-            return
-        }
-        let a = keep(result.name, .a, result.ipv4, at: now)
-        let aaaa = keep(result.name, .aaaa, result.ipv6, at: now)
-        for id in lookup.flights {
-            guard let flight = flights[id] else { continue }
-            finish(id, flight.key.type == .a ? a : aaaa)
-        }
+    private mutating func report(_ lookup: AbnormalLookup) {
+        if timing.reportsLookups { actions.append(.reportLookup(lookup)) }
     }
 
-    /// A family without addresses beside one that has some is an answer, not a gap for the local resolver to fill: it
-    /// could put in whatever it likes.
-    private func keep(_ name: Name, _ type: RecordType, _ family: FamilyAddresses, at now: Tick) -> Answer {
-        guard case .addresses(let addresses, let ttl) = family else {
-            let answer = Answer.noData(name, type: type, negativeTTL: timing.negativeTTL)
-            if family == .noRecord { cache.store(answer, to: name, type: type, for: .everyone, at: now.seconds) }
-            return answer
-        }
-        var answer = Answer.addresses(name, type: type, addresses, ttl: ttl)
-        answer.clampTTLs(minimum: timing.minTTL, maximum: timing.maxTTL)
-        cache.store(answer, to: name, type: type, for: .everyone, at: now.seconds)
-        return answer
-    }
-
-    private mutating func settleWithoutRecord(_ id: TableID, at now: Tick) {
-        guard let flight = flights[id] else { return }
-        flights[id]?.service = .ended
-        flights[id]?.hedgeAt = nil
-        if policy.httpOnly {
-            let answer = policy.noRecord(flight.key.name, flight.key.type)
-            cache.store(
-                answer, to: flight.key.name, type: flight.key.type, for: .everyone, at: now.seconds)
-            finish(id, answer)
-        } else if flight.resolver == .idle {
-            askResolver(id, at: now)
-        } else {
-            settleIfDone(id, at: now)
-        }
-    }
-
-    /// Every server failed on a name.
-    private mutating func failLookup(_ name: Name, at now: Tick) {
-        let failure = lookups[name]?.flights.lazy.compactMap { [flights] in flights[$0]?.lastFailure }.first
-        reportLookup([name], nil, failure, spend: 0, policy.families)
-        abandon(name, at: now)
-    }
-
-    private mutating func reportLookup(
-        _ names: [Name], _ server: Int?, _ failure: Failure?, spend: Int, _ families: Families
-    ) {
-        guard timing.reportsLookups else { return }
-        actions.append(
-            .reportLookup(
-                AbnormalLookup(
-                    names: names, families: families, server: server, failure: failure, spend: spend,
-                    fellBack: server == nil)))
+    /// Why no server is left for a name: what failed on it, or why they want to be left alone.
+    private func lastFailure(of lookup: Lookup) -> Failure? {
+        lookup.flights.lazy.compactMap(\.lastFailure).first ?? services.lastFailure
     }
 
     /// HTTPDNS will not be asked for a name any more: its flights go on without.
-    private mutating func abandon(_ name: Name, at now: Tick) {
-        guard let lookup = lookups.removeValue(forKey: name) else { return }
-        for id in lookup.flights {
-            guard let flight = flights[id] else { continue }
-            flights[id]?.service = .ended
-            flights[id]?.hedgeAt = nil
-            if isSpareRefresh(flight, at: now) {
-                remove(id)
-            } else if !policy.httpOnly, flight.resolver == .idle {
+    /// - Parameter failure: nil when the plan is exceeded.
+    private mutating func abandon(_ lookup: Lookup, because failure: Failure?, at now: Tick) {
+        lookups.removeValue(forKey: lookup.key)
+        var fellBack = false
+        for flight in lookup.flights {
+            flight.service = .ended
+            flight.hedgeAt = nil
+            flight.lastFailure = failure ?? flight.lastFailure
+            if !flight.isWanted {
+                // What HTTPDNS said before is not given up for what the local resolver may say.
+                remove(flight)
+            } else if canFallBack, flight.resolver == .idle {
                 counters.fallbacks += 1
-                askResolver(id, at: now)
+                fellBack = true
+                askResolver(flight, at: now)
             } else {
-                settleIfDone(id, at: now)
+                fellBack = fellBack || flight.resolver == .waiting
+                settleIfDone(flight, at: now)
             }
         }
-    }
-
-    /// A refresh nobody waits for, of an answer that is still fresh: what HTTPDNS said is not given up for what the
-    /// local resolver may say.
-    private func isSpareRefresh(_ flight: Flight<Client>, at now: Tick) -> Bool {
-        guard flight.clients.isEmpty, !flight.isOverdue, flight.resolver == .idle else { return false }
-        return cache.find(flight.key.name, type: flight.key.type, for: flight.key.audience, at: now.seconds)?.isFresh
-            ?? false
+        report(
+            AbnormalLookup(
+                names: [lookup.key.name], families: policy.families, server: nil, failure: failure,
+                spend: now.milliseconds(since: lookup.started), fellBack: fellBack))
     }
 }

@@ -7,24 +7,32 @@ public import DNSWire
 /// has passed). Each appends to `actions`, which the shell carries out. It owns no socket, reads no clock and never
 /// blocks, so that hours of behaviour are a test of microseconds.
 public struct Forwarder<Client>: ~Copyable {
-    public var policy: Policy
+    public var policy: Policy {
+        didSet {
+            // "No record" was said of other families.
+            if policy.families != oldValue.families { namesWithoutRecord.removeAll() }
+        }
+    }
     let timing: Timing
     let cache: DNSCache
     /// What the shell has to do, in order. It takes them and leaves the array empty.
     public var actions: [Action<Client>] = []
     public internal(set) var counters = Counters()
 
-    var flights = Table<Flight<Client>>()
-    var flightOf: [Flight<Client>.Key: TableID] = [:]
-    var lookups: [Name: Lookup] = [:]
-    /// Names that go out when the turn ends.
-    var outbox: [Name] = []
+    /// Who waits; everything else knows them by their numbers.
+    var clients = Table<Client>()
+    var flights = Table<Flight>()
+    var flightOf: [Flight.Key: Flight] = [:]
+    var lookups: [NameKey: Lookup] = [:]
+    /// Those that go out when the turn ends.
+    var outbox: [Lookup] = []
     var requests = Table<RequestState>()
     var resolverQueries = Table<ResolverState>()
     var deadlines = Deadlines<Moment>()
     var services: ServiceServers
     var resolvers: ResolverServers
-    var namesWithoutRecord = RecentNames()
+    var namesWithoutRecord = Remembered<NameKey, Void>(atMost: maximumNamesWithoutRecord)
+    var failures = Remembered<Flight.Key, RecentFailure>(atMost: maximumFailures)
     /// What was said of refusals since there was last plenty of room.
     var refusing: Set<Refusal> = []
     var plan: TokenBucket?
@@ -50,8 +58,14 @@ public struct Forwarder<Client>: ~Copyable {
     public static var maximumFlights: Int { 8192 }
     /// Clients waiting for one question. Past it the newest is refused likewise.
     public static var maximumWaiting: Int { 1024 }
+    /// Clients waiting for all questions together, so that what waits takes some tens of megabytes at most.
+    public static var maximumClients: Int { 65_536 }
     /// HTTPDNS requests under way at once. Past it names wait, and go out in fuller requests.
     public static var maximumRequests: Int { 128 }
+    /// Some 4 MB; a name forgotten too early is looked up once more.
+    static var maximumNamesWithoutRecord: Int { 20_000 }
+    /// As many as can have been under way at once.
+    static var maximumFailures: Int { maximumFlights }
 
     public init(policy: Policy, timing: Timing, serviceServers: Int, resolverServers: Int, cache: DNSCache) {
         self.policy = policy
@@ -72,50 +86,62 @@ public struct Forwarder<Client>: ~Copyable {
     public mutating func receive(
         _ name: Name, _ type: RecordType, for audience: Audience, from client: Client?, at now: Tick
     ) {
-        switch policy.route(name, type) {
+        var number: TableID?
+        if let client { number = clients.insert(client) }
+        let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
+        switch policy.route(key.name, type) {
         case .answer(let answer):
-            reply(client, answer, age: .elapsed(0))
+            reply(number, answer)
         case .service:
-            let hasRecord = !namesWithoutRecord.contains(name, at: now)
-            guard hasRecord || !policy.httpOnly else {
-                return reply(client, policy.noRecord(name, type), age: .elapsed(0))
-            }
-            ask(Flight.Key(name: name, type: type, audience: audience), from: client, service: hasRecord, at: now)
+            let hasRecord = namesWithoutRecord.value(key.name, at: now) == nil
+            guard hasRecord || !policy.httpOnly else { return reply(number, policy.noRecord(name, type)) }
+            ask(key, from: number, service: hasRecord, at: now)
         case .serviceBinding:
-            guard namesWithoutRecord.contains(name, at: now) else {
-                return reply(client, policy.noServiceBinding(name, type), age: .elapsed(0))
+            guard namesWithoutRecord.value(key.name, at: now) != nil else {
+                return reply(number, policy.noServiceBinding(name, type))
             }
-            guard !policy.httpOnly else { return reply(client, policy.notSupported(name, type), age: .elapsed(0)) }
-            ask(Flight.Key(name: name, type: type, audience: audience), from: client, service: false, at: now)
+            guard !policy.httpOnly else { return reply(number, policy.notSupported(name, type)) }
+            ask(key, from: number, service: false, at: now)
         case .resolver:
-            ask(Flight.Key(name: name, type: type, audience: audience), from: client, service: false, at: now)
+            ask(key, from: number, service: false, at: now)
         }
     }
 
-    private mutating func ask(_ key: Flight<Client>.Key, from client: Client?, service: Bool, at now: Tick) {
-        let known = cache.find(key.name, type: key.type, for: key.audience, at: now.seconds)
+    private mutating func ask(_ key: Flight.Key, from client: TableID?, service: Bool, at now: Tick) {
+        let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
         if let client, let known, known.isFresh {
-            return reply(client, known.answer, age: .elapsed(known.elapsed))
+            return reply([client], known.answer, age: .elapsed(known.elapsed))
         }
-        if let id = flightOf[key] { return join(id, client, known, at: now) }
+        if let flight = flightOf[key] { return join(flight, client, known, at: now) }
+        if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
+            return giveUp(key, client, known, failure.extendedError)
+        }
         guard flights.count < Self.maximumFlights else { return refuse(key, client, known, .tooManyFlights) }
-        var flight = Flight<Client>(
-            key: key, answerBy: now.advanced(milliseconds: timing.answerWithin))
-        if let client { flight.clients = [client] }
+        let flight = Flight(key, id: flights.nextID, answerBy: now.advanced(milliseconds: timing.answerWithin))
+        if let client {
+            flight.clients = [client]
+            flight.isWanted = true
+        }
         if known != nil { flight.staleAt = now.advanced(milliseconds: timing.staleWithin) }
-        let id = flights.insert(flight)
-        flightOf[key] = id
+        flights.insert(flight)
+        flightOf[key] = flight
         counters.flights += 1
         if service {
-            askService(id, key.name, at: now)
+            askService(flight, at: now)
         } else {
-            askResolver(id, at: now)
+            askResolver(flight, at: now)
         }
-        scheduleFlight(id)
+        schedule(flight)
     }
 
-    private mutating func join(_ id: TableID, _ client: Client?, _ known: DNSCache.Found?, at now: Tick) {
-        guard let client, let flight = flights[id] else { return }
+    private mutating func join(_ flight: Flight, _ client: TableID?, _ known: DNSCache.Found?, at now: Tick) {
+        guard let client else { return }
+        if !flight.isWanted {
+            flight.isWanted = true
+            flight.answerBy = now.advanced(milliseconds: timing.answerWithin)
+            hedge(flight, at: now)
+            schedule(flight)
+        }
         if flight.isOverdue, let known {
             // RFC 8767 §5: while a refresh is known to be stuck, what is stale need not be waited for.
             return replyStale([client], known.answer)
@@ -123,26 +149,35 @@ public struct Forwarder<Client>: ~Copyable {
         guard flight.clients.count < Self.maximumWaiting else {
             return refuse(flight.key, client, known, .tooManyWaiting)
         }
-        flights[id]?.clients.append(client)
+        guard clients.count <= Self.maximumClients else { return refuse(flight.key, client, known, .tooManyFlights) }
+        flight.clients.append(client)
         counters.joined += 1
         guard flight.isOverdue else { return }
-        flights[id]?.isOverdue = false
-        flights[id]?.answerBy = now.advanced(milliseconds: timing.answerWithin)
-        scheduleFlight(id)
+        flight.isOverdue = false
+        flight.answerBy = now.advanced(milliseconds: timing.answerWithin)
+        schedule(flight)
         if flight.resolver == .ended {
             // It had its say for those before, and nothing of that is left in the cache for this one.
-            flights[id]?.triedResolvers = []
-            askResolver(id, at: now)
+            flight.triedResolvers = []
+            askResolver(flight, at: now)
         }
     }
 
     private mutating func refuse(
-        _ key: Flight<Client>.Key, _ client: Client?, _ known: DNSCache.Found?, _ refusal: Refusal
+        _ key: Flight.Key, _ client: TableID?, _ known: DNSCache.Found?, _ refusal: Refusal
     ) {
         counters.refused += 1
         if refusing.insert(refusal).inserted { actions.append(.report(.refusing(refusal))) }
-        if let client, let known { return replyStale([client], known.answer) }
-        reply(client, .failure(key.name, type: key.type, .servFail, extendedError: nil), age: .elapsed(0))
+        giveUp(key, client, known, nil)
+    }
+
+    /// Nobody is asked: what is stale, else a failure.
+    private mutating func giveUp(
+        _ key: Flight.Key, _ client: TableID?, _ known: DNSCache.Found?, _ extendedError: ExtendedError?
+    ) {
+        guard let client else { return }
+        if let known { return replyStale([client], known.answer) }
+        reply(client, .failure(key.name.name, type: key.type, .servFail, extendedError: extendedError))
     }
 
     // MARK: Third door
@@ -167,26 +202,27 @@ public struct Forwarder<Client>: ~Copyable {
     private mutating func flightMoment(_ id: TableID, at now: Tick) {
         guard let flight = flights[id] else { return }
         if let hedgeAt = flight.hedgeAt, hedgeAt <= now {
-            flights[id]?.hedgeAt = nil
-            if flight.resolver == .idle { askResolver(id, at: now) }
+            flight.hedgeAt = nil
+            if flight.resolver == .idle { askResolver(flight, at: now) }
         }
-        guard let flight = flights[id], !flight.isOverdue else { return scheduleFlight(id) }
-        if let staleAt = flight.staleAt, staleAt <= now {
-            flights[id]?.staleAt = nil
-            if let known = cache.find(flight.key.name, type: flight.key.type, for: flight.key.audience, at: now.seconds)
-            {
-                replyStale(takeClients(id), known.answer)
+        // No more than the hedge can have ended it.
+        guard flights[id] != nil else { return }
+        if !flight.isOverdue, let staleAt = flight.staleAt, staleAt <= now {
+            flight.staleAt = nil
+            let key = flight.key
+            if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
+                replyStale(takeClients(of: flight), known.answer)
             }
-        } else if flight.answerBy <= now {
-            counters.overdue += 1
-            give(id, failureAnswer(flight, timedOut: true))
+        } else if !flight.isOverdue, flight.answerBy <= now {
+            if !flight.clients.isEmpty { counters.overdue += 1 }
+            give(flight, failureAnswer(flight, timedOut: true))
         }
-        scheduleFlight(id)
+        schedule(flight)
     }
 
-    mutating func scheduleFlight(_ id: TableID) {
-        guard let moment = flights[id]?.nextMoment else { return }
-        deadlines.insert(.flight(id), at: moment)
+    mutating func schedule(_ flight: Flight) {
+        guard let moment = flight.nextMoment else { return }
+        deadlines.insert(.flight(flight.id), at: moment)
         compactDeadlines()
     }
 

@@ -3,8 +3,8 @@ public import DNSWire
 
 /// The names of a hosts(5) file, answered before anybody is asked.
 public struct HostsTable: Sendable, Equatable {
-    private var addresses: [Name: [IPAddress]] = [:]
-    private var names: [Name: [Name]] = [:]
+    private var addresses: [NameKey: [IPAddress]] = [:]
+    private var names: [NameKey: [Name]] = [:]
 
     /// Entries beyond it are left out: block lists of a million lines belong elsewhere.
     public static let maximumNames = 100_000
@@ -22,29 +22,31 @@ public struct HostsTable: Sendable, Equatable {
             let hostNames = line.dropFirst().compactMap { Name($0) }
             for name in hostNames {
                 guard addresses.count < Self.maximumNames else { return }
-                addresses[name, default: []].appendIfNew(address)
+                addresses[NameKey(name), default: []].appendIfNew(address)
             }
-            if let canonical = hostNames.first { names[Name.reverse(of: address), default: []].appendIfNew(canonical) }
+            guard let canonical = hostNames.first else { continue }
+            names[NameKey(.reverse(of: address)), default: []].appendIfNew(canonical)
         }
     }
 
     /// Every name the file speaks of, forward and reverse.
-    public var allNames: [Name] { Array(addresses.keys) + Array(names.keys) }
+    public var allNames: [Name] { (Array(addresses.keys) + Array(names.keys)).map(\.name) }
 
     /// The file's answer: nil when it says nothing of the name, or nothing that a question of this type could be
     /// answered from. A name it gives one family for has none of the other.
-    func answer(_ name: Name, _ type: RecordType, ttl: UInt32) -> Answer? {
+    func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32) -> Answer? {
+        let name = key.name
         switch type {
         case .a, .aaaa:
-            guard let all = addresses[name] else { return nil }
+            guard let all = addresses[key] else { return nil }
             let wanted = all.filter { $0.isIPv4 == (type == .a) }
             return wanted.isEmpty
                 ? .noData(name, type: type, negativeTTL: ttl) : .addresses(name, type: type, wanted, ttl: ttl)
         case .ptr:
-            return names[name].map { .pointers(name, $0, ttl: ttl) }
+            return names[key].map { .pointers(name, $0, ttl: ttl) }
         case .https, .svcb:
             // Hints from a resolver would contradict the file's addresses.
-            return addresses[name].map { _ in .noData(name, type: type, negativeTTL: ttl) }
+            return addresses[key].map { _ in .noData(name, type: type, negativeTTL: ttl) }
         default:
             return nil
         }

@@ -21,7 +21,7 @@ public struct Policy: Sendable {
     public var httpOnly: Bool
     /// `minTTL`-independent TTL of the answers made up here, and of "no record", in seconds.
     public var negativeTTL: UInt32
-    private var rules: [Name: Rule] = [:]
+    private var rules = SuffixTable<Rule>()
     private var interceptsAll: Bool
     /// `[fallback] hosts`, replaced whole when the file changes.
     public var hosts: HostsTable
@@ -55,7 +55,10 @@ public struct Policy: Sendable {
         for (name, rule) in Self.specialNames { rules[name] = rule }
     }
 
-    public func route(_ name: Name, _ type: RecordType) -> Route {
+    public func route(_ name: Name, _ type: RecordType) -> Route { route(NameKey(name), type) }
+
+    func route(_ key: NameKey, _ type: RecordType) -> Route {
+        let name = key.name
         if type == .any { return .answer(.hinfo(name, ttl: Self.fixedTTL)) }
         let rule = rule(for: name)
         switch rule {
@@ -64,7 +67,7 @@ public struct Policy: Sendable {
         case .noData: return .answer(.noData(name, type: type, negativeTTL: Self.fixedTTL))
         default: break
         }
-        if let answer = hosts.answer(name, type, ttl: 0) { return .answer(answer) }
+        if let answer = hosts.answer(key, type, ttl: 0) { return .answer(answer) }
         guard goesToService(name, rule) else { return resolver(name, type) }
         switch type {
         case .a where !families.contains(.ipv4), .aaaa where !families.contains(.ipv6):
@@ -108,16 +111,10 @@ public struct Policy: Sendable {
     /// The rule of the longest name that holds it; what RFCs reserve comes before what is configured.
     private func rule(for name: Name) -> Rule? {
         var found: Rule?
-        var next: Name? = name
-        while let at = next {
-            switch rules[at] {
-            case nil: break
-            case .some(let rule) where rule.isReserved: return rule
-            case .some(let rule): found = found ?? rule
-            }
-            next = at.parent
-        }
-        return found
+        return rules.first(holding: name) { rule in
+            if found == nil { found = rule }
+            return rule.isReserved
+        } ?? found
     }
 
     private func localhost(_ name: Name, _ type: RecordType) -> Answer {

@@ -19,9 +19,9 @@ struct ResolverServers {
     }
 
     /// - Parameter hasAnswer: false for SERVFAIL and the like: it is there, but another may know better.
-    mutating func answered(_ server: Int, _ hasAnswer: Bool, roundTrip: Int) -> [Event] {
+    mutating func answered(_ server: Int, _ hasAnswer: Bool, roundTrip: Int, at now: Tick) -> [Event] {
         if hasAnswer { current = server }
-        return health[server].answered(roundTrip: roundTrip) ? [.resolverAnswersAgain(server: server)] : []
+        return health[server].answered(roundTrip: roundTrip, at: now) ? [.resolverAnswersAgain(server: server)] : []
     }
 
     mutating func failed(_ server: Int, _ failure: Failure, at now: Tick) -> [Event] {

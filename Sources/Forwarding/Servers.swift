@@ -14,11 +14,17 @@ public struct ServerHealth: Sendable, Equatable {
     public internal(set) var answers: UInt64 = 0
     public internal(set) var failures: UInt64 = 0
 
+    /// Pauses in a row since it last answered.
+    private var pauses = 0
+
+    func isPaused(at now: Tick) -> Bool { pausedUntil.map { now < $0 } ?? false }
+
     /// - Returns: true when it failed before: it answers again.
-    mutating func answered(roundTrip sample: Int) -> Bool {
+    mutating func answered(roundTrip sample: Int, at now: Tick) -> Bool {
         answers += 1
         roundTrip = roundTrip.map { $0 + (Double(sample) - $0) / 8 } ?? Double(sample)
-        pausedUntil = nil
+        // What it still answers in a pause was asked before it.
+        if !isPaused(at: now) { pauses = 0 }
         defer { consecutiveFailures = 0 }
         return consecutiveFailures > 0
     }
@@ -27,7 +33,10 @@ public struct ServerHealth: Sendable, Equatable {
     mutating func failed(_ failure: Failure, at now: Tick) -> Bool {
         failures += 1
         consecutiveFailures += 1
-        pausedUntil = pause(after: failure).map { now.advanced(milliseconds: $0) }
+        if let seconds = pause(after: failure, at: now) {
+            let end = now.advanced(milliseconds: seconds * 1000)
+            pausedUntil = max(pausedUntil ?? end, end)
+        }
         defer {
             lastFailure = failure
             lastFailureAt = now
@@ -36,15 +45,23 @@ public struct ServerHealth: Sendable, Equatable {
     }
 
     /// HTTP 429 doubles the pause from one second on, unless the server says how long; HTTP 401 is a matter of account
-    /// or clock, and asking on would only be billed or blocked. In milliseconds.
-    private func pause(after failure: Failure) -> Int? {
+    /// or clock, and asking on would only be billed or blocked. In seconds.
+    private mutating func pause(after failure: Failure, at now: Tick) -> Int? {
         switch failure.kind {
         case .tooOften:
-            let seconds = failure.retryAfter ?? 1 << min(consecutiveFailures - 1, 6)
-            return min(max(seconds, 1), Self.longestPause) * 1000
-        case .unauthorized: return Self.unauthorizedPause * 1000
+            if let seconds = failure.retryAfter { return min(max(seconds, 1), Self.longestPause) }
+            // Requests that were under way together are told off together: that is one pause.
+            guard !isPaused(at: now) else { return nil }
+            pauses += 1
+            return min(1 << min(pauses - 1, 6), Self.longestPause)
+        case .unauthorized: return Self.unauthorizedPause
         default: return nil
         }
+    }
+
+    mutating func endPause() {
+        pausedUntil = nil
+        pauses = 0
     }
 
     /// In seconds: nobody wants to wait longer for a service that is asked less now.
@@ -59,7 +76,8 @@ public struct ServerHealth: Sendable, Equatable {
 struct ServiceServers {
     private(set) var health: [ServerHealth]
     private(set) var current = 0
-    private var switchedAt: Tick?
+    /// When the first is tried again.
+    private var returnAt: Tick?
     private var isProbing = false
     /// Failed attempts in a row at the current server since it became so.
     private var failedAttempts = 0
@@ -78,10 +96,8 @@ struct ServiceServers {
     /// The server for a request whose names were not answered by those in `tried`; nil when all were tried or want to
     /// be left alone.
     mutating func choose(excluding tried: Set<Int>, at now: Tick) -> Int? {
-        func isOpen(_ server: Int) -> Bool {
-            !tried.contains(server) && health[server].pausedUntil.map { $0 <= now } ?? true
-        }
-        if current != 0, !isProbing, isOpen(0), let switchedAt, now.milliseconds(since: switchedAt) >= returnAfter {
+        func isOpen(_ server: Int) -> Bool { !tried.contains(server) && !health[server].isPaused(at: now) }
+        if current != 0, !isProbing, isOpen(0), let returnAt, returnAt <= now {
             isProbing = true
             return 0
         }
@@ -89,15 +105,17 @@ struct ServiceServers {
             where: isOpen)
     }
 
-    mutating func answered(_ server: Int, roundTrip: Int) -> [Event] {
+    mutating func answered(_ server: Int, roundTrip: Int, at now: Tick) -> [Event] {
         var events: [Event] = []
-        if health[server].answered(roundTrip: roundTrip) { events.append(.serviceAnswersAgain(server: server)) }
+        if health[server].answered(roundTrip: roundTrip, at: now) {
+            events.append(.serviceAnswersAgain(server: server))
+        }
         if server == current { failedAttempts = 0 }
         if server == 0, current != 0 {
             events.append(.serviceReturned(from: current))
             current = 0
             failedAttempts = 0
-            switchedAt = nil
+            returnAt = nil
             isProbing = false
         }
         return events
@@ -113,13 +131,23 @@ struct ServiceServers {
             guard failedAttempts >= retryTimes, health.count > 1 else { return events }
             current = (current + 1) % health.count
             failedAttempts = 0
-            switchedAt = now
+            returnAt = now.advanced(milliseconds: returnAfter)
             isProbing = false
             events.append(.serviceSwitched(from: server, to: current))
         } else if server == 0 {
             isProbing = false
-            switchedAt = now
+            returnAt = now.advanced(milliseconds: returnAfter)
         }
         return events
     }
+
+    /// Another network: what failed may work, and the first server is tried again with the next request.
+    mutating func networkChanged(at now: Tick) {
+        for server in health.indices { health[server].endPause() }
+        failedAttempts = 0
+        if current != 0 { (returnAt, isProbing) = (now, false) }
+    }
+
+    /// Why the server that is asked now failed last.
+    var lastFailure: Failure? { health.isEmpty ? nil : health[current].lastFailure }
 }

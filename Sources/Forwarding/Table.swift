@@ -1,45 +1,46 @@
 /// Values under numbers that are never used twice: a number kept too long finds nothing instead of somebody else.
 struct Table<Element> {
-    private var slots: [(generation: UInt32, element: Element?)] = []
+    private var elements: [Element?] = []
+    /// How often each place was used before.
+    private var generations: [UInt32] = []
     private var free: [UInt32] = []
 
-    var count: Int { slots.count - free.count }
+    var count: Int { generations.count - free.count }
 
+    @discardableResult
     mutating func insert(_ element: Element) -> TableID {
-        if let index = free.popLast() {
-            slots[Int(index)].element = element
-            return TableID(index: index, generation: slots[Int(index)].generation)
+        let id = nextID
+        if free.popLast() != nil {
+            elements[Int(id.index)] = element
+        } else {
+            elements.append(element)
+            generations.append(0)
         }
-        slots.append((0, element))
-        return TableID(index: UInt32(slots.count - 1), generation: 0)
+        return id
     }
 
-    /// The element under a number; nil once it was removed. Setting changes an element that is there, and no other.
-    subscript(id: TableID) -> Element? {
-        get { isPresent(id) ? slots[Int(id.index)].element : nil }
-        _modify {
-            var none: Element?
-            if isPresent(id) {
-                yield &slots[Int(id.index)].element
-            } else {
-                yield &none
-            }
-        }
+    /// The number that the next element to be inserted gets.
+    var nextID: TableID {
+        guard let index = free.last else { return TableID(index: UInt32(generations.count), generation: 0) }
+        return TableID(index: index, generation: generations[Int(index)])
     }
+
+    /// The element under a number; nil once it was removed.
+    subscript(id: TableID) -> Element? { isPresent(id) ? elements[Int(id.index)] : nil }
 
     @discardableResult
     mutating func remove(_ id: TableID) -> Element? {
         guard isPresent(id) else { return nil }
-        defer {
-            slots[Int(id.index)].element = nil
-            slots[Int(id.index)].generation &+= 1
-            free.append(id.index)
-        }
-        return slots[Int(id.index)].element
+        var element: Element?
+        swap(&element, &elements[Int(id.index)])
+        generations[Int(id.index)] &+= 1
+        free.append(id.index)
+        return element
     }
 
+    /// What is free has another generation than any number given out.
     private func isPresent(_ id: TableID) -> Bool {
-        Int(id.index) < slots.count && slots[Int(id.index)].generation == id.generation
+        Int(id.index) < generations.count && generations[Int(id.index)] == id.generation
     }
 }
 

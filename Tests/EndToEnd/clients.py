@@ -35,7 +35,9 @@ class Clients:
         self._questions = []
 
     def ask(self, name, kind="A", **options):
+        """Asks now; returns what will be an `Asked`."""
         self._questions.append(self._pool.submit(self._one, name, kind, self._options | options))
+        return self._questions[-1]
 
     def ask_steadily(self, names, every):
         """One question every so many seconds, for real."""
@@ -89,6 +91,22 @@ def at_the_same_moment(running, questions, sockets=1):
             assert reply.question == messages[reply.id].question and reply.id not in replies
             replies[reply.id] = reply
     return [replies[place] for place in range(len(messages))]
+
+
+def first_reply(name, port=53):
+    """The first thing a daemon that is just starting says: it is asked every millisecond until it does."""
+    message = dns.message.make_query(name, "A")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.settimeout(0.001)
+        channel.connect(("127.0.0.1", port))
+
+        def asked():
+            try:
+                channel.send(message.to_wire())
+                return dns.message.from_wire(channel.recv(4096))
+            except (ConnectionRefusedError, TimeoutError):
+                return None
+        return eventually(asked, "the daemon answers")
 
 
 def state(pid):

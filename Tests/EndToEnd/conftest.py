@@ -163,8 +163,8 @@ def service(authority):
 def real_time(request, tmp_path_factory):
     """What takes a minute by the clock: it begins with the session, and its test, run last, collects what came of it.
 
-    `@pytest.mark.real_time(scenario=function)` names the function, which gets a `daemon` to start daemons with and has a network of
-    its own; `real_time(scenario)` is what it returned.
+    `@pytest.mark.real_time(scenario=function)` names the function, which gets a `daemon` to start daemons with and has
+    a network of its own; `real_time(scenario)` is what it returned.
     """
     scenarios = {mark.kwargs["scenario"] for item in request.session.items for mark in item.iter_markers("real_time")}
     if not scenarios:
@@ -257,12 +257,15 @@ def daemons(binary, authority, make_directory):
         return daemon.wait_until_ready() if ready else daemon
 
     def stop():
-        failures = []
-        for daemon in reversed(started):
+        def stopped(daemon):
             try:
                 daemon.stop()
             except AssertionError as failure:
-                failures.append(str(failure))
+                return str(failure)
+        if not started:
+            return
+        with concurrent.futures.ThreadPoolExecutor(len(started)) as pool:  # each may wait for answers under way
+            failures = [failure for failure in pool.map(stopped, started) if failure]
         assert not failures, "\n".join(failures)
 
     return start, stop

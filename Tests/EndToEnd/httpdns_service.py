@@ -122,9 +122,9 @@ class Fault:
 class HTTPDNSService:
     """Listens from `start` to `stop`; may be started again on the same port.
 
-    `zone` is a dict of `Record`, or a function from a name and a `Request` to one. `expiring`: every request must carry a
-    time that is yet to come after its names, and gets 401 else; without it no request may carry one. `conf` is what /conf
-    says; None: there is no such path.
+    `zone` is a dict of `Record`, or a function from a name and a `Request` to one. `expiring`: every request must carry
+    a time that is yet to come after its names, and gets 401 else; without it no request may carry one. `conf` is what
+    /conf says; None: there is no such path.
     """
 
     def __init__(self, encryption, zone, *, address="127.0.0.3", port=0, dns_id=12345, key=None, token="678905432",

@@ -11,10 +11,11 @@ import pytest
 _libc = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 OWN_NAMESPACE = "/proc/thread-self/ns/net"
+HAS_NFT = bool(shutil.which("nft"))
 HAS_IPV6 = os.path.exists("/proc/net/if_inet6")
 
 needs_ipv6 = pytest.mark.skipif(not HAS_IPV6, reason="this host has no IPv6")
-needs_nft = pytest.mark.skipif(not shutil.which("nft"), reason="no nft here (Debian: nftables)")
+needs_nft = pytest.mark.skipif(not HAS_NFT, reason="no nft here (Debian: nftables)")
 
 
 def _checked(result):
@@ -25,8 +26,8 @@ def _checked(result):
 class Network:
     """A network namespace that has nothing but a loopback device.
 
-    Within `with network:` the calling thread is inside, and so is whatever it starts there: sockets stay inside for good,
-    threads and processes too.
+    Within `with network:` the calling thread is inside, and so is whatever it starts there: sockets stay inside for
+    good, threads and processes too.
     """
 
     def __init__(self):
@@ -75,24 +76,31 @@ class Network:
 
 
 class BlackHole:
-    """From entering to leaving, the packets of some TCP connections vanish without a word to either end.
+    """From entering to leaving, packets of TCP connections to some ports vanish without a word to either end.
 
-    `connections` are (address, port) of the clients of `port`; None: all there are and will be.
+    `connections` are (address, port) of the clients whose packets are meant; None: all there are and will be.
     """
 
-    def __init__(self, port, connections=None):
-        if connections is None:
-            self._rules = [f"tcp sport {port} drop", f"tcp dport {port} drop"]
-        else:
-            clients = ", ".join(str(client[1]) for client in connections)
-            self._rules = [f"tcp sport {port} tcp dport {{ {clients} }} drop",
-                           f"tcp dport {port} tcp sport {{ {clients} }} drop"]
+    def __init__(self, ports, connections=None):
+        self._ports = self._set(ports)
+        self._clients = "" if connections is None else self._set(client[1] for client in connections)
+
+    @staticmethod
+    def _set(ports):
+        return "{ " + ", ".join(str(port) for port in ports) + " }"
 
     def __enter__(self):
-        lines = ["table inet blackhole {", "chain arriving {", "type filter hook input priority 0;", *self._rules, "}", "}"]
-        self._nft("\n".join(lines) + "\n")
+        if self._ports == self._set([]):
+            return
+        onward, back = (f"tcp dport {self._ports}", f"tcp sport {self._ports}")
+        if self._clients:
+            onward, back = f"{onward} tcp sport {self._clients}", f"{back} tcp dport {self._clients}"
+        self._nft("table inet blackhole {\nchain arriving {\ntype filter hook input priority 0;\n"
+                  f"{onward} drop\n{back} drop\n}}\n}}\n")
 
     def __exit__(self, *_):
+        if self._ports == self._set([]):
+            return
         self._nft("delete table inet blackhole")
 
     @staticmethod

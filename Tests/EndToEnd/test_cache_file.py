@@ -1,4 +1,4 @@
-"""The cache across restarts: kept through TERM and KILL, checked when read, set aside when it is not what was written."""
+"""The cache across restarts: kept through TERM and KILL, checked when read, set aside when it is damaged."""
 
 import os
 import signal
@@ -8,6 +8,7 @@ import time
 import dns.rcode
 import pytest
 
+from clients import at_the_same_moment, first_reply
 from dns_client import addresses, ask, extended_errors
 from httpdns_service import Record, address_of, every_name
 from resolvers import reply_to
@@ -28,8 +29,9 @@ def kept(daemon, file):
     """Starts daemons that share one cache file."""
     file.parent.mkdir()
 
-    def start(chosen, **more):
-        return daemon(chosen, {"httpdns": STRICT | more.pop("httpdns", {}), "cache": {"file": str(file)} | more})
+    def start(chosen, httpdns=None, ready=True, **cache):
+        settings = {"httpdns": STRICT | (httpdns or {}), "cache": {"file": str(file)} | cache}
+        return daemon(chosen, settings, ready=ready)
     return start
 
 
@@ -80,6 +82,23 @@ def test_every_name_that_was_known_answers_after_a_restart(kept, killed, service
     assert not again.log_lines(COMPLAINT), again.log()
 
 
+def test_the_first_question_after_a_restart(kept, service):
+    """It is asked while the daemon starts, and the file is no small one: what is known is known from the beginning."""
+    chosen = service("aes", every_name)
+    running = kept(chosen)
+    names = [f"many{number}.example.com" for number in range(12_000)]
+    for start in range(0, len(names), 100):
+        replies = at_the_same_moment(running, [(name, "A") for name in names[start:start + 100]])
+        assert all(reply.answer for reply in replies)
+    running.stop()
+    chosen.stop()
+    for _ in range(5):
+        running = kept(chosen, ready=False)
+        reply = first_reply(names[-1])
+        assert addresses(reply) == [address_of(names[-1])], reply
+        running.stop()
+
+
 def test_answers_that_expired_meanwhile_are_stale(kept, service):
     """They age while nobody runs. The local resolver and the service are both silent: EDE 3, in time."""
     chosen = service("aes", lambda name, request: Record([address_of(name)], [address_of(name, 6)], 1))
@@ -110,8 +129,12 @@ def test_what_was_too_old_then_is_gone(kept, service):
 def test_other_answers_are_kept_too(daemon, scripted_resolver, file):
     """The local resolver's, negative ones as well."""
     soa = "300 IN SOA ns.example.com. h.example.com. 1 2 3 4 200"
-    local = scripted_resolver(lambda asked: reply_to(asked.message, "300 IN MX 10 mx.example.com.") if asked.kind == "MX"
-                              else reply_to(asked.message, soa, rcode=dns.rcode.NXDOMAIN, section="authority"))
+
+    def script(asked):
+        if asked.kind == "MX":
+            return reply_to(asked.message, "300 IN MX 10 mx.example.com.")
+        return reply_to(asked.message, soa, rcode=dns.rcode.NXDOMAIN, section="authority")
+    local = scripted_resolver(script)
     file.parent.mkdir(exist_ok=True)
     settings = {"fallback": {"servers": [local.endpoint], "timeout": 200}, "cache": {"file": str(file)}}
     running = daemon(None, settings)
@@ -229,8 +252,10 @@ def test_a_file_that_cannot_be_had(daemon, service, tmp_path, obstacle):
 
 def test_another_route_does_not_get_these_answers(kept, service, file):
     """Answers are those of what was asked: of another `routeIp` they would be wrong."""
+    here = {"198.51.100.7": "203.0.113.1", "198.51.100.8": "203.0.113.2"}
+
     def routed(name, request):
-        return Record([{"198.51.100.7": "203.0.113.1", "198.51.100.8": "203.0.113.2"}[request.parameters["ip"]]], [], 600)
+        return Record([here[request.parameters["ip"]]], [], 600)
     chosen = service("aes", routed)
     running = kept(chosen, httpdns={"routeIp": "198.51.100.7"})
     assert addresses(ask("routed.example.com")) == ["203.0.113.1"]

@@ -76,7 +76,8 @@ def test_a_stale_answer_of_the_local_resolver(daemon, scripted_resolver):
     daemon(None, {"fallback": {"servers": [local.endpoint], "timeout": 300}, "cache": {"staleTTL": 9}})
     assert ask("example.com", "MX").answer
     local.script = lambda asked: None
-    reply = eventually(lambda: extended_errors(reply := ask("example.com", "MX", edns=True)) == [3] and reply, "it expires")
+    reply = eventually(lambda: extended_errors(reply := ask("example.com", "MX", edns=True)) == [3] and reply,
+                       "it has expired")
     assert reply.answer[0][0].to_text() == "10 mx.example.com." and reply.answer[0].ttl <= 9
 
 

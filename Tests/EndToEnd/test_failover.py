@@ -18,7 +18,8 @@ def using(*services, **more):
     return {"httpdns": STRICT | {"dnsIp": [one.endpoint for one in services]} | more}
 
 
-FAULTS = {"refuses": None, "silence": Fault("silence"), "status 500": Fault("status", 500), "status 404": Fault("status", 404),
+FAULTS = {"refuses": None, "silence": Fault("silence"), "status 500": Fault("status", 500),
+          "status 404": Fault("status", 404),
           "does not decrypt": Fault("garbage"), "does not parse": Fault("text", "<html>captive portal</html>"),
           "cut short": Fault("close-mid-body"), "wrong certificate": None}
 

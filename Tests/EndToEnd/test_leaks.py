@@ -189,7 +189,7 @@ def test_the_letters_of_a_client_are_not_passed_on(world):
     for _ in range(12):
         ask(spelled, "MX", port=PORT)
         ask(f"x{len(resolver.questions)}.{spelled}", "MX", port=PORT)
-        seen.add(resolver.questions[-1].name.to_text().split(".", 1)[1])
+        seen.add(resolver.questions[-1].message.question[0].name.to_text().split(".", 1)[1])
     ask(spelled, port=PORT)
     assert chosen.names == ["www.example.com"]
     assert len(seen) > 6, "each question is spelled by chance"

@@ -1,5 +1,6 @@
 """Connections that die without a word, servers that restart, networks that change: clients should not notice."""
 
+import concurrent.futures
 import time
 
 import pytest
@@ -22,9 +23,9 @@ def fresh_names():
     return (f"fresh{number}.example.com" for number in range(1_000_000))
 
 
-def warm_up(chosen, names, connections):
+def warm_up(chosen, names, connections, port=53):
     """So many connections to the service live when this returns, and their round trips are known."""
-    clients = Clients()
+    clients = Clients(port=port)
     chosen.hold()
     for _ in range(connections):
         requests = len(chosen.requests)
@@ -33,7 +34,18 @@ def warm_up(chosen, names, connections):
     chosen.release()
     clients.all_answered()
     for _ in range(10):
-        assert addresses(ask(next(names)))
+        assert addresses(ask(next(names), port=port))
+
+
+def at_once(*scenarios):
+    """Runs functions beside each other, as most of their time is waiting. Every one must pass."""
+    with concurrent.futures.ThreadPoolExecutor(len(scenarios)) as pool:
+        for running in [pool.submit(scenario) for scenario in scenarios]:
+            running.result()
+
+
+def on_port(port):
+    return {"listen": {"addresses": [f"127.0.0.1:{port}"]}}
 
 
 def check_answers(asked):
@@ -49,30 +61,31 @@ def check_outage(asked, began):
     assert all(at < 1.0 and waited < 1.2 for at, waited in late), late
 
 
-@pytest.mark.parametrize(("encryption", "connections"), [("aes", 1), ("https", 1), ("aes", 4)])
-def test_a_frozen_connection_and_a_restart(daemon, service, relay, encryption, connections):
+def test_a_frozen_connection_and_a_restart(daemon, service, relay):
     """Five questions a second: connections stop moving, then the service restarts. Nothing is lost, little is late."""
-    chosen, names = service(encryption, every_name), fresh_names()
-    between = relay(chosen)
-    daemon(chosen, {"httpdns": ALONE | {"dnsIp": [between.endpoint]}})
-    warm_up(chosen, names, connections)
-    assert between.live == connections
-    clients = Clients()
-    clients.ask_steadily([next(names) for _ in range(3)], EVERY)
-    between.freeze(new=False)
-    frozen = time.monotonic()
-    clients.ask_steadily([next(names) for _ in range(10)], EVERY)
-    before_restart = clients.all_answered()
-    check_answers(before_restart)
-    check_outage(before_restart, frozen)
-    assert max(one.waited for one in before_restart) > PROMPT, "the fault was felt at all"
+    def scenario(encryption, connections, port):
+        chosen, names = service(encryption, every_name), fresh_names()
+        between = relay(chosen)
+        daemon(chosen, on_port(port) | {"httpdns": ALONE | {"dnsIp": [between.endpoint]}}, port=port)
+        warm_up(chosen, names, connections, port)
+        assert between.live == connections
+        clients = Clients(port=port)
+        clients.ask_steadily([next(names) for _ in range(3)], EVERY)
+        between.freeze(new=False)
+        frozen = time.monotonic()
+        clients.ask_steadily([next(names) for _ in range(10)], EVERY)
+        before_restart = clients.all_answered()
+        check_answers(before_restart)
+        check_outage(before_restart, frozen)
+        assert max(one.waited for one in before_restart) > PROMPT, "the fault was felt at all"
 
-    chosen.restart()
-    restarted = time.monotonic()
-    clients.ask_steadily([next(names) for _ in range(6)], EVERY)
-    after_restart = clients.all_answered()[len(before_restart):]
-    check_answers(after_restart)
-    check_outage(after_restart, restarted)
+        chosen.restart()
+        restarted = time.monotonic()
+        clients.ask_steadily([next(names) for _ in range(6)], EVERY)
+        after_restart = clients.all_answered()[len(before_restart):]
+        check_answers(after_restart)
+        check_outage(after_restart, restarted)
+    at_once(lambda: scenario("aes", 1, 2053), lambda: scenario("https", 1, 2054), lambda: scenario("aes", 4, 2055))
 
 
 @needs_nft
@@ -82,7 +95,7 @@ def test_packets_that_vanish(daemon, service):
     daemon(chosen, {"httpdns": ALONE})
     warm_up(chosen, names, 2)
     clients = Clients()
-    with BlackHole(chosen.port, chosen.clients):
+    with BlackHole([chosen.port], chosen.clients):
         began = time.monotonic()
         clients.ask_steadily([next(names) for _ in range(8)], EVERY)
         asked = clients.all_answered()
@@ -91,7 +104,7 @@ def test_packets_that_vanish(daemon, service):
 
 
 def test_a_service_that_is_away_for_a_moment(daemon, service, scripted_resolver):
-    """Refused for half a second: whoever asks then is answered by the local resolver, and HTTPDNS is used again after."""
+    """Refused for half a second: who asks then is answered by the local resolver; afterwards HTTPDNS is used again."""
     local = scripted_resolver(answer_locally)
     chosen, names = service("aes", every_name), fresh_names()
     daemon(chosen, {"fallback": {"servers": [local.endpoint]}})
@@ -131,14 +144,16 @@ def test_a_connection_the_server_had_just_closed_is_no_failure(daemon, service, 
 
 def test_a_service_that_is_always_slow_is_not_doubted(daemon, service, relay):
     """Round trips of 400 ms are learned: no name is asked twice."""
-    chosen, names = service("aes", every_name), fresh_names()
-    between = relay(chosen)
-    between.delay = 0.2
-    daemon(chosen, {"httpdns": ALONE | {"dnsIp": [between.endpoint]}})
-    clients = Clients()
-    clients.ask_steadily([next(names) for _ in range(12)], EVERY)
-    check_answers(clients.all_answered())
-    assert len(chosen.names) == len(set(chosen.names)) == 12
+    def scenario(encryption, port):
+        chosen, names = service(encryption, every_name), fresh_names()
+        between = relay(chosen)
+        between.delay = 0.2
+        daemon(chosen, on_port(port) | {"httpdns": ALONE | {"dnsIp": [between.endpoint]}}, port=port)
+        clients = Clients(port=port)
+        clients.ask_steadily([next(names) for _ in range(12)], EVERY)
+        check_answers(clients.all_answered())
+        assert len(chosen.names) == len(set(chosen.names)) == 12
+    at_once(lambda: scenario("aes", 2053), lambda: scenario("https", 2054))
 
 
 def test_a_doubted_request_that_is_answered_after_all(daemon, service):
@@ -147,7 +162,7 @@ def test_a_doubted_request_that_is_answered_after_all(daemon, service):
     daemon(chosen, {"httpdns": ALONE})
     warm_up(chosen, names, 1)
     slow = next(names)
-    chosen.fault = lambda request: Fault("delay", 3) if slow in request.names and chosen.names.count(slow) == 1 else None
+    chosen.fault = lambda request: Fault("delay", 3) if slow in request.names and chosen.names.count(slow) < 2 else None
     begun = time.monotonic()
     assert addresses(ask(slow)) == [address_of(slow)]
     assert 0.2 <= time.monotonic() - begun < 1

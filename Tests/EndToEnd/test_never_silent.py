@@ -1,15 +1,18 @@
 """An upstream that says nothing: what clients get, and when."""
 
+import concurrent.futures
+import itertools
 import time
 
 import dns.rcode
 import pytest
 
-from clients import Clients
+from clients import Clients, at_the_same_moment
 from dns_client import addresses, ask, extended_errors
 from httpdns_service import Fault, address_of, every_name
-from networks import BlackHole, needs_nft
-from resolvers import LOCAL_ADDRESS, answer_locally
+from networks import HAS_NFT, BlackHole, needs_nft
+from relay import Relay
+from resolvers import LOCAL_ADDRESS, ScriptedResolver, answer_locally
 from waiting import eventually
 
 STALE_WITHIN, ANSWER_WITHIN = 1.8, 4.0  # seconds
@@ -17,8 +20,8 @@ HEDGE_AFTER, OWN_TIME = 0.3, 0.2  # of the local resolver
 TOLERANCE = 0.25
 # Nothing that is configured may keep a client waiting.
 PATIENT = {"timeout": 20000}
-ROWS = {"resolver": 2053, "nobody": 2054, "strict": 2055}  # ports of three daemons
-SILENT_RESOLVER = "127.0.0.10"
+SILENT_RESOLVER, LOCAL_RESOLVER = "127.0.0.10", "127.0.0.11"
+KNOWN = "known.example.com"
 
 
 def slowly(asked):
@@ -26,48 +29,106 @@ def slowly(asked):
     return answer_locally(asked)
 
 
-@pytest.fixture
-def three(daemon, scripted_resolver):
-    """Starts three daemons on one service: the local resolver answers, is silent as well, or may not be asked."""
-    local = scripted_resolver(slowly)
-    dead = scripted_resolver(lambda asked: None, address=SILENT_RESOLVER)
-
-    def start(chosen, **httpdns):
-        fallback = {"servers": [dead.endpoint], "timeout": 20000, "hedgeAfter": int(HEDGE_AFTER * 1000)}
-        for row, port in ROWS.items():
-            daemon(chosen, {
-                "listen": {"addresses": [f"127.0.0.1:{port}"]}, "cache": {"maxTTL": 1, "staleTTL": 7},
-                "httpdns": PATIENT | {"httpOnly": row == "strict"} | httpdns,
-                "fallback": fallback | ({"servers": [local.endpoint]} if row == "resolver" else {})}, port=port)
-    return start
-
-
 def is_stale(reply, name):
     return extended_errors(reply) == [3] and addresses(reply) == [address_of(name)] and reply.answer[0].ttl <= 7
 
 
-def check_rows(known):
-    """Asks all three daemons at once for names nobody knows, and for one they knew a second ago."""
-    clients = Clients()
-    for port in ROWS.values():
-        for number in range(5):
-            clients.ask(f"unknown{number}.example.com", port=port)
-            clients.ask(f"unknown{number}.example.com", "AAAA", port=port, transport="tcp")
-        if known:
-            clients.ask(known, port=port)
-            clients.ask(known, port=port, transport="tcp")
-    asked = clients.all_answered()
-    share = len(asked) // len(ROWS)
-    rows = [row for row in ROWS for _ in range(share)]
-    wrong = [f"{row}: {one.name} {one.kind} after {one.waited:.2f} s: {one.reply}"
-             for row, one in zip(rows, asked, strict=True) if not is_right(row, one, known)]
-    assert not wrong, "\n".join([f"{len(wrong)} of {len(asked)} answers are not what they should be"] + wrong[:5])
+class World:
+    """A service and three daemons on it: for one the local resolver answers, for one it is silent as well, one may not
+    ask it."""
+
+    ROWS = ["resolver", "nobody", "strict"]
+    ports = itertools.count(2100)
+
+    def __init__(self, service, servers=1, through=None):
+        self.services = [service("aes" if servers > 1 else "https", every_name) for _ in range(servers)]
+        self.relay = through and through(self.services[0])
+        self.row_ports = {row: next(self.ports) for row in self.ROWS}
+
+    def start_daemons(self, module_daemon):
+        front = [self.relay] if self.relay else self.services
+        patience = PATIENT if len(front) == 1 else {"timeout": 1500}
+        for row, port in self.row_ports.items():
+            resolver = LOCAL_RESOLVER if row == "resolver" else SILENT_RESOLVER
+            module_daemon(self.services[0], {
+                "listen": {"addresses": [f"127.0.0.1:{port}"], "workers": 1},
+                "httpdns": patience | {"httpOnly": row == "strict", "dnsIp": [one.endpoint for one in front]},
+                "fallback": {"servers": [resolver], "timeout": 20000, "hedgeAfter": int(HEDGE_AFTER * 1000)},
+                "cache": {"maxTTL": 1, "staleTTL": 7}}, port=port)
+
+    def learn(self):
+        """A round trip, and a name."""
+        for port in self.row_ports.values():
+            assert addresses(ask(KNOWN, port=port)) == [address_of(KNOWN)]
+
+    def ask_everything(self, clients):
+        """Names nobody knows, and one that was known."""
+        return {row: [clients.ask(name, kind, port=port, transport=transport)
+                      for kind, transport in (("A", "udp"), ("AAAA", "tcp"))
+                      for name in (KNOWN, *(f"unknown{number}.example.com" for number in range(5)))
+                      ] for row, port in self.row_ports.items()}
 
 
-def is_right(row, one, known):
-    if one.name == known:
+def start_together(worlds, module_daemon):
+    with concurrent.futures.ThreadPoolExecutor(len(worlds)) as pool:
+        list(pool.map(lambda world: world.start_daemons(module_daemon), worlds))
+
+
+SILENCES = ["requests", "handshakes", "packets"]
+CASES = [(silence, heard) for silence in SILENCES for heard in (True, False)]
+
+
+@pytest.fixture(scope="module")
+def outcomes(module_daemon, service):
+    """What came of all questions in all worlds; they are asked at the same time, as each has to wait for seconds."""
+    relays = []
+
+    def through(target):
+        relays.append(Relay(target))
+        return relays[-1]
+    resolvers = [ScriptedResolver(slowly, address=LOCAL_RESOLVER),
+                 ScriptedResolver(lambda asked: None, address=SILENT_RESOLVER)]
+    cases = CASES if HAS_NFT else [case for case in CASES if case[0] != "packets"]
+    worlds = {case: World(service, through=through) for case in cases}
+    start_together([world for (_, heard), world in worlds.items() if heard], module_daemon)
+    for (_, heard), world in worlds.items():
+        if heard:
+            world.learn()
+    time.sleep(1.1)  # the TTL of what was learned, by the clock
+    for (silence, _), world in worlds.items():
+        if silence == "handshakes":
+            world.relay.freeze()
+        elif silence == "requests":
+            world.services[0].fault = Fault("silence")
+    worlds["several"] = World(service, servers=4)
+    for one in worlds["several"].services:
+        one.fault = Fault("silence")
+    with BlackHole([world.relay.port for case, world in worlds.items() if case[0] == "packets"]):
+        start_together([world for case, world in worlds.items() if case == "several" or not case[1]], module_daemon)
+        clients = Clients()
+        asked = {case: world.ask_everything(clients) for case, world in worlds.items()}
+        clients.done()
+    for one in [*relays, *resolvers]:
+        one.stop()
+    return {case: {row: [question.result() for question in questions] for row, questions in rows.items()}
+            for case, rows in asked.items()}
+
+
+def check(rows, heard):
+    """Every row of the table as it should be."""
+    wrong = [f"{row}: {one.name} {one.kind} after {one.waited} s: {one.reply}"
+             for row, questions in rows.items() for one in questions if not is_right(row, one, heard)]
+    assert not wrong, "\n".join([f"{len(wrong)} answers are not what they should be"] + wrong[:5])
+
+
+def is_right(row, one, heard):
+    if one.reply is None:
+        return False
+    if one.name == KNOWN and one.kind == "A" and heard:
         is_local = row == "resolver" and addresses(one.reply) == [LOCAL_ADDRESS]
-        return one.waited <= STALE_WITHIN and (is_local or is_stale(one.reply, known))
+        return one.waited <= STALE_WITHIN and (is_local or is_stale(one.reply, KNOWN))
+    if one.name == KNOWN and heard:
+        return one.waited <= STALE_WITHIN and one.reply.rcode() == dns.rcode.NOERROR and len(one.reply.answer) == 1
     if row == "resolver":
         in_time = HEDGE_AFTER <= one.waited <= HEDGE_AFTER + OWN_TIME + TOLERANCE
         return in_time and one.reply.rcode() == dns.rcode.NOERROR and len(one.reply.answer) == 1
@@ -75,59 +136,36 @@ def is_right(row, one, known):
     return is_told and one.waited <= ANSWER_WITHIN
 
 
-def expired(name, ports):
-    """The name is known to the daemons behind these ports, and no longer fresh."""
-    replies = [ask(name, port=port) for port in ports]
-    assert all(addresses(reply) == [address_of(name)] for reply in replies)
-    time.sleep(1.1)  # its TTL, by the clock
+WITH_MARKS = [pytest.param(one, marks=needs_nft) if one == "packets" else one for one in SILENCES]
 
 
-SILENCES = ["requests", "handshakes", pytest.param("packets", marks=needs_nft)]
-
-
-@pytest.mark.parametrize("silence", SILENCES)
-def test_a_service_that_falls_silent(three, service, relay, silence):
+@pytest.mark.parametrize("silence", WITH_MARKS)
+def test_a_service_that_falls_silent(outcomes, silence):
     """It answered a moment ago. Then it reads requests and says nothing, or freezes, or its packets vanish."""
-    chosen = service("https", every_name)
-    between = relay(chosen)
-    three(chosen, dnsIp=[between.endpoint])
-    expired("known.example.com", ROWS.values())
-    if silence == "packets":
-        with BlackHole(between.port):
-            check_rows("known.example.com")
-    elif silence == "handshakes":
-        between.freeze()
-        check_rows("known.example.com")
-    else:
-        chosen.fault = Fault("silence")
-        check_rows("known.example.com")
+    check(outcomes[silence, True], True)
 
 
-@pytest.mark.parametrize("silence", SILENCES)
-def test_a_service_that_was_never_heard(three, service, relay, silence):
+@pytest.mark.parametrize("silence", WITH_MARKS)
+def test_a_service_that_was_never_heard(outcomes, silence):
     """The same when the daemon has known it in no other way."""
-    chosen = service("https", every_name)
-    between = relay(chosen)
-    if silence == "packets":
-        with BlackHole(between.port):
-            three(chosen, dnsIp=[between.endpoint])
-            check_rows(None)
-        return
-    if silence == "handshakes":
-        between.freeze()
-    else:
-        chosen.fault = Fault("silence")
-    three(chosen, dnsIp=[between.endpoint])
-    check_rows(None)
+    check(outcomes[silence, False], False)
 
 
-def test_several_silent_servers(three, service):
+def test_several_silent_servers(outcomes):
     """However many there are to be tried, one after the other."""
-    silent = [service("aes", every_name) for _ in range(4)]
-    for one in silent:
-        one.fault = Fault("silence")
-    three(silent[0], dnsIp=[one.endpoint for one in silent], timeout=1500)
-    check_rows(None)
+    check(outcomes["several"], False)
+
+
+def test_a_crowd_before_a_silent_service(daemon, service):
+    """A thousand names at once, more than are ever under way: each is answered in time."""
+    chosen = service("aes", every_name)
+    chosen.fault = Fault("silence")
+    running = daemon(chosen, {"httpdns": PATIENT | {"httpOnly": True}})
+    begun = time.monotonic()
+    names = [f"crowd{number}.example.com" for number in range(1000)]
+    replies = at_the_same_moment(running, [(name, "A") for name in names], sockets=20)
+    assert time.monotonic() - begun <= ANSWER_WITHIN + TOLERANCE
+    assert {reply.rcode() for reply in replies} <= {dns.rcode.SERVFAIL, dns.rcode.REFUSED}
 
 
 def test_the_lookup_goes_on_behind_a_stale_answer(daemon, service):

@@ -45,7 +45,8 @@ ZONE = {"www.example.com": Record(["203.0.113.20", "203.0.113.10"], ["2001:db8:1
 def test_one_name_as_a_pair(command, service, encryption):
     """WGGetHostByName: an address of each family, `0` for one that is missing, `0 0` for nothing."""
     settings = service(encryption, ZONE).settings()
-    for name, pair in zip(NAMES, ["203.0.113.20 2001:db8:1::20", "203.0.113.40 0", "0 2001:db8:1::50", "0 0"], strict=True):
+    pairs = ["203.0.113.20 2001:db8:1::20", "203.0.113.40 0", "0 2001:db8:1::50", "0 0"]
+    for name, pair in zip(NAMES, pairs, strict=True):
         shown = command("query", name, "--format", "pair", "--first", settings=settings)
         assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"{name} {pair}\n", "")
 
@@ -58,7 +59,8 @@ def test_many_names_as_pairs(command, service):
     lines = [line.lower().replace(".com. ", ".com ") for line in shown.stdout.splitlines()]
     assert lines == ["only6.example.com 0 2001:db8:1::50", "www.example.com 203.0.113.20 2001:db8:1::20",
                      "none.example.com 0 0", "only6.example.com 0 2001:db8:1::50"]
-    assert [request.names for request in chosen.requests] == [["only6.example.com", "www.example.com", "none.example.com"]]
+    distinct = ["only6.example.com", "www.example.com", "none.example.com"]
+    assert [request.names for request in chosen.requests] == [distinct]
 
 
 def test_all_addresses_as_json(command, service):
@@ -149,8 +151,8 @@ def test_a_certificate_that_is_wrong(command, service, authority, case):
     chosen = service("https", every_name, tls=authority.server(**options))
     shown = command("probe", settings=chosen.settings())
     assert shown.returncode == UNREACHABLE and not chosen.requests, shown
-    said = [line for line in (shown.stdout + shown.stderr).splitlines() if "certificate" in line.lower() and word in line]
-    assert said, shown
+    lines = (shown.stdout + shown.stderr).lower().splitlines()
+    assert any("certificate" in line and word in line for line in lines), shown
 
 
 def test_an_account_that_is_refused(command, service):
@@ -181,7 +183,8 @@ def test_a_local_resolver_that_is_silent(command, service):
     """HTTPDNS is usable; that nobody else is there is said."""
     shown = command("probe", settings=service("aes", every_name).settings(), local_resolver="127.0.0.9")
     assert "127.0.0.9" in shown.stdout, shown
-    assert re.search("no answer|refused|cannot|fail|unreach|does not", shown.stdout.split("127.0.0.9")[1], re.IGNORECASE)
+    rest = shown.stdout.split("127.0.0.9")[1].lower()
+    assert re.search("no answer|refused|cannot|fail|unreach|does not", rest), shown
 
 
 @pytest.mark.parametrize(("resolver", "code"), [("127.0.0.4", 0), ("127.0.0.9", UNREACHABLE)])

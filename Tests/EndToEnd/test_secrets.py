@@ -15,6 +15,7 @@ from waiting import eventually
 
 KEYS = {"aes": "q7Vx!z-Kp2#Lm9&W", "des": "z9!Kw#4q", "https": ""}
 TOKEN = "918273645"
+LONG = ".".join(["l" * 60] * 3)
 FAULTS = [Fault("status", 401), Fault("status", 429), Fault("status", 500), Fault("garbage"), Fault("close-mid-body"),
           Fault("silence"), Fault("reset"), Fault("text", "<html>")]
 
@@ -46,6 +47,9 @@ def test_no_secret_is_anywhere(daemon, service, scripted_resolver, tmp_path, bin
         whole["tls"] = {"caFile": str(authority.file)}
     running = daemon(None, whole=whole)
     ask("good.example.com")
+    chosen.fault = Fault("status", 500)
+    for number in range(150 if report_to == "url" else 0):  # more than wait for company
+        ask(f"{number}.{LONG}")
     for number, fault in enumerate(FAULTS):
         chosen.fault = fault
         ask(f"bad{number}.example.com")
@@ -59,7 +63,8 @@ def test_no_secret_is_anywhere(daemon, service, scripted_resolver, tmp_path, bin
         eventually(lambda: taker.bodies, "something is reported", 30)
     running.stop()
     configuration = str(running.directory / "httpdnsd.toml")
-    for command in (["check"], ["probe"], ["query", "www.example.com"], ["query", "www.example.com", "--format", "json"]):
+    query = ["query", "www.example.com"]
+    for command in (["check"], ["probe"], query, [*query, "--format", "json"]):
         ended = processes.run(binary, *command, "-c", configuration, timeout=30)
         seen[" ".join(command)] = (ended.stdout + ended.stderr).encode()
     taker.stop()

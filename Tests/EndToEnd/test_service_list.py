@@ -47,14 +47,18 @@ def test_the_list_is_asked_for_and_used(daemon, listed, encryption):
 
 
 def test_the_next_start_server_when_one_fails(daemon, listed):
-    start, broken, first = listed("aes", START, CONF.format(FIRST)), listed("aes", BROKEN, "nonsense"), listed("aes", FIRST)
+    start, broken = listed("aes", START, CONF.format(FIRST)), listed("aes", BROKEN, "nonsense")
+    first = listed("aes", FIRST)
     daemon(start, using([NOBODY, BROKEN, START]))
     eventually(lambda: uses(first), "the server of the list is used")
     assert broken.conf_requests and start.conf_requests
 
 
-@pytest.mark.parametrize("conf", ["", "nonsense", "log:0|domain:0|ip:|ttl:60", "log:0|domain:0|ip:evil.example.com|ttl:60",
-                                  "log:0|domain:0|ip:0.0.0.0;999.1.1.1|ttl:60", "ip:" + "1.2.3.4;" * 10_000])
+USELESS = {"empty": "", "nonsense": "nonsense", "no address": CONF.format(""), "a name": CONF.format("evil.example.com"),
+           "no machine's addresses": CONF.format("0.0.0.0;999.1.1.1"), "too long": CONF.format("1.2.3.4;" * 10_000)}
+
+
+@pytest.mark.parametrize("conf", USELESS.values(), ids=USELESS)
 def test_a_list_that_is_of_no_use(daemon, listed, conf):
     """The servers that are set go on being asked."""
     start, first = listed("aes", START, conf), listed("aes", FIRST)
@@ -65,7 +69,8 @@ def test_a_list_that_is_of_no_use(daemon, listed, conf):
 
 
 def test_several_addresses_are_servers_in_order(daemon, listed):
-    start, first, second = listed("aes", START, CONF.format(f"{FIRST};{SECOND}")), listed("aes", FIRST), listed("aes", SECOND)
+    start = listed("aes", START, CONF.format(f"{FIRST};{SECOND}"))
+    first, second = listed("aes", FIRST), listed("aes", SECOND)
     daemon(start, using([START], retryTimesBeforeSwitchServer=1))
     eventually(lambda: uses(first), "the first is used")
     assert not second.requests
@@ -92,7 +97,8 @@ def a_list_that_changes(daemon):
         time.sleep(0.5)
     for one in (start, first, second):
         one.stop()
-    return begun, len(start.conf_requests) - fetched, *([request.at for request in one.requests] for one in (first, second))
+    asked = ([request.at for request in one.requests] for one in (first, second))
+    return begun, len(start.conf_requests) - fetched, *asked
 
 
 @pytest.mark.real_time(scenario=a_list_that_changes)

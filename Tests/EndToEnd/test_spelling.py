@@ -18,7 +18,7 @@ def start(daemon, resolver, **fallback):
 
 
 def spelled(asked):
-    return asked.name.to_text()
+    return asked.message.question[0].name.to_text()
 
 
 def lower(asked, address):

@@ -1,4 +1,4 @@
-"""Bounded waiting for a condition; nothing in these tests waits for time to pass."""
+"""Bounded waiting for a condition; tests wait for time to pass only where time is what they are about."""
 
 import time
 

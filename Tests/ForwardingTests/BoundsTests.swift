@@ -108,4 +108,117 @@ import Testing
         }
         #expect(most < 1000)
     }
+
+    /// Requests that fail while they are handed over, as without a network, must leave room for the names that waited
+    /// for it, in the same turn.
+    @Test func roomThatComesInTheTurnItselfIsUsed() {
+        var forwarder = Self.forwarder(batch: 1)
+        let most = Forwarder<Int>.maximumRequests
+        for number in 0..<most + 5 {
+            forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
+        }
+        var asked: Set<Name> = []
+        repeat {
+            forwarder.endTurn(at: Self.now)
+            let actions = forwarder.actions
+            forwarder.actions = []
+            for action in actions {
+                guard case .askService(let request, _, let names, _) = action else { continue }
+                asked.formUnion(names)
+                forwarder.settle(request, .failed(Failure(.unreachable, "no route")), at: Self.now)
+            }
+        } while !forwarder.actions.isEmpty || forwarder.hasNamesToSend
+        #expect(asked.count == most + 5)
+    }
+
+    /// A million random names, while upstreams are silent and while they fail or know nothing.
+    @Test func aFloodTakesNoMoreRoomThanItMay() {
+        var forwarder = Self.forwarder()
+        var chance = Chance(seed: 7)
+        print("seed 7")
+        var now = Self.now
+        var most = Rooms()
+        var pending: [(ServiceRequest, [Name])] = []
+        var wire = [16] + [UInt8](repeating: 0, count: 16) + [3] + "com".utf8 + [0]
+        for number in 0..<1_000_000 {
+            for place in 1...16 { wire[place] = UInt8(ascii: "a") + UInt8(chance.next() & 15) }
+            let name = Name(wire: wire.span, at: 0, length: wire.count)
+            forwarder.receive(name, .a, for: .those(dnssecOK: false, checkingDisabled: false), from: number, at: now)
+            guard number % 64 == 63 else { continue }
+            now = now.advanced(milliseconds: 1)
+            forwarder.endTurn(at: now)
+            for action in forwarder.actions {
+                if case .askService(let request, _, let names, _) = action { pending.append((request, names)) }
+            }
+            forwarder.actions = []
+            if number / 100_000 % 2 == 1 {
+                for (number, (request, names)) in pending.enumerated() {
+                    let failure = ServiceOutcome.failed(Failure(.unreachable, "no route"))
+                    let none = names.map { NameAddresses(name: $0, ipv4: .noRecord, ipv6: .noRecord) }
+                    forwarder.settle(request, number % 2 == 0 ? failure : .answered(none), at: now)
+                }
+                pending = []
+            }
+            if let next = forwarder.nextDeadline, next <= now { forwarder.expire(at: now) }
+            forwarder.actions = []
+            most.grow(forwarder)
+        }
+        print("at most \(most)")
+        #expect(most.flights <= Forwarder<Int>.maximumFlights)
+        #expect(most.clients <= Forwarder<Int>.maximumFlights)
+        #expect(most.lookups <= Forwarder<Int>.maximumFlights)
+        #expect(most.outbox <= Forwarder<Int>.maximumFlights)
+        #expect(most.requests <= Forwarder<Int>.maximumRequests)
+        #expect(most.resolverQueries <= Forwarder<Int>.maximumFlights)
+        #expect(most.deadlines <= 12 * Forwarder<Int>.maximumFlights)
+        #expect(most.namesWithoutRecord <= Forwarder<Int>.maximumNamesWithoutRecord)
+        #expect(most.failures <= Forwarder<Int>.maximumFailures)
+        // And when it is over, nothing of it is under way.
+        while let next = forwarder.nextDeadline {
+            now = max(now, next)
+            forwarder.expire(at: now)
+            forwarder.endTurn(at: now)
+            forwarder.actions = []
+        }
+        var left = Rooms()
+        left.grow(forwarder)
+        left.namesWithoutRecord = 0
+        left.failures = 0
+        #expect(left == Rooms())
+    }
+
+    /// How much of everything there is.
+    private struct Rooms: Equatable {
+        var (clients, flights, lookups, outbox, requests) = (0, 0, 0, 0, 0)
+        var (resolverQueries, deadlines, namesWithoutRecord, failures) = (0, 0, 0, 0)
+
+        mutating func grow(_ forwarder: borrowing Forwarder<Int>) {
+            clients = max(clients, forwarder.clients.count)
+            flights = max(flights, forwarder.flights.count, forwarder.flightOf.count)
+            lookups = max(lookups, forwarder.lookups.count)
+            outbox = max(outbox, forwarder.outbox.count)
+            requests = max(requests, forwarder.requests.count)
+            resolverQueries = max(resolverQueries, forwarder.resolverQueries.count)
+            deadlines = max(deadlines, forwarder.deadlines.count)
+            namesWithoutRecord = max(namesWithoutRecord, forwarder.namesWithoutRecord.count)
+            failures = max(failures, forwarder.failures.count)
+        }
+    }
+
+    /// Clients of few names, more than there is room for: the newest are refused, and all are answered.
+    @Test func pastTheMostClientsTheNewestAreRefused() {
+        var forwarder = Self.forwarder()
+        let (most, names) = (Forwarder<Int>.maximumClients, 100)
+        for number in 0..<most + 1000 {
+            forwarder.receive(name(number % names), .a, for: .everyone, from: number, at: Self.now)
+        }
+        #expect(forwarder.clients.count == most)
+        #expect(forwarder.counters.refused == 1000)
+        let late = Self.now.advanced(milliseconds: 4000)
+        forwarder.expire(at: late)
+        #expect(forwarder.clients.count == 0)
+        var answered = 0
+        for case .reply(let clients, _, _) in forwarder.actions { answered += clients.count }
+        #expect(answered == most + 1000)
+    }
 }

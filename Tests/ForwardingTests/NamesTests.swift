@@ -5,34 +5,91 @@ import Testing
 
 @testable import Forwarding
 
-@Suite struct RecentNamesTests {
-    private func name(_ number: Int) -> Name { Name("n\(number).example")! }
+@Suite struct RememberedTests {
     private func tick(_ seconds: UInt64) -> Tick { Tick(nanoseconds: seconds * 1_000_000_000) }
 
-    @Test func aNameIsRememberedUntilItsMoment() {
-        var names = RecentNames()
-        #expect(!names.contains(name(1), at: tick(0)))
-        names.insert(name(1), until: tick(30))
-        #expect(names.contains(name(1), at: tick(29)))
-        #expect(!names.contains(name(1), at: tick(30)))
-        names.insert(name(1), until: tick(60))
-        #expect(names.contains(name(1), at: tick(59)))
-        #expect(!names.contains(name(2), at: tick(0)))
+    @Test func somethingIsRememberedUntilItsMoment() {
+        var known = Remembered<Int, String>(atMost: 10)
+        #expect(known.value(1, at: tick(0)) == nil)
+        known.insert(1, "a", until: tick(30))
+        #expect(known.value(1, at: tick(29)) == "a")
+        #expect(known.value(1, at: tick(30)) == nil)
+        known.insert(1, "b", until: tick(60))
+        #expect(known.value(1, at: tick(59)) == "b")
+        #expect(known.value(2, at: tick(0)) == nil)
+        known.removeAll()
+        #expect(known.value(1, at: tick(59)) == nil)
     }
 
     @Test func pastItsBoundTheOldestIsForgotten() {
-        var names = RecentNames()
-        let count = 2 * RecentNames.maximum + 7
-        for number in 0..<count { names.insert(name(number), until: tick(30)) }
-        let remembered = (0..<count).filter { names.contains(name($0), at: tick(0)) }
-        #expect(remembered == Array(count - RecentNames.maximum..<count))
+        var known = Remembered<Int, Void>(atMost: 1000)
+        for number in 0..<2007 {
+            known.insert(number, (), until: tick(30))
+            known.insert(number / 2, (), until: tick(30))
+        }
+        #expect(known.count == 1000)
+        #expect(known.value(2006, at: tick(0)) != nil)
+    }
+
+    @Test(arguments: [UInt64(1), 2]) func itAgreesWithAList(seed: UInt64) {
+        print("seed \(seed)")
+        var chance = Chance(seed: seed)
+        var known = Remembered<Int, Int>(atMost: 50)
+        var model: [(key: Int, value: Int, until: Tick)] = []
+        for step in 0..<20_000 {
+            let key = chance.below(120)
+            if chance.below(2) == 0 {
+                let until = tick(UInt64(chance.below(100)))
+                known.insert(key, step, until: until)
+                if let at = model.firstIndex(where: { $0.key == key }) {
+                    model[at] = (key, step, until)
+                } else {
+                    if model.count == 50 { model.removeFirst() }
+                    model.append((key, step, until))
+                }
+            }
+            let now = tick(UInt64(chance.below(100)))
+            #expect(known.value(key, at: now) == model.first { $0.key == key && now < $0.until }?.value)
+        }
+    }
+}
+
+/// The rule of the longest name, against a walk over all of them.
+@Suite struct SuffixTableTests {
+    @Test(arguments: [UInt64(1), 2, 3]) func itFindsWhatAWalkFinds(seed: UInt64) {
+        print("seed \(seed)")
+        var chance = Chance(seed: seed)
+        func name() -> Name {
+            let labels = ["a", "b", "ab", "example", "com", "x", "\\000", "com"]
+            return Name((0...chance.below(4)).map { _ in labels[chance.below(labels.count)] }.joined(separator: "."))!
+        }
+        for _ in 0..<200 {
+            var table = SuffixTable<Int>()
+            var model: [Name: Int] = [:]
+            for value in 0..<chance.below(12) {
+                let at = chance.below(30) == 0 ? Name.root : name()
+                table[at] = value
+                model[at] = value
+            }
+            if let gone = model.keys.randomElement(using: &chance) {
+                table[gone] = nil
+                model[gone] = nil
+            }
+            for (name, value) in model { #expect(table[name] == value) }
+            for _ in 0..<50 {
+                let asked = name()
+                let fitting = model.filter { asked.isWithin($0.key) && $0.value % 3 != 0 }
+                let longest = fitting.max { $0.key.wire.count < $1.key.wire.count }
+                #expect(table.first(holding: asked) { $0 % 3 != 0 } == longest?.value)
+            }
+        }
     }
 }
 
 @Suite struct HostsTableTests {
     private func table(_ text: String) -> HostsTable { HostsTable(parsing: Array(text.utf8).span) }
     private func said(_ table: HostsTable, _ name: String, _ type: RecordType) -> String? {
-        table.answer(Name(name)!, type, ttl: 5).map(ScenarioAnswer.said)
+        table.answer(NameKey(Name(name)!), type, ttl: 5).map(ScenarioAnswer.said)
     }
 
     @Test func addressesAndNamesOfEachLine() {
@@ -93,12 +150,13 @@ import Testing
         #expect(said(hosts, "ad100000.example", .a) == nil)
         // All of them have one reverse name.
         #expect(
-            hosts.answer(Name("0.0.0.0.in-addr.arpa")!, .ptr, ttl: 5)!.records().count == HostsTable.maximumAddresses)
+            hosts.answer(NameKey(Name("0.0.0.0.in-addr.arpa")!), .ptr, ttl: 5)!.records().count
+                == HostsTable.maximumAddresses)
     }
 
     @Test func aNameWithManyAddressesHasSome() {
         let hosts = table((0..<3000).map { "10.0.\($0 / 250).\($0 % 250) many\n" }.joined())
-        let count = hosts.answer(Name("many")!, .a, ttl: 5)!.records().count
+        let count = hosts.answer(NameKey(Name("many")!), .a, ttl: 5)!.records().count
         #expect(count > 0 && count <= HostsTable.maximumAddresses)
     }
 

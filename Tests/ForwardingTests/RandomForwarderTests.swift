@@ -100,7 +100,8 @@ import Testing
 
         mutating func failure() -> Failure {
             let kinds: [Failure.Kind] = [.timedOut, .unreachable, .untrusted, .unauthorized, .tooOften, .badAnswer]
-            return Failure(kinds[chance.below(kinds.count)], "chance")
+            return Failure(
+                kinds[chance.below(kinds.count)], "chance", retryAfter: [nil, 0, 3, 1000][chance.below(4)])
         }
 
         mutating func settleService() {
@@ -142,20 +143,41 @@ import Testing
             case 9..<12: settleResolver()
             case 12..<15: advance(chance.below(10) == 0 ? chance.below(70_000) : chance.below(700))
             default:
-                guard chance.below(10) == 0 else { return }
-                resolvers = chance.below(4)
-                forwarder.replaceResolvers(count: resolvers)
+                change()
             }
             if chance.below(3) > 0 { forwarder.endTurn(at: now) }
             take()
             checkFlights()
         }
 
+        mutating func change() {
+            switch chance.below(40) {
+            case 0, 1:
+                resolvers = chance.below(4)
+                forwarder.replaceResolvers(count: resolvers)
+            case 2: forwarder.replaceServices(count: chance.below(4))
+            case 3: forwarder.networkChanged(at: now)
+            case 4: forwarder.policy.families = [.ipv4, .ipv6, .both][chance.below(3)]
+            default: break
+            }
+        }
+
         mutating func checkFlights() {
             let (open, known) = (forwarder.flights.count, forwarder.flightOf.count)
             if open != known { faults.append("\(open) flights for \(known) questions") }
-            for (key, id) in forwarder.flightOf where forwarder.flights[id]?.key != key {
+            for (key, flight) in forwarder.flightOf where flight.key != key || forwarder.flights[flight.id] !== flight {
                 faults.append("a question leads to another's flight")
+            }
+            let inLookups = forwarder.lookups.values.flatMap(\.flights)
+            if Set(inLookups.map(ObjectIdentifier.init)).count != inLookups.count {
+                faults.append("a flight in two lookups")
+            }
+            for flight in inLookups where forwarder.flights[flight.id] !== flight || flight.service != .waiting {
+                faults.append("a lookup of a flight that has ended")
+            }
+            let waiting = forwarder.flightOf.values.reduce(0) { $0 + $1.clients.count }
+            if forwarder.clients.count != waiting {
+                faults.append("\(forwarder.clients.count) clients, \(waiting) wait")
             }
         }
     }
@@ -175,11 +197,11 @@ import Testing
         run.advance(1_000_000)
         if !run.waiting.isEmpty { run.faults.append("\(run.waiting.count) clients are never answered") }
         let left = [
-            run.forwarder.flights.count, run.forwarder.flightOf.count, run.forwarder.lookups.count,
-            run.forwarder.outbox.count, run.forwarder.requests.count, run.forwarder.resolverQueries.count,
-            run.forwarder.deadlines.count,
+            run.forwarder.clients.count, run.forwarder.flights.count, run.forwarder.flightOf.count,
+            run.forwarder.lookups.count, run.forwarder.outbox.count, run.forwarder.requests.count,
+            run.forwarder.resolverQueries.count, run.forwarder.deadlines.count,
         ]
-        if left != [Int](repeating: 0, count: 7) { run.faults.append("left behind: \(left)") }
+        if left != [Int](repeating: 0, count: left.count) { run.faults.append("left behind: \(left)") }
         #expect(run.faults.isEmpty, "seed \(seed): \(run.faults.prefix(5))")
         #expect(run.clients > 400)
     }

@@ -17,10 +17,11 @@ struct ScenarioFailure: Error, CustomStringConvertible {
 /// - `0s client 1 asks www.example.com A [dnssec] [cd]`, `0s daemon asks …` (a refresh of its own)
 /// - `0s httpdns [2] [for NAME] answers ADDRESSES ttl N | none | nothing | NAME = …; NAME = …`; without a name it is the
 ///   answer to every name of the request
-/// - `0s httpdns [2] [for NAME] fails timeout | refused | untrusted | unauthorized | too often | bad answer`
+/// - `0s httpdns [2] [for NAME] fails timeout | refused | untrusted | unauthorized | too often [retry N] |
+///   bad answer`
 /// - `0s resolver [2] [for NAME [TYPE]] answers CODE …`, `… truncates`, `… fails …`
 /// - `late` behind `answers`, `truncates` or `fails`: of a request that was given up
-/// - `0s resolvers become 2`
+/// - `0s resolvers become 2`, `0s services become 2`, `0s families become ipv4 | ipv6 | dual`, `0s network changes`
 /// - `0s expect …`: one action; `0s expect nothing`: none up to this moment
 /// - `0s each 1-20 …` is the line for each number, put where `#` stands; a word with `{1-8}` stands for so many words
 ///
@@ -101,7 +102,8 @@ final class ScenarioRunner {
 
     private func step(_ words: [String]) throws(ScenarioFailure) {
         var words = Words(words)
-        switch words.next() {
+        let subject = words.next()
+        switch subject {
         case "expect":
             endTurn()
             let expected = words.rest
@@ -119,10 +121,7 @@ final class ScenarioRunner {
             try ask(nil, &words)
         case "httpdns": try settleService(&words)
         case "resolver": try settleResolver(&words)
-        case "resolvers":
-            guard words.next() == "become", let count = words.next().flatMap({ Int($0) }) else { throw malformed() }
-            forwarder.replaceResolvers(count: count)
-            isTurnOpen = true
+        case "resolvers", "services", "families", "network": try change(subject!, &words)
         default: throw malformed()
         }
         guard words.isEmpty else { throw failure("'\(words.rest)' is one thing too many") }
@@ -188,6 +187,24 @@ final class ScenarioRunner {
         case .hitDueForRefresh(let length):
             unexpected.append("client \(client) \(query.reading(reply[..<length]))")
             forwarder.receive(name, type, for: Audience(of: question), from: nil, at: now)
+        }
+        collect()
+    }
+
+    private func change(_ subject: String, _ words: inout Words) throws(ScenarioFailure) {
+        isTurnOpen = true
+        if subject == "network" {
+            guard words.next() == "changes" else { throw malformed() }
+            return forwarder.networkChanged(at: now)
+        }
+        guard words.next() == "become", let value = words.next() else { throw malformed() }
+        switch (subject, Int(value)) {
+        case ("resolvers", let count?): forwarder.replaceResolvers(count: count)
+        case ("services", let count?): forwarder.replaceServices(count: count)
+        case ("families", nil):
+            guard let families = Families(scenario: value) else { throw malformed() }
+            forwarder.policy.families = families
+        default: throw malformed()
         }
         collect()
     }

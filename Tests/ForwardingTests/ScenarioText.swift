@@ -1,6 +1,7 @@
 import Addresses
 import DNSCache
 import DNSWire
+import Foundation
 
 @testable import Forwarding
 
@@ -192,9 +193,23 @@ extension Array {
 }
 
 extension Failure {
+    /// `too often retry 30` and the like.
     init?(scenario text: String) {
-        guard let kind = Failure.Kind.words.first(where: { $0.value == text })?.key else { return nil }
-        self.init(kind, text)
+        let parts = text.components(separatedBy: " retry ")
+        guard let kind = Failure.Kind.words.first(where: { $0.value == parts[0] })?.key else { return nil }
+        self.init(kind, parts[0], retryAfter: parts.count > 1 ? Int(parts[1]) : nil)
+        guard parts.count == 1 || retryAfter != nil else { return nil }
+    }
+}
+
+extension Families {
+    init?(scenario text: String) {
+        switch text {
+        case "ipv4": self = .ipv4
+        case "ipv6": self = .ipv6
+        case "dual": self = .both
+        default: return nil
+        }
     }
 }
 
@@ -226,7 +241,7 @@ extension Event {
 extension AbnormalLookup {
     var said: String {
         let end = fellBack ? "fell back" : "at httpdns \(server.map { "\($0 + 1)" } ?? "none")"
-        let reason = failure.map { Failure.Kind.words[$0.kind]! } ?? "no reason"
+        let reason = failure.map { Failure.Kind.words[$0.kind]! } ?? "plan exceeded"
         return names.map(\.description).joined(separator: " ") + ": \(reason), \(end), \(spend) ms"
     }
 }
@@ -262,7 +277,9 @@ struct ScenarioSettings {
         case "bypass": bypass = names
         case "preResolve": preResolve = names
         case "keepAliveDomains": keepAlive = names
-        case "addressType": families = words[2] == "ipv4" ? .ipv4 : words[2] == "ipv6" ? .ipv6 : .both
+        case "addressType":
+            guard let those = Families(scenario: words[2]) else { return false }
+            families = those
         default: return false
         }
         return names.count == words.count - 2

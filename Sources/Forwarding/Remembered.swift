@@ -1,0 +1,32 @@
+import DNSCache
+
+/// What was lately found out about each key, until its moment. Past the bound the oldest is forgotten: it is found out
+/// once more than needed.
+struct Remembered<Key: Hashable, Value> {
+    private var values: [Key: (value: Value, until: Tick)] = [:]
+    private var order: [Key] = []
+    private var oldest = 0
+    private let maximum: Int
+
+    init(atMost maximum: Int) { self.maximum = maximum }
+
+    var count: Int { values.count }
+
+    func value(_ key: Key, at now: Tick) -> Value? {
+        guard let known = values[key], now < known.until else { return nil }
+        return known.value
+    }
+
+    mutating func insert(_ key: Key, _ value: Value, until moment: Tick) {
+        if values.updateValue((value, moment), forKey: key) != nil { return }
+        if order.count < maximum {
+            order.append(key)
+        } else {
+            values.removeValue(forKey: order[oldest])
+            order[oldest] = key
+            oldest = (oldest + 1) % maximum
+        }
+    }
+
+    mutating func removeAll() { self = Remembered(atMost: maximum) }
+}

@@ -1,0 +1,154 @@
+import Addresses
+import DNSCache
+import DNSWire
+import Foundation
+import Testing
+
+@testable import Forwarding
+
+/// A day's questions as people ask them, and what they cost: not one lookup more than a name's first question and the
+/// first after its answer's end.
+@Suite struct ReplayTests {
+    private static let (questions, nameCount, ttl, batch) = (10_000, 500, 60, 8)
+    /// Milliseconds HTTPDNS takes.
+    private static let roundTrip = 30
+
+    /// A question of the replay: when, in milliseconds; questions of one moment come in one turn of the loop.
+    private struct Asked {
+        var at: Int
+        var name: Int
+        var type: RecordType
+    }
+
+    /// By Zipf's law: the n-th name is asked for in proportion to 1/n.
+    private static func replay(seed: UInt64) -> [Asked] {
+        var chance = Chance(seed: seed)
+        var upTo: [Double] = []
+        for rank in 1...nameCount { upTo.append((upTo.last ?? 0) + 1 / Double(rank)) }
+        var at = 0
+        return (0..<questions).map { _ in
+            // Half of them come together with the one before, as a page's do; 0.1 s between the others.
+            if chance.below(2) == 0 { at += chance.below(200) }
+            let point = Double(chance.below(1 << 30)) / Double(1 << 30) * upTo[nameCount - 1]
+            return Asked(
+                at: at, name: upTo.firstIndex { point < $0 } ?? nameCount - 1,
+                type: [.a, .aaaa][chance.below(2)])
+        }
+    }
+
+    /// What it has to cost, by a model that knows nothing of flights: a name's answer, both families at once, comes a
+    /// round trip after its question and lasts for the TTL from the second it came in.
+    private static func expected(_ replay: [Asked]) -> (lookups: Int, requests: Int) {
+        var comesAt = [Int?](repeating: nil, count: nameCount)
+        var (lookups, requests) = (0, 0)
+        var turn = 0
+        for (number, asked) in replay.enumerated() {
+            let isKnown = comesAt[asked.name].map { asked.at < $0 || asked.at / 1000 - $0 / 1000 < ttl } ?? false
+            if !isKnown {
+                comesAt[asked.name] = asked.at + roundTrip
+                lookups += 1
+                turn += 1
+            }
+            let isLast = number + 1 == replay.count || replay[number + 1].at > asked.at
+            if isLast {
+                requests += (turn + batch - 1) / batch
+                turn = 0
+            }
+        }
+        return (lookups, requests)
+    }
+
+    /// The forwarder behind its cache, with a service that always answers.
+    private struct House: ~Copyable {
+        let names = (0..<nameCount).map { Name("host\($0).example.com")! }
+        let cache = DNSCache(bytes: 8 << 20, staleSeconds: 86400, seed: (1, 2))
+        var forwarder: Forwarder<Int>
+        var underWay: [(at: Int, request: ServiceRequest, names: [Name])] = []
+        var answered = 0
+        var worstWait = 0
+        var askedAt: [Int: Int] = [:]
+
+        init() {
+            var timing = Timing()
+            timing.batch = batch
+            timing.hedgeAfter = 1000
+            forwarder = Forwarder(
+                policy: Policy(hasService: true, httpOnly: false, negativeTTL: 30, intercept: [], bypass: []),
+                timing: timing, serviceServers: 2, resolverServers: 1, cache: cache)
+        }
+
+        /// A whole second at first, so that the model's seconds are the cache's.
+        static func tick(_ milliseconds: Int) -> Tick {
+            Tick(nanoseconds: 1_000_000_000_000).advanced(milliseconds: milliseconds)
+        }
+
+        mutating func ask(_ asked: Asked, client: Int) {
+            let now = Self.tick(asked.at)
+            let query = Query.message(
+                id: 1, names[asked.name], type: asked.type, dnssecOK: false, checkingDisabled: false)
+            guard case .question(let question) = Question.read(query.span) else { return }
+            var reply = [UInt8](repeating: 0, count: 512)
+            var out = reply.mutableSpan
+            askedAt[client] = asked.at
+            if case .hit = cache.answer(question, query: query.span, at: now.seconds, limit: 512, into: &out) {
+                answered += 1
+            } else {
+                forwarder.receive(
+                    names[asked.name], asked.type, for: Audience(of: question), from: client, at: now)
+            }
+        }
+
+        mutating func endTurn(_ at: Int) {
+            forwarder.endTurn(at: Self.tick(at))
+            var actions: [Action<Int>] = []
+            swap(&actions, &forwarder.actions)
+            for action in actions {
+                switch action {
+                case .askService(let request, _, let names, _): underWay.append((at + roundTrip, request, names))
+                case .reply(let clients, _, _):
+                    answered += clients.count
+                    for client in clients { worstWait = max(worstWait, at - askedAt[client]!) }
+                default: Issue.record("\(action)")
+                }
+            }
+        }
+
+        mutating func advance(to at: Int) {
+            while let next = underWay.first, next.at <= at {
+                underWay.removeFirst()
+                forwarder.expire(at: Self.tick(next.at))
+                let all = next.names.map {
+                    NameAddresses(
+                        name: $0, ipv4: .addresses([.v4(192, 0, 2, 1)], ttl: UInt32(ttl)),
+                        ipv6: .addresses([IPAddress("2001:db8::1")!], ttl: UInt32(ttl)))
+                }
+                forwarder.settle(next.request, .answered(all), at: Self.tick(next.at))
+                endTurn(next.at)
+            }
+            forwarder.expire(at: Self.tick(at))
+        }
+    }
+
+    @Test(arguments: [UInt64(1), 2, 3]) func noLookupMoreThanFlightsRequire(seed: UInt64) {
+        let replay = Self.replay(seed: seed)
+        let expected = Self.expected(replay)
+        var house = House()
+        for (client, asked) in replay.enumerated() {
+            if client > 0, asked.at > replay[client - 1].at { house.endTurn(replay[client - 1].at) }
+            house.advance(to: asked.at)
+            house.ask(asked, client: client)
+        }
+        let end = replay.last!.at
+        house.endTurn(end)
+        house.advance(to: end + 1000)
+        let (counters, answered, worstWait) = (house.forwarder.counters, house.answered, house.worstWait)
+        print(
+            "seed \(seed): \(Self.questions) questions in \(end / 1000) s cost \(counters.serviceRequests) requests for "
+                + "\(counters.serviceNames) names; \(counters.flights) flights, \(counters.joined) joined")
+        #expect(answered == Self.questions)
+        #expect(counters.serviceNames == UInt64(expected.lookups))
+        #expect(counters.serviceRequests == UInt64(expected.requests))
+        #expect(counters.resolverQueries == 0)
+        #expect(worstWait == Self.roundTrip)
+    }
+}

@@ -2,6 +2,7 @@ public import Addresses
 public import Configuration
 import Cryptography
 import DNSCache
+import Dispatch
 import Forwarding
 import HTTPDNS
 public import Logging
@@ -23,6 +24,8 @@ public final class Daemon: @unchecked Sendable {
 
     /// How long a stop waits for the questions under way, in seconds.
     private static let drainSeconds: UInt64 = 2
+    /// How long questions wait for the cache's file.
+    private static let longestRead = DispatchTimeInterval.seconds(1)
 
     /// Binds the sockets; nothing is asked or answered yet.
     /// - Parameter environment: where `http_proxy` and its like are looked for.
@@ -53,7 +56,8 @@ public final class Daemon: @unchecked Sendable {
             report: report)
         let resolver = try Resolver(settings, service, local, cache, loop: resolverLoop, report: report)
         let reception = Reception(
-            cache: cache, allow: settings.listen.allow, tcpIdleSeconds: settings.listen.tcpIdleSeconds)
+            cache: cache, allow: settings.listen.allow, tcpIdleSeconds: settings.listen.tcpIdleSeconds,
+            hasRoom: { resolver.hasRoom() })
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
             let policy = Policy(settings, hosts: local.hosts)
@@ -93,7 +97,10 @@ public final class Daemon: @unchecked Sendable {
             for listener in datagrams { try listener.start() }
         }
         if let cacheFile {
-            cacheFile.start { [resolver, startUp] in resolver.cacheIsRead(startUp) }
+            let isRead = { @Sendable [resolver, startUp] in resolver.cacheIsRead(startUp) }
+            cacheFile.start(isRead)
+            // A disk that hangs must not keep anybody from an answer.
+            DispatchQueue.global().asyncAfter(deadline: .now() + Self.longestRead, execute: isRead)
         } else {
             resolver.cacheIsRead(startUp)
         }
@@ -104,17 +111,27 @@ public final class Daemon: @unchecked Sendable {
     /// - Parameter stopped: called once, on a queue of the daemon's own.
     public func stop(because reason: String, _ stopped: @escaping @Sendable () -> Void) {
         report.stopping(reason)
-        for listener in datagrams { listener.stop {} }
-        streams.stopListening()
-        resolver.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in
-            local.stop()
-            network?.stop()
-            resolver.close()
-            streams.stop { [resolver, cacheFile] in
-                resolver.loop.stop {
-                    guard let cacheFile else { return stopped() }
-                    cacheFile.stop(stopped)
-                }
+        let listening = DispatchGroup()
+        for listener in datagrams {
+            listening.enter()
+            listener.stop { listening.leave() }
+        }
+        listening.enter()
+        streams.stopListening { listening.leave() }
+        // Everything that was asked until now has been submitted then.
+        listening.notify(queue: .global()) { [self] in
+            resolver.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in close(stopped) }
+        }
+    }
+
+    private func close(_ stopped: @escaping @Sendable () -> Void) {
+        local.stop()
+        network?.stop()
+        resolver.close()
+        streams.stop { [resolver, cacheFile] in
+            resolver.loop.stop {
+                guard let cacheFile else { return stopped() }
+                cacheFile.stop(stopped)
             }
         }
     }
@@ -122,7 +139,8 @@ public final class Daemon: @unchecked Sendable {
     /// Logs what has been counted since the start.
     public func logCounters() {
         resolver.loop.submit { [self] in
-            report.counters(resolver.forwarder.counters, cache.statistics)
+            report.counters(
+                resolver.forwarder.counters, refusedForRoom: resolver.refusedForRoom, cache.statistics)
         }
     }
 }

@@ -15,12 +15,15 @@ struct Reception: Sendable {
     /// Seconds since 1970 at tick 0, for cookies; that the clock is set later does not make them bad.
     private let epoch: UInt32
     private let keepAlive: UInt16
+    private let hasRoom: @Sendable () -> Bool
 
     /// - Parameters:
     ///   - cookies: kept when the settings are read again, so that clients' cookies stay good.
     ///   - tcpIdleSeconds: what clients that ask are told (RFC 7828).
+    ///   - hasRoom: whether one more question can be looked up; without room it gets SERVFAIL.
     init(
-        cache: DNSCache, allow: [Network], cookies: ServerCookies = Reception.newCookies(), tcpIdleSeconds: Int
+        cache: DNSCache, allow: [Network], cookies: ServerCookies = Reception.newCookies(), tcpIdleSeconds: Int,
+        hasRoom: @escaping @Sendable () -> Bool
     ) {
         self.cache = cache
         self.allow = allow
@@ -30,6 +33,7 @@ struct Reception: Sendable {
         self.cookies = cookies
         epoch = UInt32(truncatingIfNeeded: time(nil)) &- Tick(nanoseconds: Clock.now()).seconds
         keepAlive = UInt16(clamping: tcpIdleSeconds * 10)
+        self.hasRoom = hasRoom
     }
 
     static func newCookies() -> ServerCookies {
@@ -76,7 +80,9 @@ struct Reception: Sendable {
             switch found {
             case .hit(let length): return .reply(length)
             case .hitDueForRefresh(let length): return .replyAndRefresh(length, question)
-            case .miss: return .ask(question)
+            case .miss:
+                guard hasRoom() else { return refuse(.servFail, question, message, into: &reply) }
+                return .ask(question)
             }
         }
     }

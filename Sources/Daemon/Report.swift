@@ -94,12 +94,12 @@ struct Report: Sendable {
         log.log(level: event.isFailure ? .warning : .notice, "\(event)")
     }
 
-    func counters(_ counters: Counters, _ cache: DNSCache.Statistics) {
+    func counters(_ counters: Counters, refusedForRoom: UInt64, _ cache: DNSCache.Statistics) {
         log.notice(
             """
             cache \(cache.entries) answers, \(cache.bytes) bytes, \(cache.hits) hits, \(cache.misses) misses, \
             \(cache.evictions) evicted; \(counters.flights) questions looked up, \(counters.joined) joined one under way, \
-            \(counters.refused) refused; HTTPDNS \(counters.serviceRequests) requests for \(counters.serviceNames) names, \
+            \(counters.refused + refusedForRoom) refused; HTTPDNS \(counters.serviceRequests) requests for \(counters.serviceNames) names, \
             \(counters.serviceFailures) failed; local resolver \(counters.resolverQueries) queries, \
             \(counters.resolverFailures) failed; \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
             \(counters.overdue) out of time

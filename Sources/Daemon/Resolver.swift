@@ -3,6 +3,7 @@ import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
+import Synchronization
 import Transport
 
 /// The shell around the brain: one loop that brings it questions, outcomes and the time, and carries out what it says.
@@ -26,7 +27,11 @@ final class Resolver: @unchecked Sendable {
 
     /// What came before the cache's file was read, a matter of milliseconds; nil once it was.
     private var early: [Miss]? = []
-    private static let maximumEarly = 8192
+    /// Misses that were submitted and not taken on yet.
+    private let queued = Atomic(0)
+    private let turnedAway = Atomic<UInt64>(0)
+    /// Listeners are faster than one resolver: past it the newest is refused with SERVFAIL, and hits go on as ever.
+    static let maximumQueued = 16_384
     /// When waiting for the last answers ends, and who is told.
     private var drain: (until: UInt64, done: () -> Void)?
 
@@ -53,13 +58,24 @@ final class Resolver: @unchecked Sendable {
 
     /// Takes over what the cache could not answer. From any thread.
     func submit(_ misses: [Miss]) {
+        queued.add(misses.count, ordering: .relaxed)
         loop.submit { [self] in
-            guard let waiting = early?.count else { return receive(misses) }
-            early?.append(contentsOf: misses.prefix(Self.maximumEarly - waiting))
+            if early == nil { receive(misses) } else { early?.append(contentsOf: misses) }
         }
     }
 
+    /// Whether one more may be submitted; each "no" is counted. From any thread.
+    func hasRoom() -> Bool {
+        if queued.load(ordering: .relaxed) < Self.maximumQueued { return true }
+        turnedAway.add(1, ordering: .relaxed)
+        return false
+    }
+
+    /// Questions refused since the start because too many were queued already.
+    var refusedForRoom: UInt64 { turnedAway.load(ordering: .relaxed) }
+
     private func receive(_ misses: [Miss]) {
+        queued.subtract(misses.count, ordering: .relaxed)
         let now = Tick(nanoseconds: Clock.now())
         for miss in misses {
             let client = miss.client
@@ -91,10 +107,10 @@ final class Resolver: @unchecked Sendable {
     }
 
     /// The cache knows what its file holds, or there is none: questions that it does not know are taken on, and what is
-    /// wanted before anybody asks is looked up. Once, from any thread.
+    /// wanted before anybody asks is looked up. From any thread; only the first time counts.
     func cacheIsRead(_ settings: Settings.Cache) {
         loop.submit { [self] in
-            let misses = early ?? []
+            guard let misses = early else { return }
             early = nil
             receive(misses)
             forwarder.start(
@@ -175,7 +191,8 @@ final class Resolver: @unchecked Sendable {
         }
         flushReplies()
         loop.setDeadline([nextDeadline, drain?.until].compactMap { $0 }.min())
-        if let drain, forwarder.underWay.flights == 0 || now.nanoseconds >= drain.until {
+        let isIdle = forwarder.underWay.flights == 0 && early?.isEmpty ?? true
+        if let drain, isIdle || now.nanoseconds >= drain.until {
             self.drain = nil
             drain.done()
         }

@@ -32,6 +32,8 @@ final class ServiceUpstream {
 
     /// Idle connections kept open to one server: what the busiest moment leaves behind is closed.
     private static let maximumIdle = 16
+    /// Connections that one request may be under way on: a network that comes and goes must not multiply them.
+    private static let maximumConnections = 3
     /// How long an idle connection is kept, in nanoseconds: under the minute after which servers and address
     /// translators begin to forget them.
     private static let idleTime: UInt64 = 50_000_000_000
@@ -212,7 +214,9 @@ final class ServiceUpstream {
     /// This machine's addresses or routes have changed: no connection from before is trusted to reach anybody.
     func networkChanged() {
         for pool in pools { pool.closeIdle() }
-        for request in exchanges.keys { doubt(request) }
+        for (request, exchange) in exchanges where exchange.connections.count < Self.maximumConnections {
+            doubt(request)
+        }
     }
 
     func close() {

@@ -37,10 +37,13 @@ final class StreamClient: EventHandler, @unchecked Sendable {
     /// Nothing is being looked up for it; a half-sent query or an unread answer is no reason to wait for ever.
     var isQuiet: Bool { waiting == 0 }
 
+    /// So much waits to be read by the client that it gets no more answers until it has.
+    private var isFull: Bool { outgoing.count >= Self.maximumQueued / 2 }
+
     func ready(_ readiness: Readiness) {
         do {
             if readiness.contains(.readable) { try read() }
-            if !isClosed { try flush() }
+            try advance()
         } catch {
             close()
         }
@@ -56,8 +59,7 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         waiting -= 1
         unsafe reply.withUnsafeBufferPointer { unsafe queue($0) }
         do {
-            try takeMessages()
-            if !isClosed { try flush() }
+            try advance()
         } catch {
             close()
         }
@@ -81,11 +83,14 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         switch try socket.receive(into: server.scratch) {
         case .wouldBlock: return
         case .endOfStream: hasEnded = true
-        case .bytes(let count):
-            lastActivity = Clock.now()
-            unsafe incoming.append(contentsOf: server.scratch.first(count))
-            try takeMessages()
+        case .bytes(let count): unsafe incoming.append(contentsOf: server.scratch.first(count))
         }
+    }
+
+    /// Goes on with what has come and with what has to go, as far as the client's reading allows.
+    private func advance() throws(SystemError) {
+        try takeMessages()
+        if !isClosed { try flush() }
     }
 
     /// Takes whole messages, each behind its length in two octets (RFC 1035 §4.2.2), while there is room for answers.
@@ -97,6 +102,10 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         while waiting < Self.maximumWaiting, bytes.count - offset >= 2, !isClosed {
             let end = offset + 2 + (Int(bytes[offset]) << 8 | Int(bytes[offset + 1]))
             guard end <= bytes.count else { break }
+            // A long pipeline of hits is answered in parts, not gathered until the limit cuts it off.
+            if isFull, try !outgoing.flush(to: socket), isFull { break }
+            // Octets alone are no activity: a client that sends one now and then would stay for ever.
+            lastActivity = now.nanoseconds
             take(bytes.span.extracting(offset + 2..<end), at: now)
             offset = end
         }
@@ -137,7 +146,7 @@ final class StreamClient: EventHandler, @unchecked Sendable {
     private func updateInterest() {
         guard let registration, !isClosed else { return }
         var interest: Readiness = []
-        if !hasEnded, waiting < Self.maximumWaiting { interest.insert(.readable) }
+        if !hasEnded, !isFull, waiting < Self.maximumWaiting { interest.insert(.readable) }
         if !outgoing.isEmpty { interest.insert(.writable) }
         server.loop.update(registration, interest)
     }

@@ -43,8 +43,10 @@ final class StreamServer: @unchecked Sendable {
     }
 
     /// Takes no more clients or queries; those waiting still get their answers until `stop`.
-    func stopListening() {
+    /// - Parameter stopped: called on the loop; what was taken before has been submitted by then.
+    func stopListening(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
+            defer { stopped() }
             for listener in listeners { listener.stop() }
             listeners = []
             for client in clients.values { client.stopReading() }
@@ -72,12 +74,15 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
-    /// At the cap the client that has been idle longest goes, as RFC 7766 §6.2.3 advises; if all wait for answers, the
-    /// newest is refused.
+    /// At the cap the client that has been idle longest goes, as RFC 7766 §6.2.3 advises, else the one whose half-sent
+    /// query or unread answer is oldest; if all wait for answers, the newest is refused.
     private func makeRoom() -> Bool {
-        let idle = clients.values.filter(\.isIdle).min { $0.lastActivity < $1.lastActivity }
-        guard let idle else { return false }
-        idle.close()
+        func oldest(_ clients: [StreamClient]) -> StreamClient? {
+            clients.min { $0.lastActivity < $1.lastActivity }
+        }
+        let all = Array(clients.values)
+        guard let client = oldest(all.filter(\.isIdle)) ?? oldest(all.filter(\.isQuiet)) else { return false }
+        client.close()
         return true
     }
 
@@ -104,6 +109,6 @@ final class StreamServer: @unchecked Sendable {
     /// the idle time, so that many clients cost little.
     private func scheduleIdleCheck() {
         guard let oldest = clients.values.lazy.map(\.lastActivity).min() else { return loop.setDeadline(nil) }
-        loop.setDeadline(max(oldest, Clock.now() - idleNanoseconds * 3 / 4) + idleNanoseconds)
+        loop.setDeadline(max(oldest + idleNanoseconds, Clock.now() + idleNanoseconds / 4))
     }
 }

@@ -35,6 +35,8 @@ final class Flight {
     var resolverQuery: TableID?
     /// Places of the local resolvers that were asked.
     var triedResolvers: Set<Int> = []
+    /// A resolver had an answer; HTTPDNS may still go on.
+    var wasAnswered = false
     /// A resolver's SERVFAIL or the like, given if no other server does better.
     var refusal: Answer?
     var lastFailure: Failure?

@@ -72,6 +72,7 @@ extension Forwarder {
             return askResolver(flight, at: now)
         }
         flight.resolver = .ended
+        flight.wasAnswered = true
         var answer = answer
         answer.clampTTLs(minimum: timing.minTTL, maximum: timing.maxTTL)
         let key = flight.key
@@ -91,7 +92,7 @@ extension Forwarder {
         guard flight.isDone else { return }
         let key = flight.key
         // A resolver that says SERVFAIL was reached, and remembers that itself.
-        if flight.refusal == nil { remember(flight, at: now) }
+        if flight.refusal == nil, !flight.wasAnswered { remember(flight, at: now) }
         if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
             replyStale(takeClients(of: flight), known.answer)
             remove(flight)

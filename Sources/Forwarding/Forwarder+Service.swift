@@ -26,10 +26,10 @@ extension Forwarder {
     }
 
     /// The turn of the loop has ended: the names that gathered in it go out, as many in a request as `batch` allows.
-    /// Nothing waits longer than its own turn, unless `maximumRequests` are under way or the plan is exceeded.
+    /// Nothing waits longer than its own turn, unless `maximumRequests` are under way or the plan is exceeded. Called again
+    /// until it leaves no actions: what fails while it is carried out leaves room.
     public mutating func endTurn(at now: Tick) {
         var taken = 0
-        isHeld = false
         while taken < outbox.count {
             let first = outbox[taken]
             if wasLeft(first) {
@@ -37,10 +37,7 @@ extension Forwarder {
                 forget(first)
                 continue
             }
-            guard requests.count < Self.maximumRequests else {
-                isHeld = true
-                break
-            }
+            guard requests.count < Self.maximumRequests else { break }
             guard let server = services.choose(excluding: first.triedServers, at: now) else {
                 taken += 1
                 abandon(first, because: lastFailure(of: first), at: now)
@@ -49,10 +46,7 @@ extension Forwarder {
             let room = plan?.room(at: now) ?? .max
             guard room > 0 else {
                 planExceeded(at: now)
-                guard canFallBack else {
-                    isHeld = true
-                    break
-                }
+                guard canFallBack else { break }
                 taken += 1
                 counters.pastPlan += 1
                 abandon(first, because: nil, at: now)
@@ -65,9 +59,6 @@ extension Forwarder {
         }
         outbox.removeFirst(taken)
     }
-
-    /// Whether another end of turn now would send something out.
-    public var hasNamesToSend: Bool { !outbox.isEmpty && !isHeld }
 
     /// How many of those that wait can go out with the first: they must not have been to other servers than it.
     private func batch(of first: Lookup, room: Int, from place: Int) -> Int {
@@ -97,6 +88,7 @@ extension Forwarder {
     }
 
     private mutating func send(_ group: [Lookup], to server: Int, at now: Tick) {
+        services.asked(server)
         let families = policy.families
         let names = group.map(\.key.name)
         let id = requests.insert(
@@ -115,7 +107,7 @@ extension Forwarder {
 
     /// An HTTPDNS request ended. One that ended before, or timed out, changes nothing.
     public mutating func settle(_ request: ServiceRequest, _ outcome: ServiceOutcome, at now: Tick) {
-        guard let state = endRequest(request.id) else { return }
+        guard let state = requests.remove(request.id) else { return }
         switch outcome {
         case .answered(let results):
             if state.list == services.list {
@@ -135,15 +127,9 @@ extension Forwarder {
     }
 
     mutating func requestTimedOut(_ id: TableID, at now: Tick) {
-        guard let state = endRequest(id) else { return }
+        guard let state = requests.remove(id) else { return }
         actions.append(.cancelService(ServiceRequest(id: id)))
         fail(state, Failure(.timedOut, "no answer within \(timing.serviceTimeout) ms"), at: now)
-    }
-
-    private mutating func endRequest(_ id: TableID) -> RequestState? {
-        // There is room for what waited.
-        isHeld = false
-        return requests.remove(id)
     }
 
     private mutating func fail(_ state: RequestState, _ failure: Failure, at now: Tick) {

@@ -36,8 +36,6 @@ public struct Forwarder<Client>: ~Copyable {
     /// What was said of refusals since there was last plenty of room.
     var refusing: Set<Refusal> = []
     var plan: TokenBucket?
-    /// The names that are left in `outbox` have to wait for something else than the end of a turn.
-    var isHeld = false
     /// A deadline says when the plan has room; one is enough, however many turns find it exceeded.
     var isPlanAwaited = false
     /// `keepAliveDomains`.

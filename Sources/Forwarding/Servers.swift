@@ -95,14 +95,18 @@ struct ServiceServers {
 
     /// The server for a request whose names were not answered by those in `tried`; nil when all were tried or want to
     /// be left alone.
-    mutating func choose(excluding tried: Set<Int>, at now: Tick) -> Int? {
+    func choose(excluding tried: Set<Int>, at now: Tick) -> Int? {
         func isOpen(_ server: Int) -> Bool { !tried.contains(server) && !health[server].isPaused(at: now) }
         if current != 0, !isProbing, isOpen(0), let returnAt, returnAt <= now {
-            isProbing = true
             return 0
         }
         return health.indices.lazy.map { [count = health.count, current] in ($0 + current) % count }.first(
             where: isOpen)
+    }
+
+    /// A request goes out to a server: if it is the first one while another is in use, its answer decides.
+    mutating func asked(_ server: Int) {
+        if server == 0, current != 0 { isProbing = true }
     }
 
     mutating func answered(_ server: Int, roundTrip: Int, at now: Tick) -> [Event] {

@@ -7,9 +7,9 @@ import re
 import signal
 import subprocess
 
-import dns.exception
+import dns.message
 
-from dns_client import ask
+from dns_client import exchange
 from waiting import eventually
 
 READY_WITHIN = 15.0
@@ -58,10 +58,12 @@ class Daemon:
         """Ready is when it answers a question that it answers by itself."""
         def answers():
             assert self.process.poll() is None, f"the daemon ended with {self.process.returncode}:\n{self.log()}"
-            try:
-                return bool(ask("localhost", server=self.server, port=self.port, timeout=0.2).answer)
-            except (OSError, dns.exception.DNSException):
+            try:  # by a connected socket, which is told at once when nobody listens yet
+                reply = exchange(question, server=self.server, port=self.port, timeout=0.2)
+            except OSError:
                 return False
+            return reply is not None and dns.message.from_wire(reply).answer
+        question = dns.message.make_query("localhost", "A").to_wire()
         eventually(answers, "the daemon answers", READY_WITHIN)
         return self
 

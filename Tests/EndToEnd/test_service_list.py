@@ -54,7 +54,8 @@ def test_the_next_start_server_when_one_fails(daemon, listed):
     assert broken.conf_requests and start.conf_requests
 
 
-USELESS = {"empty": "", "nonsense": "nonsense", "no address": CONF.format(""), "a name": CONF.format("evil.example.com"),
+USELESS = {"empty": "", "nonsense": "nonsense", "no address": CONF.format(""),
+           "a name": CONF.format("evil.example.com"),
            "no machine's addresses": CONF.format("0.0.0.0;999.1.1.1"), "too long": CONF.format("1.2.3.4;" * 10_000)}
 
 
@@ -84,8 +85,10 @@ def a_list_that_changes(daemon):
     """Good for a minute. Returns when it was asked for, and when each of two servers was asked."""
     start = HTTPDNSService("aes", every_name, address=START, port=80, conf=f"log:0|domain:0|ip:{FIRST}|ttl:1").start()
     first, second = (HTTPDNSService("aes", every_name, address=one, port=80).start() for one in (FIRST, SECOND))
-    daemon(start, using([START]))
-    eventually(lambda: uses(first), "the server of the list is used")
+    running = daemon(start, using([START]))
+    # Nobody asks before the list is there: that all servers fail would be a reason to ask for it once more.
+    eventually(lambda: running.log_lines(FIRST), "the list is there")
+    assert uses(first)
     begun, fetched = time.monotonic(), len(start.conf_requests)
     start.conf = f"log:0|domain:0|ip:{SECOND}|ttl:1"
     for one in (first, second):

@@ -49,9 +49,10 @@ class Clients:
 
     @staticmethod
     def _one(name, kind, options):
+        message = dns.message.make_query(name, kind, use_edns=0, payload=1232)
         asked = Asked(name, kind, time.monotonic())
         try:
-            asked.reply = ask(name, kind, edns=True, **options)
+            asked.reply = ask(name, message=message, **options)
             asked.waited = time.monotonic() - asked.at
         except (OSError, dns.exception.DNSException):
             pass

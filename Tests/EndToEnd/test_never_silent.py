@@ -62,11 +62,14 @@ class World:
             assert addresses(ask(KNOWN, port=port)) == [address_of(KNOWN)]
 
     def ask_everything(self, clients):
-        """Names nobody knows, and one that was known."""
-        return {row: [clients.ask(name, kind, port=port, transport=transport)
-                      for kind, transport in (("A", "udp"), ("AAAA", "tcp"))
-                      for name in (KNOWN, *(f"unknown{number}.example.com" for number in range(5)))
-                      ] for row, port in self.row_ports.items()}
+        """Names nobody knows, and one that was known; not so fast that the clients wait for each other."""
+        asked = {row: [] for row in self.ROWS}
+        for row, port in self.row_ports.items():
+            for name in (KNOWN, *(f"unknown{number}.example.com" for number in range(3))):
+                for kind, transport in (("A", "udp"), ("AAAA", "tcp")):
+                    asked[row].append(clients.ask(name, kind, port=port, transport=transport))
+                    time.sleep(0.005)
+        return asked
 
 
 def start_together(worlds, module_daemon):
@@ -196,7 +199,7 @@ def test_hedge_after(daemon, service, scripted_resolver, hedge_after):
     begun = time.monotonic()
     assert addresses(ask("late.example.com")) == [LOCAL_ADDRESS]
     assert hedge_after / 1000 <= time.monotonic() - begun <= hedge_after / 1000 + TOLERANCE
-    assert "late.example.com" in chosen.names, "HTTPDNS was asked as well"
+    eventually(lambda: "late.example.com" in chosen.names, "HTTPDNS was asked as well")
     chosen.release()
 
 

@@ -93,6 +93,8 @@ class Relay:
 
     async def _stop(self):
         self._server.close()
+        for _ in range(5):  # what has been accepted becomes a connection first, or nobody would close it
+            await asyncio.sleep(0)
         for connection in list(self._live):
             connection.reset()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

@@ -32,8 +32,8 @@ def test_twenty_equal_questions_and_their_twins_are_one_request(daemon, service,
 @pytest.mark.parametrize("kinds", [["A"], ["A", "AAAA"]])
 @pytest.mark.parametrize("workers", [1, 4])
 def test_sixty_four_names_at_once_are_eight_requests(daemon, service, kinds, workers):
-    """Beyond those on the wire before all had been read: a listener hands on what it has read in parts, and of each part
-    one request at most is not full."""
+    """Beyond those on the wire before all had been read: a listener hands on what it has read in parts, and of each
+    part one request at most is not full."""
     chosen = service("aes", every_name)
     running = daemon(chosen, {"httpdns": STRICT, "listen": {"addresses": ["127.0.0.1:53"], "workers": workers}})
     names = [f"many{number}.example.com" for number in range(64)]

@@ -1,0 +1,138 @@
+// The limit: what a server costs that does nothing but receive and send. It takes each question for a good one and answers A and
+// AAAA with one record. One blocking thread with recvmmsg and sendmmsg for UDP, one with epoll for TCP.
+// It is also the name server behind those whose misses go over plain DNS.
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include "common.h"
+
+enum { MESSAGE_SPACE = 1500, STREAM_SPACE = 1 << 17 };
+
+static struct sockaddr_in address;
+
+static size_t append(uint8_t *message, size_t end, const void *bytes, size_t count) {
+    memcpy(message + end, bytes, count);
+    return end + count;
+}
+
+// Makes the query its own answer; returns the length, 0 for what is no query.
+static size_t answer(uint8_t *message, size_t length) {
+    static const uint8_t v4[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 198, 18, 0, 1};
+    static const uint8_t v6[] = {0xc0, 12, 0, 28, 0, 1, 0, 0, 14, 16, 0, 16, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    static const uint8_t opt[] = {0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0};
+    size_t end = length > HEADER ? question_end(message, length) : 0;
+    if (end == 0 || message[2] & 0x80) return 0;
+    unsigned type = (unsigned)message[end - 4] << 8 | message[end - 3];
+    bool extended = message[11] > 0;
+    message[2] = 0x80 | (message[2] & 1);
+    message[3] = 0x80;  // RA, NOERROR
+    message[7] = type == TYPE_A || type == TYPE_AAAA;
+    message[9] = 0;
+    message[11] = extended;
+    if (type == TYPE_A) end = append(message, end, v4, sizeof v4);
+    if (type == TYPE_AAAA) end = append(message, end, v6, sizeof v6);
+    return extended ? append(message, end, opt, sizeof opt) : end;
+}
+
+static void *serve_datagrams(void *unused) {
+    int socket = listening(SOCK_DGRAM, address);
+    static _Thread_local uint8_t bytes[BATCH][MESSAGE_SPACE];
+    static _Thread_local struct sockaddr_in peers[BATCH];
+    struct iovec vectors[BATCH];
+    struct mmsghdr in[BATCH] = {0}, out[BATCH] = {0};
+    for (int index = 0; index < BATCH; index++) {
+        vectors[index] = (struct iovec){bytes[index], MESSAGE_SPACE};
+        in[index].msg_hdr = (struct msghdr){
+            .msg_name = &peers[index], .msg_namelen = sizeof peers[index], .msg_iov = &vectors[index], .msg_iovlen = 1};
+    }
+    for (;;) {
+        int received = recvmmsg(socket, in, BATCH, MSG_WAITFORONE, NULL);
+        if (received < 0) continue;
+        unsigned count = 0;
+        for (int index = 0; index < received; index++) {
+            size_t length = answer(bytes[index], in[index].msg_len);
+            if (length == 0) continue;
+            out[count] = in[index];
+            vectors[index].iov_len = length;
+            count++;
+        }
+        for (unsigned done = 0; done < count;) {
+            int sent = sendmmsg(socket, out + done, count - done, 0);
+            done += sent > 0 ? (unsigned)sent : 1;
+        }
+        for (int index = 0; index < received; index++) vectors[index].iov_len = MESSAGE_SPACE;
+    }
+    return unused;
+}
+
+struct stream {
+    int socket;
+    size_t held;
+    uint8_t bytes[STREAM_SPACE];
+};
+
+// Answers each whole message; false when the connection has ended.
+static bool serve(struct stream *stream) {
+    static uint8_t out[2 * STREAM_SPACE];
+    ssize_t got = recv(stream->socket, stream->bytes + stream->held, STREAM_SPACE - stream->held, MSG_DONTWAIT);
+    if (got <= 0) return got < 0 && errno == EAGAIN;
+    stream->held += (size_t)got;
+    size_t position = 0, written = 0;
+    while (stream->held - position > 2 && written < STREAM_SPACE) {
+        size_t length = (size_t)stream->bytes[position] << 8 | stream->bytes[position + 1];
+        if (length > MESSAGE_SPACE) return false;
+        if (stream->held - position - 2 < length) break;
+        memcpy(out + written + 2, stream->bytes + position + 2, length);
+        size_t end = answer(out + written + 2, length);
+        out[written] = (uint8_t)(end >> 8);
+        out[written + 1] = (uint8_t)end;
+        written += end ? end + 2 : 0;
+        position += length + 2;
+    }
+    stream->held -= position;
+    memmove(stream->bytes, stream->bytes + position, stream->held);
+    for (size_t done = 0; done < written;) {
+        ssize_t sent = send(stream->socket, out + done, written - done, MSG_NOSIGNAL);
+        if (sent <= 0) return false;
+        done += (size_t)sent;
+    }
+    return true;
+}
+
+static void serve_streams(void) {
+    int listener = listening(SOCK_STREAM | SOCK_NONBLOCK, address), epoll = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN}, events[BATCH];
+    require(epoll >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) == 0, "epoll");
+    for (;;) {
+        int ready = epoll_wait(epoll, events, BATCH, -1);
+        for (int index = 0; index < ready; index++) {
+            struct stream *stream = events[index].data.ptr;
+            if (stream && !serve(stream)) {
+                close(stream->socket);
+                free(stream);
+            }
+            for (int socket; !stream && (socket = accept4(listener, NULL, NULL, 0)) >= 0;) {
+                struct stream *accepted = malloc(sizeof *accepted);
+                require(accepted, "memory");
+                accepted->socket = socket;
+                accepted->held = 0;
+                set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+                event = (struct epoll_event){.events = EPOLLIN, .data.ptr = accepted};
+                require(epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &event) == 0, "epoll_ctl");
+            }
+        }
+    }
+}
+
+int main(int count, char **arguments) {
+    if (count < 3) {
+        fputs("answer --listen ADDRESS:PORT [--listeners N]\n", stderr);
+        return 64;
+    }
+    address = endpoint(option(arguments, "--listen", NULL));
+    for (int left = atoi(option(arguments, "--listeners", "1")); left > 0; left--) {
+        pthread_t thread;
+        require(pthread_create(&thread, NULL, serve_datagrams, NULL) == 0, "thread");
+    }
+    serve_streams();
+}

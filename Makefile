@@ -4,6 +4,7 @@
 BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libssl-dev libsystemd-dev pkg-config
 TEST_PACKAGES := python3 python3-pytest python3-dnspython python3-cryptography unbound tcpdump strace bind9-dnsutils curl \
 	iproute2 util-linux
+BENCH_PACKAGES := python3 openssl unbound dnsmasq-base dnsdist smartdns knot-resolver dnss stubby
 
 SWIFT_VERSION := 6.2
 RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xlinker -z -Xlinker now
@@ -14,13 +15,17 @@ PYTHON := /usr/bin/python3 -B
 REAL_TIME := DaemonTests|TransportTests|DemoServiceTests
 # More for pytest, as in: make e2e-test PYTEST="-k certificate -x"
 PYTEST ?=
+# The bench: seconds for everything; ONLY=hits-1000,miss and RIVALS=unbound,kresd take a part of it.
+BENCH_SECONDS ?= 600
+ONLY ?=
+RIVALS ?=
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help run build test unit-test e2e-test lint format clean swift build-packages test-packages
+.PHONY: help run build test unit-test e2e-test bench lint format clean swift build-packages test-packages bench-packages
 
 help: ## this list
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name what; do
@@ -48,9 +53,14 @@ e2e-test: build test-packages ## the tests of the built daemon, in namespaces of
 	@export HTTPDNSD_BINARY="$$(swift build $(RELEASE) --show-bin-path)/httpdnsd"
 	cd Tests/EndToEnd && $(PYTHON) -m pytest $(PYTEST)
 
+bench: build bench-packages ## what it costs beside its rivals: BENCH_SECONDS=600 ONLY=… RIVALS=…
+	@$(PYTHON) Tests/Performance/bench.py --binary "$$(swift build $(RELEASE) --show-bin-path)/httpdnsd" \
+	  --seconds "$(BENCH_SECONDS)" --only "$(ONLY)" --rivals "$(RIVALS)"
+
 lint: swift test-packages ## format and syntax, without changing anything
 	@swift format lint --strict --recursive $(SWIFT_SOURCES)
-	$(PYTHON) -c 'import sys; [compile(open(file).read(), file, "exec") for file in sys.argv[1:]]' Tests/EndToEnd/*.py
+	$(PYTHON) -c 'import sys; [compile(open(file).read(), file, "exec") for file in sys.argv[1:]]' Tests/EndToEnd/*.py \
+	  Tests/Performance/*.py
 
 format: swift ## bring the Swift sources into the house format
 	@swift format --in-place --recursive $(SWIFT_SOURCES)
@@ -99,3 +109,6 @@ build-packages:
 
 test-packages:
 	$(call install,$(TEST_PACKAGES))
+
+bench-packages:
+	$(call install,$(BENCH_PACKAGES))

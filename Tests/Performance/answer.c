@@ -4,35 +4,11 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
-#include "common.h"
+#include "dns_answer.h"
 
 enum { MESSAGE_SPACE = 1500, STREAM_SPACE = 1 << 17 };
 
 static struct sockaddr_in address;
-
-static size_t append(uint8_t *message, size_t end, const void *bytes, size_t count) {
-    memcpy(message + end, bytes, count);
-    return end + count;
-}
-
-// Makes the query its own answer; returns the length, 0 for what is no query.
-static size_t answer(uint8_t *message, size_t length) {
-    static const uint8_t v4[] = {0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 198, 18, 0, 1};
-    static const uint8_t v6[] = {0xc0, 12, 0, 28, 0, 1, 0, 0, 14, 16, 0, 16, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-    static const uint8_t opt[] = {0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0};
-    size_t end = length > HEADER ? question_end(message, length) : 0;
-    if (end == 0 || message[2] & 0x80) return 0;
-    unsigned type = (unsigned)message[end - 4] << 8 | message[end - 3];
-    bool extended = message[11] > 0;
-    message[2] = 0x80 | (message[2] & 1);
-    message[3] = 0x80;  // RA, NOERROR
-    message[7] = type == TYPE_A || type == TYPE_AAAA;
-    message[9] = 0;
-    message[11] = extended;
-    if (type == TYPE_A) end = append(message, end, v4, sizeof v4);
-    if (type == TYPE_AAAA) end = append(message, end, v6, sizeof v6);
-    return extended ? append(message, end, opt, sizeof opt) : end;
-}
 
 static void *serve_datagrams(void *unused) {
     int socket = listening(SOCK_DGRAM, address);
@@ -50,7 +26,7 @@ static void *serve_datagrams(void *unused) {
         if (received < 0) continue;
         unsigned count = 0;
         for (int index = 0; index < received; index++) {
-            size_t length = answer(bytes[index], in[index].msg_len);
+            size_t length = make_answer(bytes[index], in[index].msg_len);
             if (length == 0) continue;
             out[count] = in[index];
             vectors[index].iov_len = length;
@@ -83,7 +59,7 @@ static bool serve(struct stream *stream) {
         if (length > MESSAGE_SPACE) return false;
         if (stream->held - position - 2 < length) break;
         memcpy(out + written + 2, stream->bytes + position + 2, length);
-        size_t end = answer(out + written + 2, length);
+        size_t end = make_answer(out + written + 2, length);
         out[written] = (uint8_t)(end >> 8);
         out[written + 1] = (uint8_t)end;
         written += end ? end + 2 : 0;

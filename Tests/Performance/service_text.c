@@ -1,12 +1,16 @@
 #include "service_text.h"
 
+#include <strings.h>
+
 enum { TEXT_SPACE = 3072 };
 
 static enum { PLAIN, AES, DES } cipher;
+static enum { HTTPDNS, DOT, DOH } protocol;
 static EVP_CIPHER_CTX *encryptor, *decryptor;
 static DES_key_schedule schedule;
 
 void use_encryption(const char *encryption, const char *key) {
+    protocol = strcmp(encryption, "dot") == 0 ? DOT : strcmp(encryption, "doh") == 0 ? DOH : HTTPDNS;
     cipher = strcmp(encryption, "aes") == 0 ? AES : strcmp(encryption, "des") == 0 ? DES : PLAIN;
     errno = 0;
     require(cipher == PLAIN || strlen(key) == (cipher == AES ? 16 : 8), "--key: 16 characters for aes, 8 for des");
@@ -131,7 +135,7 @@ static size_t answer(const char *start, const char *end, char *text) {
     return written;
 }
 
-size_t response_to(const char *start, const char *end, char *into, size_t space) {
+static size_t httpdns_response(const char *start, const char *end, char *into, size_t space) {
     static char text[TEXT_SPACE], body[3 * TEXT_SPACE];
     size_t length = answer(start, end, text);
     if (length == 0) return (size_t)snprintf(into, space, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
@@ -140,4 +144,46 @@ size_t response_to(const char *start, const char *end, char *into, size_t space)
     require((size_t)head + length <= space, "an answer is too long");
     memcpy(into + head, body, length);
     return (size_t)head + length;
+}
+
+// Where the head ends and the body begins; NULL while it is not there.
+static const char *body_of(const char *bytes, size_t length) {
+    const char *end = memmem(bytes, length, "\r\n\r\n", 4);
+    return end ? end + 4 : NULL;
+}
+
+size_t whole_request(const char *bytes, size_t length) {
+    if (protocol == DOT) {
+        size_t framed = length < 2 ? 0 : 2 + ((size_t)(uint8_t)bytes[0] << 8 | (uint8_t)bytes[1]);
+        return framed && framed <= length ? framed : 0;
+    }
+    const char *body = body_of(bytes, length);
+    if (!body) return 0;
+    size_t whole = (size_t)(body - bytes);
+    if (protocol == DOH) {
+        static const char field[] = "content-length:";
+        for (const char *at = bytes; at < body; at = (const char *)memchr(at, '\n', (size_t)(body - at)) + 1)
+            if (strncasecmp(at, field, sizeof field - 1) == 0) whole += strtoul(at + sizeof field - 1, NULL, 10);
+    }
+    return whole <= length ? whole : 0;
+}
+
+size_t response_to(const char *request, size_t length, char *into, size_t space) {
+    if (protocol == HTTPDNS) return httpdns_response(request, request + length, into, space);
+    uint8_t message[2048];
+    const char *from = protocol == DOT ? request + 2 : body_of(request, length);
+    size_t asked = (size_t)(request + length - from);
+    require(asked <= sizeof message - LONGEST_APPENDED, "a query is too long");
+    memcpy(message, from, asked);
+    size_t answered = make_answer(message, asked);
+    int head = 2;
+    if (protocol == DOH)
+        head = snprintf(into, space, "HTTP/1.1 200 OK\r\nContent-Type: application/dns-message\r\nContent-Length: %zu\r\n\r\n",
+                        answered);
+    else {
+        into[0] = (char)(answered >> 8);
+        into[1] = (char)answered;
+    }
+    memcpy(into + head, message, answered);
+    return (size_t)head + answered;
 }

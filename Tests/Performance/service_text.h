@@ -1,4 +1,4 @@
-// What the HTTPDNS service says: its requests' parameters, its ciphers, the text of its answers.
+// What the service says: the parameters of an HTTPDNS request, its ciphers, the text of its answers; DNS messages in their frames.
 #pragma once
 // DES is asked for by its own functions: the provider that still has it is not on every machine.
 #define OPENSSL_API_COMPAT 10100
@@ -7,9 +7,12 @@
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 
-#include "common.h"
+#include "dns_answer.h"
 
 void use_encryption(const char *encryption, const char *key);
 
-// Writes the whole HTTP response to the request between `start` and `end`; returns its length.
-size_t response_to(const char *start, const char *end, char *into, size_t space);
+// How many of the bytes are a whole request; 0: none is there yet.
+size_t whole_request(const char *bytes, size_t length);
+
+// Writes the whole response to a whole request; returns its length.
+size_t response_to(const char *request, size_t length, char *into, size_t space);

@@ -1,0 +1,167 @@
+"""Medians, ranges and ratios of what was measured, as text for a terminal and as Markdown."""
+
+import json
+import statistics
+
+from servers import DAEMON, LIMIT
+from special import SPECIAL
+from targets import BEST, TARGETS
+from workloads import WORKLOADS
+
+MUCH = {"rate", "misses/s", "scale", "names"}  # figures of which more is better
+UNITS = {"cpu": "µs", "p50": "µs", "p99": "µs", "miss p50": "µs", "miss p99": "µs", "alone p99": "µs", "rate": "/s",
+         "misses/s": "/s", "resident": "MB", "anonymous": "MB", "bytes a pair": "B", "first answer": "ms", "first lookup": "ms",
+         "first answer, file": "ms", "reading the file": "ms"}
+BAD = 0.05  # of the queries lost or wrong: no good to compare with
+TITLES = ({one.name: one.title for one in WORKLOADS} | {name: one[0] for name, one in SPECIAL.items()}
+          | {"idle": "memory after the first answer"})
+SHOWN = ({one.name: one.shown for one in WORKLOADS} | {name: one[2] for name, one in SPECIAL.items()}
+         | {"idle": ("resident", "anonymous")})
+
+
+def _is_rival(server):
+    return server != LIMIT and not server.startswith((DAEMON, f"{LIMIT},"))
+
+
+def summarize(cells):
+    """Workload → server → figure → median, least, most, and the medians of the rounds' ratios."""
+    rounds, order = {}, {}
+    for cell in cells:
+        rounds.setdefault((cell.get("run", 0), cell["round"], cell["workload"]), {})[cell["server"]] = cell["figures"]
+        order.setdefault(cell["workload"], {}).setdefault(cell["server"], None)
+    return {workload: {server: _figures(rounds, workload, server) for server in found} for workload, found in order.items()}
+
+
+def _figures(rounds, workload, server):
+    values = {}
+    for (_, _, of), servers in rounds.items():
+        if of != workload or server not in servers:
+            continue
+        for figure, value in servers[server].items():
+            kept = values.setdefault(figure, {"all": [], "to limit": [], "to best": [], "best": []})
+            kept["all"].append(value)
+            limit = servers.get(LIMIT, {}).get(figure)
+            if limit:
+                kept["to limit"].append(value / limit)
+            rivals = {other: figures[figure] for other, figures in servers.items()
+                      if _is_rival(other) and other != server and figure in figures and figures.get("bad", 0) <= BAD}
+            if rivals:
+                best = (max if figure in MUCH else min)(rivals, key=rivals.get)
+                kept["best"].append(best)
+                if rivals[best]:
+                    kept["to best"].append(value / rivals[best])
+    return {figure: _spread(kept) for figure, kept in values.items()}
+
+
+def _spread(kept):
+    result = {"median": statistics.median(kept["all"]), "min": min(kept["all"]), "max": max(kept["all"])}
+    for ratio in ("to limit", "to best"):
+        if kept[ratio]:
+            result[ratio] = statistics.median(kept[ratio])
+    if kept["best"]:
+        result["best"] = statistics.mode(kept["best"])
+    return result
+
+
+def number(value):
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def text(results):
+    summary = results["summary"]
+    lines = [f"httpdnsd bench, {results['date']}, {results['machine']}", f"{results['rounds']} rounds; median (least to most); "
+             "cpu: user and system, µs an answer; ×limit, ×best: median of the ratios within a round"]
+    for workload, found in summary.items():
+        lines += ["", f"{workload}: {TITLES[workload]}", *_table(found, SHOWN[workload])]
+    judged = list(_judged(summary))
+    lines += ["", "Targets"]
+    for target, value, bound, verdict in judged:
+        if value is not None:
+            lines.append(f"  {str(target):64} {bound:>10}  {number(value):>8}  {verdict}")
+    unmeasured = sorted({f"{target.workload}{f' ({target.note})' if target.note else ''}"
+                         for target, value, _, _ in judged if value is None})
+    for what, items in (("not measured", unmeasured), ("left out", results["left out"]),
+                        ("no time was left for", results["cut short"])):
+        if items:
+            lines.append(f"{what}: " + ", ".join(items))
+    return "\n".join(lines)
+
+
+def _table(found, shown):
+    """A row for each server, a column for each figure and for each ratio that any server has."""
+    header, rows = [""], [[server] for server in found]
+    for figure in shown:
+        header.append(f"{figure} {UNITS.get(figure, '')}".strip())
+        for row, figures in zip(rows, found.values()):
+            row.append(_spread_text(figures.get(figure)))
+        for ratio, sign in (("to limit", "×limit"), ("to best", "×best")):
+            if any(ratio in figures.get(figure, {}) for figures in found.values()):
+                header.append(sign)
+                for row, figures in zip(rows, found.values()):
+                    value = figures.get(figure, {}).get(ratio)
+                    row.append("" if value is None else f"{value:.2f}")
+    for row, figures in zip(rows, found.values()):
+        bad = figures.get("bad", {"median": 0})["median"]
+        row.append(f"{bad:.1%} lost or wrong" if bad > 0.001 else "")
+    header.append("")
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    return ["  " + "  ".join(cell.ljust(width) if column in (0, len(header) - 1) else cell.rjust(width)
+                             for column, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in [header, *rows]]
+
+
+def _spread_text(found):
+    if found is None:
+        return ""
+    if found["min"] == found["max"]:
+        return number(found["median"])
+    return f"{number(found['median'])} ({number(found['min'])}–{number(found['max'])})"
+
+
+def _judged(summary):
+    for target in TARGETS:
+        value = target.value(summary)
+        if value is None:
+            verdict = f"not measured{f' ({target.note})' if target.note else ''}"
+        else:
+            verdict = "met" if target.is_met(value) else "missed"
+        sign = "≥" if target.at_least else "≤"
+        if target.against == BEST:
+            sign = ">" if target.at_least else "<"
+        yield target, value, f"{sign} {number(target.bound)}", verdict
+
+
+def markdown(paths):
+    """The tables for the README, over all rounds of all runs."""
+    cells, runs = [], []
+    for index, path in enumerate(paths):
+        with open(path) as file:
+            runs.append(json.load(file))
+        cells += [cell | {"run": index} for cell in runs[-1]["cells"]]
+    summary, last = summarize(cells), runs[-1]
+    versions = ", ".join(f"{name} {version}" for name, version in last["versions"].items())
+    lines = [f"`{last['command']}`, {len(runs)} runs of {last['rounds']} rounds, {last['date'].split(' ')[0]}, commit "
+             f"{last['commit']}; {last['machine']}; {versions}. Medians over all rounds; ratios are taken within a round.", "",
+             "| workload | figure | httpdnsd | limit | ratio | best rival | ratio |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    for workload, found in summary.items():
+        for server in (one for one in found if one.startswith(DAEMON)):
+            for figure in SHOWN[workload]:
+                if figure in found[server]:
+                    lines.append(_row(workload, server, figure, found))
+    lines += ["", "| target | bound | measured | |", "| --- | --- | --- | --- |"]
+    for target, value, bound, verdict in _judged(summary):
+        lines.append(f"| {target} | {bound} | {'' if value is None else number(value)} | {verdict} |")
+    return "\n".join(lines)
+
+
+def _row(workload, server, figure, found):
+    own = found[server][figure]
+    way = server.removeprefix(DAEMON).strip(" ,")
+    limit = found.get(LIMIT, {}).get(figure)
+    best = found.get(own.get("best"), {}).get(figure)
+    unit = UNITS.get(figure, "")
+    values = [_spread_text(own),
+              number(limit["median"]) if limit else "", f"{own['to limit']:.2f}" if "to limit" in own else "",
+              f"{own['best']} {number(best['median'])}" if best else "", f"{own['to best']:.2f}" if "to best" in own else ""]
+    return f"| {TITLES[workload]}{f', {way}' if way else ''} | {f'{figure}, {unit}' if unit else figure} | " + " | ".join(values) + " |"

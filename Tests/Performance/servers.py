@@ -1,0 +1,217 @@
+"""The servers under test. A rival is one function that writes its configuration and returns its command; `ways` says how it can
+ask upstream: `plain` DNS, `dot`, `doh` (HTTP/1.1), `doh2` (HTTP/2). To add one, add a function here and its package to BENCH_PACKAGES in the Makefile."""
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from backends import ACCOUNTS
+
+LIMIT = "limit"
+DAEMON = "httpdnsd"
+CACHE_ENTRIES = 250_000
+_rivals = {}
+
+
+@dataclass(frozen=True)
+class Rival:
+    name: str
+    program: str
+    package: str
+    ways: tuple
+    command: object  # from a Place to the command
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a server is to run and whom it is to ask."""
+
+    directory: str
+    port: int
+    upstream: int
+    way: str
+    certificate: str
+    listeners: int = 1
+    cache_file: str = ""
+    cache_megabytes: int = 64
+
+    def write(self, suffix, text):
+        path = os.path.join(self.directory, f"server-{self.port}{suffix}")
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+
+def rival(*ways, package, program=None):
+    def register(function):
+        name = function.__name__
+        _rivals[name] = Rival(name, program or name, package, ways, function)
+        return function
+    return register
+
+
+def rivals(way, chosen):
+    """Those for a way that are installed and chosen; and one line for each that is missing."""
+    wanted = [one for one in _rivals.values() if way in one.ways and (chosen is None or one.name in chosen)]
+    found = [one for one in wanted if shutil.which(one.program, path=os.pathsep.join(search_path()))]
+    return found, [f"{one.name} is left out: install {one.package}" for one in wanted if one not in found]
+
+
+def rival_names():
+    return list(_rivals)
+
+
+def search_path():
+    """Where programs are looked for; daemons are not in everybody's PATH."""
+    return [*os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin", "/sbin"]
+
+
+def version(name):
+    """The version of a rival's package."""
+    done = subprocess.run(["dpkg-query", "--show", "--showformat=${Version}", _rivals[name].package], capture_output=True,
+                          text=True)
+    return done.stdout.strip() or "?"
+
+
+def limit(at, tool):
+    return [tool, "--listen", f"127.0.0.1:{at.port}", "--listeners", str(at.listeners)]
+
+
+def httpdnsd(at, binary):
+    """Ways: `aes`, `des`, `https`, or `plain` for the local resolver alone."""
+    settings = {
+        "listen": {"addresses": [f"127.0.0.1:{at.port}"], "workers": at.listeners},
+        "cache": {"megabytes": at.cache_megabytes, "file": at.cache_file},
+        "fallback": {"hosts": ""},
+    }
+    if at.way == "plain":
+        settings["fallback"]["servers"] = [f"127.0.0.1:{at.upstream}"]
+    else:
+        settings["httpdns"] = {"encryptType": at.way, "dnsIp": [f"127.0.0.1:{at.upstream}"], "addressType": "dual",
+                               "httpOnly": True, **ACCOUNTS[at.way][0]}
+    if at.way == "https":
+        settings["tls"] = {"caFile": at.certificate}
+    text = ""
+    for section, keys in settings.items():
+        # JSON's strings, numbers, booleans and lists of those are TOML's as well.
+        text += f"[{section}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+    return [binary, "run", "-c", at.write(".toml", text)]
+
+
+@rival("plain", "dot", package="unbound")
+def unbound(at):
+    secure = f'tls-cert-bundle: "{at.certificate}"' if at.way == "dot" else ""
+    address = f"127.0.0.1@{at.upstream}" + ("#bench" if at.way == "dot" else "")
+    return ["unbound", "-d", "-c", at.write(".conf", f"""server:
+  interface: 127.0.0.1@{at.port}
+  num-threads: 1
+  chroot: ""
+  username: ""
+  pidfile: ""
+  use-syslog: no
+  do-daemonize: no
+  access-control: 127.0.0.0/8 allow
+  do-not-query-localhost: no
+  module-config: "iterator"
+  msg-cache-size: 256m
+  rrset-cache-size: 256m
+  outgoing-range: 8192
+  num-queries-per-thread: 4096
+  incoming-num-tcp: 256
+  {secure}
+forward-zone:
+  name: "."
+  forward-addr: {address}
+  forward-tls-upstream: {"yes" if at.way == "dot" else "no"}
+remote-control:
+  control-enable: no
+""")]
+
+
+@rival("plain", package="dnsmasq")
+def dnsmasq(at):
+    return ["dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=", "--group=",
+            "--pid-file=", "--listen-address=127.0.0.1", "--bind-interfaces", f"--port={at.port}",
+            f"--server=127.0.0.1#{at.upstream}", f"--cache-size={CACHE_ENTRIES}", "--dns-forward-max=4000"]
+
+
+@rival("plain", "doh2-relayed", package="dnsdist")
+def dnsdist(at):
+    server = f'address="127.0.0.1:{at.upstream}"'
+    if at.way == "doh2-relayed":
+        server = (f'address="127.0.0.1:{at.upstream}", tls="openssl", subjectName="bench", caStore="{at.certificate}", '
+                  'dohPath="/dns-query"')
+    return ["dnsdist", "--supervised", "--disable-syslog", "-C", at.write(".conf", f"""setLocal("127.0.0.1:{at.port}")
+setACL("127.0.0.0/8")
+setSecurityPollSuffix("")
+setUDPMultipleMessagesVectorSize(64)
+setOutgoingDoHWorkerThreads(1)
+newServer({{{server}}}):setUp()
+getPool(""):setCache(newPacketCache({CACHE_ENTRIES}, {{}}))
+""")]
+
+
+@rival("plain", "doh", package="smartdns")
+def smartdns(at):
+    server = f"server 127.0.0.1:{at.upstream}"
+    if at.way == "doh":
+        server = f"server-https https://127.0.0.1:{at.upstream}/dns-query -host-name bench -tls-host-verify bench"
+    return ["smartdns", "-f", "-p", "-", "-c", at.write(".conf", f"""bind 127.0.0.1:{at.port}
+bind-tcp 127.0.0.1:{at.port}
+ca-file {at.certificate}
+{server}
+speed-check-mode none
+response-mode fastest-response
+dualstack-ip-selection no
+prefetch-domain no
+serve-expired no
+cache-persist no
+cache-size {CACHE_ENTRIES}
+log-level fatal
+log-file {os.path.join(at.directory, f"server-{at.port}-smartdns.log")}
+""")]
+
+
+@rival("plain", "dot", package="knot-resolver", program="kresd")
+def kresd(at):
+    directory = os.path.join(at.directory, f"server-{at.port}.kresd")
+    os.makedirs(directory, exist_ok=True)
+    upstream = f"policy.STUB('127.0.0.1@{at.upstream}')"
+    if at.way == "dot":
+        upstream = f"policy.TLS_FORWARD({{{{'127.0.0.1@{at.upstream}', hostname='bench', ca_file='{at.certificate}'}}}})"
+    return ["kresd", "-n", "-c", at.write(".conf", f"""net.ipv6 = false
+net.listen('127.0.0.1', {at.port}, {{ kind = 'dns' }})
+log_level('crit')
+net.tcp_pipeline(60000)  -- the queries under way on its one connection upstream; past 100 it answers SERVFAIL
+for _, name in ipairs({{'ta_update', 'ta_signal_query', 'priming', 'detect_time_skew', 'detect_time_jump'}}) do
+  pcall(modules.unload, name)
+end
+trust_anchors.remove('.')
+modules.load('policy')
+cache.size = 256 * MB
+policy.add(policy.all({upstream}))
+"""), directory]
+
+
+@rival("doh2", package="dnss")
+def dnss(at):
+    return ["dnss", "-enable_dns_to_https", f"-dns_listen_addr=127.0.0.1:{at.port}", "-dns_unqualified_upstream=",
+            f"-https_upstream=https://127.0.0.1:{at.upstream}/dns-query", f"-https_client_cafile={at.certificate}"]
+
+
+@rival("dot", package="stubby")
+def stubby(at):
+    return ["stubby", "-C", at.write(".yml", f"""resolution_type: GETDNS_RESOLUTION_STUB
+dns_transport_list: [GETDNS_TRANSPORT_TLS]
+tls_authentication: GETDNS_AUTHENTICATION_REQUIRED
+tls_ca_file: "{at.certificate}"
+idle_timeout: 10000
+listen_addresses:
+  - 127.0.0.1@{at.port}
+upstream_recursive_servers:
+  - address_data: 127.0.0.1
+    tls_port: {at.upstream}
+    tls_auth_name: "bench"
+""")]

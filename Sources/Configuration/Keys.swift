@@ -10,8 +10,11 @@ struct Key: Sendable {
     let read: @Sendable (Given, inout Draft) throws(Problem) -> Void
     /// The value as TOML.
     let show: @Sendable (Draft) -> String
+    let isEqual: @Sendable (Draft, Draft) -> Bool
+    /// Takes the value over from one to the other.
+    let copy: @Sendable (Draft, inout Draft) -> Void
 
-    init<Value>(
+    init<Value: Equatable>(
         _ section: Section, _ name: String, _ property: any WritableKeyPath<Draft, Value> & Sendable,
         _ kind: Kind<Value>, _ documentation: String
     ) {
@@ -21,6 +24,8 @@ struct Key: Sendable {
         isSecret = Value.self == Secret.self
         read = { given, draft throws(Problem) in draft[keyPath: property] = try kind.read(given) }
         show = { kind.show($0[keyPath: property]) }
+        isEqual = { $0[keyPath: property] == $1[keyPath: property] }
+        copy = { $1[keyPath: property] = $0[keyPath: property] }
     }
 
     /// `section.name`, as messages call it.

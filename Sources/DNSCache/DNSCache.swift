@@ -103,6 +103,19 @@ public final class DNSCache: @unchecked Sendable {
         for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.removeAll() } }
     }
 
+    /// Forgets the answers that `isOutdated`. Walks the cache, for settings that have changed.
+    /// - Parameter isOutdated: given the question; must not use the cache.
+    public func removeAll(where isOutdated: @Sendable (Name, RecordType) -> Bool) {
+        for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.removeAll(where: isOutdated) } }
+    }
+
+    /// Holds from now on, for what is known already as well.
+    public func heed(staleSeconds: UInt32, prefetchAt: UInt32) {
+        for index in 0..<Self.segmentCount {
+            unsafe segments[index].withLock { $0.heed(staleSeconds: staleSeconds, prefetchAt: prefetchAt) }
+        }
+    }
+
     public struct Statistics: Sendable, Equatable {
         public var entries = 0
         /// Octets the live entries take.

@@ -3,8 +3,8 @@ import DNSWire
 /// One lock's share of the cache: a ring of entries and the rules by which they are found, aged and replaced.
 struct Segment: ~Copyable {
     var ring: Ring
-    let staleSeconds: UInt32
-    private let prefetchAt: UInt32
+    private(set) var staleSeconds: UInt32
+    private var prefetchAt: UInt32
     private var hits: UInt64 = 0
     private var misses: UInt64 = 0
     /// Counts what was stored and removed, so that whoever keeps a copy can see that it is out of date.
@@ -108,6 +108,23 @@ struct Segment: ~Copyable {
         for place in places { ring.remove(at: place) }
         changes &+= UInt64(places.count)
         return places.count
+    }
+
+    mutating func removeAll(where isOutdated: @Sendable (Name, RecordType) -> Bool) {
+        var places: [Int] = []
+        ring.forEachPlace { place in
+            let length = Int(ring.entry(at: place).nameLength)
+            let body = unsafe ring.body(at: place, length: length + 2).span
+            let type = RecordType(rawValue: UInt16(body[length]) << 8 | UInt16(body[length + 1]))
+            if isOutdated(Name(wire: body, at: 0, length: length), type) { places.append(place) }
+            return true
+        }
+        for place in places { ring.remove(at: place) }
+        changes &+= UInt64(places.count)
+    }
+
+    mutating func heed(staleSeconds: UInt32, prefetchAt: UInt32) {
+        (self.staleSeconds, self.prefetchAt) = (staleSeconds, prefetchAt)
     }
 
     mutating func removeAll() {

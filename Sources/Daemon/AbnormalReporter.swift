@@ -14,7 +14,7 @@ import Transport
 /// Nothing waits for a report. Nothing is ever sent anywhere but to `reportUrl`; its host, if it is a name, is looked up
 /// at the local resolver, past this daemon.
 final class AbnormalReporter {
-    private let line: ReportLine
+    private var line: ReportLine
     private let destination: Destination?
     private let loop: EventLoop
     private let localServers: () -> [Endpoint]
@@ -44,6 +44,9 @@ final class AbnormalReporter {
         }
         (self.loop, self.localServers, self.report) = (loop, localServers, report)
     }
+
+    /// Other settings, but for where reports go.
+    func heed(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
 
     /// With the system's store: what is trusted of the HTTPDNS service says nothing of this server.
     private static func verification(_ url: Settings.HTTPDNS.ReportURL) throws(StartFailure) -> TLSClientContext? {

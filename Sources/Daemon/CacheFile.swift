@@ -9,7 +9,7 @@ public final class CacheFile: @unchecked Sendable {
     // Unchecked: everything that changes is used on the loop alone.
     private let path: String
     private let cache: DNSCache
-    private let context: UInt64
+    private var context: UInt64
     private let isWanted: (@Sendable (Name) -> Bool)?
     private let report: @Sendable (Event) -> Void
     private let loop: EventLoop
@@ -75,6 +75,15 @@ public final class CacheFile: @unchecked Sendable {
         loop.submit { [self] in
             save()
             loop.stop(stopped)
+        }
+    }
+
+    /// The answers depend on other settings now; those that do not hold under them are forgotten already.
+    public func settingsChanged(context: UInt64) {
+        loop.submit { [self] in
+            self.context = context
+            // Written with the next deadline, even if nothing was forgotten.
+            savedChanges = .max
         }
     }
 

@@ -11,26 +11,29 @@ import Transport
 
 extension Forwarder where Client: Sendable {
     init(_ settings: Settings, _ local: LocalServers, _ cache: DNSCache) {
-        let httpdns = settings.httpdns
-        var timing = Timing()
-        timing.serviceTimeout = httpdns?.timeout ?? timing.serviceTimeout
-        timing.resolverTimeout = settings.fallback.timeout
-        timing.hedgeAfter = settings.fallback.hedgeAfter
-        if let httpdns {
-            timing.batch = httpdns.batch
-            timing.queriesPerSecond = httpdns.queriesPerSecond
-            timing.retryTimesBeforeSwitchServer = httpdns.retryTimesBeforeSwitchServer
-            timing.minutesBeforeSwitchToMain = httpdns.minutesBeforeSwitchToMain
-            timing.reportsLookups = httpdns.enableReport
-        }
-        timing.staleTTL = settings.cache.staleTTL
-        timing.minTTL = settings.cache.minTTL
-        timing.maxTTL = settings.cache.maxTTL
-        timing.negativeTTL = settings.cache.negativeTTL
         self.init(
-            policy: Policy(settings, hosts: local.hosts), timing: timing, serviceServers: httpdns?.dnsIp.count ?? 0,
-            resolverServers: local.servers.count,
-            cache: cache)
+            policy: Policy(settings, hosts: local.hosts), timing: Timing(settings),
+            serviceServers: settings.httpdns?.dnsIp.count ?? 0, resolverServers: local.servers.count, cache: cache)
+    }
+}
+
+extension Timing {
+    init(_ settings: Settings) {
+        self.init()
+        if let httpdns = settings.httpdns {
+            serviceTimeout = httpdns.timeout
+            batch = httpdns.batch
+            queriesPerSecond = httpdns.queriesPerSecond
+            retryTimesBeforeSwitchServer = httpdns.retryTimesBeforeSwitchServer
+            minutesBeforeSwitchToMain = httpdns.minutesBeforeSwitchToMain
+            reportsLookups = httpdns.enableReport
+        }
+        resolverTimeout = settings.fallback.timeout
+        hedgeAfter = settings.fallback.hedgeAfter
+        staleTTL = settings.cache.staleTTL
+        minTTL = settings.cache.minTTL
+        maxTTL = settings.cache.maxTTL
+        negativeTTL = settings.cache.negativeTTL
     }
 }
 
@@ -53,30 +56,33 @@ extension Policy {
 extension Settings {
     /// Stands for the settings that answers depend on (FNV-1a): who is asked for which names, and for which route.
     var cacheContext: UInt64 {
-        let route = httpdns.map { "\($0.routeIp.map(\.description) ?? "-")" } ?? "none"
+        let route =
+            httpdns.map { "\($0.routeIp.map(\.description) ?? "-") \($0.routeIpEncrypted) \($0.httpOnly)" } ?? "none"
         let text = "\(route)|\(domains.intercept)|\(domains.bypass)"
         return text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
-    /// The settings as `httpdns.proxy` has them in an environment that names a proxy for the service.
-    func heedingProxy(in environment: [String: String], _ report: Report) -> Settings {
-        guard let httpdns, httpdns.proxy == .bypass else { return self }
+    /// The settings as `httpdns.proxy` has them in an environment that may name a proxy for the service.
+    func heedingProxy(in environment: [String: String]) -> (settings: Settings, found: ProxyFound?) {
+        guard let httpdns, httpdns.proxy == .bypass else { return (self, nil) }
         var isSecure = false
         if case .https = httpdns.credential { isSecure = true }
         let proxy = ProxyEnvironment(environment)
         let variable = httpdns.dnsIp.lazy.compactMap {
             proxy.variable(for: $0, isSecure: isSecure, serverName: tls.serverName)
         }.first
-        guard let variable else { return self }
-        guard !httpdns.httpOnly else {
-            report.proxyWithHTTPOnly(variable)
-            return self
-        }
-        report.proxyBypass(variable)
+        guard let variable else { return (self, nil) }
         var settings = self
-        settings.httpdns = nil
-        return settings
+        if !httpdns.httpOnly { settings.httpdns = nil }
+        return (settings, ProxyFound(variable: variable, isHeeded: !httpdns.httpOnly))
     }
+}
+
+/// A proxy in the environment that applies to the service.
+struct ProxyFound: Equatable {
+    let variable: String
+    /// The service is not asked; with `httpOnly` it is all the same.
+    let isHeeded: Bool
 }
 
 extension Resolver {
@@ -87,34 +93,45 @@ extension Resolver {
         self.init(
             loop: loop, forwarder: Forwarder(settings, local, cache), service: service,
             local: LocalUpstream(loop: loop, servers: local.servers, negativeTTL: settings.cache.negativeTTL),
-            settings: settings.httpdns, report: report)
-        guard let httpdns = settings.httpdns, let service else { return }
-        if !httpdns.confIp.isEmpty {
-            serviceList = ServiceList(
-                httpdns, serverName: settings.tls.serverName, account: service.account, tls: service.tls, loop: loop,
-                report: report, at: Tick(nanoseconds: Clock.now()))
-        }
-        if httpdns.enableReport {
-            reporter = try AbnormalReporter(
-                httpdns, loop: loop, localServers: { [unowned self] in localServers }, report: report)
-        }
+            settings: settings, report: report)
+        followServiceList()
+        reporter = try makeReporter(settings)
+    }
+
+    /// Begins to ask for the list of service addresses, if `confIp` names whom.
+    func followServiceList() {
+        serviceList?.close()
+        serviceList = nil
+        guard let httpdns = settings.httpdns, !httpdns.confIp.isEmpty, let access = service?.access else { return }
+        let list = ServiceList(
+            httpdns, serverName: settings.tls.serverName, account: access.account, tls: access.tls, loop: loop,
+            report: report, at: Tick(nanoseconds: Clock.now()))
+        list.changed = { [unowned self] in replaceServices($0) }
+        serviceList = list
+    }
+
+    func makeReporter(_ settings: Settings) throws(StartFailure) -> AbnormalReporter? {
+        guard let httpdns = settings.httpdns, httpdns.enableReport else { return nil }
+        return try AbnormalReporter(
+            httpdns, loop: loop, localServers: { [unowned self] in localServers }, report: report)
     }
 }
 
 extension ServiceUpstream {
-    convenience init(
-        _ settings: Settings.HTTPDNS, _ tls: Settings.TLS, loop: EventLoop
-    ) throws(StartFailure) {
-        let account: ServiceAccount
+    convenience init(_ settings: Settings.HTTPDNS, _ tls: Settings.TLS, loop: EventLoop) throws(StartFailure) {
+        self.init(loop: loop, servers: settings.dnsIp, access: try Access(settings, tls))
+    }
+}
+
+extension ServiceUpstream.Access {
+    init(_ settings: Settings.HTTPDNS, _ tls: Settings.TLS) throws(StartFailure) {
         do throws(RequestError) {
             account = try ServiceAccount(settings)
         } catch {
             throw .setting(key: "httpdns", error.description)
         }
-        let serverName = tls.serverName.isEmpty ? nil : tls.serverName
-        self.init(
-            loop: loop, servers: settings.dnsIp, account: account, tls: try TLSClientContext?(settings, tls),
-            serverName: serverName)
+        self.tls = try TLSClientContext?(settings, tls)
+        serverName = tls.serverName.isEmpty ? nil : tls.serverName
     }
 }
 
@@ -166,6 +183,9 @@ extension TLSError {
 }
 
 extension Families {
+    /// Those that HTTPDNS is asked for.
+    init(_ settings: Settings) { self.init(settings.httpdns?.addressType ?? .dual) }
+
     /// What `addressType` says at this moment: "auto" follows the routes there are, and where there is none asks for
     /// both, for when there will be.
     init(_ addressType: Settings.HTTPDNS.AddressType) {

@@ -6,20 +6,25 @@ import Dispatch
 import Forwarding
 import HTTPDNS
 public import Logging
+import Synchronization
 import Transport
 
 /// The whole daemon, put together from the settings: sockets, cache, resolver and its upstreams.
 public final class Daemon: @unchecked Sendable {
     // Unchecked: the parts are set once, and each is confined to its own loop or queue.
-    private let report: Report
+    let report: Report
     private let sockets: Sockets
-    private let cache: DNSCache
-    private let local: LocalServers
-    private let resolver: Resolver
-    private let streams: StreamServer
+    let cache: DNSCache
+    let local: LocalServers
+    let resolver: Resolver
+    let reception: CurrentReception
+    let streams: StreamServer
     private let datagrams: [DatagramListener]
-    private let cacheFile: CacheFile?
-    private let startUp: Settings.Cache
+    let cacheFile: CacheFile?
+    let environment: [String: String]
+    /// As they were read last, but for what needs a restart; used by who calls ``reload(_:)``.
+    var settings: Settings
+    let reloads = Mutex(Reloads())
     private var network: NetworkWatch?
 
     /// How long a stop waits for the questions under way, in seconds.
@@ -33,9 +38,9 @@ public final class Daemon: @unchecked Sendable {
         _ settings: Settings, environment: [String: String] = [:], log: Logger
     ) throws(StartFailure) {
         let report = Report(log: log)
-        let isConfigured = settings.httpdns != nil
-        let settings = settings.heedingProxy(in: environment, report)
-        let isBypassed = isConfigured && settings.httpdns == nil
+        (self.environment, self.settings) = (environment, settings)
+        let (settings, proxy) = settings.heedingProxy(in: environment)
+        if let proxy { report.proxy(proxy) }
         var random = Random()
         let cache = DNSCache(
             bytes: settings.cache.megabytes << 20, staleSeconds: settings.cache.staleSeconds,
@@ -55,9 +60,7 @@ public final class Daemon: @unchecked Sendable {
             settings.fallback, listening: sockets.endpoints, isNeeded: !(settings.httpdns?.httpOnly ?? false),
             report: report)
         let resolver = try Resolver(settings, service, local, cache, loop: resolverLoop, report: report)
-        let reception = Reception(
-            cache: cache, allow: settings.listen.allow, tcpIdleSeconds: settings.listen.tcpIdleSeconds,
-            hasRoom: { resolver.hasRoom() })
+        let reception = CurrentReception(Reception(cache: cache, settings.listen) { resolver.hasRoom() })
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
             let policy = Policy(settings, hosts: local.hosts)
@@ -75,8 +78,8 @@ public final class Daemon: @unchecked Sendable {
                 failed: report.systemFailed)
         }
         (self.report, self.sockets, self.cache, self.local, self.resolver) = (report, sockets, cache, local, resolver)
-        startUp = settings.cache
-        if !isBypassed { report.service(settings.httpdns) }
+        self.reception = reception
+        if !(proxy?.isHeeded ?? false) { report.service(settings.httpdns) }
     }
 
     /// Begins to answer.
@@ -97,12 +100,12 @@ public final class Daemon: @unchecked Sendable {
             for listener in datagrams { try listener.start() }
         }
         if let cacheFile {
-            let isRead = { @Sendable [resolver, startUp] in resolver.cacheIsRead(startUp) }
+            let isRead = { @Sendable [resolver] in resolver.cacheIsRead() }
             cacheFile.start(isRead)
             // A disk that hangs must not keep anybody from an answer.
             DispatchQueue.global().asyncAfter(deadline: .now() + Self.longestRead, execute: isRead)
         } else {
-            resolver.cacheIsRead(startUp)
+            resolver.cacheIsRead()
         }
         report.listening(on: sockets.endpoints)
     }

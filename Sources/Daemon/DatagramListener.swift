@@ -9,12 +9,13 @@ final class DatagramListener: Sendable {
 
     /// - Parameter failed: reading is over; once.
     init(
-        _ socket: DatagramSocket, label: String, reception: Reception, resolver: Resolver,
+        _ socket: DatagramSocket, label: String, reception: CurrentReception, resolver: Resolver,
         failed: @escaping @Sendable (SystemError) -> Void
     ) {
         self.socket = socket
+        let reception = CurrentReception.Copy(of: reception)
         reader = LingeringReader(socket, label: label, failed: failed) { batch, replies in
-            Self.receive(batch, &replies, socket, reception, resolver)
+            Self.receive(batch, &replies, socket, reception.latest(), resolver)
         }
     }
 

@@ -5,11 +5,14 @@ import Transport
 
 /// Which local resolvers there are and what the hosts file says, followed as the files change.
 final class LocalServers {
-    private let settings: Settings.Fallback
+    private var settings: Settings.Fallback
     private let listening: [Endpoint]
-    private let isNeeded: Bool
+    private var isNeeded: Bool
     private let report: Report
     private var watch: FileWatch?
+    private var loop: EventLoop?
+    private var serversChanged: ([Endpoint]) -> Void = { _ in }
+    private var hostsChanged: (HostsTable) -> Void = { _ in }
     private var said: Set<Endpoint> = []
     private(set) var servers: [Endpoint] = []
     private(set) var hosts = HostsTable()
@@ -35,21 +38,39 @@ final class LocalServers {
         in loop: EventLoop, serversChanged: @escaping ([Endpoint]) -> Void,
         hostsChanged: @escaping (HostsTable) -> Void
     ) throws(SystemError) {
+        self.loop = loop
+        (self.serversChanged, self.hostsChanged) = (serversChanged, hostsChanged)
+        try watchFiles()
+    }
+
+    /// Other settings; on the loop.
+    func heed(_ settings: Settings.Fallback, isNeeded: Bool) throws(SystemError) {
+        guard settings != self.settings || isNeeded != self.isNeeded else { return }
+        (self.settings, self.isNeeded) = (settings, isNeeded)
+        watch?.stop()
+        watch = nil
+        defer { readFiles() }
+        try watchFiles()
+    }
+
+    private func watchFiles() throws(SystemError) {
         let resolvConf = isNeeded && settings.servers.isEmpty ? settings.resolvConf : []
         let paths = resolvConf + (settings.hosts.isEmpty ? [] : [settings.hosts])
-        guard !paths.isEmpty else { return }
-        watch = try FileWatch(paths, in: loop) { [unowned self] in
-            let newServers = isNeeded ? readServers() : []
-            if newServers != servers {
-                servers = newServers
-                report.localResolvers(servers, isNeeded: isNeeded)
-                serversChanged(servers)
-            }
-            let newHosts = readHosts()
-            if newHosts != hosts {
-                hosts = newHosts
-                hostsChanged(hosts)
-            }
+        guard !paths.isEmpty, let loop else { return }
+        watch = try FileWatch(paths, in: loop) { [unowned self] in readFiles() }
+    }
+
+    private func readFiles() {
+        let newServers = isNeeded ? readServers() : []
+        if newServers != servers {
+            servers = newServers
+            report.localResolvers(servers, isNeeded: isNeeded)
+            serversChanged(servers)
+        }
+        let newHosts = readHosts()
+        if newHosts != hosts {
+            hosts = newHosts
+            hostsChanged(hosts)
         }
     }
 

@@ -13,7 +13,7 @@ final class LocalUpstream {
         didSet { spelling.keep(servers) }
     }
     /// `negativeTTL`, for an answer that says "no such record" without an SOA.
-    let negativeTTL: UInt32
+    var negativeTTL: UInt32
     /// Messages that came to a query's port and were not its answer, or none at all: somebody guesses.
     private(set) var mismatches: UInt64 = 0
     /// What any query's messages are read into.

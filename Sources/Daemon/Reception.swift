@@ -1,4 +1,5 @@
 import Addresses
+import Configuration
 import DNSCache
 import DNSWire
 import Glibc
@@ -8,37 +9,35 @@ import Transport
 /// reply's OPT carries for this client, and what the cache knows. Shared by all listeners; nothing here allocates.
 struct Reception: Sendable {
     let cache: DNSCache
-    private let allow: [Network]
+    private var allow: [Network]
     /// Both loopback networks are allowed as a whole: the common case needs no walk through the list.
-    private let allowsLoopback: Bool
+    private var allowsLoopback: Bool
     private let cookies: ServerCookies
     /// Seconds since 1970 at tick 0, for cookies; that the clock is set later does not make them bad.
     private let epoch: UInt32
-    private let keepAlive: UInt16
+    private var keepAlive: UInt16
     private let hasRoom: @Sendable () -> Bool
 
-    /// - Parameters:
-    ///   - cookies: kept when the settings are read again, so that clients' cookies stay good.
-    ///   - tcpIdleSeconds: what clients that ask are told (RFC 7828).
-    ///   - hasRoom: whether one more question can be looked up; without room it gets SERVFAIL.
-    init(
-        cache: DNSCache, allow: [Network], cookies: ServerCookies = Reception.newCookies(), tcpIdleSeconds: Int,
-        hasRoom: @escaping @Sendable () -> Bool
-    ) {
+    /// - Parameter hasRoom: whether one more question can be looked up; without room it gets SERVFAIL.
+    init(cache: DNSCache, _ settings: Settings.Listen, hasRoom: @escaping @Sendable () -> Bool) {
         self.cache = cache
+        var random = Random()
+        cookies = ServerCookies(seed: (random.uint64(), random.uint64()))
+        epoch = UInt32(truncatingIfNeeded: time(nil)) &- Tick(nanoseconds: Clock.now()).seconds
+        self.hasRoom = hasRoom
+        (allow, allowsLoopback, keepAlive) = ([], false, 0)
+        heed(settings)
+    }
+
+    /// Other settings; clients' cookies stay good.
+    mutating func heed(_ settings: Settings.Listen) {
+        let allow = settings.allow
         self.allow = allow
         allowsLoopback = ["127.0.0.0/8", "::1/128"].allSatisfy { whole in
             allow.contains { $0 == Network(whole) }
         }
-        self.cookies = cookies
-        epoch = UInt32(truncatingIfNeeded: time(nil)) &- Tick(nanoseconds: Clock.now()).seconds
-        keepAlive = UInt16(clamping: tcpIdleSeconds * 10)
-        self.hasRoom = hasRoom
-    }
-
-    static func newCookies() -> ServerCookies {
-        var random = Random()
-        return ServerCookies(seed: (random.uint64(), random.uint64()))
+        // What clients that ask are told (RFC 7828), in tenths of a second.
+        keepAlive = UInt16(clamping: settings.tcpIdleSeconds * 10)
     }
 
     enum Outcome {

@@ -80,14 +80,14 @@ struct Report: Sendable {
         log.info("addresses or routes have changed: connections are made anew")
     }
 
-    func proxyBypass(_ variable: String) {
-        log.notice(
-            "\(variable) is set, and httpdns.proxy is \"bypass\": the local resolver answers everything, HTTPDNS is not asked"
-        )
+    func proxy(_ found: ProxyFound) {
+        log.notice("\(Self.proxy(found))")
     }
 
-    func proxyWithHTTPOnly(_ variable: String) {
-        log.notice("\(variable) is set, but httpOnly leaves nobody else to ask: HTTPDNS is asked all the same")
+    static func proxy(_ found: ProxyFound) -> String {
+        found.isHeeded
+            ? "\(found.variable) is set, and httpdns.proxy is \"bypass\": the local resolver answers everything, HTTPDNS is not asked"
+            : "\(found.variable) is set, but httpOnly leaves nobody else to ask: HTTPDNS is asked all the same"
     }
 
     func cacheFile(_ event: CacheFile.Event) {
@@ -104,6 +104,22 @@ struct Report: Sendable {
             \(counters.resolverFailures) failed; \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
             \(counters.overdue) out of time
             """)
+    }
+
+    func reloaded(_ reloading: Settings.Reloading) {
+        if reloading.applied.isEmpty {
+            log.notice("the configuration was read again, nothing has changed")
+        } else {
+            log.notice("the configuration was read again: \(reloading.applied.joined(separator: ", "))")
+        }
+        let rest = reloading.needingRestart
+        if !rest.isEmpty {
+            log.warning("\(rest.joined(separator: ", ")) \(rest.count == 1 ? "needs" : "need") a restart")
+        }
+    }
+
+    func reloadFailed(_ line: String) {
+        log.error("the configuration stays as it was: \(line)")
     }
 
     func stopping(_ reason: String) {

@@ -13,12 +13,15 @@ final class Resolver: @unchecked Sendable {
     // Unchecked: everything but `loop` and `submit` is used on the loop alone, or before it starts.
     let loop: EventLoop
     var forwarder: Forwarder<Client>
-    private let service: ServiceUpstream?
-    private let local: LocalUpstream
-    private let addressType: Settings.HTTPDNS.AddressType
-    private let logsLookups: Bool
-    private let report: Report
-    /// `confIp` and `enableReport`, on the same loop; set before it starts.
+    /// What holds at present.
+    var settings: Settings
+    /// Nil until there is an `[httpdns]` section.
+    var service: ServiceUpstream? {
+        didSet { service?.settle = { [unowned self] in settle($0, $1) } }
+    }
+    let local: LocalUpstream
+    let report: Report
+    /// `confIp` and `enableReport`, on the same loop.
     var serviceList: ServiceList?
     var reporter: AbnormalReporter?
     private var replies = ReplyBatch()
@@ -27,6 +30,8 @@ final class Resolver: @unchecked Sendable {
 
     /// What came before the cache's file was read, a matter of milliseconds; nil once it was.
     private var early: [Miss]? = []
+    /// Other settings that came so early.
+    private var deferred: [() -> Void] = []
     /// Misses that were submitted and not taken on yet.
     private let queued = Atomic(0)
     private let turnedAway = Atomic<UInt64>(0)
@@ -37,19 +42,17 @@ final class Resolver: @unchecked Sendable {
 
     /// - Parameters:
     ///   - service: the HTTPDNS side, on the same loop; nil without one.
-    ///   - settings: nil without an `[httpdns]` section.
     init(
         loop: EventLoop, forwarder: consuming Forwarder<Client>, service: ServiceUpstream?, local: LocalUpstream,
-        settings: Settings.HTTPDNS?, report: Report
+        settings: Settings, report: Report
     ) {
         self.loop = loop
         self.forwarder = forwarder
         self.service = service
         self.local = local
-        addressType = settings?.addressType ?? .dual
-        logsLookups = settings?.debug ?? false
+        self.settings = settings
         self.report = report
-        self.forwarder.policy.families = Families(addressType)
+        self.forwarder.policy.families = Families(settings)
         service?.settle = { [unowned self] in settle($0, $1) }
         local.settle = { [unowned self] in settle($0, $1) }
         loop.deadlineReached = { [unowned self] in deadlineReached() }
@@ -102,20 +105,28 @@ final class Resolver: @unchecked Sendable {
 
     /// Begins; what the cache does not know has to wait for ``cacheIsRead(_:)``.
     func start() {
-        serviceList?.changed = { [unowned self] in replaceServices($0) }
         loop.start()
     }
 
     /// The cache knows what its file holds, or there is none: questions that it does not know are taken on, and what is
     /// wanted before anybody asks is looked up. From any thread; only the first time counts.
-    func cacheIsRead(_ settings: Settings.Cache) {
+    func cacheIsRead() {
         loop.submit { [self] in
             guard let misses = early else { return }
             early = nil
             receive(misses)
             forwarder.start(
-                preResolve: settings.preResolve, keepAlive: settings.keepAliveDomains,
+                preResolve: settings.cache.preResolve, keepAlive: settings.cache.keepAliveDomains,
                 at: Tick(nanoseconds: Clock.now()))
+            for work in deferred { work() }
+            deferred = []
+        }
+    }
+
+    /// Does work on the loop that what the cache's file holds must not come behind. From any thread.
+    func withCacheRead(_ work: @escaping @Sendable () -> Void) {
+        loop.submit { [self] in
+            if early == nil { work() } else { deferred.append(work) }
         }
     }
 
@@ -123,7 +134,7 @@ final class Resolver: @unchecked Sendable {
     func networkChanged() {
         let now = Tick(nanoseconds: Clock.now())
         report.networkChanged()
-        forwarder.policy.families = Families(addressType)
+        forwarder.policy.families = Families(settings)
         forwarder.networkChanged(at: now)
         service?.networkChanged()
         serviceList?.networkChanged(at: now)
@@ -156,7 +167,7 @@ final class Resolver: @unchecked Sendable {
     }
 
     private func settle(_ request: ServiceRequest, _ outcome: ServiceOutcome) {
-        if logsLookups { report.lookup(outcome) }
+        if settings.httpdns?.debug ?? false { report.lookup(outcome) }
         let now = Tick(nanoseconds: Clock.now())
         forwarder.settle(request, outcome, at: now)
         if case .failed = outcome, forwarder.serviceHealth.allSatisfy({ $0.consecutiveFailures > 0 }) {

@@ -42,7 +42,7 @@ final class ServiceConnection: EventHandler {
         self.pool = pool
         self.upstream = upstream
         do throws(TLSError) {
-            tls = try upstream.tls?.session(to: endpoint.address)
+            tls = try pool.access.tls?.session(to: endpoint.address)
         } catch {
             throw Failed(failure: Failure(.untrusted, error.description))
         }

@@ -12,8 +12,7 @@ import Transport
 /// carries one request at a time, the newest idle one is taken first, and one that stays silent is doubted.
 final class ServiceUpstream {
     let loop: EventLoop
-    let account: ServiceAccount
-    let tls: TLSClientContext?
+    private(set) var access: Access
     /// Told how each request ended, unless it was cancelled.
     var settle: (ServiceRequest, ServiceOutcome) -> Void = { _, _ in }
     /// How far a fresh connection has come; for whoever goes through it step by step.
@@ -24,7 +23,6 @@ final class ServiceUpstream {
     /// In the order of the forwarder's places.
     var servers: [Endpoint] { pools.map(\.endpoint) }
 
-    private let serverName: String?
     private var exchanges: [ServiceRequest: Exchange] = [:]
     private var pools: [Pool]
     /// No exchange is to be doubted before then; it may be early, and is set right when it has come.
@@ -37,6 +35,14 @@ final class ServiceUpstream {
     /// How long an idle connection is kept, in nanoseconds: under the minute after which servers and address
     /// translators begin to forget them.
     private static let idleTime: UInt64 = 50_000_000_000
+
+    /// How the servers are asked: by which account, and how they are verified.
+    struct Access {
+        let account: ServiceAccount
+        let tls: TLSClientContext?
+        /// The certificate's name and the Host to send; nil = the address dialled.
+        let serverName: String?
+    }
 
     /// A request under way, with what is needed to send it again.
     private struct Exchange {
@@ -53,6 +59,7 @@ final class ServiceUpstream {
     /// One server and the open connections to it that carry nothing.
     final class Pool {
         let endpoint: Endpoint
+        let access: Access
         let host: String
         var idle: [ServiceConnection] = []
         /// Smoothed time from a request to its answer, in milliseconds (RFC 6298 §2).
@@ -62,9 +69,10 @@ final class ServiceUpstream {
         /// the service itself has to look up; 1 s while nothing is known.
         var patience: Int { roundTrip.map { max(250, Int($0 * 4)) } ?? 1000 }
 
-        init(_ endpoint: Endpoint, host: String) {
+        init(_ endpoint: Endpoint, _ access: Access) {
             self.endpoint = endpoint
-            self.host = host
+            self.access = access
+            host = endpoint.hostField(serverName: access.serverName, isSecure: access.tls != nil)
         }
 
         func closeIdle() {
@@ -73,31 +81,26 @@ final class ServiceUpstream {
         }
     }
 
-    /// - Parameter serverName: the certificate's name and the Host to send; nil = the address dialled.
-    init(
-        loop: EventLoop, servers: [Endpoint], account: ServiceAccount, tls: TLSClientContext?, serverName: String?
-    ) {
+    init(loop: EventLoop, servers: [Endpoint], access: Access) {
         self.loop = loop
-        self.account = account
-        self.tls = tls
-        self.serverName = serverName
-        pools = []
-        replaceServers(servers)
+        self.access = access
+        pools = servers.map { Pool($0, access) }
     }
 
-    /// The servers are others now; requests under way to the former ones end as they may.
-    func replaceServers(_ servers: [Endpoint]) {
+    /// The servers are others now, or asked in another way; requests under way to the former ones end as they may.
+    /// - Parameter access: nil: as before.
+    func replaceServers(_ servers: [Endpoint], access: Access? = nil) {
+        if let access { self.access = access }
         for pool in pools { pool.closeIdle() }
-        pools = servers.map { server in
-            Pool(server, host: server.hostField(serverName: serverName, isSecure: tls != nil))
-        }
+        pools = servers.map { Pool($0, self.access) }
     }
 
     func send(_ request: ServiceRequest, to server: Int, _ names: [Name], _ families: Families, at now: Tick) {
         let pool = pools[server]
         let family = ServiceFamily(families)
         do throws(RequestError) {
-            let bytes = try account.request(names, family: family, host: pool.host, at: WallClock.unixSeconds())
+            let bytes = try pool.access.account.request(
+                names, family: family, host: pool.host, at: WallClock.unixSeconds())
             let doubtAt = now.advanced(milliseconds: pool.patience)
             exchanges[request] = Exchange(
                 pool: pool, names: names, family: family, bytes: bytes, sent: now, doubtAt: doubtAt)
@@ -152,7 +155,8 @@ final class ServiceUpstream {
 
     private func outcome(_ response: HTTPResponse, _ exchange: Exchange) -> ServiceOutcome {
         do throws(ServiceFailure) {
-            let results = try account.parse(response, names: exchange.names, family: exchange.family)
+            let results = try exchange.pool.access.account.parse(
+                response, names: exchange.names, family: exchange.family)
             return .answered(results.map(NameAddresses.init))
         } catch {
             switch error {

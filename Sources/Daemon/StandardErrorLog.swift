@@ -6,12 +6,16 @@ public import Logging
 /// Under systemd a line begins with its priority (sd-daemon(3)) and has no time stamp, since the journal has its own;
 /// elsewhere it begins with the time in UTC.
 public struct StandardErrorLog: LogHandler {
-    public var logLevel: Logger.Level
+    private let threshold: LogThreshold
+    public var logLevel: Logger.Level {
+        get { threshold.level }
+        set { threshold.level = newValue }
+    }
     public var metadata: Logger.Metadata = [:]
     private let isJournal: Bool
 
-    public init(level: Logger.Level, isJournal: Bool = StandardErrorLog.standardErrorIsJournal) {
-        logLevel = level
+    public init(_ threshold: LogThreshold, isJournal: Bool = StandardErrorLog.standardErrorIsJournal) {
+        self.threshold = threshold
         self.isJournal = isJournal
     }
 

@@ -8,10 +8,10 @@ import Transport
 final class StreamServer: @unchecked Sendable {
     // Unchecked: everything but `loop` is touched on the loop alone.
     let loop: EventLoop
-    private let reception: Reception
+    private let reception: CurrentReception.Copy
     let resolver: Resolver
-    private let maximumClients: Int
-    private let idleNanoseconds: UInt64
+    private var maximumClients: Int
+    private var idleNanoseconds: UInt64
     private var listeners: [StreamListener]
     private var clients: [ObjectIdentifier: StreamClient] = [:]
     private(set) var refusedClients: UInt64 = 0
@@ -20,12 +20,12 @@ final class StreamServer: @unchecked Sendable {
     let scratch = Scratch(65_535)
 
     init(
-        _ listeners: [StreamListener], _ settings: Settings.Listen, reception: Reception, resolver: Resolver,
+        _ listeners: [StreamListener], _ settings: Settings.Listen, reception: CurrentReception, resolver: Resolver,
         report: Report
     ) throws(SystemError) {
         loop = try EventLoop(label: "httpdnsd.tcp")
         self.listeners = listeners
-        self.reception = reception
+        self.reception = CurrentReception.Copy(of: reception)
         self.resolver = resolver
         self.report = report
         maximumClients = settings.tcpClients
@@ -40,6 +40,15 @@ final class StreamServer: @unchecked Sendable {
         }
         loop.deadlineReached = { [unowned self] in closeIdleClients() }
         loop.start()
+    }
+
+    /// Other settings, for the clients that are there as well. From any thread.
+    func heed(_ settings: Settings.Listen) {
+        loop.submit { [self] in
+            maximumClients = settings.tcpClients
+            idleNanoseconds = UInt64(settings.tcpIdleSeconds) * 1_000_000_000
+            closeIdleClients()
+        }
     }
 
     /// Takes no more clients or queries; those waiting still get their answers until `stop`.
@@ -90,7 +99,7 @@ final class StreamServer: @unchecked Sendable {
     func receive(_ message: Span<UInt8>, from address: IPAddress, at now: Tick) -> Reception.Outcome {
         let buffer = unsafe scratch.buffer
         var reply = unsafe buffer.mutableSpan
-        return reception.receive(message, from: address, at: now, limit: Int(UInt16.max), into: &reply)
+        return reception.latest().receive(message, from: address, at: now, limit: Int(UInt16.max), into: &reply)
     }
 
     func remove(_ client: StreamClient) {

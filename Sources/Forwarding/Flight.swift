@@ -24,6 +24,8 @@ final class Flight {
     let key: Key
     /// Its number in `Forwarder.flights`.
     let id: TableID
+    /// `Forwarder.generation` when it began.
+    let generation: Int
     /// Who waits, by their numbers in `Forwarder.clients`.
     var clients: [TableID] = []
     /// A client has asked this. What only the daemon asks, to have it ready, is not worth the local resolver's word.
@@ -47,9 +49,10 @@ final class Flight {
     /// When the clients get whatever there is.
     var answerBy: Tick
 
-    init(_ key: Key, id: TableID, answerBy: Tick) {
+    init(_ key: Key, id: TableID, generation: Int, answerBy: Tick) {
         self.key = key
         self.id = id
+        self.generation = generation
         self.answerBy = answerBy
     }
 
@@ -76,9 +79,12 @@ final class Flight {
 final class Lookup {
     let key: NameKey
     let started: Tick
+    /// `Forwarder.generation` when it began.
+    let generation: Int
     var flights: [Flight]
-    /// Places of the servers that failed on it.
+    /// Places of the servers that failed on it, in the list they are places of (`ServiceServers.list`).
     var triedServers: Set<Int> = []
+    var list: Int
     /// An answer to several names left it out: it goes out alone.
     var wasLeftOut = false
     /// It was in a request.
@@ -86,8 +92,10 @@ final class Lookup {
     /// The request it is in now.
     var request: TableID?
 
-    init(_ key: NameKey, for flight: Flight, at now: Tick) {
+    init(_ key: NameKey, for flight: Flight, list: Int, at now: Tick) {
         self.key = key
+        self.list = list
+        generation = flight.generation
         started = now
         flights = [flight]
     }

@@ -7,18 +7,19 @@ extension Forwarder {
     /// HTTPDNS has spoken of a name: what it said of either family is kept, whoever asked for which.
     mutating func settle(_ lookup: Lookup, _ result: NameAddresses, asked families: Families, at now: Tick) {
         lookup.request = nil
-        lookups.removeValue(forKey: lookup.key)
-        let name = lookup.key.name
+        remove(lookup)
         guard result.hasAddresses else {
-            namesWithoutRecord.insert(
-                lookup.key, (), until: now.advanced(milliseconds: Int(timing.negativeTTL) * 1000))
+            if lookup.generation == generation {
+                namesWithoutRecord.insert(
+                    lookup.key, (), until: now.advanced(milliseconds: Int(timing.negativeTTL) * 1000))
+            }
             for flight in lookup.flights where !askOther(than: families, flight, at: now) {
                 settleWithoutRecord(flight, at: now)
             }
             return
         }
-        let a = keep(name, .a, result.ipv4, beside: result.ipv6, at: now)
-        let aaaa = keep(name, .aaaa, result.ipv6, beside: result.ipv4, at: now)
+        let a = keep(lookup, .a, result.ipv4, beside: result.ipv6, at: now)
+        let aaaa = keep(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: now)
         for flight in lookup.flights where !askOther(than: families, flight, at: now) {
             finish(flight, flight.key.type == .a ? a : aaaa)
         }
@@ -26,7 +27,8 @@ extension Forwarder {
 
     /// `addressType` has changed since the request went out, and a flight is for a family that was not in it.
     private mutating func askOther(than families: Families, _ flight: Flight, at now: Tick) -> Bool {
-        guard families != policy.families, let family = Families(of: flight.key.type), !families.contains(family),
+        guard families != policy.families, flight.generation == generation, let family = Families(of: flight.key.type),
+            !families.contains(family),
             policy.families.contains(family)
         else { return false }
         askService(flight, at: now)
@@ -36,20 +38,29 @@ extension Forwarder {
     /// A family without addresses beside one that has some is an answer, not a gap for the local resolver to fill: it
     /// could put in whatever it likes. It is kept as long as those: to ask again earlier would be billed for nothing.
     private func keep(
-        _ name: Name, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses, at now: Tick
+        _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses, at now: Tick
     ) -> Answer {
+        let name = lookup.key.name
         guard case .addresses(let addresses, let ttl) = family else {
             var answer = Answer.noData(name, type: type, negativeTTL: timing.negativeTTL)
             if case .addresses(_, let ttl) = other {
                 answer.keep = max(answer.keep, min(max(ttl, timing.minTTL), timing.maxTTL))
             }
-            if family == .noRecord { cache.store(answer, to: name, type: type, for: .everyone, at: now.seconds) }
+            if family == .noRecord { keep(answer, to: name, type, for: .everyone, lookup.generation, at: now) }
             return answer
         }
         var answer = Answer.addresses(name, type: type, addresses, ttl: ttl)
         answer.clampTTLs(minimum: timing.minTTL, maximum: timing.maxTTL)
-        cache.store(answer, to: name, type: type, for: .everyone, at: now.seconds)
+        keep(answer, to: name, type, for: .everyone, lookup.generation, at: now)
         return answer
+    }
+
+    /// Caches an answer, unless it was asked for under rules that hold no more.
+    func keep(
+        _ answer: Answer, to name: Name, _ type: RecordType, for audience: Audience, _ generation: Int, at now: Tick
+    ) {
+        guard generation == self.generation else { return }
+        cache.store(answer, to: name, type: type, for: audience, at: now.seconds)
     }
 
     private mutating func settleWithoutRecord(_ flight: Flight, at now: Tick) {
@@ -58,7 +69,7 @@ extension Forwarder {
         if policy.httpOnly {
             let (name, type) = (flight.key.name.name, flight.key.type)
             let answer = policy.noRecord(name, type)
-            cache.store(answer, to: name, type: type, for: .everyone, at: now.seconds)
+            keep(answer, to: name, type, for: .everyone, flight.generation, at: now)
             finish(flight, answer)
         } else if flight.resolver == .idle {
             askResolver(flight, at: now)

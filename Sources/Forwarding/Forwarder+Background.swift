@@ -4,9 +4,10 @@ public import DNSWire
 /// What is looked up although nobody asks, and what changes under the daemon.
 extension Forwarder {
     /// Looks up the names of `preResolve` and `keepAliveDomains`; the latter are refreshed from then on whether asked
-    /// for or not.
+    /// for or not, and replace those that were until now.
     public mutating func start(preResolve: [Name], keepAlive: [Name], at now: Tick) {
         for name in preResolve where !keepAlive.contains(name) { refresh(name, at: now) }
+        if !kept.isEmpty { deadlines.compact { if case .kept = $0 { false } else { true } } }
         kept = keepAlive
         for place in kept.indices { refreshKept(place, at: now) }
     }
@@ -46,10 +47,7 @@ extension Forwarder {
 
     /// The HTTPDNS servers are others now; requests under way to the former ones end as they may.
     public mutating func replaceServices(count: Int) {
-        services = ServiceServers(
-            count: count, list: services.list + 1,
-            retryTimesBeforeSwitchServer: timing.retryTimesBeforeSwitchServer,
-            minutesBeforeSwitchToMain: timing.minutesBeforeSwitchToMain)
+        services = ServiceServers(count: count, list: services.list + 1, timing)
         beginAfresh()
     }
 

@@ -4,7 +4,8 @@ import DNSWire
 /// The local resolver's side of the second door, and how a flight ends.
 extension Forwarder {
     mutating func askResolver(_ flight: Flight, at now: Tick) {
-        guard let server = resolvers.choose(excluding: flight.triedResolvers) else {
+        // What `httpOnly` forbids is not even asked for anew when it was allowed a moment ago.
+        guard !policy.httpOnly, let server = resolvers.choose(excluding: flight.triedResolvers) else {
             flight.resolver = .ended
             return settleIfDone(flight, at: now)
         }
@@ -76,7 +77,7 @@ extension Forwarder {
         var answer = answer
         answer.clampTTLs(minimum: timing.minTTL, maximum: timing.maxTTL)
         let key = flight.key
-        cache.store(answer, to: key.name.name, type: key.type, for: key.audience, at: now.seconds)
+        keep(answer, to: key.name.name, key.type, for: key.audience, flight.generation, at: now)
         if flight.service == .waiting {
             // HTTPDNS was slow; what it still says replaces this in the cache.
             give(flight, answer)
@@ -102,6 +103,7 @@ extension Forwarder {
     }
 
     private mutating func remember(_ flight: Flight, at now: Tick) {
+        guard flight.generation == generation else { return }
         let before = failures.value(flight.key, at: now)?.timesInARow ?? 0
         failures.insert(
             flight.key, RecentFailure(timesInARow: before + 1, extendedError: flight.extendedError),
@@ -135,7 +137,7 @@ extension Forwarder {
 
     mutating func remove(_ flight: Flight) {
         flights.remove(flight.id)
-        flightOf.removeValue(forKey: flight.key)
+        if flightOf[flight.key] === flight { flightOf.removeValue(forKey: flight.key) }
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
         if let query = flight.resolverQuery, resolverQueries.remove(query) != nil {
             actions.append(.cancelResolver(ResolverQuery(id: query)))

@@ -11,7 +11,7 @@ extension Forwarder {
         if let lookup = lookups[key] {
             lookup.flights.append(flight)
         } else {
-            let lookup = Lookup(key, for: flight, at: now)
+            let lookup = Lookup(key, for: flight, list: services.list, at: now)
             lookups[key] = lookup
             outbox.append(lookup)
         }
@@ -30,11 +30,19 @@ extension Forwarder {
     /// until it leaves no actions: what fails while it is carried out leaves room.
     public mutating func endTurn(at now: Tick) {
         var taken = 0
+        for lookup in outbox where lookup.list != services.list {
+            (lookup.list, lookup.triedServers) = (services.list, [])
+        }
         while taken < outbox.count {
             let first = outbox[taken]
             if wasLeft(first) {
                 taken += 1
                 forget(first)
+                continue
+            }
+            if isBarred(first) {
+                taken += 1
+                abandon(first, because: lastFailure(of: first), at: now)
                 continue
             }
             guard requests.count < Self.maximumRequests else { break }
@@ -64,7 +72,7 @@ extension Forwarder {
     private func batch(of first: Lookup, room: Int, from place: Int) -> Int {
         guard !first.wasLeftOut else { return 1 }
         return outbox[place...].prefix(min(timing.batch, room)).prefix {
-            !$0.wasLeftOut && $0.triedServers == first.triedServers && !wasLeft($0)
+            !$0.wasLeftOut && $0.triedServers == first.triedServers && !wasLeft($0) && !isBarred($0)
         }.count
     }
 
@@ -72,8 +80,17 @@ extension Forwarder {
     /// of those who still wait.
     private func wasLeft(_ lookup: Lookup) -> Bool { !lookup.wasSent && lookup.flights.allSatisfy(\.isOverdue) }
 
+    /// Whether its name must not go to HTTPDNS any more: other rules hold since it was asked for.
+    private func isBarred(_ lookup: Lookup) -> Bool {
+        lookup.generation != generation && !policy.mayAskService(lookup.key.name)
+    }
+
+    mutating func remove(_ lookup: Lookup) {
+        if lookups[lookup.key] === lookup { lookups.removeValue(forKey: lookup.key) }
+    }
+
     private mutating func forget(_ lookup: Lookup) {
-        lookups.removeValue(forKey: lookup.key)
+        remove(lookup)
         for flight in lookup.flights {
             flight.service = .ended
             if flight.resolver != .waiting { remove(flight) }
@@ -175,7 +192,7 @@ extension Forwarder {
     /// HTTPDNS will not be asked for a name any more: its flights go on without.
     /// - Parameter failure: nil when the plan is exceeded.
     private mutating func abandon(_ lookup: Lookup, because failure: Failure?, at now: Tick) {
-        lookups.removeValue(forKey: lookup.key)
+        remove(lookup)
         var fellBack = false
         for flight in lookup.flights {
             flight.service = .ended

@@ -13,7 +13,7 @@ public struct Forwarder<Client>: ~Copyable {
             if policy.families != oldValue.families { namesWithoutRecord.removeAll() }
         }
     }
-    let timing: Timing
+    var timing: Timing
     let cache: DNSCache
     /// What the shell has to do, in order. It takes them and leaves the array empty.
     public var actions: [Action<Client>] = []
@@ -40,6 +40,8 @@ public struct Forwarder<Client>: ~Copyable {
     var isPlanAwaited = false
     /// `keepAliveDomains`.
     var kept: [Name] = []
+    /// Which rules hold: what began under others ends as it may, and nothing that comes of it is kept.
+    var generation = 0
 
     /// What a deadline is about.
     enum Moment {
@@ -69,9 +71,7 @@ public struct Forwarder<Client>: ~Copyable {
         self.policy = policy
         self.timing = timing
         self.cache = cache
-        services = ServiceServers(
-            count: serviceServers, retryTimesBeforeSwitchServer: timing.retryTimesBeforeSwitchServer,
-            minutesBeforeSwitchToMain: timing.minutesBeforeSwitchToMain)
+        services = ServiceServers(count: serviceServers, timing)
         resolvers = ResolverServers(count: resolverServers)
         if timing.queriesPerSecond > 0 { plan = TokenBucket(perSecond: timing.queriesPerSecond) }
     }
@@ -115,7 +115,9 @@ public struct Forwarder<Client>: ~Copyable {
             return giveUp(key, client, known, failure.extendedError)
         }
         guard flights.count < Self.maximumFlights else { return refuse(key, client, known, .tooManyFlights) }
-        let flight = Flight(key, id: flights.nextID, answerBy: now.advanced(milliseconds: timing.answerWithin))
+        let flight = Flight(
+            key, id: flights.nextID, generation: generation,
+            answerBy: now.advanced(milliseconds: timing.answerWithin))
         if let client {
             flight.clients = [client]
             flight.isWanted = true

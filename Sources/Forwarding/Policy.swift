@@ -78,6 +78,9 @@ public struct Policy: Sendable {
         }
     }
 
+    /// Whether a name may be told to HTTPDNS.
+    func mayAskService(_ name: Name) -> Bool { goesToService(name, rule(for: name)) }
+
     private func goesToService(_ name: Name, _ rule: Rule?) -> Bool {
         guard hasService, name.labelCount > 1, name.isHostname else { return false }
         switch rule {

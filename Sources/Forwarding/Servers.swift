@@ -81,16 +81,20 @@ struct ServiceServers {
     private var isProbing = false
     /// Failed attempts in a row at the current server since it became so.
     private var failedAttempts = 0
-    private let retryTimes: Int
-    private let returnAfter: Int
+    private var retryTimes = 1
+    private var returnAfter = 0
     /// Which list of servers this is: a number means another server in another list.
     let list: Int
 
-    init(count: Int, list: Int = 0, retryTimesBeforeSwitchServer: Int, minutesBeforeSwitchToMain: Int) {
+    init(count: Int, list: Int = 0, _ timing: Timing) {
         self.list = list
         health = Array(repeating: ServerHealth(), count: count)
-        retryTimes = max(1, retryTimesBeforeSwitchServer)
-        returnAfter = minutesBeforeSwitchToMain * 60_000
+        heed(timing)
+    }
+
+    mutating func heed(_ timing: Timing) {
+        retryTimes = max(1, timing.retryTimesBeforeSwitchServer)
+        returnAfter = timing.minutesBeforeSwitchToMain * 60_000
     }
 
     /// The server for a request whose names were not answered by those in `tried`; nil when all were tried or want to

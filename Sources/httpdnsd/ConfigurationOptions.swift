@@ -90,15 +90,18 @@ extension ParsableCommand {
 }
 
 extension Settings.Log.Level {
-    var logger: Logger {
-        let level: Logger.Level =
-            switch self {
-            case .error: .error
-            case .warning: .warning
-            case .notice: .notice
-            case .info: .info
-            case .debug: .debug
-            }
-        return Logger(label: "httpdnsd") { _ in StandardErrorLog(level: level) }
+    /// As the log's own package calls it.
+    var threshold: Logger.Level {
+        switch self {
+        case .error: .error
+        case .warning: .warning
+        case .notice: .notice
+        case .info: .info
+        case .debug: .debug
+        }
     }
+}
+
+extension LogThreshold {
+    var logger: Logger { Logger(label: "httpdnsd") { _ in StandardErrorLog(self) } }
 }

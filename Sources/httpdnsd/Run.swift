@@ -17,19 +17,37 @@ struct Run: ParsableCommand {
 
     func run() throws {
         try ending {
-            var loaded = try options.load()
-            if !listen.isEmpty { loaded.settings.listen.addresses = listen }
-            let signals = Signals()
+            let loaded = try load()
+            let signals = Signals(reloads: true)
+            let threshold = LogThreshold(loaded.settings.log.level.threshold)
             let daemon = try loaded.naming { () throws(StartFailure) in
-                try Daemon(
-                    loaded.settings, environment: Environment.variables, log: loaded.settings.log.level.logger)
+                try Daemon(loaded.settings, environment: Environment.variables, log: threshold.logger)
             }
             try loaded.naming(daemon.start)
             ServiceManager.ready()
-            let reason = signals.untilStopped(counters: daemon.logCounters)
+            let reason = signals.untilStopped(counters: daemon.logCounters) { reload(daemon, threshold) }
             ServiceManager.stopping()
             waiting { done in daemon.stop(because: reason) { done(()) } }
         }
+    }
+
+    private func load() throws -> Loaded {
+        var loaded = try options.load()
+        if !listen.isEmpty { loaded.settings.listen.addresses = listen }
+        return loaded
+    }
+
+    /// Reads the configuration again; one that is wrong changes nothing.
+    private func reload(_ daemon: Daemon, _ threshold: LogThreshold) {
+        ServiceManager.reloading()
+        do {
+            let loaded = try load()
+            try loaded.naming { () throws(StartFailure) in try daemon.reload(loaded.settings) }
+            threshold.level = loaded.settings.log.level.threshold
+        } catch {
+            daemon.reloadFailed((error as? Ending)?.line ?? "\(error)")
+        }
+        ServiceManager.ready()
     }
 }
 

@@ -8,25 +8,35 @@ final class Signals: Sendable {
     private let waiting = Mutex<[Signal]>([])
     private let source = Mutex<SignalSource?>(nil)
 
-    init() {
+    /// - Parameter reloads: HUP is acted on; else it ends the program, as when its terminal goes away.
+    init(reloads: Bool = false) {
         SignalSource.ignoreBrokenPipe()
-        let source = SignalSource([.terminate, .interrupt, .user1]) { [weak self] signal in
-            self?.waiting.withLock { $0.append(signal) }
-            self?.arrived.signal()
+        let source = SignalSource([.terminate, .interrupt, .user1] + (reloads ? [.hangup] : [])) { [weak self] signal in
+            self?.take(signal)
         }
         self.source.withLock { $0 = source }
     }
 
-    /// Holds the thread until TERM or INT; USR1 has the counters logged.
+    /// One that waits stands for those that follow.
+    private func take(_ signal: Signal) {
+        let isNew = waiting.withLock { waiting in
+            if waiting.contains(signal) { return false }
+            waiting.append(signal)
+            return true
+        }
+        if isNew { arrived.signal() }
+    }
+
+    /// Holds the thread until TERM or INT; USR1 has the counters logged, HUP the configuration read again.
     /// - Returns: what the program was told.
-    func untilStopped(counters: () -> Void) -> String {
+    func untilStopped(counters: () -> Void, reload: () -> Void = {}) -> String {
         while true {
             arrived.wait()
             switch waiting.withLock({ $0.removeFirst() }) {
             case .terminate: return "SIGTERM"
             case .interrupt: return "SIGINT"
             case .user1: counters()
-            case .hangup: break
+            case .hangup: reload()
             }
         }
     }

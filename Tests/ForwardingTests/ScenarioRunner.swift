@@ -21,6 +21,7 @@ struct ScenarioFailure: Error, CustomStringConvertible {
 ///   bad answer`
 /// - `0s resolver [2] [for NAME [TYPE]] answers CODE …`, `… truncates`, `… fails …`
 /// - `late` behind `answers`, `truncates` or `fails`: of a request that was given up
+/// - `0s settings become KEY VALUE`, as when they are read again; keys as behind `set`
 /// - `0s resolvers become 2`, `0s services become 2`, `0s families become ipv4 | ipv6 | dual`, `0s network changes`
 /// - `0s expect …`: one action; `0s expect nothing`: none up to this moment
 /// - `0s each 1-20 …` is the line for each number, put where `#` stands; a word with `{1-8}` stands for so many words
@@ -34,6 +35,7 @@ final class ScenarioRunner {
     private var line = 0
     private var forwarder: Forwarder<Int>
     private let cache: DNSCache
+    private var settings = ScenarioSettings()
     private var now = ScenarioRunner.start
     private var isTurnOpen = false
     /// Actions not yet expected, as an expectation would say them.
@@ -57,7 +59,6 @@ final class ScenarioRunner {
 
     init(file: String, text: String) throws {
         (self.file, self.text) = (file, text)
-        var settings = ScenarioSettings()
         for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             let words = line.split(separator: " ").map(String.init)
             guard let first = words.first, first == "set" || first == "hosts" else { continue }
@@ -121,6 +122,13 @@ final class ScenarioRunner {
             try ask(nil, &words)
         case "httpdns": try settleService(&words)
         case "resolver": try settleResolver(&words)
+        case "settings":
+            guard words.next() == "become" else { throw malformed() }
+            let change = words.rest.split(separator: " ").map(String.init)
+            words = Words([])
+            guard change.count > 1, settings.change(change, &forwarder, at: now) else { throw malformed() }
+            isTurnOpen = true
+            collect()
         case "resolvers", "services", "families", "network": try change(subject!, &words)
         default: throw malformed()
         }

@@ -327,12 +327,33 @@ struct ScenarioSettings {
     }
 
     func makeForwarder(_ cache: DNSCache) -> Forwarder<Int> {
+        Forwarder(
+            policy: policy, timing: timing, serviceServers: dnsIp, resolverServers: resolvers, cache: cache)
+    }
+
+    private var policy: Policy {
         let table = HostsTable(parsing: Array(hosts.utf8).span)
         var policy = Policy(
             hasService: hasService, httpOnly: httpOnly, negativeTTL: timing.negativeTTL, intercept: intercept,
             bypass: bypass, hosts: table)
         policy.families = families
-        return Forwarder(
-            policy: policy, timing: timing, serviceServers: dnsIp, resolverServers: resolvers, cache: cache)
+        return policy
+    }
+
+    /// `KEY VALUE` at work, as a reload has it; `routeIp` has no value of its own here.
+    mutating func change(_ words: [String], _ forwarder: inout Forwarder<Int>, at now: Tick) -> Bool {
+        guard words[0] == "routeIp" || read(["set"] + words) else { return false }
+        if words[0] == "keepAliveDomains" { start(&forwarder, at: now) }
+        var (services, doubt): (Int?, Forwarder<Int>.Doubt) = (nil, [])
+        switch words[0] {
+        case "routeIp": (services, doubt) = (dnsIp, .serviceAnswers)
+        case "httpOnly": doubt = .serviceAnswers
+        case "dnsIp": services = dnsIp
+        case "httpdns": (services, doubt) = (hasService ? dnsIp : 0, .routes)
+        case "intercept", "bypass", "addressType": doubt = .routes
+        default: break
+        }
+        forwarder.reconfigure(policy: policy, timing: timing, services: services, doubt: doubt, at: now)
+        return true
     }
 }

@@ -1,0 +1,40 @@
+import Synchronization
+
+/// The reception that holds at present, for listeners that must not wait for each other: a reader has a copy of its own
+/// and looks once a batch, by one atomic load, whether there is a newer one.
+final class CurrentReception: Sendable {
+    private let current: Mutex<Reception>
+    /// Counts the changes.
+    private let generation = Atomic<UInt64>(0)
+
+    init(_ reception: Reception) { current = Mutex(reception) }
+
+    /// From any thread; readers have it with the next batch.
+    func change(_ body: (inout sending Reception) -> Void) {
+        current.withLock { body(&$0) }
+        generation.add(1, ordering: .releasing)
+    }
+
+    /// For one queue.
+    final class Copy: @unchecked Sendable {
+        // Unchecked: used on that queue alone.
+        private let source: CurrentReception
+        private var generation: UInt64
+        private var reception: Reception
+
+        init(of source: CurrentReception) {
+            self.source = source
+            generation = source.generation.load(ordering: .acquiring)
+            reception = source.current.withLock { $0 }
+        }
+
+        func latest() -> Reception {
+            let newest = source.generation.load(ordering: .acquiring)
+            if newest != generation {
+                generation = newest
+                reception = source.current.withLock { $0 }
+            }
+            return reception
+        }
+    }
+}

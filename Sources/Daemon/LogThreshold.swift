@@ -1,0 +1,16 @@
+public import Logging
+import Synchronization
+
+/// The least important level that is logged, for all who log: it may change while they do.
+public final class LogThreshold: Sendable {
+    private let place: Atomic<Int>
+
+    public init(_ level: Logger.Level) { place = Atomic(Self.place(level)) }
+
+    public var level: Logger.Level {
+        get { Logger.Level.allCases[place.load(ordering: .relaxed)] }
+        set { place.store(Self.place(newValue), ordering: .relaxed) }
+    }
+
+    private static func place(_ level: Logger.Level) -> Int { Logger.Level.allCases.firstIndex(of: level) ?? 0 }
+}

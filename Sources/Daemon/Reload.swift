@@ -1,0 +1,170 @@
+import Addresses
+public import Configuration
+import DNSCache
+import Dispatch
+import Forwarding
+import Synchronization
+import Transport
+
+/// How reading the settings again went, for whoever watches the daemon.
+public struct Reloads: Sendable, Equatable {
+    /// Those that were taken over, and those that were refused because something was wrong.
+    public internal(set) var succeeded: UInt64 = 0
+    public internal(set) var failed: UInt64 = 0
+    /// Whether the last one was taken over; true before the first.
+    public internal(set) var lastSucceeded = true
+    /// When the settings in effect were read, in seconds since 1970.
+    public internal(set) var lastSuccess = WallClock.unixSeconds()
+}
+
+extension Daemon {
+    /// Takes over settings that were read again, as far as they differ from those in effect: all in one step, while
+    /// questions are answered as ever. What needs a restart is said in the log. From one thread at a time.
+    /// - Throws: What is wrong with the settings; then nothing has changed.
+    public func reload(_ new: Settings) throws(StartFailure) {
+        let reloading = settings.reloading(new)
+        if !reloading.applied.isEmpty { try apply(reloading.settings) }
+        reloads.withLock {
+            $0.succeeded += 1
+            $0.lastSucceeded = true
+            $0.lastSuccess = WallClock.unixSeconds()
+        }
+        report.reloaded(reloading)
+    }
+
+    /// The settings cannot be read again; those in effect stay.
+    /// - Parameter line: What is wrong, and where.
+    public func reloadFailed(_ line: String) {
+        reloads.withLock {
+            $0.failed += 1
+            $0.lastSucceeded = false
+        }
+        report.reloadFailed(line)
+    }
+
+    /// What became of reading the settings again since the start. From any thread.
+    public var reloadCounts: Reloads { reloads.withLock { $0 } }
+
+    private func apply(_ new: Settings) throws(StartFailure) {
+        let (running, proxyBefore) = settings.heedingProxy(in: environment)
+        let (next, proxy) = new.heedingProxy(in: environment)
+        let change = try resolver.change(to: next, from: running)
+        settings = new
+        if let proxy, proxy != proxyBefore { report.proxy(proxy) }
+        if change.isOtherService || proxy != proxyBefore, !(proxy?.isHeeded ?? false) { report.service(next.httpdns) }
+        if next.listen != running.listen {
+            reception.change { $0.heed(next.listen) }
+            streams.heed(next.listen)
+        }
+        let isDone = DispatchSemaphore(value: 0)
+        resolver.withCacheRead { [self] in
+            resolver.take(change, in: cache)
+            do throws(SystemError) {
+                try local.heed(next.fallback, isNeeded: !(next.httpdns?.httpOnly ?? false))
+            } catch {
+                report.systemFailed(error)
+            }
+            if next.cacheContext != running.cacheContext { cacheFile?.settingsChanged(context: next.cacheContext) }
+            isDone.signal()
+        }
+        isDone.wait()
+    }
+}
+
+extension Resolver {
+    /// Other settings, and what was made of them where that can fail.
+    struct Change: @unchecked Sendable {
+        // Unchecked: made on one thread, taken on the loop.
+        let settings: Settings
+        /// The servers are others, or asked in another way.
+        let isOtherService: Bool
+        /// Nil: as before.
+        let access: ServiceUpstream.Access?
+        let isOtherReporter: Bool
+        let reporter: AbnormalReporter?
+        let doubt: Forwarder<Client>.Doubt
+    }
+
+    /// Prepares other settings; from any thread.
+    func change(to new: Settings, from old: Settings) throws(StartFailure) -> Change {
+        let isOtherAccess = new.httpdns.map { !$0.hasAccess(of: old.httpdns) || new.tls != old.tls } ?? false
+        let access =
+            try isOtherAccess
+            ? new.httpdns.map { httpdns throws(StartFailure) in
+                try ServiceUpstream.Access(httpdns, new.tls)
+            } : nil
+        let isOtherReporter = new.httpdns?.reports != old.httpdns?.reports
+        return Change(
+            settings: new,
+            isOtherService: isOtherAccess || new.httpdns?.dnsIp != old.httpdns?.dnsIp
+                || new.httpdns?.confIp != old.httpdns?.confIp,
+            access: access, isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new) : nil,
+            doubt: new.doubt(after: old))
+    }
+
+    /// On the loop.
+    func take(_ change: Change, in cache: DNSCache) {
+        let (old, new) = (settings, change.settings)
+        settings = new
+        let servers = new.httpdns?.dnsIp ?? []
+        if change.isOtherService {
+            if let service {
+                service.replaceServers(servers, access: change.access)
+            } else if let access = change.access {
+                service = ServiceUpstream(loop: loop, servers: servers, access: access)
+            }
+            followServiceList()
+        }
+        if change.isOtherReporter {
+            reporter?.close()
+            reporter = change.reporter
+        } else if let httpdns = new.httpdns {
+            reporter?.heed(httpdns)
+        }
+        local.negativeTTL = new.cache.negativeTTL
+        cache.heed(staleSeconds: new.cache.staleSeconds, prefetchAt: new.cache.prefetchAt)
+        let now = Tick(nanoseconds: Clock.now())
+        var policy = Policy(new, hosts: forwarder.policy.hosts)
+        policy.families = Families(new)
+        forwarder.reconfigure(
+            policy: policy, timing: Timing(new), services: change.isOtherService ? servers.count : nil,
+            doubt: change.doubt, at: now)
+        if !change.doubt.isEmpty || new.cache.keepAliveDomains != old.cache.keepAliveDomains
+            || new.cache.preResolve != old.cache.preResolve
+        {
+            let known = Set(old.cache.preResolve)
+            forwarder.start(
+                preResolve: new.cache.preResolve.filter { !known.contains($0) },
+                keepAlive: new.cache.keepAliveDomains, at: now)
+        }
+    }
+}
+
+extension Settings {
+    /// What of the answers that were found under other settings may not hold under these.
+    fileprivate func doubt(after old: Settings) -> Forwarder<Client>.Doubt {
+        var doubt: Forwarder<Client>.Doubt = []
+        if domains != old.domains || (httpdns == nil) != (old.httpdns == nil)
+            || httpdns?.addressType != old.httpdns?.addressType
+        {
+            doubt.insert(.routes)
+        }
+        if httpdns?.routeIp != old.httpdns?.routeIp || httpdns?.routeIpEncrypted != old.httpdns?.routeIpEncrypted
+            || httpdns?.httpOnly != old.httpdns?.httpOnly
+        {
+            doubt.insert(.serviceAnswers)
+        }
+        return doubt
+    }
+}
+
+extension Settings.HTTPDNS {
+    /// Whether requests are written by the same account in the same way.
+    fileprivate func hasAccess(of other: Self?) -> Bool {
+        credential == other?.credential && routeIp == other?.routeIp && routeIpEncrypted == other?.routeIpEncrypted
+            && authExpirySeconds == other?.authExpirySeconds
+    }
+
+    /// Where reports go; nil: nowhere.
+    fileprivate var reports: ReportURL?? { enableReport ? .some(reportUrl) : .none }
+}

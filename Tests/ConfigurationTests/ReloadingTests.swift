@@ -1,0 +1,108 @@
+import Testing
+
+@testable import Configuration
+
+@Suite struct ReloadingTests {
+    private enum Decision {
+        /// Holds from now on.
+        case applied
+        case needsRestart
+        /// Another place to give what another key stands for.
+        case standsFor(String)
+    }
+
+    /// What is decided of every key there is. One that is missing here, or stands here in vain, fails the test.
+    private static let decisions: [String: Decision] = [
+        "listen.addresses": .needsRestart, "listen.allow": .applied, "listen.workers": .needsRestart,
+        "listen.tcpClients": .applied, "listen.tcpIdleSeconds": .applied,
+        "httpdns.encryptType": .applied, "httpdns.dnsId": .applied, "httpdns.dnsKey": .applied,
+        "httpdns.dnsKeyFile": .standsFor("httpdns.dnsKey"), "httpdns.token": .applied,
+        "httpdns.tokenFile": .standsFor("httpdns.token"), "httpdns.dnsIp": .applied, "httpdns.timeout": .applied,
+        "httpdns.routeIp": .applied, "httpdns.routeIpEncrypted": .applied, "httpdns.httpOnly": .applied,
+        "httpdns.retryTimesBeforeSwitchServer": .applied, "httpdns.minutesBeforeSwitchToMain": .applied,
+        "httpdns.addressType": .applied, "httpdns.batch": .applied, "httpdns.queriesPerSecond": .applied,
+        "httpdns.authExpirySeconds": .applied, "httpdns.confIp": .applied, "httpdns.proxy": .applied,
+        "httpdns.appId": .applied, "httpdns.enableReport": .applied, "httpdns.reportUrl": .applied,
+        "httpdns.debug": .applied,
+        "tls.serverName": .applied, "tls.caFile": .applied, "tls.caOnly": .applied, "tls.pins": .applied,
+        "tls.validateDomain": .applied, "tls.clientCertificate": .applied,
+        "tls.clientCertificatePasswordFile": .applied,
+        "domains.intercept": .applied, "domains.bypass": .applied,
+        "fallback.servers": .applied, "fallback.resolvConf": .applied, "fallback.timeout": .applied,
+        "fallback.hedgeAfter": .applied, "fallback.hosts": .applied,
+        "cache.megabytes": .needsRestart, "cache.minTTL": .applied, "cache.maxTTL": .applied,
+        "cache.negativeTTL": .applied, "cache.staleSeconds": .applied, "cache.staleTTL": .applied,
+        "cache.prefetchAt": .applied, "cache.keepAliveDomains": .applied, "cache.preResolve": .applied,
+        "cache.file": .needsRestart,
+        "log.level": .applied,
+    ]
+
+    /// Lines that stand for a key's other value where its default would not be right, or is in force already.
+    private static let others = [
+        "httpdns.dnsId": "dnsId = 5", "httpdns.dnsKey": "dnsKey = \"another 16 bytes\"",
+        "tls.caOnly": "caOnly = true",
+    ]
+
+    @Test("it is decided of every key whether it holds at once or needs a restart")
+    func decided() {
+        let known = Set(Key.all.map(\.path))
+        #expect(known.subtracting(Self.decisions.keys) == [], "decide of these")
+        #expect(Set(Self.decisions.keys).subtracting(known) == [], "no such keys")
+    }
+
+    @Test("a key that differs is named, and holds at once or is left as it was", arguments: Key.all.map(\.path))
+    func differs(_ path: String) throws {
+        let (section, name) = (path.split(separator: ".")[0], path.split(separator: ".")[1])
+        var lines = SettingsTests.everyKey.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        let header = try #require(lines.firstIndex(of: "[\(section)]"))
+        let at = lines[header...].dropFirst().prefix { !$0.hasPrefix("[") }.firstIndex { $0.hasPrefix("\(name) =") }
+        guard let at else {
+            // Stands in no file with every key, as it cannot stand beside another.
+            #expect(["httpdns.dnsKeyFile", "httpdns.tokenFile", "tls.validateDomain"].contains(path))
+            return
+        }
+        // The default, unless that would not be right.
+        lines[at] = Self.others[path] ?? ""
+        let before = try load(SettingsTests.everyKey, files: SettingsTests.files)
+        let after = try load(lines.joined(separator: "\n"), files: SettingsTests.files)
+        let reloading = before.reloading(after)
+        switch try #require(Self.decisions[path]) {
+        case .applied where path == "httpdns.token":
+            // With the other encryptType it would be in use.
+            #expect(reloading == Settings.Reloading(settings: before, applied: [], needingRestart: []))
+        case .applied:
+            #expect(reloading.applied.contains(path) && reloading.needingRestart == [])
+            #expect(reloading.settings == after)
+        case .needsRestart:
+            #expect(reloading == Settings.Reloading(settings: before, applied: [], needingRestart: [path]))
+            #expect(before != after)
+        case .standsFor: Issue.record("not with the key it stands for")
+        }
+        #expect(after.reloading(after).applied == [])
+    }
+
+    @Test("what a file holds counts, not what it is called")
+    func files() throws {
+        let text = "[httpdns]\ntokenFile = 'token'\n[tls]\ncaFile = 'ca'\nclientCertificate = 'p12'"
+        func settings(_ token: String, _ ca: String, _ certificate: String) throws -> Settings {
+            try load(
+                text,
+                files: ["/etc/httpdnsd/token": token, "/etc/httpdnsd/ca": ca, "/etc/httpdnsd/p12": certificate])
+        }
+        let before = try settings("1", "2", "3")
+        #expect(before.reloading(try settings("1", "2", "3")).applied == [])
+        #expect(before.reloading(try settings("0", "2", "3")).applied == ["httpdns.token"])
+        #expect(before.reloading(try settings("1", "0", "3")).applied == ["tls.caFile"])
+        #expect(before.reloading(try settings("1", "2", "0")).applied == ["tls.clientCertificate"])
+    }
+
+    @Test("a section that comes or goes is one change, beside what needs a restart")
+    func section() throws {
+        let with = try load("[httpdns]\ntoken = '1'\n[cache]\nmegabytes = 2")
+        #expect(Settings().reloading(with).applied == ["httpdns"])
+        #expect(Settings().reloading(with).needingRestart == ["cache.megabytes"])
+        #expect(Settings().reloading(with).settings.cache.megabytes == 32)
+        #expect(Settings().reloading(with).settings.httpdns == with.httpdns)
+        #expect(with.reloading(Settings()).applied == ["httpdns"])
+    }
+}

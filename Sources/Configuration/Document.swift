@@ -1,3 +1,4 @@
+import Synchronization
 import TOMLKit
 
 /// A configuration file as TOML: which values were given, and where.
@@ -17,8 +18,30 @@ struct Document {
     /// Each section that was given, empty ones too, and its line.
     let sections: [String: Int]
 
+    /// Reads a text, or knows it: TOMLKit never gives back the memory of what it has parsed, and a daemon that is told
+    /// to read the same file again and again must not grow by it.
     /// - Parameter file: How errors call the text.
-    init(file: String, contents: String) throws(ConfigurationError) {
+    static func read(file: String, contents: String) throws(ConfigurationError) -> Document {
+        let text = Text(file: file, contents: contents)
+        if let known = latest.withLock({ $0.first { $0.text == text } }) { return try known.result.get() }
+        let result = Result { () throws(ConfigurationError) in try Document(file: file, contents: contents) }
+        latest.withLock { latest in
+            if latest.count == mostKnown { latest.removeFirst() }
+            latest.append((text, result))
+        }
+        return try result.get()
+    }
+
+    private struct Text: Equatable {
+        let file: String
+        let contents: String
+    }
+
+    private static let latest = Mutex<[(text: Text, result: Result<Document, ConfigurationError>)]>([])
+    /// A file, what it was before, and some attempts at changing it.
+    private static let mostKnown = 16
+
+    private init(file: String, contents: String) throws(ConfigurationError) {
         let lines = KeyLines(contents)
         // A NUL would end the text, or a value, for the parser underneath, and the rest would be ignored.
         if let line = Document.lineWithNUL(contents) {

@@ -20,7 +20,7 @@ extension Settings {
         file: String?, contents: String?, environment: [String: String], readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> (settings: Settings, origins: Origins) {
         var loader = Loader(file: file)
-        if let contents { try loader.apply(Document(file: loader.origins.fileName, contents: contents)) }
+        if let contents { try loader.apply(Document.read(file: loader.origins.fileName, contents: contents)) }
         try loader.apply(environment)
         let settings = try loader.settings(
             credentialsDirectory: environment["CREDENTIALS_DIRECTORY"], readFile: readFile)

@@ -72,7 +72,9 @@ extension Forwarder {
     private func batch(of first: Lookup, room: Int, from place: Int) -> Int {
         guard !first.wasLeftOut else { return 1 }
         return outbox[place...].prefix(min(timing.batch, room)).prefix {
-            !$0.wasLeftOut && $0.triedServers == first.triedServers && !wasLeft($0) && !isBarred($0)
+            // Other rules may have had a name asked for once more.
+            $0.generation == first.generation && !$0.wasLeftOut && $0.triedServers == first.triedServers
+                && !wasLeft($0) && !isBarred($0)
         }.count
     }
 

@@ -28,7 +28,7 @@ enum Rules {
     static let imports: [String: Set<String>] = [
         "Addresses": [],
         "DNSWire": ["Addresses"],
-        "Configuration": ["Addresses", "DNSWire", "TOMLKit"],
+        "Configuration": ["Addresses", "DNSWire", "TOMLKit", "Synchronization"],
         "DNSCache": ["DNSWire", "Synchronization"],
         "Cryptography": ["Addresses", "COpenSSL"],
         "HTTPDNS": ["Addresses", "DNSWire", "Cryptography"],

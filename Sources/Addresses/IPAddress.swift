@@ -57,6 +57,9 @@ extension IPAddress {
         return high == 0 && low == 0
     }
 
+    /// The IPv4 address inside an IPv4-mapped one (RFC 4291 §2.5.5.2), any other as it is.
+    public var unmapped: IPAddress { mappedIPv4.map { IPAddress(v4: $0) } ?? self }
+
     /// The raw octets in network byte order: 4 for IPv4, 16 for IPv6.
     public var octets: [UInt8] {
         (0..<octetCount).map(octet)

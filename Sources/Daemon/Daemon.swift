@@ -141,9 +141,13 @@ public final class Daemon: @unchecked Sendable {
 
     /// Logs what has been counted since the start.
     public func logCounters() {
-        resolver.loop.submit { [self] in
-            report.counters(
-                resolver.forwarder.counters, refusedForRoom: resolver.refusedForRoom, cache.statistics)
+        streams.loop.submit { [self] in
+            let clients = streams.counters
+            resolver.loop.submit { [self] in
+                report.counters(
+                    resolver.forwarder.counters, refusedForRoom: resolver.refusedForRoom, resolver.mismatches, clients,
+                    cache.statistics)
+            }
         }
     }
 }

@@ -24,7 +24,7 @@ final class HostLookup: EventHandler {
         _ name: Name, at server: Endpoint, loop: EventLoop, done: @escaping (HostLookup, IPAddress?) -> Void
     ) throws(SystemError) {
         (self.name, self.loop, self.done) = (name, loop, done)
-        socket = try QuerySocket.connect(to: server)
+        socket = try QuerySocket.open(to: server)
         try ask()
         registration = try loop.register(socket.descriptor, .readable, self)
     }
@@ -41,9 +41,13 @@ final class HostLookup: EventHandler {
             while registration != nil {
                 var buffer = [UInt8](repeating: 0, count: Self.messageLimit)
                 var room = buffer.mutableSpan
-                guard case .bytes(let count) = try socket.receive(into: &room) else { return }
-                buffer.removeLast(buffer.count - count)
-                try take(buffer)
+                switch try socket.receive(into: &room) {
+                case .wouldBlock: return
+                case .stranger: continue
+                case .bytes(let count):
+                    buffer.removeLast(buffer.count - count)
+                    try take(buffer)
+                }
             }
         } catch {
             finish(nil)

@@ -14,8 +14,7 @@ final class LocalUpstream {
     }
     /// `negativeTTL`, for an answer that says "no such record" without an SOA.
     var negativeTTL: UInt32
-    /// Messages that came to a query's port and were not its answer, or none at all: somebody guesses.
-    private(set) var mismatches: UInt64 = 0
+    fileprivate(set) var mismatches = MismatchCounters()
     /// What any query's messages are read into.
     let scratch = Scratch(65_535 + 2)
 
@@ -75,13 +74,13 @@ final class LocalUpstream {
                 message, id: sent.id, to: question.name, type: question.type, defaultNegativeTTL: negativeTTL)
             let asked = sent.bytes
             guard spelling.allows(Response.repeatsQuestion(message, of: asked.span), sent) else {
-                mismatches += 1
+                mismatches.otherCase += 1
                 return false
             }
             outcome = reply.truncated ? .truncated : .answered(reply.answer)
         } catch {
             // Also one that begins well: whoever guesses must not be able to end the wait for the true answer.
-            mismatches += 1
+            if error == .mismatch { mismatches.otherQuery += 1 } else { mismatches.malformed += 1 }
             return false
         }
         end(query, outcome)
@@ -92,6 +91,21 @@ final class LocalUpstream {
         exchanges.removeValue(forKey: query)?.close()
         settle(query, outcome)
     }
+}
+
+/// What came where an answer was waited for and was none, since the start: somebody guesses, or a resolver is broken. It is
+/// ignored, and the wait goes on.
+struct MismatchCounters: Sendable, Equatable {
+    /// Datagrams from another address or port than the resolver's.
+    var strangers: UInt64 = 0
+    /// Messages with another id or about another question.
+    var otherQuery: UInt64 = 0
+    /// Messages that cannot be read.
+    var malformed: UInt64 = 0
+    /// Answers right in everything but the letters' case (0x20).
+    var otherCase: UInt64 = 0
+
+    var all: UInt64 { strangers + otherQuery + malformed + otherCase }
 }
 
 /// A query under way, whatever it travels by.
@@ -108,9 +122,12 @@ private final class DatagramExchange: LocalExchange {
     private var socket: QuerySocket
     private var registration: Registration?
 
+    /// Datagrams read before anybody else has a turn.
+    private static let turn = 16
+
     init(_ query: ResolverQuery, _ sent: SentQuery, _ upstream: LocalUpstream) throws(SystemError) {
         (self.query, self.sent, self.upstream) = (query, sent, upstream)
-        socket = try QuerySocket.connect(to: sent.server)
+        socket = try QuerySocket.open(to: sent.server)
         // Not sent for want of room is as good as lost: the deadline finds it.
         let message = sent.bytes
         _ = try socket.send(message.span)
@@ -119,10 +136,15 @@ private final class DatagramExchange: LocalExchange {
 
     func ready(_ readiness: Readiness) {
         do throws(SystemError) {
-            while case .bytes(let count) = try socket.receive(into: upstream.scratch) {
-                let buffer = unsafe upstream.scratch.first(count)
-                let message = unsafe buffer.span
-                if upstream.take(message, as: sent, for: query) { return }
+            for _ in 0..<Self.turn {
+                switch try socket.receive(into: upstream.scratch) {
+                case .wouldBlock: return
+                case .stranger: upstream.mismatches.strangers += 1
+                case .bytes(let count):
+                    let buffer = unsafe upstream.scratch.first(count)
+                    let message = unsafe buffer.span
+                    if upstream.take(message, as: sent, for: query) { return }
+                }
             }
         } catch {
             upstream.end(query, .failed(Failure(.unreachable, error.description)))

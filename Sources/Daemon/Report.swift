@@ -94,15 +94,22 @@ struct Report: Sendable {
         log.log(level: event.isFailure ? .warning : .notice, "\(event)")
     }
 
-    func counters(_ counters: Counters, refusedForRoom: UInt64, _ cache: DNSCache.Statistics) {
+    func counters(
+        _ counters: Counters, refusedForRoom: UInt64, _ mismatches: MismatchCounters, _ clients: StreamCounters,
+        _ cache: DNSCache.Statistics
+    ) {
+        let refused = counters.refusedFlights + counters.refusedWaiting + refusedForRoom
         log.notice(
             """
             cache \(cache.entries) answers, \(cache.bytes) bytes, \(cache.hits) hits, \(cache.misses) misses, \
             \(cache.evictions) evicted; \(counters.flights) questions looked up, \(counters.joined) joined one under way, \
-            \(counters.refused + refusedForRoom) refused; HTTPDNS \(counters.serviceRequests) requests for \(counters.serviceNames) names, \
+            \(refused) refused; HTTPDNS \(counters.serviceRequests) requests for \(counters.serviceNames) names, \
             \(counters.serviceFailures) failed; local resolver \(counters.resolverQueries) queries, \
-            \(counters.resolverFailures) failed; \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
-            \(counters.overdue) out of time
+            \(counters.resolverRepeats) repeated, \(counters.resolverFailures) failed, \(mismatches.all) messages that were no \
+            answer ignored (\(mismatches.strangers) from elsewhere, \(mismatches.otherCase) in another case); \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
+            \(counters.overdue) out of time; \(clients.accepted) TCP clients, \
+            \(clients.refused + clients.refusedOfOneSource) refused, \(clients.closedForRoom) closed for room, \
+            \(clients.closedIdle) idle, \(clients.cutOff) cut off
             """)
     }
 
@@ -152,7 +159,7 @@ extension Refusal {
     fileprivate var text: String {
         switch self {
         case .tooManyFlights: "too many are under way"
-        case .tooManyWaiting: "too many clients wait for one name"
+        case .tooManyWaiting: "too many clients wait"
         }
     }
 }

@@ -35,8 +35,9 @@ final class Resolver: @unchecked Sendable {
     /// Misses that were submitted and not taken on yet.
     private let queued = Atomic(0)
     private let turnedAway = Atomic<UInt64>(0)
-    /// Listeners are faster than one resolver: past it the newest is refused with SERVFAIL, and hits go on as ever.
-    static let maximumQueued = 16_384
+    /// Questions that wait to be taken on, some 250 octets each: listeners are faster than one resolver. Past it the newest
+    /// is refused with SERVFAIL, and hits go on as ever.
+    static let maximumQueued = 4096
     /// When waiting for the last answers ends, and who is told.
     private var drain: (until: UInt64, done: () -> Void)?
 
@@ -76,6 +77,9 @@ final class Resolver: @unchecked Sendable {
 
     /// Questions refused since the start because too many were queued already.
     var refusedForRoom: UInt64 { turnedAway.load(ordering: .relaxed) }
+
+    /// What came from those who are no local resolver; on the loop.
+    var mismatches: MismatchCounters { local.mismatches }
 
     private func receive(_ misses: [Miss]) {
         queued.subtract(misses.count, ordering: .relaxed)

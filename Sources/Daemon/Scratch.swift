@@ -30,7 +30,7 @@ extension StreamSocket {
 }
 
 extension QuerySocket {
-    func receive(into scratch: Scratch) throws(SystemError) -> Received {
+    func receive(into scratch: Scratch) throws(SystemError) -> QuerySocket.Received {
         let buffer = unsafe scratch.buffer
         var room = unsafe buffer.mutableSpan
         return try receive(into: &room)

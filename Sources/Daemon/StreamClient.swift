@@ -6,7 +6,7 @@ import Transport
 /// One TCP client: its queries are taken as they come and answered as they are ready, in any order (RFC 7766 §7).
 final class StreamClient: EventHandler, @unchecked Sendable {
     // Unchecked: other queues only hold it; every method is called on the server's loop.
-    private let address: IPAddress
+    let address: IPAddress
     private unowned let server: StreamServer
     private var socket: StreamSocket
     private var registration: Registration?
@@ -18,6 +18,8 @@ final class StreamClient: EventHandler, @unchecked Sendable {
     private var hasEnded = false
     private var isClosed = false
     private(set) var lastActivity = Clock.now()
+    /// Octets kept for it, as far as the server knows.
+    private(set) var kept = 0
 
     /// Octets that may wait for a client that reads slowly: four of the largest messages. One that lets more gather is
     /// cut off.
@@ -73,6 +75,7 @@ final class StreamClient: EventHandler, @unchecked Sendable {
     func close() {
         guard !isClosed else { return }
         isClosed = true
+        count()
         if let registration { server.loop.unregister(registration) }
         socket.close()
         server.remove(self)
@@ -91,6 +94,14 @@ final class StreamClient: EventHandler, @unchecked Sendable {
     private func advance() throws(SystemError) {
         try takeMessages()
         if !isClosed { try flush() }
+        count()
+    }
+
+    /// Tells the server what is kept for this client now.
+    private func count() {
+        let change = (isClosed ? 0 : incoming.count + outgoing.count) - kept
+        kept += change
+        if change != 0 { server.keep(change) }
     }
 
     /// Takes whole messages, each behind its length in two octets (RFC 1035 §4.2.2), while there is room for answers.
@@ -130,7 +141,7 @@ final class StreamClient: EventHandler, @unchecked Sendable {
 
     private func queue(_ reply: UnsafeBufferPointer<UInt8>) {
         let length: [UInt8] = [UInt8(truncatingIfNeeded: reply.count >> 8), UInt8(truncatingIfNeeded: reply.count)]
-        guard outgoing.append(length.span), unsafe outgoing.append(reply.span) else { return close() }
+        guard outgoing.append(length.span), unsafe outgoing.append(reply.span) else { return server.cutOff(self) }
     }
 
     private func flush() throws(SystemError) {

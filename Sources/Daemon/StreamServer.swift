@@ -14,10 +14,20 @@ final class StreamServer: @unchecked Sendable {
     private var idleNanoseconds: UInt64
     private var listeners: [StreamListener]
     private var clients: [ObjectIdentifier: StreamClient] = [:]
-    private(set) var refusedClients: UInt64 = 0
+    /// Clients of each source that is not this host.
+    private var ofSource: [IPAddress: Int] = [:]
+    /// Octets kept for all clients: what they have sent in part and what they have not read.
+    private var kept = 0
+    private(set) var counters = StreamCounters()
     private let report: Report
     /// What a client's bytes are read into before they are its own, and where a reply is written before it is queued.
     let scratch = Scratch(65_535)
+
+    /// Connections that one source may have of `listen.tcpClients`: a quarter, so that no single one shuts out the others.
+    /// This host's own programs all come from loopback and may have them all.
+    private var maximumOfSource: Int { max(1, maximumClients / 4) }
+    /// Octets kept for all clients: sixteen that are each at their limit. Past it the one with the most is cut off.
+    static let maximumKept = 16 * StreamClient.maximumQueued
 
     init(
         _ listeners: [StreamListener], _ settings: Settings.Listen, reception: CurrentReception, resolver: Resolver,
@@ -70,29 +80,53 @@ final class StreamServer: @unchecked Sendable {
     }
 
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
-        if clients.count >= maximumClients, !makeRoom() {
-            refusedClients += 1
+        let source = address.address.source
+        if let source, ofSource[source, default: 0] >= maximumOfSource, !makeRoom(of: source) {
+            counters.refusedOfOneSource += 1
+            return
+        }
+        if clients.count >= maximumClients, !makeRoom(of: nil) {
+            counters.refused += 1
             return
         }
         do {
             let client = try StreamClient(socket, from: address.address, server: self)
             clients[ObjectIdentifier(client)] = client
+            if let source { ofSource[source, default: 0] += 1 }
+            counters.accepted += 1
             scheduleIdleCheck()
         } catch {
             report.systemFailed(error)
         }
     }
 
-    /// At the cap the client that has been idle longest goes, as RFC 7766 §6.2.3 advises, else the one whose half-sent
+    /// At a cap the client that has been idle longest goes, as RFC 7766 §6.2.3 advises, else the one whose half-sent
     /// query or unread answer is oldest; if all wait for answers, the newest is refused.
-    private func makeRoom() -> Bool {
+    /// - Parameter source: whose clients are meant; nil: all.
+    private func makeRoom(of source: IPAddress?) -> Bool {
         func oldest(_ clients: [StreamClient]) -> StreamClient? {
             clients.min { $0.lastActivity < $1.lastActivity }
         }
-        let all = Array(clients.values)
-        guard let client = oldest(all.filter(\.isIdle)) ?? oldest(all.filter(\.isQuiet)) else { return false }
+        let those = clients.values.filter { source == nil || $0.address.source == source }
+        guard let client = oldest(those.filter(\.isIdle)) ?? oldest(those.filter(\.isQuiet)) else { return false }
+        counters.closedForRoom += 1
         client.close()
         return true
+    }
+
+    /// So many octets more, or fewer, are kept for a client.
+    func keep(_ change: Int) {
+        kept += change
+        guard change > 0 else { return }
+        while kept > Self.maximumKept, let largest = clients.values.max(by: { $0.kept < $1.kept }) {
+            cutOff(largest)
+        }
+    }
+
+    /// Closes the connection of a client that lets too much gather.
+    func cutOff(_ client: StreamClient) {
+        counters.cutOff += 1
+        client.close()
     }
 
     /// Takes one message; a reply is in the scratch memory then.
@@ -103,12 +137,17 @@ final class StreamServer: @unchecked Sendable {
     }
 
     func remove(_ client: StreamClient) {
-        clients.removeValue(forKey: ObjectIdentifier(client))
+        guard clients.removeValue(forKey: ObjectIdentifier(client)) != nil, let source = client.address.source else {
+            return
+        }
+        let left = ofSource[source, default: 1] - 1
+        ofSource[source] = left > 0 ? left : nil
     }
 
     private func closeIdleClients() {
         let now = Clock.now()
         for client in clients.values where client.isQuiet && client.lastActivity + idleNanoseconds <= now {
+            counters.closedIdle += 1
             client.close()
         }
         scheduleIdleCheck()
@@ -119,5 +158,31 @@ final class StreamServer: @unchecked Sendable {
     private func scheduleIdleCheck() {
         guard let oldest = clients.values.lazy.map(\.lastActivity).min() else { return loop.setDeadline(nil) }
         loop.setDeadline(max(oldest + idleNanoseconds, Clock.now() + idleNanoseconds / 4))
+    }
+}
+
+/// What became of TCP clients, since the start.
+struct StreamCounters: Sendable, Equatable {
+    /// Connections taken on.
+    var accepted: UInt64 = 0
+    /// Connections refused because `listen.tcpClients` were open and all waited for answers.
+    var refused: UInt64 = 0
+    /// Connections refused because one source had its share, and all of those waited for answers.
+    var refusedOfOneSource: UInt64 = 0
+    /// Connections closed to make room for a new one.
+    var closedForRoom: UInt64 = 0
+    /// Connections closed after `listen.tcpIdleSeconds`.
+    var closedIdle: UInt64 = 0
+    /// Connections closed because the client let more gather than is kept for one, or for all.
+    var cutOff: UInt64 = 0
+}
+
+extension IPAddress {
+    /// What counts as one source of connections: an IPv4 address or the first 64 bits of an IPv6 address, of which one
+    /// host has as many as it likes. Nil for this host.
+    fileprivate var source: IPAddress? {
+        if isLoopback { return nil }
+        let address = unmapped
+        return address.isIPv4 ? address : IPAddress(v6: address.high, 0)
     }
 }

@@ -44,7 +44,7 @@ final class SystemResolver {
     private func ask(_ name: Name, _ type: RecordType, answered: @escaping (FamilyResult) -> Void) {
         let id = random.uint16()
         let message = Query.message(id: id, name, type: type, dnssecOK: false, checkingDisabled: false)
-        guard queries.count < Self.queryLimit, let socket = try? QuerySocket.connect(to: server),
+        guard queries.count < Self.queryLimit, let socket = try? QuerySocket.open(to: server),
             (try? socket.send(message.span)) == true
         else { return answered(.noRecord) }
         let query = SystemQuery(

@@ -35,6 +35,8 @@ final class Flight {
     var service = Source.idle
     var resolver = Source.idle
     var resolverQuery: TableID?
+    /// The same query once more, to the same server, as the first was silent for long.
+    var repeatedQuery: TableID?
     /// Places of the local resolvers that were asked.
     var triedResolvers: Set<Int> = []
     /// A resolver had an answer; HTTPDNS may still go on.
@@ -119,7 +121,9 @@ struct ResolverState {
     /// The list that `server` is a place in: `ResolverServers.list` when it was asked.
     let list: Int
     let overTCP: Bool
-    let sent: Tick
+    var sent: Tick
+    /// When the attempt ends that it belongs to.
+    let until: Tick
     let flight: TableID
 }
 

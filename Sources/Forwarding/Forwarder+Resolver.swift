@@ -14,18 +14,58 @@ extension Forwarder {
     }
 
     private mutating func send(_ flight: Flight, to server: Int, overTCP: Bool, at now: Tick) {
-        let query = resolverQueries.insert(
-            ResolverState(server: server, list: resolvers.list, overTCP: overTCP, sent: now, flight: flight.id))
+        let state = ResolverState(
+            server: server, list: resolvers.list, overTCP: overTCP, sent: now,
+            until: now.advanced(milliseconds: timing.resolverTimeout), flight: flight.id)
         flight.resolver = .waiting
+        let query = send(state, flight)
         flight.resolverQuery = query
+        guard !overTCP else { return }
+        let repeatAfter = timing.repeatAfter(roundTrip: resolvers.health[server].roundTrip)
+        guard repeatAfter < timing.resolverTimeout else { return }
+        deadlines.insert(.resolverRepeat(query), at: now.advanced(milliseconds: repeatAfter))
+    }
+
+    private mutating func send(_ state: ResolverState, _ flight: Flight) -> TableID {
+        let query = resolverQueries.insert(state)
         counters.resolverQueries += 1
-        deadlines.insert(.resolverQuery(query), at: now.advanced(milliseconds: timing.resolverTimeout))
-        actions.append(.askResolver(ResolverQuery(id: query), server: server, overTCP: overTCP, flight.question))
+        deadlines.insert(.resolverQuery(query), at: state.until)
+        actions.append(
+            .askResolver(ResolverQuery(id: query), server: state.server, overTCP: state.overTCP, flight.question))
+        return query
+    }
+
+    /// RFC 1035 §4.2.1: a datagram may be lost. The query goes out once more with an id and port of its own, the first to
+    /// be answered counts, and the attempt ends when it would have.
+    mutating func repeatQuery(_ id: TableID, at now: Tick) {
+        guard var state = resolverQueries[id], state.list == resolvers.list, let flight = flights[state.flight],
+            resolverQueries.count < Self.maximumResolverQueries
+        else { return }
+        state.sent = now
+        counters.resolverRepeats += 1
+        flight.repeatedQuery = send(state, flight)
+    }
+
+    /// None of a flight's queries is waited for any more.
+    private mutating func cancelQueries(of flight: Flight) {
+        for query in [flight.resolverQuery, flight.repeatedQuery] {
+            guard let query, resolverQueries.remove(query) != nil else { continue }
+            actions.append(.cancelResolver(ResolverQuery(id: query)))
+        }
+        (flight.resolverQuery, flight.repeatedQuery) = (nil, nil)
+    }
+
+    /// Whether another query of a flight's attempt is still under way.
+    private func isStillAsked(_ flight: Flight) -> Bool {
+        [flight.resolverQuery, flight.repeatedQuery].contains { $0.map { resolverQueries[$0] != nil } ?? false }
     }
 
     /// A local resolver's query ended. One that ended before, or timed out, changes nothing.
     public mutating func settle(_ query: ResolverQuery, _ outcome: ResolverOutcome, at now: Tick) {
         guard let state = resolverQueries.remove(query.id), let flight = flights[state.flight] else { return }
+        // What cannot be sent a second time, say, is no reason not to wait for the first.
+        if case .failed = outcome, isStillAsked(flight) { return }
+        cancelQueries(of: flight)
         switch outcome {
         case .failed(let failure):
             fail(state, flight, failure, at: now)
@@ -54,8 +94,8 @@ extension Forwarder {
     }
 
     mutating func resolverTimedOut(_ id: TableID, at now: Tick) {
-        guard let state = resolverQueries.remove(id), let flight = flights[state.flight] else { return }
-        actions.append(.cancelResolver(ResolverQuery(id: id)))
+        guard let state = resolverQueries[id], let flight = flights[state.flight] else { return }
+        cancelQueries(of: flight)
         fail(state, flight, Failure(.timedOut, "no answer within \(timing.resolverTimeout) ms"), at: now)
     }
 
@@ -67,7 +107,6 @@ extension Forwarder {
     }
 
     private mutating func settle(_ flight: Flight, _ answer: Answer, at now: Tick) {
-        flight.resolverQuery = nil
         guard answer.head.responseCode.isAnswer else {
             flight.refusal = answer
             return askResolver(flight, at: now)
@@ -139,9 +178,7 @@ extension Forwarder {
         flights.remove(flight.id)
         if flightOf[flight.key] === flight { flightOf.removeValue(forKey: flight.key) }
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
-        if let query = flight.resolverQuery, resolverQueries.remove(query) != nil {
-            actions.append(.cancelResolver(ResolverQuery(id: query)))
-        }
+        cancelQueries(of: flight)
     }
 }
 

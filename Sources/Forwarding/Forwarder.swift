@@ -48,22 +48,27 @@ public struct Forwarder<Client>: ~Copyable {
         case flight(TableID)
         case request(TableID)
         case resolverQuery(TableID)
+        /// A query to a local resolver goes out once more.
+        case resolverRepeat(TableID)
         /// A place in `kept`.
         case kept(Int)
         /// The plan has room again.
         case plan
     }
 
-    /// Questions under way at once. Past it the newest is refused with SERVFAIL: those under way have come further.
-    public static var maximumFlights: Int { 8192 }
+    /// Questions under way at once, some 1.3 KB each. Past it the newest is refused with SERVFAIL: those under way have
+    /// come further.
+    public static var maximumFlights: Int { 2048 }
     /// Clients waiting for one question. Past it the newest is refused likewise.
     public static var maximumWaiting: Int { 1024 }
-    /// Clients waiting for all questions together, so that what waits takes some tens of megabytes at most.
-    public static var maximumClients: Int { 65_536 }
+    /// Clients waiting for all questions together, some 300 octets each. Past it the newest is refused likewise.
+    public static var maximumClients: Int { 8192 }
     /// HTTPDNS requests under way at once. Past it names wait, and go out in fuller requests.
     public static var maximumRequests: Int { 128 }
-    /// Some 4 MB; a name forgotten too early is looked up once more.
-    static var maximumNamesWithoutRecord: Int { 20_000 }
+    /// Queries to local resolvers under way at once, each with a socket: one for each question. Past it none is repeated.
+    static var maximumResolverQueries: Int { maximumFlights }
+    /// Some 1.5 MB; a name forgotten too early is looked up once more.
+    static var maximumNamesWithoutRecord: Int { 8192 }
     /// As many as can have been under way at once.
     static var maximumFailures: Int { maximumFlights }
 
@@ -149,7 +154,7 @@ public struct Forwarder<Client>: ~Copyable {
         guard flight.clients.count < Self.maximumWaiting else {
             return refuse(flight.key, client, known, .tooManyWaiting)
         }
-        guard clients.count <= Self.maximumClients else { return refuse(flight.key, client, known, .tooManyFlights) }
+        guard clients.count <= Self.maximumClients else { return refuse(flight.key, client, known, .tooManyWaiting) }
         flight.clients.append(client)
         counters.joined += 1
         guard flight.isOverdue else { return }
@@ -166,7 +171,10 @@ public struct Forwarder<Client>: ~Copyable {
     private mutating func refuse(
         _ key: Flight.Key, _ client: TableID?, _ known: DNSCache.Found?, _ refusal: Refusal
     ) {
-        counters.refused += 1
+        switch refusal {
+        case .tooManyFlights: counters.refusedFlights += 1
+        case .tooManyWaiting: counters.refusedWaiting += 1
+        }
         if refusing.insert(refusal).inserted { actions.append(.report(.refusing(refusal))) }
         giveUp(key, client, known, nil)
     }
@@ -189,6 +197,7 @@ public struct Forwarder<Client>: ~Copyable {
             case .flight(let id): flightMoment(id, at: now)
             case .request(let id): requestTimedOut(id, at: now)
             case .resolverQuery(let id): resolverTimedOut(id, at: now)
+            case .resolverRepeat(let id): repeatQuery(id, at: now)
             case .kept(let place): refreshKept(place, at: now)
             // The end of the turn looks at the plan by itself.
             case .plan: isPlanAwaited = false
@@ -235,7 +244,7 @@ public struct Forwarder<Client>: ~Copyable {
             switch moment {
             case .flight(let id): flights[id] != nil
             case .request(let id): requests[id] != nil
-            case .resolverQuery(let id): queries[id] != nil
+            case .resolverQuery(let id), .resolverRepeat(let id): queries[id] != nil
             case .kept, .plan: true
             }
         }

@@ -40,11 +40,3 @@ public enum ResolverList {
         return (servers.filter { !isOwn($0) }, servers.filter(isOwn))
     }
 }
-
-extension IPAddress {
-    /// The IPv4 address inside an IPv4-mapped one (RFC 4291 §2.5.5.2), any other as it is.
-    fileprivate var unmapped: IPAddress {
-        let isMapped = !isIPv4 && high == 0 && low >> 32 == 0xFFFF
-        return isMapped ? IPAddress(v4: UInt32(truncatingIfNeeded: low)) : self
-    }
-}

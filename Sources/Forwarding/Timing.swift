@@ -20,6 +20,17 @@ public struct Timing: Sendable, Equatable {
     public var staleWithin = 1700
     /// Milliseconds after which it gets whatever there is: just under the 4 s after which programs give up or ask anew.
     public var answerWithin = 3800
+
+    /// Milliseconds after which a local resolver that says nothing is asked once more, as the datagram may be lost: four
+    /// times its usual round trip, since it has to look up itself, and 1 s while none is known (RFC 6298 §2). TCP sees to
+    /// this by itself.
+    func repeatAfter(roundTrip: Double?) -> Int {
+        guard let roundTrip else { return 1000 }
+        return max(Self.shortestRepeat, Int(min(4 * roundTrip, 60_000)))
+    }
+
+    /// Milliseconds: what a lookup that a resolver does not have in its cache usually takes.
+    private static let shortestRepeat = 300
     /// `enableReport`: abnormal lookups are said one by one.
     public var reportsLookups = false
 
@@ -31,13 +42,18 @@ public struct Counters: Sendable, Equatable {
     /// Questions that were not in the cache and started a flight, and those that joined one.
     public internal(set) var flights: UInt64 = 0
     public internal(set) var joined: UInt64 = 0
-    /// Questions past a limit.
-    public internal(set) var refused: UInt64 = 0
+    /// Questions refused because `maximumFlights` were under way.
+    public internal(set) var refusedFlights: UInt64 = 0
+    /// Questions refused because `maximumWaiting` clients waited for the same one, or `maximumClients` in all.
+    public internal(set) var refusedWaiting: UInt64 = 0
     /// HTTPDNS requests and the names in them.
     public internal(set) var serviceRequests: UInt64 = 0
     public internal(set) var serviceNames: UInt64 = 0
     public internal(set) var serviceFailures: UInt64 = 0
+    /// Queries to local resolvers, the repeated ones among them.
     public internal(set) var resolverQueries: UInt64 = 0
+    /// Queries that a silent resolver was sent a second time.
+    public internal(set) var resolverRepeats: UInt64 = 0
     public internal(set) var resolverFailures: UInt64 = 0
     /// Flights HTTPDNS should have answered and the local resolver was asked for.
     public internal(set) var fallbacks: UInt64 = 0

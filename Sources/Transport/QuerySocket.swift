@@ -1,28 +1,77 @@
 public import Addresses
 internal import Glibc
 
-/// A UDP socket for one query to one resolver: the kernel takes datagrams from that address and port only, and gives
-/// the socket a random port of its own (RFC 5452 §9.2), so a forger must guess both port and id.
+/// A UDP socket for one query to one resolver, to which the kernel gives a random port of its own (RFC 5452 §9.2), so a
+/// forger must guess both port and id.
+///
+/// It is not connected: the kernel would keep what others send from us, and nobody would know that somebody guesses.
 public struct QuerySocket: ~Copyable, Sendable {
     public private(set) var descriptor: Descriptor
+    private let resolver: SocketAddress
 
-    /// A new socket. Fails at once when there is no route (``SystemError/isUnreachable``).
-    public static func connect(to endpoint: Endpoint) throws(SystemError) -> QuerySocket {
-        let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM)
-        let code = descriptor.connect(endpoint)
-        guard code == 0 else { throw SystemError("connect", endpoint.description, code: code) }
-        return QuerySocket(descriptor: descriptor)
+    /// What a receiving call brought.
+    public enum Received: Equatable, Sendable {
+        /// A datagram of so many octets from the resolver; it may be empty.
+        case bytes(Int)
+        /// A datagram from another address or port. What is in the buffer means nothing.
+        case stranger
+        case wouldBlock
     }
 
-    /// Sends one datagram; false if there is no room for it now.
+    public static func open(to endpoint: Endpoint) throws(SystemError) -> QuerySocket {
+        let isIPv4 = endpoint.address.isIPv4
+        let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM)
+        // So that we are told when nobody listens there, as a connected socket is.
+        if isIPv4 {
+            try descriptor.setOption(Int32(IPPROTO_IP), IP_RECVERR, 1)
+        } else {
+            try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_RECVERR, 1)
+        }
+        return QuerySocket(descriptor: descriptor, resolver: SocketAddress(endpoint))
+    }
+
+    /// Sends one datagram; false if there is no room for it now. Fails at once when there is no route
+    /// (``SystemError/isUnreachable``).
     public func send(_ message: Span<UInt8>) throws(SystemError) -> Bool {
-        try descriptor.send(message) != nil
+        // Sound: the kernel reads `count` bytes during the call.
+        let outcome = unsafe message.withUnsafeBufferPointer { data in
+            SystemCall.attempt {
+                Int(
+                    unsafe resolver.withStorage { name, length in
+                        Int32(
+                            truncatingIfNeeded: unsafe sendto(
+                                descriptor.raw, data.baseAddress, data.count, 0, name, length))
+                    })
+            }
+        }
+        switch outcome {
+        case .done: return true
+        case .wouldBlock: return false
+        case .failed(let code): throw SystemError("send", resolver.description, code: code)
+        }
     }
 
     /// Reads one datagram; what does not fit is lost. That nobody listens there
     /// (``SystemError/isConnectionRefused``) is told here or by ``send(_:)``.
     public func receive(into buffer: inout MutableSpan<UInt8>) throws(SystemError) -> Received {
-        try descriptor.receive(into: &buffer)
+        var sender: SocketAddress?
+        // Sound: the kernel writes at most `count` bytes.
+        let outcome = unsafe buffer.withUnsafeMutableBufferPointer { room in
+            SystemCall.attempt {
+                let received = unsafe SocketAddress.filled { name, length in
+                    Int32(
+                        truncatingIfNeeded: unsafe recvfrom(
+                            descriptor.raw, room.baseAddress, room.count, 0, name, length))
+                }
+                sender = received.address
+                return Int(received.result)
+            }
+        }
+        switch outcome {
+        case .done(let count): return sender?.endpoint == resolver.endpoint ? .bytes(count) : .stranger
+        case .wouldBlock: return .wouldBlock
+        case .failed(let code): throw SystemError("recv", code: code)
+        }
     }
 
     /// Closes early; does nothing the second time. Unregister from the loop first.

@@ -28,7 +28,7 @@ import Testing
         forwarder.receive(name(most), .a, for: .everyone, from: most, at: Self.now)
         forwarder.receive(name(most + 1), .a, for: .everyone, from: most + 1, at: Self.now)
         #expect(forwarder.underWay.flights == most)
-        #expect(forwarder.counters.refused == 2)
+        #expect(forwarder.counters.refusedFlights == 2)
         var said: [String] = []
         for action in forwarder.actions {
             switch action {
@@ -214,7 +214,7 @@ import Testing
             forwarder.receive(name(number % names), .a, for: .everyone, from: number, at: Self.now)
         }
         #expect(forwarder.clients.count == most)
-        #expect(forwarder.counters.refused == 1000)
+        #expect(forwarder.counters.refusedWaiting == 1000)
         let late = Self.now.advanced(milliseconds: 4000)
         forwarder.expire(at: late)
         #expect(forwarder.clients.count == 0)

@@ -19,7 +19,8 @@ struct ScenarioFailure: Error, CustomStringConvertible {
 ///   answer to every name of the request
 /// - `0s httpdns [2] [for NAME] fails timeout | refused | untrusted | unauthorized | too often [retry N] |
 ///   bad answer`
-/// - `0s resolver [2] [for NAME [TYPE]] answers CODE …`, `… truncates`, `… fails …`
+/// - `0s resolver [2] [again] [for NAME [TYPE]] answers CODE …`, `… truncates`, `… fails …`; `again` is the last of
+///   several such queries instead of the first
 /// - `late` behind `answers`, `truncates` or `fails`: of a request that was given up
 /// - `0s settings become KEY VALUE`, as when they are read again; keys as behind `set`
 /// - `0s resolvers become 2`, `0s services become 2`, `0s families become ipv4 | ipv6 | dual`, `0s network changes`
@@ -246,16 +247,16 @@ final class ScenarioRunner {
 
     private func settleResolver(_ words: inout Words) throws(ScenarioFailure) {
         let server = words.number() ?? 1
+        let isLast = words.skip("again")
         let name = words.skip("for") ? words.next().flatMap { Name($0) } : nil
         let type = name == nil ? nil : words.type()
         let verb = words.next()
         let isLate = words.skip("late")
-        guard
-            let at = queries.firstIndex(where: {
-                $0.server == server && $0.isGivenUp == isLate && (name.map($0.names.contains) ?? true)
-                    && (type == nil || type == $0.type)
-            })
-        else { throw failure("no such query is under way") }
+        let those = queries.indices.filter {
+            queries[$0].server == server && queries[$0].isGivenUp == isLate
+                && (name.map(queries[$0].names.contains) ?? true) && (type == nil || type == queries[$0].type)
+        }
+        guard let at = isLast ? those.last : those.first else { throw failure("no such query is under way") }
         let query = queries.remove(at: at)
         let outcome: ResolverOutcome
         switch verb {

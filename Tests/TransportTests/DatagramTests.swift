@@ -159,17 +159,17 @@ import Testing
         }
     }
 
-    @Test func aQuerySocketHearsOnlyItsResolver() throws {
+    @Test func aQuerySocketTellsItsResolverFromOthers() throws {
         let resolver = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
-        let query = try QuerySocket.connect(to: resolver.local)
+        let query = try QuerySocket.open(to: resolver.local)
         #expect(try query.send(bytes("ask").span))
         var batch = ReceiveBatch(slots: 2)
         #expect(try batch.receive(from: resolver, waiting: false) == 1)
         let asker = batch.sender(0)
-        // A forger on another port is not heard.
         PlainClient().send(bytes("forged"), to: asker.endpoint)
         var buffer = [UInt8](repeating: 0, count: 512)
         var room = buffer.mutableSpan
+        #expect(try query.receive(into: &room) == .stranger)
         #expect(try query.receive(into: &room) == .wouldBlock)
         var replies = ReplyBatch(slots: 2)
         replies.commit(0, to: asker, from: nil)
@@ -183,7 +183,7 @@ import Testing
 
     @Test func aQueryToNobodyIsRefused() throws {
         let endpoint = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0].local
-        let query = try QuerySocket.connect(to: endpoint)
+        let query = try QuerySocket.open(to: endpoint)
         #expect(try query.send([1].span))
         var buffer = [UInt8](repeating: 0, count: 16)
         do throws(SystemError) {
@@ -200,7 +200,7 @@ import Testing
         var batch = ReceiveBatch()
         var ports = Set<UInt16>()
         for _ in 0..<32 {
-            let query = try QuerySocket.connect(to: resolver.local)
+            let query = try QuerySocket.open(to: resolver.local)
             #expect(try query.send([1].span))
             #expect(try batch.receive(from: resolver, waiting: false) == 1)
             ports.insert(batch.sender(0).port)

@@ -28,13 +28,16 @@ final class ServiceUpstream {
     /// No exchange is to be doubted before then; it may be early, and is set right when it has come.
     private var earliestDoubt: Tick?
 
-    /// Idle connections kept open to one server: what the busiest moment leaves behind is closed.
-    private static let maximumIdle = 16
     /// Connections that one request may be under way on: a network that comes and goes must not multiply them.
     private static let maximumConnections = 3
     /// How long an idle connection is kept, in nanoseconds: under the minute after which servers and address
     /// translators begin to forget them.
     private static let idleTime: UInt64 = 50_000_000_000
+    /// So many are kept so long. More are kept as well while they are of use: with each request on a connection of its
+    /// own, a busy second uses all of them again and again, and opening one costs more than many requests. What the
+    /// busiest moment leaves behind is closed soon, after `surplusTime`.
+    private static let usualIdle = 16
+    private static let surplusTime: UInt64 = 2_000_000_000
 
     /// How the servers are asked: by which account, and how they are verified.
     struct Access {
@@ -73,6 +76,12 @@ final class ServiceUpstream {
             self.endpoint = endpoint
             self.access = access
             host = endpoint.hostField(serverName: access.serverName, isSecure: access.tls != nil)
+        }
+
+        /// When the oldest idle connection is closed, on the clock's scale in nanoseconds; nil without one.
+        var closeAt: UInt64? {
+            let kept = idle.count > ServiceUpstream.usualIdle ? surplusTime : idleTime
+            return idle.first.map { $0.idleSince + kept }
         }
 
         func closeIdle() {
@@ -140,7 +149,7 @@ final class ServiceUpstream {
 
     func connection(_ connection: ServiceConnection, received response: HTTPResponse, for request: ServiceRequest) {
         let pool = connection.pool
-        if response.keepAlive, pool.idle.count < Self.maximumIdle, pools.contains(where: { $0 === pool }) {
+        if response.keepAlive, pools.contains(where: { $0 === pool }) {
             connection.idleSince = Clock.now()
             pool.idle.append(connection)
         } else {
@@ -192,7 +201,7 @@ final class ServiceUpstream {
     // MARK: Time
 
     var nextDeadline: Tick? {
-        let idle = pools.compactMap { $0.idle.first?.idleSince }.min().map { Tick(nanoseconds: $0 + Self.idleTime) }
+        let idle = pools.compactMap(\.closeAt).min().map(Tick.init(nanoseconds:))
         return [earliestDoubt, idle].compactMap { $0 }.min()
     }
 
@@ -202,10 +211,7 @@ final class ServiceUpstream {
             self.earliestDoubt = exchanges.values.compactMap(\.doubtAt).min()
         }
         for pool in pools {
-            while let oldest = pool.idle.first, oldest.idleSince + Self.idleTime <= now.nanoseconds {
-                pool.idle.removeFirst()
-                oldest.close()
-            }
+            while let closeAt = pool.closeAt, closeAt <= now.nanoseconds { pool.idle.removeFirst().close() }
         }
     }
 

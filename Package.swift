@@ -43,7 +43,13 @@ let package = Package(
         // System libraries and what Swift cannot import by itself.
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
-        .target(name: "CLinux"),
+        .target(
+            name: "CLinux",
+            cSettings: [
+                .unsafeFlags(
+                    ["-D_FORTIFY_SOURCE=2", "-fstack-protector-strong", "-fstack-clash-protection"],
+                    .when(configuration: .release))
+            ]),
 
         // Floor 0: values. Import nothing.
         module("Addresses"),

@@ -7,7 +7,9 @@ import Transport
 
 /// Where the configuration is, and how it is read: the same for every command.
 struct ConfigurationOptions: ParsableArguments {
-    @Option(name: [.customShort("c"), .customLong("config")], help: "The configuration file.")
+    @Option(
+        name: [.customShort("c"), .customLong("config")],
+        help: ArgumentHelp("The configuration file.", valueName: "file"), completion: .file())
     var file: String?
 
     static let defaultFile = "/etc/httpdnsd/httpdnsd.toml"

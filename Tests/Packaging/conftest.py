@@ -1,0 +1,44 @@
+"""What the tests of packages, images and hosts have in common. They need root: they make file systems and networks."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from machine import Machine
+
+TOP = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(TOP / "Tests/EndToEnd"))
+
+
+@pytest.fixture(scope="session")
+def top():
+    return TOP
+
+
+@pytest.fixture(scope="session")
+def binary():
+    path = TOP / ".build/release/httpdnsd"
+    assert os.access(path, os.X_OK), f"no binary at {path}: build it first (make build)"
+    return path
+
+
+@pytest.fixture(scope="session")
+def deb():
+    packages = list((TOP / ".build/deb").glob("httpdnsd_*.deb"))
+    assert len(packages) == 1, f"one package is wanted: build it first (make deb), found {packages}"
+    return packages[0]
+
+
+@pytest.fixture(scope="session")
+def version(binary):
+    return subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A clean Debian whose files and network are its own."""
+    with Machine(TOP / ".build/packaging/root", tmp_path) as one:
+        yield one

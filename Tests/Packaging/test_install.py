@@ -1,0 +1,96 @@
+"""`make install`, `make uninstall` and `make dist`."""
+
+import hashlib
+import os
+import re
+import subprocess
+import tarfile
+
+import pytest
+
+
+def make(top, *arguments):
+    done = subprocess.run(["make", "--no-print-directory", *arguments], cwd=top, capture_output=True, text=True,
+                          env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8"})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def files(root):
+    return {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
+
+
+@pytest.mark.parametrize("prefix", ["/usr/local", "/usr", "/opt/httpdnsd"])
+def test_what_is_installed_is_uninstalled(top, tmp_path, version, prefix):
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/resolv.conf").write_text("nameserver 192.0.2.1\n")
+    arguments = [f"DESTDIR={tmp_path}"] + ([f"PREFIX={prefix}"] if prefix != "/usr/local" else [])
+    make(top, "install", *arguments)
+    below = prefix[1:]
+    assert files(tmp_path) == {
+        "etc/resolv.conf", "etc/httpdnsd/httpdnsd.toml", f"{below}/sbin/httpdnsd",
+        f"{below}/lib/systemd/system/httpdnsd.service", f"{below}/lib/systemd/system/httpdnsd.socket",
+        f"{below}/lib/sysusers.d/httpdnsd.conf", f"{below}/share/man/man8/httpdnsd.8",
+        f"{below}/share/man/man5/httpdnsd.toml.5", f"{below}/share/bash-completion/completions/httpdnsd",
+        f"{below}/share/zsh/site-functions/_httpdnsd", f"{below}/share/fish/vendor_completions.d/httpdnsd.fish"}
+    assert (tmp_path / "etc/resolv.conf").read_text() == "nameserver 192.0.2.1\n"
+    installed = tmp_path / below / "sbin/httpdnsd"
+    assert subprocess.run([installed, "--version"], capture_output=True, text=True).stdout.strip() == version
+    assert installed.stat().st_size < 20_000_000, "it is not stripped"
+    unit = (tmp_path / below / "lib/systemd/system/httpdnsd.service").read_text()
+    programs = re.findall(r"^Exec\w+=(\S*httpdnsd) ", unit, re.MULTILINE)
+    assert set(programs) == {f"{prefix}/sbin/httpdnsd"}
+
+    make(top, "uninstall", *arguments)
+    assert files(tmp_path) == {"etc/resolv.conf"}
+    assert not (tmp_path / "etc/httpdnsd").exists()
+
+
+def test_settings_outlive_both(top, tmp_path):
+    settings = tmp_path / "etc/httpdnsd/httpdnsd.toml"
+    secret = tmp_path / "etc/httpdnsd/credentials/token"
+    make(top, "install", f"DESTDIR={tmp_path}")
+    settings.write_text("[log]\nlevel = 'debug'\n")
+    secret.write_text("1234")
+    make(top, "install", f"DESTDIR={tmp_path}")
+    assert settings.read_text() == "[log]\nlevel = 'debug'\n"
+    make(top, "uninstall", f"DESTDIR={tmp_path}")
+    assert files(tmp_path) == {"etc/httpdnsd/httpdnsd.toml", "etc/httpdnsd/credentials/token"}
+
+
+@pytest.mark.parametrize("shell, path, check", [
+    ("bash", "share/bash-completion/completions/httpdnsd",
+     'source "$1"; COMP_WORDS=(httpdnsd qu); COMP_CWORD=1; COMP_LINE="httpdnsd qu"; COMP_POINT=11; _httpdnsd httpdnsd qu httpdnsd; '
+     'printf "%s\\n" "${COMPREPLY[@]}"'),
+    ("fish", "share/fish/vendor_completions.d/httpdnsd.fish", 'source $argv[1]; complete --do-complete "httpdnsd qu"'),
+])
+def test_completions_complete(top, tmp_path, shell, path, check):
+    make(top, "install", f"DESTDIR={tmp_path}")
+    file = tmp_path / "usr/local" / path
+    assert not file.read_text().startswith("#!")
+    command = ["bash", "-c", check, "bash", file] if shell == "bash" else ["fish", "--no-config", "-c", check, file]
+    done = subprocess.run(command, capture_output=True, text=True,
+                          env={"PATH": f"{tmp_path}/usr/local/sbin:{os.environ['PATH']}", "HOME": str(tmp_path)})
+    assert done.stderr == ""
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["query"]
+
+
+def test_completions_of_zsh_are_valid(top, tmp_path):
+    make(top, "install", f"DESTDIR={tmp_path}")
+    file = tmp_path / "usr/local/share/zsh/site-functions/_httpdnsd"
+    assert file.read_text().startswith("#compdef httpdnsd\n")
+    done = subprocess.run(["zsh", "--no-rcs", "-n", file], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_dist_is_the_same_each_time(top, version):
+    digests = []
+    for _ in range(2):
+        tarball = top / make(top, "dist").strip()
+        assert tarball.name == f"httpdnsd-{version}.tar.gz"
+        digests.append(hashlib.sha256(tarball.read_bytes()).hexdigest())
+    assert digests[0] == digests[1]
+    with tarfile.open(tarball) as archive:
+        names = archive.getnames()
+    assert {name.split("/")[0] for name in names} == {f"httpdnsd-{version}"}
+    assert f"httpdnsd-{version}/Makefile" in names and f"httpdnsd-{version}/config/debian/control" in names

@@ -18,6 +18,8 @@ TITLES = ({one.name: one.title for one in WORKLOADS} | {name: one[0] for name, o
 SHOWN = ({one.name: one.shown for one in WORKLOADS} | {name: one[2] for name, one in SPECIAL.items()}
          | {"idle": ("resident", "anonymous")})
 
+NAMES = {one.name: one.names for one in WORKLOADS}
+
 
 def _is_rival(server):
     return server != LIMIT and not server.startswith((DAEMON, f"{LIMIT},"))
@@ -74,7 +76,7 @@ def text(results):
     lines = [f"httpdnsd bench, {results['date']}, {results['machine']}", f"{results['rounds']} rounds; median (least to most); "
              "cpu: user and system, µs an answer; ×limit, ×best: median of the ratios within a round"]
     for workload, found in summary.items():
-        lines += ["", f"{workload}: {TITLES[workload]}", *_table(found, SHOWN[workload])]
+        lines += ["", f"{workload}: {TITLES[workload]}", *_table(found, SHOWN[workload], NAMES.get(workload, 0))]
     judged = list(_judged(summary))
     lines += ["", "Targets"]
     for target, value, bound, verdict in judged:
@@ -89,7 +91,7 @@ def text(results):
     return "\n".join(lines)
 
 
-def _table(found, shown):
+def _table(found, shown, names):
     """A row for each server, a column for each figure and for each ratio that any server has."""
     header, rows = [""], [[server] for server in found]
     for figure in shown:
@@ -103,8 +105,11 @@ def _table(found, shown):
                     value = figures.get(figure, {}).get(ratio)
                     row.append("" if value is None else f"{value:.2f}")
     for row, figures in zip(rows, found.values()):
-        bad = figures.get("bad", {"median": 0})["median"]
-        row.append(f"{bad:.1%} lost or wrong" if bad > 0.001 else "")
+        bad, known = (figures.get(figure, {"median": otherwise})["median"] for figure, otherwise in (("bad", 0), ("names", names)))
+        notes = [f"{bad:.1%} lost or wrong"] if bad > 0.001 else []
+        # There was no time to have all of them cached.
+        notes += [f"{known:,.0f} names only"] if known < names else []
+        row.append(", ".join(notes))
     header.append("")
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     return ["  " + "  ".join(cell.ljust(width) if column in (0, len(header) - 1) else cell.rjust(width)
@@ -142,26 +147,40 @@ def markdown(paths):
     summary, last = summarize(cells), runs[-1]
     versions = ", ".join(f"{name} {version}" for name, version in last["versions"].items())
     lines = [f"`{last['command']}`, {len(runs)} runs of {last['rounds']} rounds, {last['date'].split(' ')[0]}, commit "
-             f"{last['commit']}; {last['machine']}; {versions}. Medians over all rounds; ratios are taken within a round.", "",
-             "| workload | figure | httpdnsd | limit | ratio | best rival | ratio |", "| --- | --- | --- | --- | --- | --- | --- |"]
-    for workload, found in summary.items():
-        for server in (one for one in found if one.startswith(DAEMON)):
-            for figure in SHOWN[workload]:
-                if figure in found[server]:
-                    lines.append(_row(workload, server, figure, found))
-    lines += ["", "| target | bound | measured | |", "| --- | --- | --- | --- |"]
+             f"{last['commit']}; {last['machine']}; {versions}. Medians over all rounds with their range; CPU is user and system, for "
+             "each answer.", ""]
+    for columns in GRIDS:
+        lines += [*_grid(summary, columns), ""]
+    lines += ["| target | bound | measured | |", "| --- | --- | --- | --- |"]
     for target, value, bound, verdict in _judged(summary):
         lines.append(f"| {target} | {bound} | {'' if value is None else number(value)} | {verdict} |")
     return "\n".join(lines)
 
 
-def _row(workload, server, figure, found):
-    own = found[server][figure]
-    way = server.removeprefix(DAEMON).strip(" ,")
-    limit = found.get(LIMIT, {}).get(figure)
-    best = found.get(own.get("best"), {}).get(figure)
-    unit = UNITS.get(figure, "")
-    values = [_spread_text(own),
-              number(limit["median"]) if limit else "", f"{own['to limit']:.2f}" if "to limit" in own else "",
-              f"{own['best']} {number(best['median'])}" if best else "", f"{own['to best']:.2f}" if "to best" in own else ""]
-    return f"| {TITLES[workload]}{f', {way}' if way else ''} | {f'{figure}, {unit}' if unit else figure} | " + " | ".join(values) + " |"
+def _grid(summary, columns):
+    """Servers down, figures across; the cheapest first."""
+    servers = {server: None for _, workload, _ in columns for server in summary.get(workload, {})}
+
+    def cell(server, workload, figure):
+        return summary.get(workload, {}).get(server, {}).get(figure)
+    order = sorted(servers, key=lambda server: (cell(server, *columns[0][1:]) or {"median": float("inf")})["median"])
+    yield "| | " + " | ".join(title for title, _, _ in columns) + " |"
+    yield "| --- |" + " --- |" * len(columns)
+    for server in order:
+        cells = [_spread_text(cell(server, workload, figure)) for _, workload, figure in columns]
+        if any(cells):
+            name = f"**{server}**" if server.startswith(DAEMON) else server
+            yield f"| {name} | " + " | ".join(cells) + " |"
+
+
+GRIDS = [  # title, workload, figure
+    [("hits, 1,000 names: µs", "hits-1000", "cpu"), ("100,000 names: µs", "hits-100000", "cpu"),
+     ("10,000 queries/s: µs", "rate-1000", "cpu"), ("p50 µs", "rate-1000", "p50"), ("p99 µs", "rate-1000", "p99"),
+     ("a TCP connection each: µs", "tcp-connections", "cpu"), ("pipelined: µs", "tcp-pipeline", "cpu")],
+    [("misses over plain DNS: µs", "miss-plain", "cpu"), ("a second", "miss-plain", "rate"),
+     ("one at a time: µs", "miss-plain-one", "cpu"), ("p50 µs", "miss-plain-one", "p50"), ("idle MB", "idle", "resident"),
+     ("exec to first lookup: ms", "start", "first lookup")],
+    [("encrypted misses: µs", "miss", "cpu"), ("a second", "miss", "rate"), ("one at a time: µs", "miss-one", "cpu"),
+     ("p50 µs", "miss-one", "p50"), ("20 ms away: a second", "miss-20ms", "rate"),
+     ("5 % misses: hits' p99 µs", "mix", "p99"), ("beside misses: hits' p99, times", "beside-misses", "p99 ratio")],
+]

@@ -9,6 +9,7 @@ SATURATING = ("--window", "128")
 MISSES = ("--window", "256")
 RATE = 10_000  # queries a second
 WARMING = 0.7  # of its time may go by until the names are cached
+SHORTEST_WARMING = 0.5  # seconds: enough for the thousand names
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Workload:
     def measure(self, bench, process, seconds):
         """Figures of one server, in so many seconds, caching the names included."""
         end = time.monotonic() + seconds
-        names = self.warm(bench, process, WARMING * seconds)
+        names = self.warm(bench, process, max(WARMING * seconds, SHORTEST_WARMING))
         seconds = max(end - time.monotonic(), seconds * (1 - WARMING))
         arguments = self.arguments(bench, names)
         if self.run:

@@ -46,10 +46,11 @@ extension Settings.TLS {
 }
 
 extension Key {
-    /// What sockets, threads and memory were made by, and the file that was opened.
+    /// What sockets, threads, memory and the log were made by, and the file that was opened.
     var isHeededAtStartOnly: Bool { Self.heededAtStartOnly.contains(path) }
 
     private static let heededAtStartOnly: Set<String> = [
-        "listen.addresses", "listen.workers", "cache.megabytes", "cache.file",
+        "listen.addresses", "listen.workers", "cache.megabytes", "cache.file", "control.socket", "control.metrics",
+        "log.format",
     ]
 }

@@ -15,6 +15,8 @@ public final class Probe: @unchecked Sendable {
     private let name: Name
     private let resolverTimeout: Int
     private let say: @Sendable (String) -> Void
+    /// What the daemon would say of these settings before it asks anybody.
+    private var remarks: [String] = []
     private var steps: [Step]
     private var current: (step: Step, number: UInt32, began: Tick)?
     private var number: UInt32 = 0
@@ -29,8 +31,12 @@ public final class Probe: @unchecked Sendable {
     /// What is asked for when the configuration names nothing better.
     private static let anyName = Name("example.com")
 
-    /// - Parameter say: called with one line after the other, on the loop.
-    public init(_ settings: Settings, say: @escaping @Sendable (String) -> Void) throws(StartFailure) {
+    /// - Parameters:
+    ///   - environment: where `http_proxy` and its like are looked for.
+    ///   - say: called with one line after the other, on the loop; what fails is said as in the daemon's log.
+    public init(
+        _ settings: Settings, environment: [String: String] = [:], say: @escaping @Sendable (String) -> Void
+    ) throws(StartFailure) {
         httpdns = settings.httpdns
         self.say = say
         resolverTimeout = settings.fallback.timeout
@@ -40,11 +46,17 @@ public final class Probe: @unchecked Sendable {
         service = try settings.httpdns.map { httpdns throws(StartFailure) in
             try ServiceUpstream(httpdns, settings.tls, loop: loop)
         }
-        let servers = LocalServers.find(settings.fallback, listening: settings.listen.addresses).usable
+        let (servers, loops) = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
         local = LocalUpstream(loop: loop, servers: servers, negativeTTL: settings.cache.negativeTTL)
         steps =
             (settings.httpdns?.dnsIp.indices.map { .service($0) } ?? [])
             + ((settings.httpdns?.httpOnly ?? false) ? [] : servers.indices.map { .resolver($0) })
+        if settings.httpdns == nil { remarks.append(Report.noService) }
+        if let proxy = settings.heedingProxy(in: environment).found { remarks.append(Report.proxy(proxy)) }
+        if !(settings.httpdns?.httpOnly ?? false) {
+            remarks += loops.map { Report.loop($0, $1) }
+            if servers.isEmpty { remarks.append(Report.noLocalResolver) }
+        }
     }
 
     /// Takes all steps, one after the other, and says at the end whether questions can be answered.
@@ -62,7 +74,7 @@ public final class Probe: @unchecked Sendable {
             loop.stop { done(isUsable) }
         }
         loop.start()
-        loop.submit {}
+        loop.submit { [self] in for remark in remarks { say(remark) } }
     }
 
     private func begin(_ step: Step) {
@@ -72,11 +84,9 @@ public final class Probe: @unchecked Sendable {
         switch step {
         case .service(let server):
             guard let httpdns, let service else { return }
-            say("HTTPDNS \(httpdns.dnsIp[server]) by \(httpdns.credential.name):")
             loop.setDeadline(now.advanced(milliseconds: httpdns.timeout).nanoseconds)
             service.send(ServiceRequest(standalone: number), to: server, [name], .both, at: now)
         case .resolver(let server):
-            say("local resolver \(local.servers[server]):")
             loop.setDeadline(now.advanced(milliseconds: resolverTimeout).nanoseconds)
             local.send(
                 ResolverQuery(standalone: number), to: server, overTCP: false, ResolverQuestion(name: name, type: .a))
@@ -85,29 +95,38 @@ public final class Probe: @unchecked Sendable {
 
     private func progressed(_ progress: ServiceConnection.Progress) {
         switch progress {
-        case .connected: say("  connected after \(elapsed) ms")
-        case .secured(let version): say("  \(version), certificate accepted after \(elapsed) ms")
+        case .connected: say("\(who): connected after \(elapsed) ms")
+        case .secured(let version): say("\(who): \(version), certificate accepted after \(elapsed) ms")
         }
     }
 
     private func settle(_ outcome: ServiceOutcome) {
         switch outcome {
-        case .failed(let failure): say("  fails: \(failure.detail)")
+        case .failed(let failure): say(Report.fails(who, failure))
         case .answered(let results):
             serviceWorks = true
-            say("  answers after \(elapsed) ms: \(results.first?.words ?? "nothing about") \(name)")
+            say("\(who) answers after \(elapsed) ms: \(results.first?.words ?? "nothing about") \(name)")
         }
         current = nil
     }
 
     private func settle(_ outcome: ResolverOutcome) {
         switch outcome {
-        case .failed(let failure): say("  fails: \(failure.detail)")
+        case .failed(let failure): say(Report.fails(who, failure))
         case .truncated, .answered:
             resolverWorks = true
-            say("  answers after \(elapsed) ms")
+            say("\(who) answers after \(elapsed) ms")
         }
         current = nil
+    }
+
+    /// Who is asked at the moment, as the log calls them.
+    private var who: String {
+        switch current?.step {
+        case .service(let server): Report.service(httpdns?.dnsIp[server])
+        case .resolver(let server): Report.resolver(local.servers[server])
+        case nil: "nobody"
+        }
     }
 
     private func timedOut() {
@@ -128,7 +147,6 @@ public final class Probe: @unchecked Sendable {
 
     /// - Returns: whether the service works, or without one the local resolver.
     private func conclude() -> Bool {
-        if httpdns == nil { say("no [httpdns] section: the local resolver answers everything") }
         if httpdns?.httpOnly ?? false { say("httpOnly: the local resolver is never asked") }
         switch (httpdns == nil, serviceWorks, resolverWorks) {
         case (false, true, _): say("HTTPDNS works")

@@ -16,7 +16,7 @@ struct Report: Sendable {
 
     func service(_ settings: Settings.HTTPDNS?) {
         guard let settings else {
-            return log.notice("no [httpdns] section: the local resolver answers everything")
+            return log.notice("\(Self.noService)")
         }
         let servers = settings.dnsIp.map(\.description).joined(separator: ", ")
         log.notice("HTTPDNS by \(settings.credential.name) at \(servers)")
@@ -39,6 +39,8 @@ struct Report: Sendable {
         log.warning("\(Self.loop(server, source))")
     }
 
+    static let noService = "no [httpdns] section: the local resolver answers everything"
+
     static let noLocalResolver = "no local resolver found: what HTTPDNS does not answer gets SERVFAIL"
 
     static func loop(_ server: Endpoint, _ source: String) -> String {
@@ -54,20 +56,16 @@ struct Report: Sendable {
     }
 
     func event(_ event: Event, services: [Endpoint], resolvers: [Endpoint]) {
-        func service(_ place: Int) -> String {
-            place < services.count ? "HTTPDNS \(services[place])" : "a former HTTPDNS server"
-        }
-        func resolver(_ place: Int) -> String {
-            place < resolvers.count ? "local resolver \(resolvers[place])" : "a former local resolver"
-        }
+        func service(_ place: Int) -> String { Self.service(place < services.count ? services[place] : nil) }
+        func resolver(_ place: Int) -> String { Self.resolver(place < resolvers.count ? resolvers[place] : nil) }
         switch event {
         case .serviceFailing(let server, let failure):
-            log.warning("\(service(server)) fails: \(failure.detail)")
+            log.warning("\(Self.fails(service(server), failure))")
         case .serviceAnswersAgain(let server): log.notice("\(service(server)) answers again")
         case .serviceSwitched(let from, let to): log.warning("\(service(from)) is given up for \(service(to))")
         case .serviceReturned(let from): log.notice("back from \(service(from)) to \(service(0))")
         case .resolverFailing(let server, let failure):
-            log.warning("\(resolver(server)) fails: \(failure.detail)")
+            log.warning("\(Self.fails(resolver(server), failure))")
         case .resolverAnswersAgain(let server): log.notice("\(resolver(server)) answers again")
         case .planExceeded:
             log.warning(
@@ -75,6 +73,13 @@ struct Report: Sendable {
         case .refusing(let refusal): log.warning("questions are refused: \(refusal.text)")
         }
     }
+
+    /// Whom a line is about; nil: somebody who is no longer in the list.
+    static func service(_ server: Endpoint?) -> String { server.map { "HTTPDNS \($0)" } ?? "a former HTTPDNS server" }
+    static func resolver(_ server: Endpoint?) -> String {
+        server.map { "local resolver \($0)" } ?? "a former local resolver"
+    }
+    static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
 
     func networkChanged() {
         log.info("addresses or routes have changed: connections are made anew")

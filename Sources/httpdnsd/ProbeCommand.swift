@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Daemon
+import Transport
 
 struct ProbeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,7 +14,7 @@ struct ProbeCommand: ParsableCommand {
         try ending {
             let loaded = try options.load()
             let probe = try loaded.naming { () throws(StartFailure) in
-                try Probe(loaded.settings, say: StandardOutput.write)
+                try Probe(loaded.settings, environment: Environment.variables, say: StandardOutput.write)
             }
             guard waiting(for: { probe.run($0) }) else {
                 throw Ending.unreachable("what is configured cannot be reached; see above")

@@ -94,10 +94,6 @@ class Daemon:
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1))
 
-    def processor_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def established_connections(self):
         """How many accepted TCP connections it holds on its DNS port."""
         held = set()

@@ -1,0 +1,64 @@
+import Foundation
+import Testing
+
+/// What the README says of the log must be what the log says.
+@Suite struct WordsTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    /// The lines of the log that the trouble-shooting quotes: between back quotes, in the column of the tables that is
+    /// about the log.
+    private static func quoted() throws -> [String] {
+        let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+        let chapter = try #require(readme.split(separator: "\n## ").first { $0.hasPrefix("Trouble-shooting\n") })
+        var lines: [String] = []
+        var column: Int?
+        for row in chapter.split(separator: "\n") {
+            guard row.hasPrefix("|") else {
+                column = nil
+                continue
+            }
+            let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            if let column, column < cells.count {
+                lines += cells[column].matches(of: /`([^`]+)`/).map { String($0.1) }
+            } else {
+                column = cells.firstIndex { ["the log says", "what it says when all is well"].contains($0) }
+            }
+        }
+        return lines
+    }
+
+    /// The texts of the sources, what is put into them left out.
+    private static func texts() throws -> String {
+        var texts = ""
+        for module in ["Daemon", "HTTPDNS", "Cryptography", "DNSCache", "Transport", "Forwarding"] {
+            let folder = root.appending(path: "Sources/\(module)")
+            for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift") {
+                texts += try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+            }
+        }
+        return texts.replacing("\\\n", with: "").replacing(/\s+/, with: " ").replacing("\\\"", with: "\"")
+    }
+
+    /// The parts of a quoted line that stand for themselves: not names in capitals, numbers, or what the system says.
+    private static func parts(_ line: String) -> [String] {
+        var line = line
+        for said in ["connect: Connection refused", "recv: Connection refused", "Address already in use"] {
+            line = line.replacing(said, with: "…")
+        }
+        return line.split(separator: /…|\b[A-Z][A-Z]+\b(?:[:.][A-Z]+)*|\b\d[\d.]*(?::\d+)?\b|[()]/)
+            .map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " :;,")) }
+            .filter { $0.count > 2 }
+    }
+
+    @Test("each line of the log that the README quotes is one that is said")
+    func linesAreSaid() throws {
+        let (lines, texts) = (try Self.quoted(), try Self.texts())
+        #expect(lines.count > 50)
+        for line in lines {
+            for part in Self.parts(line) where !texts.contains(part) {
+                Issue.record("\(line): nothing says “\(part)”")
+            }
+        }
+    }
+}

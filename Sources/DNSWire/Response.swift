@@ -113,23 +113,24 @@ struct ResponseRecords {
     private(set) var upperCodeBits: UInt16 = 0
     /// Behind the last record kept.
     private var keptEnd: Int
+    private var ttls = TTLFields()
 
     init(_ message: Span<UInt8>, at start: Int) throws(WireError) {
         keptEnd = start
         var offset = start
         for _ in 0..<message.integer16(at: 6) {
             answerOwners.append(try Name.read(message, at: offset).name)
-            answer.append(try ResponseRecords.record(message, &offset))
+            answer.append(try record(message, &offset))
         }
         for _ in 0..<message.integer16(at: 8) {
-            authority.append(try ResponseRecords.record(message, &offset))
+            authority.append(try record(message, &offset))
         }
         keptEnd = offset
         var hasOPT = false
         var isKept = true
         for _ in 0..<message.integer16(at: 10) {
             let owner = offset
-            let record = try ResponseRecords.record(message, &offset, allowsOPT: true)
+            let record = try record(message, &offset, isAdditional: true)
             if record.type == .opt {
                 guard !hasOPT, record.nameEnd == owner + 1 else { throw .badOption(at: owner) }
                 hasOPT = true
@@ -145,13 +146,14 @@ struct ResponseRecords {
         guard offset == message.count else { throw .trailingBytes(at: offset) }
     }
 
-    private static func record(
-        _ message: Span<UInt8>, _ offset: inout Int, allowsOPT: Bool = false
+    private mutating func record(
+        _ message: Span<UInt8>, _ offset: inout Int, isAdditional: Bool = false
     ) throws(WireError) -> RecordHeader {
-        _ = try WireName.end(message, at: offset)
+        _ = try WireName.end(message, at: offset, avoiding: ttls)
         guard let record = RecordHeader.read(message, at: offset) else { throw .truncated(at: offset) }
-        guard record.type != .opt || allowsOPT else { throw .badOption(at: offset) }
-        try record.checkData(message)
+        guard isAdditional || record.type != .opt && record.type != .tsig else { throw .badOption(at: offset) }
+        ttls.append(record)
+        try record.checkData(message, avoiding: ttls)
         offset = record.end
         return record
     }

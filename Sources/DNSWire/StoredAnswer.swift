@@ -9,7 +9,7 @@ public enum StoredAnswer {
 
     /// Checks that a body is one that ``Response/read(_:id:to:type:recordClass:defaultNegativeTTL:)`` or a factory of
     /// ``Answer`` could have made: the question in class IN with its name in lower case, exactly the records that `head`
-    /// counts, all of them whole, no OPT or TSIG among them. Allocates nothing.
+    /// counts, all of them whole, no OPT or TSIG among them.
     ///
     /// - Parameter message: the body from octet 12 on; the octets before, where a message has its header, are not looked
     ///   at.
@@ -23,12 +23,14 @@ public enum StoredAnswer {
         guard message.count - nameEnd >= 4 else { throw .truncated(at: nameEnd) }
         guard RecordClass(rawValue: message.integer16(at: nameEnd + 2)) == .in else { throw .mismatch }
         var offset = nameEnd + 4
+        var ttls = TTLFields()
         for _ in 0..<head.recordCount {
-            _ = try WireName.end(message, at: offset)
+            _ = try WireName.end(message, at: offset, avoiding: ttls)
             guard let record = RecordHeader.read(message, at: offset) else { throw .truncated(at: offset) }
             guard record.type != .opt, record.type != .tsig else { throw .badOption(at: offset) }
             guard record.ttl <= RecordHeader.maximumTTL else { throw .badData(at: record.ttlOffset) }
-            try record.checkData(message)
+            ttls.append(record)
+            try record.checkData(message, avoiding: ttls)
             offset = record.end
         }
         guard offset == message.count else { throw .trailingBytes(at: offset) }

@@ -11,7 +11,7 @@ public enum WireError: Error, Equatable, Sendable {
     /// RDATA that does not fit its type.
     case badData(at: Int)
     /// An OPT record that is not the only one, not at the root, not in the additional section, or has broken options
-    /// (RFC 6891 §6.1.1).
+    /// (RFC 6891 §6.1.1); a TSIG record that is not in the additional section (RFC 8945 §5.1).
     case badOption(at: Int)
     /// Octets behind the last record.
     case trailingBytes(at: Int)

@@ -1,17 +1,20 @@
 /// Names as they stand in a message, with compression (RFC 1035 §4.1.4).
 ///
 /// The attacker is a resolver, or whoever forges its datagrams. Pointers go backwards only, so that no name can loop; not
-/// into the header, which each client gets anew. That a pointer meets the beginning of a label of an earlier name is not
-/// checked: it could only make a name look different, and who can write that can write any name anyway.
+/// into the header, which each client gets anew, nor into a TTL, which counts down. That a pointer meets the beginning of
+/// a label of an earlier name is not checked: it could only make a name look different, and who can write that can write
+/// any name anyway.
 enum WireName {
     /// Pointers followed for one name. Each leads to a label, and a name has 127 at most.
     static let maximumHops = 127
 
     /// Goes over the labels of the name at `start`, with the range of each (length octet included), and returns the
     /// offset behind the name where it stands. The root label is not among them.
+    /// - Parameter ttls: those of the records before it, if the message is passed on: no length or pointer may be in one.
     @inline(__always)
     static func read(
-        _ message: Span<UInt8>, at start: Int, label: (Range<Int>) -> Void
+        _ message: Span<UInt8>, at start: Int, avoiding ttls: borrowing TTLFields = TTLFields(),
+        label: (Range<Int>) -> Void
     ) throws(WireError) -> Int {
         var offset = start
         var segment = start
@@ -20,6 +23,10 @@ enum WireName {
         var hops = 0
         while offset < message.count {
             let octet = Int(message[offset])
+            // A pointer has two octets.
+            if hops > 0, ttls.contains(offset) || octet >= 0xC0 && ttls.contains(offset + 1) {
+                throw .badPointer(at: start)
+            }
             switch octet {
             case 0: return end ?? offset + 1
             case 1...Name.maximumLabelLength:
@@ -46,8 +53,30 @@ enum WireName {
     }
 
     /// The offset behind a valid name.
-    static func end(_ message: Span<UInt8>, at start: Int) throws(WireError) -> Int {
-        try read(message, at: start) { _ in }
+    static func end(
+        _ message: Span<UInt8>, at start: Int, avoiding ttls: borrowing TTLFields = TTLFields()
+    ) throws(WireError) -> Int {
+        try read(message, at: start, avoiding: ttls) { _ in }
+    }
+}
+
+/// Where the TTLs of a message's records are. They are written anew in each reply: a name that is read through one would be
+/// another the next second, or none.
+struct TTLFields {
+    /// Ascending.
+    private var offsets: [Int] = []
+
+    mutating func append(_ record: RecordHeader) { offsets.append(record.ttlOffset) }
+
+    /// Whether the octet at `offset` belongs to one.
+    func contains(_ offset: Int) -> Bool {
+        guard let first = offsets.first, offset >= first else { return false }
+        var candidates = 0..<offsets.count
+        while candidates.count > 1 {
+            let middle = candidates.lowerBound + candidates.count / 2
+            candidates = offsets[middle] <= offset ? middle..<candidates.upperBound : candidates.lowerBound..<middle
+        }
+        return offset < offsets[candidates.lowerBound] + 4
     }
 }
 
@@ -87,7 +116,9 @@ struct DataLayout {
 
 extension RecordHeader {
     /// Checks RDATA whose form is known: addresses, and types with names. Others are opaque (RFC 3597).
-    func checkData(_ message: Span<UInt8>) throws(WireError) {
+    func checkData(
+        _ message: Span<UInt8>, avoiding ttls: borrowing TTLFields = TTLFields()
+    ) throws(WireError) {
         if recordClass == .in {
             if type == .a && dataLength != 4 { throw .badData(at: dataOffset) }
             if type == .aaaa && dataLength != 16 { throw .badData(at: dataOffset) }
@@ -96,7 +127,7 @@ extension RecordHeader {
         var offset = dataOffset + layout.prefix
         for _ in 0..<layout.names {
             guard offset < end else { throw .badData(at: dataOffset) }
-            offset = try WireName.end(message, at: offset)
+            offset = try WireName.end(message, at: offset, avoiding: ttls)
         }
         guard offset + layout.suffix == end else { throw .badData(at: dataOffset) }
     }

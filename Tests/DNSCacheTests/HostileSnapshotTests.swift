@@ -230,6 +230,9 @@ extension DNSCache {
 @Suite struct StoredAnswerTests {
     private static let name = Name("www.example.com")!
 
+    /// Type CNAME, class, a TTL of 60, and as the name a pointer to the TTL's first octet.
+    private static let aliasThroughTTL: [UInt8] = [0, 5, 0, 1, 0, 0, 0, 60, 0, 2, 0xC0, 39]
+
     private static func check(_ answer: Answer) throws(WireError) -> StoredAnswer.Question {
         let message = [UInt8](repeating: 0xFF, count: 12) + answer.body
         return try StoredAnswer.check(message.span, answer.head)
@@ -279,6 +282,8 @@ extension DNSCache {
         #expect(Self.error { $0.body[27] = 0x80 } == .badData(at: 39))
         #expect(Self.error { $0.body[22] = 33 } == .badPointer(at: 33))
         #expect(Self.error { $0.body[22] = 11 } == .badPointer(at: 33))
+        #expect(Self.error { $0.body.replaceSubrange(23..<25, with: [0, 5]) } == .badData(at: 45))
+        #expect(Self.error { $0.body.replaceSubrange(23..., with: Self.aliasThroughTTL) } == .badPointer(at: 45))
         #expect(Self.error { $0.body = [] } == .truncated(at: 12))
     }
 }

@@ -208,7 +208,10 @@ struct ResponseTests {
         ("a mail exchanger without a name", "c00c 000f 0001 0000003c 0002 000a", .badData(at: 45)),
         ("an SOA without numbers", "c00c 0006 0001 0000003c 0004 c00c c00c", .badData(at: 45)),
         ("a service's name with a bad label", "c00c 0021 0001 0000003c 0008 000100020003 40 00", .badLabel(at: 51)),
+        ("an alias read through its TTL", "c00c 0005 0001 0000003c 0002 c027", .badPointer(at: 45)),
+        ("an alias whose pointer ends in its TTL", "c00c 0005 00c0 0c00003c 0002 c026", .badPointer(at: 45)),
         ("OPT in the answer", "00 0029 04d0 00000000 0000", .badOption(at: 33)),
+        ("a signature in the answer", "00 00fa 00ff 00000000 0000", .badOption(at: 33)),
     ])
     func malformedRecords(what: String, record: String, expected: WireError) {
         #expect(failure(response(counts: [1, 0, 0], record)) == expected)
@@ -216,13 +219,31 @@ struct ResponseTests {
 
     @Test(arguments: [
         ("OPT in authority", [0, 1, 0] as [UInt8], "00 0029 04d0 00000000 0000", WireError.badOption(at: 33)),
+        ("a signature in authority", [0, 1, 0], "00 00fa 00ff 00000000 0000", .badOption(at: 33)),
         ("OPT twice", [0, 0, 2], "00 0029 04d0 00000000 0000 00 0029 04d0 00000000 0000", .badOption(at: 44)),
         ("OPT not at the root", [0, 0, 1], "c00c 0029 04d0 00000000 0000", .badOption(at: 33)),
         ("an option beyond its OPT", [0, 0, 1], "00 0029 04d0 00000000 0004 000f 0002", .badOption(at: 44)),
         ("half an option", [0, 0, 1], "00 0029 04d0 00000000 0002 000f", .badOption(at: 44)),
     ])
-    func misplacedOPT(what: String, counts: [UInt8], record: String, expected: WireError) {
+    func misplacedRecords(what: String, counts: [UInt8], record: String, expected: WireError) {
         #expect(failure(response(counts: counts, record)) == expected)
+    }
+
+    /// Each reply has other TTLs; a name that is read through one would be another each time, or none.
+    @Test func noNameIsReadThroughATTL() throws {
+        let a = "c00c 0001 0001 00000001 0004 c0000201"  // TTLs are at 39, 55, 71
+        let end = "0001 0001 00000001 0004 c0000201"
+        for octet in 0..<16 * 3 {
+            let pointer = "c0" + String(33 + octet, radix: 16)
+            let message = response(counts: [4, 0, 0], a + a + a + pointer + end)
+            let offset = octet % 16
+            if (6..<10).contains(offset) {
+                #expect(failure(message) == .badPointer(at: 81), "octet \(offset)")
+            } else if offset == 2 || offset == 4 || offset == 10 {
+                // The 0 of a type, class or length stays what it is.
+                #expect(try read(message).answer.records().last?.name == .root, "octet \(offset)")
+            }
+        }
     }
 
     @Test func recordsBehindOPTOrASignatureGo() throws {

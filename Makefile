@@ -32,6 +32,10 @@ confdir = /etc/httpdnsd
 
 # The modules whose tests use sockets and time.
 REAL_TIME := DaemonTests|TransportTests|DemoServiceTests
+# The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
+TARGETS := query response stream http request service conf cachefile configuration resolvconf hosts
+FUZZ_SECONDS ?= 60
+FUZZ := -c release --scratch-path .build/fuzz --sanitize fuzzer --sanitize address -Xswiftc -enable-testing
 # More for pytest, as in: make e2e-test PYTEST="-k certificate -x"
 PYTEST ?=
 # The bench: seconds for everything; ONLY=hits-1000,miss and RIVALS=unbound,kresd take a part of it.
@@ -45,7 +49,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help run build install uninstall dist deb format clean
-.PHONY: test unit-test e2e-test package-test lint bench
+.PHONY: test unit-test e2e-test package-test fuzz lint bench
 .PHONY: swift build-packages deb-packages test-packages bench-packages
 
 help: ## this list
@@ -93,6 +97,35 @@ package-test: deb test-packages .build/packaging/root ## the tests of what is in
 	    chroot "$$1" apt-get install --yes --no-install-recommends --download-only "$$one" > /dev/null; done' \
 	  bookworm $@.new $${mirror:-http://deb.debian.org/debian}
 	mv $@.new $@
+
+# Goes on from what earlier runs have found, beside the seeds. TOMLKit leaks, which would have libFuzzer look for the leak
+# after each input; what leaks otherwise is seen at the end there.
+fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZZ_SECONDS each
+	@HTTPDNSD_FUZZ=1 swift build $(FUZZ) --product Fuzz
+	binary="$$(HTTPDNSD_FUZZ=1 swift build $(FUZZ) --show-bin-path)/Fuzz"
+	export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=malloc_context_size=8:quarantine_size_mb=16
+	export LSAN_OPTIONS=suppressions=Tests/Sanitizers/lsan.supp:print_suppressions=0
+	status=0
+	for target in $(TARGETS); do
+	  case $$target in
+	  http|request) more=-max_len=20480 ;;
+	  cachefile|resolvconf|hosts) more=-max_len=8192 ;;
+	  configuration) more='-max_len=4096 -detect_leaks=0' ;;
+	  *) more=-max_len=4096 ;;
+	  esac
+	  found=.build/fuzz/findings/$$target
+	  mkdir -p $$found .build/fuzz/corpus/$$target
+	  if FUZZ_TARGET=$$target $$binary $$more -max_total_time=$(FUZZ_SECONDS) -use_value_profile=1 -timeout=5 \
+	    -rss_limit_mb=2048 -print_final_stats=1 -dict=Tests/Fuzz/Dictionaries/$$target.dict -artifact_prefix=$$found/ \
+	    .build/fuzz/corpus/$$target Tests/Fuzz/Corpus/$$target > $$found/log 2>&1; then
+	    sed -nE "s/^#([0-9]+)\\s+DONE\\s+cov: ([0-9]+) ft: ([0-9]+).*/$$target: \\1 inputs, \\2 edges, \\3 features/p" $$found/log
+	  else
+	    status=1
+	    echo "$$target: a finding, see $$found"
+	    grep -vE '^#[0-9]+\s+(NEW|REDUCE|RELOAD|pulse)' $$found/log | tail -n 50
+	  fi
+	done
+	exit $$status
 
 lint: swift test-packages ## format and syntax, without changing anything
 	@swift format lint --strict --recursive $(SWIFT_SOURCES)

@@ -99,3 +99,17 @@ let package = Package(
         tests("ArchitectureTests"),
     ]
 )
+
+// `make fuzz` builds its targets from the same sources with flags that nothing else wants; no other build sees them.
+if Context.environment["HTTPDNSD_FUZZ"] != nil {
+    package.targets.append(
+        Target.executableTarget(
+            name: "Fuzz",
+            dependencies: [
+                "Addresses", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
+                "Transport", "DemoService", "Daemon", logging,
+            ],
+            path: "Tests/Fuzz/Sources",
+            // libFuzzer has the main function.
+            swiftSettings: testSettings + [.unsafeFlags(["-parse-as-library"])]))
+}

@@ -1,0 +1,51 @@
+import Addresses
+
+@testable import DNSWire
+@testable import Forwarding
+
+extension Target {
+    static let resolvconf = Target(name: "resolvconf") { text in
+        let servers = ResolverList.parse(text.span)
+        check(servers.count <= ResolverList.maximumServers, "\(servers.count) servers")
+        check(Set(servers).count == servers.count, "a server twice")
+        check(servers.allSatisfy { $0.port == 53 }, "another port")
+        let again = Array(servers.map { "nameserver \($0.address)\n" }.joined().utf8)
+        check(ResolverList.parse(again.span) == servers, "written down they are others")
+        let listening = [Endpoint(.v4(127, 0, 0, 1), port: 53), Endpoint(IPAddress(v6: 0, 0), port: 53)]
+        let own = [IPAddress.v4(192, 0, 2, 1), IPAddress("2001:db8::1")!]
+        let (usable, loops) = ResolverList.withoutLoops(servers, listening: listening, own: own)
+        check(usable.count + loops.count == servers.count, "a server is lost")
+        check(Set(usable).isDisjoint(with: listening), "the daemon would ask itself")
+    }
+
+    static let hosts = Target(name: "hosts") { text in
+        let table = HostsTable(parsing: text.span)
+        var lines = ""
+        let names = table.allNames
+        for name in names {
+            for type in [RecordType.a, .aaaa, .ptr, .https, .mx] {
+                guard let answer = table.answer(NameKey(name), type, ttl: 60) else { continue }
+                let records = answer.records()
+                check(records.count == answer.head.recordCount, "an answer that cannot be read")
+                check(records.count <= HostsTable.maximumAddresses, "\(records.count) records")
+                let message = [UInt8](repeating: 0, count: Header.length) + answer.body
+                check((try? StoredAnswer.check(message.span, answer.head)) != nil, "no answer at all")
+                for record in records where record.type == .a || record.type == .aaaa {
+                    lines += "\(record.data) \(record.name)\n"
+                }
+            }
+        }
+        check(names.count <= 2 * HostsTable.maximumNames, "\(names.count) names")
+        // What an escape puts into a name is a comment when it is written down.
+        guard !lines.utf8.contains(UInt8(ascii: "#")) else { return }
+        let again = HostsTable(parsing: Array(lines.utf8).span)
+        for name in names {
+            for type in [RecordType.a, .aaaa] {
+                let (before, after) = (
+                    table.answer(NameKey(name), type, ttl: 60), again.answer(NameKey(name), type, ttl: 60)
+                )
+                check(before == after, "written down it says something else of \(name)")
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import Addresses
+import Cryptography
+
+@testable import DemoService
+@testable import HTTPDNS
+
+extension Target {
+    /// What a server of the service, or whoever is in its place, sends on one connection.
+    static let http = Target(name: "http") { bytes in
+        let outcomes = splits(of: bytes).map { read($0) }
+        for outcome in outcomes.dropFirst() { check(outcome == outcomes[0], "it depends on the pieces") }
+        for response in outcomes[0].responses {
+            check((200..<600).contains(response.status) && response.status != 101, "status \(response.status)")
+            check(response.body.count <= HTTPResponseReader.bodyLimit, "a body of \(response.body.count)")
+            check(response.retryAfter ?? 0 >= 0, "a time that is over")
+        }
+    }
+
+    /// What a client of the demo's service sends on one connection.
+    static let request = Target(name: "request") { bytes in
+        for isSecure in [true, false] {
+            let outcomes = splits(of: bytes).map { answers(to: $0, isSecure: isSecure) }
+            for outcome in outcomes.dropFirst() { check(outcome == outcomes[0], "it depends on the pieces") }
+        }
+    }
+}
+
+private struct HTTPOutcome: Equatable {
+    var responses: [HTTPResponse] = []
+    var error: HTTPError?
+}
+
+private func read(_ pieces: [ArraySlice<UInt8>]) -> HTTPOutcome {
+    var reader = HTTPResponseReader()
+    var outcome = HTTPOutcome()
+    check(reader.isIdle, "busy with nothing")
+    do throws(HTTPError) {
+        for piece in pieces {
+            var more = Array(piece)
+            while let response = try reader.receive(more.span) {
+                outcome.responses.append(response)
+                more = []
+            }
+        }
+        if let response = try reader.endOfStream() {
+            check(!response.keepAlive, "kept alive behind the end")
+            outcome.responses.append(response)
+        }
+    } catch {
+        outcome.error = error
+        check(failure(of: &reader) == error, "an error is forgotten")
+    }
+    return outcome
+}
+
+/// What the reader says to nothing new.
+private func failure(of reader: inout HTTPResponseReader) -> HTTPError? {
+    let nothing: [UInt8] = []
+    do throws(HTTPError) {
+        _ = try reader.receive(nothing.span)
+        return nil
+    } catch {
+        return error
+    }
+}
+
+/// The account of the seeds. The des key is what makes an answer the same each time it is encrypted.
+private let account = DemoAccount(
+    id: 4242, aesKey: Array("0123456789abcdef".utf8), desKey: Array("01234567".utf8), token: Array("424242".utf8))
+
+/// Of one thread: libFuzzer has no other.
+private struct Engine: @unchecked Sendable {
+    let value: ServiceEngine
+}
+
+private let engine: Engine = {
+    guard let engine = try? ServiceEngine(account, unixSeconds: { 1_700_000_000 }) else { fatalError("no engine") }
+    return Engine(value: engine)
+}()
+
+/// The responses, each with its length in place of what a random initialization vector has gone into.
+private func answers(to pieces: [ArraySlice<UInt8>], isSecure: Bool) -> [[UInt8]] {
+    var responses: [[UInt8]] = []
+    var hasEnded = false
+    let conversation = engine.value.conversation(isSecure: isSecure, client: .v4(192, 0, 2, 1)) { response, isLast in
+        check(!hasEnded, "a response behind the last")
+        hasEnded = isLast
+        var reader = HTTPResponseReader()
+        guard let read = try? reader.receive(response.span) else { fatalError("a response that cannot be read") }
+        check(reader.isIdle && read.keepAlive != isLast, "a response that ends elsewhere")
+        responses.append(isSecure ? response : Array("\(read.status) \(response.count)".utf8))
+    }
+    for piece in pieces { conversation.receive(Array(piece).span) }
+    return responses
+}

@@ -1,0 +1,130 @@
+import Addresses
+import Cryptography
+import DNSWire
+
+@testable import HTTPDNS
+
+extension Target {
+    /// The body of an answer: as it is, as hexadecimal of something encrypted, and as the text behind the encryption.
+    static let service = Target(name: "service") { body in
+        for family in [ServiceFamily.ipv4, .ipv6, .both] {
+            for names in [Array(allNames[..<1]), allNames] {
+                let clear = parse(body, names, family, by: accounts.https)
+                if case .success(let results) = clear { checkResults(results, names, family) }
+                for (account, cipher) in accounts.encrypted {
+                    // Nothing at all is "no record" there, too.
+                    let payload = try? cipher.encrypt(body.span)
+                    check(
+                        parse(hexadecimal(payload ?? []), names, family, by: account) == clear,
+                        "it depends on the encryption")
+                    for body in [body, hexadecimal(body)] where family == .both {
+                        guard case .success(let results) = parse(body, names, family, by: account) else { continue }
+                        checkResults(results, names, family)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The service's own configuration, likewise.
+    static let conf = Target(name: "conf") { body in
+        let clear = readConfiguration(body, by: accounts.https)
+        for (account, cipher) in accounts.encrypted {
+            let payload = try? cipher.encrypt(body.span)
+            check(readConfiguration(hexadecimal(payload ?? []), by: account) == clear, "it depends on the encryption")
+            _ = readConfiguration(hexadecimal(body), by: account)
+        }
+        guard case .success(let read) = clear else { return }
+        check((1...ServiceConfiguration.maximumTTLMinutes).contains(read.ttlMinutes), "\(read.ttlMinutes) minutes")
+        check(read.addresses.count <= ServiceProtocol.addressesPerService, "too many addresses")
+        check(Set(read.addresses).count == read.addresses.count, "an address twice")
+        check(!read.addresses.contains { $0.isUnspecified }, "an address of no machine")
+        let list = read.addresses.map(\.description).joined(separator: ";")
+        let text = Array("log:0|domain:0|ip:\(list)|ttl:\(read.ttlMinutes)".utf8)
+        check(readConfiguration(text, by: accounts.https) == .success(read), "written down it says something else")
+    }
+}
+
+private let allNames = ["www.example.com", "example.com", "a-b_c.example.net"].map { Name($0)! }
+
+/// Of one thread: libFuzzer has no other.
+private struct Accounts: @unchecked Sendable {
+    let https: ServiceAccount
+    let encrypted: [(ServiceAccount, PayloadCipher)]
+
+    init() throws {
+        let (aes, des) = (Array("0123456789abcdef".utf8), Array("01234567".utf8))
+        https = try ServiceAccount(.https(token: Array("424242".utf8)))
+        encrypted = [
+            (try ServiceAccount(.aes(id: 1, key: aes)), try PayloadCipher(.aes, key: aes)),
+            (try ServiceAccount(.des(id: 1, key: des)), try PayloadCipher(.des, key: des)),
+        ]
+    }
+}
+
+private let accounts: Accounts = {
+    guard let accounts = try? Accounts() else { fatalError("no accounts") }
+    return accounts
+}()
+
+private func parse(
+    _ body: [UInt8], _ names: [Name], _ family: ServiceFamily, by account: ServiceAccount
+) -> Result<[NameResult], ServiceFailure> {
+    do throws(ServiceFailure) {
+        return .success(try account.parse(HTTPResponse(status: 200, body: body), names: names, family: family))
+    } catch {
+        return .failure(error)
+    }
+}
+
+private func readConfiguration(
+    _ body: [UInt8], by account: ServiceAccount
+) -> Result<ServiceConfiguration, ServiceFailure> {
+    do throws(ServiceFailure) {
+        return .success(try account.parseConfiguration(HTTPResponse(status: 200, body: body)))
+    } catch {
+        return .failure(error)
+    }
+}
+
+private func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
+    var text: [UInt8] = []
+    Hexadecimal.append(bytes.span, to: &text)
+    return text
+}
+
+private func checkResults(_ results: [NameResult], _ names: [Name], _ family: ServiceFamily) {
+    check(!results.isEmpty, "nothing is neither an answer nor a failure")
+    let places = results.map { names.firstIndex(of: $0.name) ?? -1 }
+    check(!places.contains(-1) && zip(places, places.dropFirst()).allSatisfy { $0 < $1 }, "other names than asked")
+    for result in results {
+        check((result.ipv4 == .notAsked) != family.includesIPv4, "IPv4 is not as asked")
+        check((result.ipv6 == .notAsked) != family.includesIPv6, "IPv6 is not as asked")
+        for (list, isIPv4) in [(result.ipv4, true), (result.ipv6, false)] {
+            guard case .addresses(let addresses, let ttl) = list else { continue }
+            check((1...ServiceProtocol.addressesPerFamily).contains(addresses.count), "\(addresses.count) addresses")
+            check(addresses.allSatisfy { $0.isIPv4 == isIPv4 }, "an address of the other family")
+            check(Set(addresses).count == addresses.count, "an address twice")
+            check(ttl <= ServiceProtocol.maximumTTL, "a TTL of \(ttl)")
+        }
+    }
+    let lines = results.map { line($0, family) }.joined(separator: "\n")
+    check(
+        parse(Array(lines.utf8), results.map(\.name), family, by: accounts.https) == .success(results),
+        "written down it says something else")
+}
+
+/// The line that says it.
+private func line(_ result: NameResult, _ family: ServiceFamily) -> String {
+    func list(_ result: FamilyResult) -> String {
+        guard case .addresses(let addresses, let ttl) = result else { return "0" }
+        return addresses.map(\.description).joined(separator: ";") + ",\(ttl)"
+    }
+    let lists =
+        switch family {
+        case .ipv4: list(result.ipv4)
+        case .ipv6: list(result.ipv6)
+        case .both: list(result.ipv4) + "-" + list(result.ipv6)
+        }
+    return "\(result.name).:\(lists)|192.0.2.1"
+}

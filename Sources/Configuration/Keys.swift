@@ -219,6 +219,9 @@ extension Key {
         Key(
             .log, "level", \.settings.log.level, .choice,
             "error | warning | notice | info | debug"),
+        Key(
+            .log, "format", \.settings.log.format, .choice,
+            "auto | journal | text | json"),
     ]
 
     /// The key that is written so; nil if there is none.

@@ -179,7 +179,15 @@ public struct Settings: Sendable, Equatable {
             case error, warning, notice, info, debug
         }
 
+        /// What its lines look like.
+        public enum Format: String, Sendable, CaseIterable {
+            /// `journal` where standard error is connected to it, else `text`.
+            case auto
+            case journal, text, json
+        }
+
         public var level = Level.info
+        public var format = Format.auto
     }
 }
 

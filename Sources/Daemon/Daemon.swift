@@ -26,6 +26,7 @@ public final class Daemon: @unchecked Sendable {
     var settings: Settings
     let reloads = Mutex(Reloads())
     private var network: NetworkWatch?
+    private var watchdog: Watchdog?
 
     /// How long a stop waits for the questions under way, in seconds.
     private static let drainSeconds: UInt64 = 2
@@ -108,11 +109,47 @@ public final class Daemon: @unchecked Sendable {
             resolver.cacheIsRead()
         }
         report.listening(on: sockets.endpoints)
+        watchdog = Watchdog(listening: sockets.endpoints, watched, report: report)
+        watchdog?.start()
+    }
+
+    private var watched: Watchdog.Sources {
+        let (cache, resolver, streams, datagrams) = (cache, resolver, streams, datagrams)
+        return Watchdog.Sources(
+            liveness: { Self.liveness(resolver, streams, datagrams, $0) },
+            headline: { say in resolver.loop.submit { say(resolver.headline(cache.statistics)) } },
+            repliesSent: { datagrams.reduce(0) { $0 + $1.repliesSent } })
+    }
+
+    /// Calls `answer` once every queue that a question may pass has turned.
+    private static func liveness(
+        _ resolver: Resolver, _ streams: StreamServer, _ datagrams: [DatagramListener],
+        _ answer: @escaping @Sendable (Bool) -> Void
+    ) {
+        let waiting = Waiting(count: datagrams.count + 2, answer)
+        resolver.loop.submit(waiting.one)
+        streams.loop.submit(waiting.one)
+        for listener in datagrams { listener.ping(waiting.one) }
+    }
+
+    private final class Waiting: Sendable {
+        private let count: Atomic<Int>
+        private let answer: @Sendable (Bool) -> Void
+
+        init(count: Int, _ answer: @escaping @Sendable (Bool) -> Void) {
+            self.count = Atomic(count)
+            self.answer = answer
+        }
+
+        @Sendable func one() {
+            if count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { answer(true) }
+        }
     }
 
     /// Stops in order: takes no more questions, answers those under way for at most two seconds, closes everything.
     /// - Parameter stopped: called once, on a queue of the daemon's own.
     public func stop(because reason: String, _ stopped: @escaping @Sendable () -> Void) {
+        watchdog?.stop()
         report.stopping(reason)
         let listening = DispatchGroup()
         for listener in datagrams {

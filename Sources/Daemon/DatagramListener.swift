@@ -27,6 +27,14 @@ final class DatagramListener: Sendable {
         reader.stop(stopped)
     }
 
+    /// Calls `answer` on the listener's queue as soon as it turns.
+    func ping(_ answer: @escaping @Sendable () -> Void) {
+        reader.ping(answer)
+    }
+
+    /// Answers it gave by itself since the start.
+    var repliesSent: UInt64 { reader.repliesSent }
+
     private static func receive(
         _ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch, _ socket: DatagramSocket, _ reception: Reception,
         _ resolver: Resolver

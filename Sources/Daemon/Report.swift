@@ -9,9 +9,28 @@ import Transport
 /// client addresses, no secrets.
 struct Report: Sendable {
     let log: Logger
+    private let book: LogBook
+
+    init(log: Logger) {
+        self.log = log
+        book = LogBook(log)
+    }
+
+    /// A line about something that may change back and forth.
+    /// - Parameters:
+    ///   - subject: What changes: lines about the same are counted when there are too many. Nil for what an operator
+    ///     has done, who waits to be told.
+    ///   - fields: For programs; names in camelCase.
+    func say(
+        _ level: Logger.Level, _ occasion: Occasion, about subject: String? = nil, _ text: String,
+        _ fields: [String: String] = [:]
+    ) {
+        book.say(LogLine(level: level, text: text, occasion: occasion, fields: fields), about: subject)
+    }
 
     func listening(on endpoints: [Endpoint]) {
-        log.notice("listening on \(endpoints.map(\.description).joined(separator: ", "))")
+        let list = endpoints.map(\.description).joined(separator: ", ")
+        say(.notice, .started, "listening on \(list)", ["addresses": list])
     }
 
     func service(_ settings: Settings.HTTPDNS?) {
@@ -31,7 +50,7 @@ struct Report: Sendable {
         if !servers.isEmpty {
             log.notice("local resolver \(servers.map(\.description).joined(separator: ", "))")
         } else if isNeeded {
-            log.warning("\(Self.noLocalResolver)")
+            say(.warning, .noLocalResolver, about: "local resolvers", Self.noLocalResolver)
         }
     }
 
@@ -52,25 +71,64 @@ struct Report: Sendable {
     }
 
     func systemFailed(_ error: SystemError) {
-        log.error("\(error)")
+        say(.error, .systemFailed, about: "\(error.call) \(error.subject)", "\(error)")
     }
 
     func event(_ event: Event, services: [Endpoint], resolvers: [Endpoint]) {
-        func service(_ place: Int) -> String { Self.service(place < services.count ? services[place] : nil) }
-        func resolver(_ place: Int) -> String { Self.resolver(place < resolvers.count ? resolvers[place] : nil) }
+        func service(_ place: Int) -> Endpoint? { place < services.count ? services[place] : nil }
+        func resolver(_ place: Int) -> Endpoint? { place < resolvers.count ? resolvers[place] : nil }
+        func text(_ server: Endpoint?) -> String { server.map(\.description) ?? "" }
         switch event {
         case .serviceFailing(let server, let failure):
-            log.warning("\(Self.fails(service(server), failure))")
-        case .serviceAnswersAgain(let server): log.notice("\(service(server)) answers again")
-        case .serviceSwitched(let from, let to): log.warning("\(service(from)) is given up for \(service(to))")
-        case .serviceReturned(let from): log.notice("back from \(service(from)) to \(service(0))")
+            let name = Self.service(service(server))
+            say(
+                .warning, failure.occasion, about: name, Self.fails(name, failure),
+                ["server": text(service(server)), "reason": failure.detail])
+        case .serviceAnswersAgain(let server):
+            let name = Self.service(service(server))
+            say(
+                .notice, .serviceAnswersAgain, about: name, "\(name) answers again",
+                ["server": text(service(server))])
+        case .serviceSwitched(let from, let to):
+            let (former, next) = (service(from), service(to))
+            say(
+                .warning, .serviceGivenUp, about: "HTTPDNS",
+                "\(Self.service(former)) is given up for \(Self.service(next))",
+                ["server": text(former), "next": text(next)])
+        case .serviceReturned(let from):
+            let (former, next) = (service(from), service(0))
+            say(
+                .notice, .serviceReturned, about: "HTTPDNS",
+                "back from \(Self.service(former)) to \(Self.service(next))",
+                ["server": text(former), "next": text(next)])
         case .resolverFailing(let server, let failure):
-            log.warning("\(Self.fails(resolver(server), failure))")
-        case .resolverAnswersAgain(let server): log.notice("\(resolver(server)) answers again")
+            let name = Self.resolver(resolver(server))
+            say(
+                .warning, .resolverFails, about: name, Self.fails(name, failure),
+                ["server": text(resolver(server)), "reason": failure.detail])
+        case .resolverAnswersAgain(let server):
+            let name = Self.resolver(resolver(server))
+            say(
+                .notice, .resolverAnswersAgain, about: name, "\(name) answers again",
+                ["server": text(resolver(server))])
         case .planExceeded:
-            log.warning(
+            say(
+                .warning, .planExceeded, about: "plan",
                 "httpdns.queriesPerSecond is reached: names beyond it go to the local resolver, or wait with httpOnly")
-        case .refusing(let refusal): log.warning("questions are refused: \(refusal.text)")
+        case .refusing(let refusal):
+            say(
+                .warning, .questionsRefused, about: "limits", "questions are refused: \(refusal.text)",
+                ["reason": refusal.text])
+        }
+    }
+
+    /// - Parameter isLost: no server of HTTPDNS can be used; false: one can again.
+    func service(isLost: Bool, httpOnly: Bool) {
+        let instead = httpOnly ? "what is known is answered, and nothing else" : "the local resolver answers"
+        if isLost {
+            say(.warning, .serviceLost, about: "HTTPDNS as a whole", "HTTPDNS is out of use: \(instead)")
+        } else {
+            say(.notice, .serviceBack, about: "HTTPDNS as a whole", "HTTPDNS is in use again")
         }
     }
 
@@ -82,7 +140,17 @@ struct Report: Sendable {
     static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
 
     func networkChanged() {
-        log.info("addresses or routes have changed: connections are made anew")
+        say(
+            .info, .networkChanged, about: "network changes",
+            "addresses or routes have changed: connections are made anew")
+    }
+
+    func network(isGone: Bool) {
+        if isGone {
+            say(.warning, .networkGone, about: "network", "the network is gone: no route leads out of this machine")
+        } else {
+            say(.notice, .networkBack, about: "network", "the network is back")
+        }
     }
 
     func proxy(_ found: ProxyFound) {
@@ -96,7 +164,8 @@ struct Report: Sendable {
     }
 
     func cacheFile(_ event: CacheFile.Event) {
-        log.log(level: event.isFailure ? .warning : .notice, "\(event)")
+        guard event.isFailure else { return log.notice("\(event)") }
+        say(.warning, .cacheFileFails, about: "cache.file", "\(event)")
     }
 
     func counters(
@@ -120,9 +189,12 @@ struct Report: Sendable {
 
     func reloaded(_ reloading: Settings.Reloading) {
         if reloading.applied.isEmpty {
-            log.notice("the configuration was read again, nothing has changed")
+            say(.notice, .reloaded, "the configuration was read again, nothing has changed")
         } else {
-            log.notice("the configuration was read again: \(reloading.applied.joined(separator: ", "))")
+            let keys = reloading.applied.joined(separator: ", ")
+            say(
+                .notice, .reloaded, "the configuration was read again: \(keys)",
+                ["keys": keys])
         }
         let rest = reloading.needingRestart
         if !rest.isEmpty {
@@ -131,11 +203,12 @@ struct Report: Sendable {
     }
 
     func reloadFailed(_ line: String) {
-        log.error("the configuration stays as it was: \(line)")
+        say(.error, .reloadFailed, "the configuration stays as it was: \(line)", ["reason": line])
     }
 
     func stopping(_ reason: String) {
-        log.notice("stopping: \(reason)")
+        book.close()
+        say(.notice, .stopping, "stopping: \(reason)", ["reason": reason])
     }
 
     /// `httpdns.debug`: each lookup, names and all.
@@ -156,6 +229,18 @@ extension FamilyAddresses {
         case .addresses(let addresses, let ttl): "\(addresses.map(\.description).joined(separator: ";")),\(ttl)"
         case .noRecord: "0"
         case .notAsked: "-"
+        }
+    }
+}
+
+extension Failure {
+    /// What an operator has to mend is told apart from what passes.
+    fileprivate var occasion: Occasion {
+        switch kind {
+        case .untrusted: .certificateRefused
+        case .unauthorized: .accountRefused
+        case .badAnswer where statusCode == 403: .accountRefused
+        case .timedOut, .unreachable, .tooOften, .badAnswer: .serviceFails
         }
     }
 }

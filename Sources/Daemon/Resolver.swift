@@ -24,6 +24,10 @@ final class Resolver: @unchecked Sendable {
     /// `confIp` and `enableReport`, on the same loop.
     var serviceList: ServiceList?
     var reporter: AbnormalReporter?
+    private(set) var outage = Outage()
+    /// Failed HTTPDNS requests when the outage was last looked at.
+    private var failuresSeen: UInt64 = 0
+    private var hasNetwork = Routes.leadOut
     private var replies = ReplyBatch()
     /// Whom the gathered replies leave through.
     private var repliesSocket: DatagramSocket?
@@ -138,6 +142,10 @@ final class Resolver: @unchecked Sendable {
     func networkChanged() {
         let now = Tick(nanoseconds: Clock.now())
         report.networkChanged()
+        if Routes.leadOut != hasNetwork {
+            hasNetwork.toggle()
+            report.network(isGone: !hasNetwork)
+        }
         forwarder.policy.families = Families(settings)
         forwarder.networkChanged(at: now)
         service?.networkChanged()
@@ -205,11 +213,21 @@ final class Resolver: @unchecked Sendable {
             for action in actions { perform(action, at: now) }
         }
         flushReplies()
+        lookForOutage()
         loop.setDeadline([nextDeadline, drain?.until].compactMap { $0 }.min())
         let isIdle = forwarder.underWay.flights == 0 && early?.isEmpty ?? true
         if let drain, isIdle || now.nanoseconds >= drain.until {
             self.drain = nil
             drain.done()
+        }
+    }
+
+    private func lookForOutage() {
+        let failures = forwarder.counters.serviceFailures
+        guard failures != failuresSeen || outage.isOut else { return }
+        failuresSeen = failures
+        if let isLost = outage.update(forwarder.serviceHealth) {
+            report.service(isLost: isLost, httpOnly: forwarder.policy.httpOnly)
         }
     }
 

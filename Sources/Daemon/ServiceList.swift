@@ -146,12 +146,16 @@ extension Report {
     func serviceListFails(_ startUpServers: [Endpoint], _ failure: Failure?, inUse: [Endpoint]) {
         let asked = startUpServers.map(\.description).joined(separator: ", ")
         let servers = inUse.map(\.description).joined(separator: ", ")
-        log.warning(
-            "no list of service addresses from \(asked): \(failure?.detail ?? "no answer"); HTTPDNS is still asked at \(servers)"
-        )
+        let reason = failure?.detail ?? "no answer"
+        say(
+            .warning, .serviceListFails, about: "confIp",
+            "no list of service addresses from \(asked): \(reason); HTTPDNS is still asked at \(servers)",
+            ["reason": reason])
     }
 
     func serviceListIsBack(_ server: Endpoint) {
-        log.notice("\(server) gives the list of service addresses again")
+        say(
+            .notice, .serviceListBack, about: "confIp", "\(server) gives the list of service addresses again",
+            ["server": "\(server)"])
     }
 }

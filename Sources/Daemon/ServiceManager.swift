@@ -15,7 +15,8 @@ public enum ServiceManager {
         notify("RELOADING=1\nMONOTONIC_USEC=\(time.tv_sec * 1_000_000 + time.tv_nsec / 1000)")
     }
 
-    public static func stopping() { notify("STOPPING=1") }
+    /// It ends; the line of ``status(_:)`` holds no more.
+    public static func stopping() { notify("STOPPING=1\nSTATUS=") }
 
     /// One line for `systemctl status`.
     static func status(_ line: String) { notify("STATUS=\(line)") }

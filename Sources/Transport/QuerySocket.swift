@@ -18,9 +18,11 @@ public struct QuerySocket: ~Copyable, Sendable {
         case wouldBlock
     }
 
-    public static func open(to endpoint: Endpoint) throws(SystemError) -> QuerySocket {
+    /// - Parameter source: One of this machine's addresses, of the same family; nil: the kernel chooses.
+    public static func open(to endpoint: Endpoint, from source: IPAddress? = nil) throws(SystemError) -> QuerySocket {
         let isIPv4 = endpoint.address.isIPv4
         let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM)
+        if let source { try descriptor.bind(Endpoint(source, port: 0)) }
         // So that we are told when nobody listens there, as a connected socket is.
         if isIPv4 {
             try descriptor.setOption(Int32(IPPROTO_IP), IP_RECVERR, 1)
@@ -72,6 +74,14 @@ public struct QuerySocket: ~Copyable, Sendable {
         case .wouldBlock: return .wouldBlock
         case .failed(let code): throw SystemError("recv", code: code)
         }
+    }
+
+    /// Holds the thread until a datagram is there, or an error; false after so many milliseconds.
+    public func wait(milliseconds: Int) -> Bool {
+        var poll = pollfd(fd: descriptor.raw, events: Int16(POLLIN), revents: 0)
+        let time = Int32(clamping: milliseconds)
+        // Interrupted: the caller has a deadline of its own.
+        return unsafe Glibc.poll(&poll, 1, time) > 0
     }
 
     /// Closes early; does nothing the second time. Unregister from the loop first.

@@ -9,6 +9,9 @@ public enum Routes {
         (leads(to: .v4(8, 8, 8, 8)), leads(to: IPAddress(v6: 0x2000 << 48, 0)))
     }
 
+    /// Whether there is one of any family.
+    public static var leadOut: Bool { families() != (false, false) }
+
     private static func leads(to address: IPAddress) -> Bool {
         guard let socket = try? Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM),
             socket.connect(Endpoint(address, port: 53)) == 0, let local = try? socket.boundEndpoint()

@@ -15,7 +15,7 @@ struct Check: ParsableCommand {
         try ending {
             let loaded = try options.load()
             for warning in try loaded.naming({ () throws(StartFailure) in try Daemon.check(loaded.settings) }) {
-                StandardError.write(warning)
+                StandardError.write(warning, isError: false)
             }
             if !quiet { StandardOutput.write(loaded.settings.effectiveText) }
         }

@@ -105,5 +105,8 @@ extension Settings.Log.Level {
 }
 
 extension LogThreshold {
-    var logger: Logger { Logger(label: "httpdnsd") { _ in StandardErrorLog(self) } }
+    func logger(_ format: Settings.Log.Format) -> Logger {
+        let form = LogForm(format)
+        return Logger(label: "httpdnsd") { _ in StandardErrorLog(self, form) }
+    }
 }

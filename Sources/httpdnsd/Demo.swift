@@ -26,7 +26,8 @@ struct Demo: ParsableCommand {
             let settings = settings(service)
             let daemon: Daemon
             do throws(StartFailure) {
-                daemon = try Daemon(settings, log: LogThreshold(settings.log.level.threshold).logger)
+                daemon = try Daemon(
+                    settings, log: LogThreshold(settings.log.level.threshold).logger(settings.log.format))
                 try daemon.start()
             } catch .setting(_, let message) {
                 throw Ending.configuration(message)

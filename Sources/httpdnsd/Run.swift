@@ -20,8 +20,9 @@ struct Run: ParsableCommand {
             let loaded = try load()
             let signals = Signals(reloads: true)
             let threshold = LogThreshold(loaded.settings.log.level.threshold)
+            let log = threshold.logger(loaded.settings.log.format)
             let daemon = try loaded.naming { () throws(StartFailure) in
-                try Daemon(loaded.settings, environment: Environment.variables, log: threshold.logger)
+                try Daemon(loaded.settings, environment: Environment.variables, log: log)
             }
             try loaded.naming(daemon.start)
             ServiceManager.ready()

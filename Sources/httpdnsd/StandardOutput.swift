@@ -1,3 +1,4 @@
+import Daemon
 import Glibc
 
 /// Lines for people and scripts. Unbuffered, so that nothing is lost or reordered when the program ends.
@@ -6,7 +7,10 @@ enum StandardOutput {
 }
 
 enum StandardError {
-    static func write(_ line: String) { writeLine(line, to: STDERR_FILENO) }
+    /// An error or a warning; in the journal it has that priority (sd-daemon(3)).
+    static func write(_ line: String, isError: Bool = true) {
+        writeLine((Journal.isStandardError ? isError ? "<3>" : "<4>" : "") + line, to: STDERR_FILENO)
+    }
 }
 
 private func writeLine(_ line: String, to descriptor: Int32) {

@@ -195,6 +195,10 @@ import Testing
                 "2: log.level: a date or time is not right; give one of \"error\", "
                     + "\"warning\", \"notice\", \"info\", \"debug\""
             ),
+            (
+                "[log]\nformat = \"xml\"",
+                "2: log.format: \"xml\" is not right; give one of \"auto\", \"journal\", \"text\", \"json\""
+            ),
             ("[log]\nlevel = 2020-01-01", "2: log.level: a date or time is not right; no key takes one"),
             (
                 "[listen]\nworkers = 1e-1",
@@ -306,7 +310,7 @@ import Testing
     @Test(
         "keys of later versions are unknown as any other",
         arguments: [
-            "log.format = 'auto'", "control.socket = ''", "control.metrics = ''",
+            "control.socket = ''", "control.metrics = ''",
         ])
     func laterKeys(_ text: String) {
         #expect(message(text).contains("unknown"))

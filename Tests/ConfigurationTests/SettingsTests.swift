@@ -69,6 +69,7 @@ import Testing
 
         [log]
         level = "warning"
+        format = "json"
         """
     static let files = [
         "/etc/httpdnsd/ca.pem": "a certificate", "/etc/httpdnsd/client.p12": "Swift-HTTPDNS-16 as a PKCS#12",
@@ -109,7 +110,7 @@ import Testing
         #expect(settings.cache.staleTTL == 30)
         #expect(settings.cache.prefetchAt == 75)
         #expect(settings.cache.keepAliveDomains == [] && settings.cache.preResolve == [] && settings.cache.file == "")
-        #expect(settings.log.level == .info)
+        #expect(settings.log.level == .info && settings.log.format == .auto)
     }
 
     @Test("an account has the defaults of its encryption")
@@ -200,6 +201,7 @@ import Testing
         expected.cache.preResolve = ["a.example", "b.example"].compactMap { Name($0) }
         expected.cache.file = "/etc/httpdnsd/cache"
         expected.log.level = .warning
+        expected.log.format = .json
         #expect(settings == expected)
     }
 

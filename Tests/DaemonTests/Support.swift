@@ -8,9 +8,10 @@ import Transport
 
 /// The log's lines, each with its level.
 final class LogLines: Sendable {
-    private let lines = Mutex<[String]>([])
+    private let lines = Mutex<[(text: String, metadata: Logger.Metadata)]>([])
 
-    var all: [String] { lines.withLock { $0 } }
+    var all: [String] { lines.withLock { $0.map(\.text) } }
+    var metadata: [Logger.Metadata] { lines.withLock { $0.map(\.metadata) } }
 
     var report: Report { Report(log: Logger(label: "test") { _ in Handler(lines: self) }) }
 
@@ -23,7 +24,7 @@ final class LogLines: Sendable {
             set { metadata[key] = newValue }
         }
         func log(event: LogEvent) {
-            lines.lines.withLock { $0.append("\(event.level) \(event.message)") }
+            lines.lines.withLock { $0.append(("\(event.level) \(event.message)", event.metadata ?? [:])) }
         }
     }
 }

@@ -1,0 +1,29 @@
+public import Configuration
+
+/// What a line of the log looks like.
+public enum LogForm: Sendable, Equatable {
+    /// Fields, given to the journal itself (systemd's native protocol).
+    case journal
+    /// For a stream that the journal reads: the priority in front (sd-daemon(3)); it has the time itself.
+    case prefixed
+    /// With the local time of day, for a person who watches.
+    case terminal
+    /// With date and time in UTC.
+    case dated
+    /// One JSON object a line.
+    case json
+
+    /// - Parameters:
+    ///   - isJournal: standard error is connected to the journal.
+    ///   - hasJournal: the journal's socket is there.
+    public init(_ format: Settings.Log.Format, isJournal: Bool, hasJournal: Bool, isTerminal: Bool) {
+        let text: LogForm = isJournal ? .prefixed : isTerminal ? .terminal : .dated
+        self =
+            switch format {
+            case .auto: isJournal && hasJournal ? .journal : text
+            case .journal: hasJournal ? .journal : text
+            case .text: text
+            case .json: .json
+            }
+    }
+}

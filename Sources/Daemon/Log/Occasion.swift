@@ -1,0 +1,69 @@
+/// What an operator may want to find or be told of, whatever its words are: each has a name that stands in the log as
+/// `event`, and in the journal an identifier (`MESSAGE_ID`, sd-journal(3)). Neither ever changes.
+enum Occasion: String, CaseIterable, Sendable {
+    /// The sockets are bound and questions are answered.
+    case started
+    case stopping
+    case reloaded
+    case reloadFailed = "reload-failed"
+    /// One server of HTTPDNS.
+    case serviceFails = "service-fails"
+    case serviceAnswersAgain = "service-answers-again"
+    case certificateRefused = "certificate-refused"
+    case accountRefused = "account-refused"
+    /// Questions go to the next server of `dnsIp`.
+    case serviceGivenUp = "service-given-up"
+    /// Questions go to the first server of `dnsIp` again.
+    case serviceReturned = "service-returned"
+    /// No server of HTTPDNS can be used: the local resolver answers, if it may.
+    case serviceLost = "service-lost"
+    case serviceBack = "service-back"
+    case resolverFails = "resolver-fails"
+    case resolverAnswersAgain = "resolver-answers-again"
+    case noLocalResolver = "no-local-resolver"
+    /// Addresses or routes.
+    case networkChanged = "network-changed"
+    case networkGone = "network-gone"
+    case networkBack = "network-back"
+    case planExceeded = "plan-exceeded"
+    /// A limit was reached.
+    case questionsRefused = "questions-refused"
+    /// A system call that should not fail.
+    case systemFailed = "system-failed"
+    case serviceListFails = "service-list-fails"
+    case serviceListBack = "service-list-back"
+    case cacheFileFails = "cache-file-fails"
+    /// The service manager is not told that all is well.
+    case watchdogWithheld = "watchdog-withheld"
+
+    /// 128 random bits, as the journal wants them.
+    var messageID: String {
+        switch self {
+        case .started: "73024f1f10564ae29f91ac376dead138"
+        case .stopping: "1941cb897bd340ac85270b73ea64f816"
+        case .reloaded: "b2abfeced75a4bc993be2e4a08943eb9"
+        case .reloadFailed: "bbdc6c7a3d1d44f090f42de151cd17b6"
+        case .serviceFails: "1fc9829532b049748cd9641621c187ff"
+        case .serviceAnswersAgain: "cef2b967d8e145409f2b601e01279a17"
+        case .certificateRefused: "61b26326068546cda4a325ac64501faa"
+        case .accountRefused: "ad361eeab3a741178dc67ea9fc1fab02"
+        case .serviceGivenUp: "306caef07f924e60be8234a8d41092b6"
+        case .serviceReturned: "2dd752d0029b4af0be2d0e14dabf17f1"
+        case .serviceLost: "35b26d6b56984cdfab41c74bcae09a1a"
+        case .serviceBack: "9b1042513e5a4d78b7b078b5184806b6"
+        case .resolverFails: "25563955f4d6474e81dfdd054e27ab75"
+        case .resolverAnswersAgain: "41cc263b474c4257bc03648121cddf9e"
+        case .noLocalResolver: "b2335326857042578fbd0ba30ae3d143"
+        case .networkChanged: "480e1aba7f884443a0fa37931bdbf61e"
+        case .networkGone: "32048db1d80b43efb6f5f0e011458f98"
+        case .networkBack: "187fc30a07404ab188f24ce8c62cc155"
+        case .planExceeded: "633d9ee3fbe847b98e7f717320212a63"
+        case .questionsRefused: "1ed5f4b9b6694b0ab93e31389c63f983"
+        case .systemFailed: "a073daaaa51349d9ba67bbb446978266"
+        case .serviceListFails: "d627e2b0d3da4d6ebf23f59703e82d40"
+        case .serviceListBack: "00062cb9476b434eb1f608ac056d5002"
+        case .cacheFileFails: "b558f3d00fad4d0f877d8aea98763aa3"
+        case .watchdogWithheld: "75dfa6d4a5c2439ba4301c5635529eeb"
+        }
+    }
+}

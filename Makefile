@@ -4,7 +4,7 @@
 BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libssl-dev libsystemd-dev pkg-config
 DEB_PACKAGES := debhelper dpkg-dev
 TEST_PACKAGES := python3 python3-pytest python3-dnspython python3-cryptography unbound tcpdump strace bind9-dnsutils curl \
-	iproute2 util-linux lintian man-db mmdebstrap zsh fish
+	iproute2 util-linux lintian man-db mmdebstrap zsh fish systemd-container dnsperf
 BENCH_PACKAGES := python3 openssl unbound dnsmasq-base dnsdist smartdns knot-resolver dnss stubby
 
 SWIFT_VERSION := 6.2
@@ -49,7 +49,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help run build install uninstall dist deb format clean
-.PHONY: test unit-test e2e-test package-test fuzz lint bench
+.PHONY: test unit-test e2e-test systemd-test package-test fuzz lint bench
 .PHONY: swift build-packages deb-packages test-packages bench-packages
 
 help: ## this list
@@ -63,7 +63,7 @@ run: build ## build, then the daemon with an HTTPDNS service of its own, on 127.
 build: swift build-packages ## the release build
 	@swift build $(RELEASE) --product httpdnsd
 
-test: unit-test e2e-test package-test ## all tests
+test: unit-test e2e-test systemd-test package-test ## all tests
 
 unit-test: swift build-packages ## the tests of the modules
 	@swift build --build-tests
@@ -77,6 +77,9 @@ unit-test: swift build-packages ## the tests of the modules
 e2e-test: build test-packages ## the tests of the built daemon, in namespaces of their own
 	@export HTTPDNSD_BINARY="$$(swift build $(RELEASE) --show-bin-path)/httpdnsd"
 	cd Tests/EndToEnd && $(PYTHON) -m pytest $(PYTEST)
+
+systemd-test: build test-packages ## the units, under a systemd of their own in a container; needs root, else left out
+	@Tests/Systemd/boot "$$(swift build $(RELEASE) --show-bin-path)/httpdnsd" $(PYTEST)
 
 bench: build bench-packages ## what it costs beside its rivals: BENCH_SECONDS=600 ONLY=… RIVALS=…
 	@$(PYTHON) Tests/Performance/bench.py --binary "$$(swift build $(RELEASE) --show-bin-path)/httpdnsd" \
@@ -187,7 +190,7 @@ deb: swift build-packages deb-packages ## a Debian package in .build/deb
 	ls "$(CURDIR)"/.build/deb/*.deb
 
 clean: ## remove what was built
-	@rm -rf .build Tests/EndToEnd/__pycache__
+	@rm -rf .build Tests/*/__pycache__
 
 swift:
 	@found="$$(swift --version 2>/dev/null | sed -nE 's/.*Swift version ([0-9]+\.[0-9]+).*/\1/p' | head -n 1 || true)"

@@ -86,7 +86,9 @@ extension Resolver {
     ) throws(StartFailure) {
         self.init(
             loop: loop, forwarder: Forwarder(settings, local, cache), service: service,
-            local: LocalUpstream(loop: loop, servers: local.servers, negativeTTL: settings.cache.negativeTTL),
+            local: LocalUpstream(
+                loop: loop, servers: local.servers, negativeTTL: settings.cache.negativeTTL,
+                tallies: service?.tallies ?? UpstreamTallies()),
             settings: settings.httpdns, report: report)
         guard let httpdns = settings.httpdns, let service else { return }
         if !httpdns.confIp.isEmpty {

@@ -2,6 +2,7 @@ public import Addresses
 public import Configuration
 import Cryptography
 import DNSCache
+import DNSWire
 import Dispatch
 import Forwarding
 import HTTPDNS
@@ -20,6 +21,8 @@ public final class Daemon: @unchecked Sendable {
     private let datagrams: [DatagramListener]
     private let cacheFile: CacheFile?
     private let startUp: Settings.Cache
+    private let observer: Observer
+    private let control: ControlServer?
     private var network: NetworkWatch?
 
     /// How long a stop waits for the questions under way, in seconds.
@@ -46,6 +49,9 @@ public final class Daemon: @unchecked Sendable {
                 try Sockets.open(settings.listen.addresses, workers: Machine.workers(settings.listen.workers)),
                 try EventLoop(label: "httpdnsd.resolver")
             )
+        }
+        let metrics = try StartFailure.ofSystem { () throws(SystemError) in
+            try settings.control.metrics.map { address throws(SystemError) in try StreamListener.listen(address) }
         }
         // First what can still turn out wrong: a daemon that does not start says that alone.
         let service = try settings.httpdns.map { httpdns throws(StartFailure) in
@@ -74,6 +80,15 @@ public final class Daemon: @unchecked Sendable {
                 socket, label: "httpdnsd.udp.\(index)", reception: reception, resolver: resolver,
                 failed: report.systemFailed)
         }
+        let observer = Observer(settings, resolver: resolver, streams: streams, datagrams: datagrams, cache: cache)
+        control = try StartFailure.ofSystem { [cacheFile] () throws(SystemError) in
+            let unix = ControlServer.listen(settings.control, report)
+            guard unix != nil || metrics != nil else { return nil }
+            return try ControlServer(unix, metrics: metrics, observer: observer, report: report) { name, done in
+                Self.flush(name, cache, cacheFile, resolver, done)
+            }
+        }
+        self.observer = observer
         (self.report, self.sockets, self.cache, self.local, self.resolver) = (report, sockets, cache, local, resolver)
         startUp = settings.cache
         if !isBypassed { report.service(settings.httpdns) }
@@ -95,6 +110,7 @@ public final class Daemon: @unchecked Sendable {
             resolver.start()
             try streams.start()
             for listener in datagrams { try listener.start() }
+            try control?.start()
         }
         if let cacheFile {
             let isRead = { @Sendable [resolver, startUp] in resolver.cacheIsRead(startUp) }
@@ -105,12 +121,14 @@ public final class Daemon: @unchecked Sendable {
             resolver.cacheIsRead(startUp)
         }
         report.listening(on: sockets.endpoints)
+        if let metrics = control?.metricsEndpoint { report.metrics(on: metrics) }
     }
 
     /// Stops in order: takes no more questions, answers those under way for at most two seconds, closes everything.
     /// - Parameter stopped: called once, on a queue of the daemon's own.
     public func stop(because reason: String, _ stopped: @escaping @Sendable () -> Void) {
         report.stopping(reason)
+        observer.stopping()
         let listening = DispatchGroup()
         for listener in datagrams {
             listening.enter()
@@ -128,6 +146,10 @@ public final class Daemon: @unchecked Sendable {
         local.stop()
         network?.stop()
         resolver.close()
+        let stopped: @Sendable () -> Void = { [control] in
+            guard let control else { return stopped() }
+            control.stop(stopped)
+        }
         streams.stop { [resolver, cacheFile] in
             resolver.loop.stop {
                 guard let cacheFile else { return stopped() }
@@ -135,6 +157,34 @@ public final class Daemon: @unchecked Sendable {
             }
         }
     }
+
+    /// Forgets what is known of a name, or of all names, and what was found out about failures; the cache's file follows.
+    /// From any thread.
+    private static func flush(
+        _ name: Name?, _ cache: DNSCache, _ cacheFile: CacheFile?, _ resolver: Resolver,
+        _ done: @escaping @Sendable (Int) -> Void
+    ) {
+        resolver.loop.submit {
+            resolver.forwarder.forget(name)
+            var count: Int
+            if let name {
+                count = cache.remove(name)
+            } else {
+                count = cache.statistics.entries
+                cache.removeAll()
+            }
+            cacheFile?.saveSoon()
+            done(count)
+        }
+    }
+
+    /// How the daemon is and what it has done.
+    /// - Parameter done: called on a queue of the daemon's; not at all when that is stuck or has ended.
+    public func overview(_ done: @escaping @Sendable (Overview) -> Void) { observer.overview(done) }
+
+    /// Whether every queue that a query may pass still turns.
+    /// - Parameter done: called once, on any queue, after a second at the latest.
+    public func liveness(_ done: @escaping @Sendable (Bool) -> Void) { observer.liveness(done) }
 
     /// Logs what has been counted since the start.
     public func logCounters() {
@@ -146,6 +196,8 @@ public final class Daemon: @unchecked Sendable {
 }
 
 extension Daemon {
+    public static let version = "0.1.0"
+
     /// Tries what only use can find wrong in settings, and says what is right but worth a word.
     public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
         if let httpdns = settings.httpdns {

@@ -76,6 +76,18 @@ struct Report: Sendable {
         }
     }
 
+    func noControlSocket(_ error: SystemError) {
+        log.warning("no control socket, so no status, cache and flush: \(error)")
+    }
+
+    func metrics(on endpoint: Endpoint) {
+        log.notice("metrics and status page on http://\(endpoint)/")
+    }
+
+    func flushed(_ answers: Int) {
+        log.notice("flushed: \(answers) answers forgotten")
+    }
+
     func networkChanged() {
         log.info("addresses or routes have changed: connections are made anew")
     }

@@ -15,6 +15,7 @@ final class StreamServer: @unchecked Sendable {
     private var listeners: [StreamListener]
     private var clients: [ObjectIdentifier: StreamClient] = [:]
     private(set) var refusedClients: UInt64 = 0
+    let tally = Tally(.tcp)
     private let report: Report
     /// What a client's bytes are read into before they are its own, and where a reply is written before it is queued.
     let scratch = Scratch(65_535)
@@ -60,6 +61,9 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
+    /// Connections at this moment; on the loop.
+    var openClients: Int { clients.count }
+
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
         if clients.count >= maximumClients, !makeRoom() {
             refusedClients += 1
@@ -90,7 +94,7 @@ final class StreamServer: @unchecked Sendable {
     func receive(_ message: Span<UInt8>, from address: IPAddress, at now: Tick) -> Reception.Outcome {
         let buffer = unsafe scratch.buffer
         var reply = unsafe buffer.mutableSpan
-        return reception.receive(message, from: address, at: now, limit: Int(UInt16.max), into: &reply)
+        return reception.receive(message, from: address, at: now, limit: Int(UInt16.max), tally: tally, into: &reply)
     }
 
     func remove(_ client: StreamClient) {

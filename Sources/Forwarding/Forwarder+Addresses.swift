@@ -61,6 +61,7 @@ extension Forwarder {
             cache.store(answer, to: name, type: type, for: .everyone, at: now.seconds)
             finish(flight, answer)
         } else if flight.resolver == .idle {
+            counters.fellBack(because: .noRecord)
             askResolver(flight, at: now)
         } else {
             settleIfDone(flight, at: now)

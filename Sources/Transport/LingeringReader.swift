@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Dispatch
 internal import Glibc
 internal import Synchronization
@@ -15,6 +16,8 @@ public final class LingeringReader: @unchecked Sendable {
     // reader that lingers keeps its thread but starves nobody.
     private let queue: DispatchQueue
     private let stopping = Atomic(false)
+    private let isPinged = Atomic(false)
+    private let pings = Mutex<[@Sendable () -> Void]>([])
     private let failed: @Sendable (SystemError) -> Void
     private let receive: @Sendable (borrowing ReceiveBatch, inout ReplyBatch) -> Void
     private var source: (any DispatchSourceRead)?
@@ -71,6 +74,23 @@ public final class LingeringReader: @unchecked Sendable {
         }
     }
 
+    /// Calls `answer` on the reader's queue as soon as it turns: at once, or behind the batch under way. From any thread.
+    public func ping(_ answer: @escaping @Sendable () -> Void) {
+        pings.withLock { $0.append(answer) }
+        isPinged.store(true, ordering: .releasing)
+        // While datagrams keep coming the queue is never free, and `drain` looks.
+        queue.async { self.answerPings() }
+    }
+
+    private func answerPings() {
+        isPinged.store(false, ordering: .relaxed)
+        let answers = pings.withLock { waiting in
+            defer { waiting = [] }
+            return waiting
+        }
+        for answer in answers { answer() }
+    }
+
     private func drain() {
         while !stopping.load(ordering: .acquiring) {
             do {
@@ -78,6 +98,7 @@ public final class LingeringReader: @unchecked Sendable {
             } catch {
                 return rest(error)
             }
+            if isPinged.load(ordering: .acquiring) { answerPings() }
             receive(batch, &replies)
             if replies.count > 0 { replies.flush(socket) }
         }

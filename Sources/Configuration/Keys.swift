@@ -43,7 +43,7 @@ struct Key: Sendable {
 
 /// The sections in the order they are shown.
 enum Section: String, CaseIterable, Sendable {
-    case listen, httpdns, tls, domains, fallback, cache, log
+    case listen, httpdns, tls, domains, fallback, cache, control, log
 }
 
 extension Key {
@@ -215,6 +215,13 @@ extension Key {
         Key(
             .cache, "file", \.settings.cache.file, .optionalPath,
             "keeps the cache over a restart; empty = off"),
+
+        Key(
+            .control, "socket", \.settings.control.socket, .optionalSocketPath,
+            "where status, cache and flush reach the daemon; empty = off"),
+        Key(
+            .control, "metrics", \.settings.control.metrics, .optionalEndpoint,
+            "ADDRESS:PORT for /metrics, /healthz, /readyz and the status page; empty = off"),
 
         Key(
             .log, "level", \.settings.log.level, .choice,

@@ -132,6 +132,18 @@ extension Kind where Value == Endpoint {
     }
 }
 
+extension Kind where Value == Endpoint? {
+    static var optionalEndpoint: Kind {
+        .text(
+            "ADDRESS:PORT, such as \"127.0.0.1:9153\" or \"[::1]:9153\", or \"\" for none",
+            parse: { text in
+                if text.isEmpty { return .some(nil) }
+                return Endpoint(text).map(Optional.some)
+            },
+            show: { $0?.description ?? "" })
+    }
+}
+
 extension Kind where Value == Network {
     static var network: Kind {
         .text(
@@ -220,6 +232,13 @@ extension Kind where Value == String {
 
     static var optionalPath: Kind {
         .text("the path of a file, or \"\" for none", parse: { $0 }, show: { $0 })
+    }
+
+    /// unix(7): the kernel takes 107 bytes and the zero that ends them.
+    static var optionalSocketPath: Kind {
+        .text(
+            "the path of a socket, at most 107 bytes, or \"\" for none", parse: { $0.utf8.count <= 107 ? $0 : nil },
+            show: { $0 })
     }
 
     /// A name or an address as it stands in a certificate; it also goes into an HTTP header.

@@ -14,6 +14,7 @@ extension Loader {
         settings.fallback.hosts = besideFile(settings.fallback.hosts)
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
+        settings.control.socket = controlSocket
         guard hasHTTPDNS else { return settings }
 
         let credential = try credential { (name, source) throws(ConfigurationError) in
@@ -29,6 +30,8 @@ extension Loader {
         settings.httpdns = httpdns
         return settings
     }
+
+    var controlSocket: String { besideFile(draft.settings.control.socket) }
 
     private func tls(
         credentialsDirectory: String?, readFile: (String) -> [UInt8]?

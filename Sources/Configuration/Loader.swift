@@ -28,6 +28,19 @@ extension Settings {
     }
 }
 
+extension Settings {
+    /// `control.socket` alone, for whoever may talk to the daemon but not read its secrets. Parameters and errors are those
+    /// of ``load(file:contents:environment:readFile:)``.
+    public static func controlSocket(
+        file: String?, contents: String?, environment: [String: String]
+    ) throws(ConfigurationError) -> String {
+        var loader = Loader(file: file)
+        if let contents { try loader.apply(Document.read(file: loader.origins.fileName, contents: contents)) }
+        try loader.apply(environment)
+        return loader.controlSocket
+    }
+}
+
 /// Lays the sources over each other and remembers where each value came from, so that an error can point there.
 struct Loader {
     let file: String?

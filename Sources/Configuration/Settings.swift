@@ -12,6 +12,7 @@ public struct Settings: Sendable, Equatable {
     public var domains = Domains()
     public var fallback = Fallback()
     public var cache = Cache()
+    public var control = Control()
     public var log = Log()
 
     public init() {}
@@ -171,6 +172,15 @@ public struct Settings: Sendable, Equatable {
         public var preResolve: [Name] = []
         /// Path of the file that keeps the cache over a restart; empty: none does.
         public var file = ""
+    }
+
+    /// How the daemon is watched and told what to do.
+    public struct Control: Sendable, Equatable {
+        /// Path of the unix socket for the operator's commands; empty: none.
+        public var socket = "/run/httpdnsd/control.sock"
+        /// Where `/metrics`, `/healthz`, `/readyz` and the status page are served; nil: nowhere. Port 0 lets the system
+        /// choose.
+        public var metrics: Endpoint?
     }
 
     public struct Log: Sendable, Equatable {

@@ -87,6 +87,14 @@ public final class CacheFile: @unchecked Sendable {
         }
     }
 
+    /// Writes what has changed at once, if it has: what was forgotten must not come back. From any thread.
+    public func saveSoon() {
+        loop.submit { [self] in
+            save()
+            setDeadline()
+        }
+    }
+
     private func setDeadline() {
         let seconds = max(1, savedOctets / Self.octetsPerSecond)
         loop.setDeadline(Clock.now() + UInt64(seconds) * 1_000_000_000)

@@ -1,4 +1,5 @@
 import Addresses
+import DNSCache
 import DNSWire
 import Transport
 
@@ -8,14 +9,17 @@ struct Client: Sendable {
     /// The query from its header to the end of its question: what a reply repeats.
     let query: [UInt8]
     let way: Way
+    /// When it came.
+    let arrived: Tick
 
     enum Way: Sendable {
         case datagram(DatagramSocket, to: SocketAddress, from: IPAddress?)
         case stream(StreamClient)
     }
 
-    init(_ question: Question, message: Span<UInt8>, way: Way) {
+    init(_ question: Question, message: Span<UInt8>, way: Way, at now: Tick) {
         self.question = question
+        arrived = now
         query = unsafe message.withUnsafeBufferPointer { unsafe Array($0[..<question.end]) }
         self.way = way
     }

@@ -92,7 +92,9 @@ extension Resolver {
     ) throws(StartFailure) {
         self.init(
             loop: loop, forwarder: Forwarder(settings, local, cache), service: service,
-            local: LocalUpstream(loop: loop, servers: local.servers, negativeTTL: settings.cache.negativeTTL),
+            local: LocalUpstream(
+                loop: loop, servers: local.servers, negativeTTL: settings.cache.negativeTTL,
+                tallies: service?.tallies ?? UpstreamTallies()),
             settings: settings, report: report)
         followServiceList()
         reporter = try makeReporter(settings)

@@ -2,6 +2,7 @@ public import Addresses
 public import Configuration
 import Cryptography
 import DNSCache
+import DNSWire
 import Dispatch
 import Forwarding
 import HTTPDNS
@@ -25,6 +26,8 @@ public final class Daemon: @unchecked Sendable {
     /// As they were read last, but for what needs a restart; used by who calls ``reload(_:)``.
     var settings: Settings
     let reloads = Mutex(Reloads())
+    private let observer: Observer
+    private let control: ControlServer?
     private var network: NetworkWatch?
     private var watchdog: Watchdog?
 
@@ -53,6 +56,9 @@ public final class Daemon: @unchecked Sendable {
                 try EventLoop(label: "httpdnsd.resolver")
             )
         }
+        let metrics = try StartFailure.ofSystem { () throws(SystemError) in
+            try settings.control.metrics.map { address throws(SystemError) in try StreamListener.listen(address) }
+        }
         // First what can still turn out wrong: a daemon that does not start says that alone.
         let service = try settings.httpdns.map { httpdns throws(StartFailure) in
             try ServiceUpstream(httpdns, settings.tls, loop: resolverLoop)
@@ -78,6 +84,15 @@ public final class Daemon: @unchecked Sendable {
                 socket, label: "httpdnsd.udp.\(index)", reception: reception, resolver: resolver,
                 failed: report.systemFailed)
         }
+        let observer = Observer(settings, resolver: resolver, streams: streams, datagrams: datagrams, cache: cache)
+        control = try StartFailure.ofSystem { [cacheFile] () throws(SystemError) in
+            let unix = ControlServer.listen(settings.control, report)
+            guard unix != nil || metrics != nil else { return nil }
+            return try ControlServer(unix, metrics: metrics, observer: observer, report: report) { name, done in
+                Self.flush(name, cache, cacheFile, resolver, done)
+            }
+        }
+        self.observer = observer
         (self.report, self.sockets, self.cache, self.local, self.resolver) = (report, sockets, cache, local, resolver)
         self.reception = reception
         if !(proxy?.isHeeded ?? false) { report.service(settings.httpdns) }
@@ -99,6 +114,7 @@ public final class Daemon: @unchecked Sendable {
             resolver.start()
             try streams.start()
             for listener in datagrams { try listener.start() }
+            try control?.start()
         }
         if let cacheFile {
             let isRead = { @Sendable [resolver] in resolver.cacheIsRead() }
@@ -109,41 +125,17 @@ public final class Daemon: @unchecked Sendable {
             resolver.cacheIsRead()
         }
         report.listening(on: sockets.endpoints)
+        if let metrics = control?.metricsEndpoint { report.metrics(on: metrics) }
         watchdog = Watchdog(listening: sockets.endpoints, watched, report: report)
         watchdog?.start()
     }
 
     private var watched: Watchdog.Sources {
-        let (cache, resolver, streams, datagrams) = (cache, resolver, streams, datagrams)
+        let (observer, datagrams) = (observer, datagrams)
         return Watchdog.Sources(
-            liveness: { Self.liveness(resolver, streams, datagrams, $0) },
-            headline: { say in resolver.loop.submit { say(resolver.headline(cache.statistics)) } },
-            repliesSent: { datagrams.reduce(0) { $0 + $1.repliesSent } })
-    }
-
-    /// Calls `answer` once every queue that a question may pass has turned.
-    private static func liveness(
-        _ resolver: Resolver, _ streams: StreamServer, _ datagrams: [DatagramListener],
-        _ answer: @escaping @Sendable (Bool) -> Void
-    ) {
-        let waiting = Waiting(count: datagrams.count + 2, answer)
-        resolver.loop.submit(waiting.one)
-        streams.loop.submit(waiting.one)
-        for listener in datagrams { listener.ping(waiting.one) }
-    }
-
-    private final class Waiting: Sendable {
-        private let count: Atomic<Int>
-        private let answer: @Sendable (Bool) -> Void
-
-        init(count: Int, _ answer: @escaping @Sendable (Bool) -> Void) {
-            self.count = Atomic(count)
-            self.answer = answer
-        }
-
-        @Sendable func one() {
-            if count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { answer(true) }
-        }
+            liveness: { observer.liveness($0) },
+            headline: { say in observer.overview { say($0.headline) } },
+            repliesSent: { datagrams.reduce(0) { $0 + $1.tally.answered } })
     }
 
     /// Stops in order: takes no more questions, answers those under way for at most two seconds, closes everything.
@@ -151,6 +143,7 @@ public final class Daemon: @unchecked Sendable {
     public func stop(because reason: String, _ stopped: @escaping @Sendable () -> Void) {
         watchdog?.stop()
         report.stopping(reason)
+        observer.stopping()
         let listening = DispatchGroup()
         for listener in datagrams {
             listening.enter()
@@ -168,6 +161,10 @@ public final class Daemon: @unchecked Sendable {
         local.stop()
         network?.stop()
         resolver.close()
+        let stopped: @Sendable () -> Void = { [control] in
+            guard let control else { return stopped() }
+            control.stop(stopped)
+        }
         streams.stop { [resolver, cacheFile] in
             resolver.loop.stop {
                 guard let cacheFile else { return stopped() }
@@ -175,6 +172,34 @@ public final class Daemon: @unchecked Sendable {
             }
         }
     }
+
+    /// Forgets what is known of a name, or of all names, and what was found out about failures; the cache's file follows.
+    /// From any thread.
+    private static func flush(
+        _ name: Name?, _ cache: DNSCache, _ cacheFile: CacheFile?, _ resolver: Resolver,
+        _ done: @escaping @Sendable (Int) -> Void
+    ) {
+        resolver.loop.submit {
+            resolver.forwarder.forget(name)
+            var count: Int
+            if let name {
+                count = cache.remove(name)
+            } else {
+                count = cache.statistics.entries
+                cache.removeAll()
+            }
+            cacheFile?.saveSoon()
+            done(count)
+        }
+    }
+
+    /// How the daemon is and what it has done.
+    /// - Parameter done: called on a queue of the daemon's; not at all when that is stuck or has ended.
+    public func overview(_ done: @escaping @Sendable (Overview) -> Void) { observer.overview(done) }
+
+    /// Whether every queue that a query may pass still turns.
+    /// - Parameter done: called once, on any queue, after a second at the latest.
+    public func liveness(_ done: @escaping @Sendable (Bool) -> Void) { observer.liveness(done) }
 
     /// Logs what has been counted since the start.
     public func logCounters() {
@@ -190,6 +215,8 @@ public final class Daemon: @unchecked Sendable {
 }
 
 extension Daemon {
+    public static let version = "0.1.0"
+
     /// Tries what only use can find wrong in settings, and says what is right but worth a word.
     public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
         if let httpdns = settings.httpdns {

@@ -58,6 +58,18 @@ final class HTTPExchange: EventHandler {
         }
     }
 
+    /// The same on a connection that stands, to somebody who needs not be doubted.
+    init(
+        _ request: [UInt8], on socket: consuming StreamSocket, loop: EventLoop,
+        done: @escaping (HTTPExchange, Outcome) -> Void
+    ) throws(SystemError) {
+        (self.loop, self.done, tls) = (loop, done, nil)
+        self.socket = socket
+        registration = try loop.register(self.socket.descriptor, .writable, self)
+        // Within the limit, as the owner sees to.
+        _ = outgoing.append(request.span)
+    }
+
     /// Ends without a word.
     func close() {
         guard let registration else { return }

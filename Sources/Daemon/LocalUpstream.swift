@@ -17,12 +17,16 @@ final class LocalUpstream {
     fileprivate(set) var mismatches = MismatchCounters()
     /// What any query's messages are read into.
     let scratch = Scratch(65_535 + 2)
+    let tallies: UpstreamTallies
 
     private var random = Random()
     private var spelling = Spelling()
     private var exchanges: [ResolverQuery: any LocalExchange] = [:]
 
-    init(loop: EventLoop, servers: [Endpoint], negativeTTL: UInt32) {
+    init(
+        loop: EventLoop, servers: [Endpoint], negativeTTL: UInt32, tallies: UpstreamTallies = UpstreamTallies()
+    ) {
+        self.tallies = tallies
         self.loop = loop
         self.servers = servers
         self.negativeTTL = negativeTTL
@@ -50,7 +54,7 @@ final class LocalUpstream {
             checkingDisabled: question.checkingDisabled)
         let isMixed =
             !overTCP && spelling.repeatsCase(server) != false && Query.mixCase(of: &bytes) { random.uint64() }
-        return SentQuery(id: id, question: question, server: server, bytes: bytes, isMixed: isMixed)
+        return SentQuery(id: id, question: question, server: server, bytes: bytes, isMixed: isMixed, at: Clock.now())
     }
 
     func cancel(_ query: ResolverQuery) {
@@ -78,6 +82,8 @@ final class LocalUpstream {
                 return false
             }
             outcome = reply.truncated ? .truncated : .answered(reply.answer)
+            tallies.answered(
+                sent.server, reply.answer.head.responseCode, nanoseconds: Clock.now() &- sent.at)
         } catch {
             // Also one that begins well: whoever guesses must not be able to end the wait for the true answer.
             if error == .mismatch { mismatches.otherQuery += 1 } else { mismatches.malformed += 1 }

@@ -52,35 +52,45 @@ struct Reception: Sendable {
 
     /// - Parameters:
     ///   - limit: the octets that one reply may have here, for a stream; nil for a datagram: what the client's message says.
+    ///   - tally: the caller's own; how long an answer took is for the caller to say.
     ///   - reply: holds `limit`, or `Reply.maximumUDPSize`, octets.
     func receive(
-        _ message: Span<UInt8>, from client: IPAddress, at now: Tick, limit: Int?, into reply: inout MutableSpan<UInt8>
+        _ message: Span<UInt8>, from client: IPAddress, at now: Tick, limit: Int?, tally: Tally,
+        into reply: inout MutableSpan<UInt8>
     ) -> Outcome {
         switch Question.read(message) {
         case .silence:
             return .silence
         case .refuse(let code, var question):
+            tally.asked(question?.type, fromIPv4: client.isIPv4)
             if question != nil { _ = addOptions(to: &question!, message, client, now, isStream: limit != nil) }
-            return refuse(isAllowed(client) ? code : .refused, question, message, into: &reply)
+            return refuse(isAllowed(client) ? code : .refused, question, message, tally, into: &reply)
         case .cookieQuery(var question):
+            tally.asked(nil, fromIPv4: client.isIPv4)
             let standing = addOptions(to: &question, message, client, now, isStream: limit != nil)
             let code: ResponseCode = standing == .bad ? .badCookie : .noError
-            return refuse(isAllowed(client) ? code : .refused, question, message, into: &reply)
+            return refuse(isAllowed(client) ? code : .refused, question, message, tally, into: &reply)
         case .question(var question):
+            tally.asked(question.type, fromIPv4: client.isIPv4)
             _ = addOptions(to: &question, message, client, now, isStream: limit != nil)
             guard isAllowed(client) else {
-                return refuse(.refused, question, message, extendedError: .prohibited, into: &reply)
+                return refuse(.refused, question, message, extendedError: .prohibited, tally, into: &reply)
             }
             guard question.recordClass == .in, question.type != .axfr, question.type != .ixfr else {
-                return refuse(.refused, question, message, into: &reply)
+                return refuse(.refused, question, message, tally, into: &reply)
             }
             let found = cache.answer(
                 question, query: message, at: now.seconds, limit: limit ?? Reply.udpLimit(question), into: &reply)
             switch found {
-            case .hit(let length): return .reply(length)
-            case .hitDueForRefresh(let length): return .replyAndRefresh(length, question)
+            case .hit(let length):
+                tally.answered(flags: reply[3])
+                return .reply(length)
+            case .hitDueForRefresh(let length):
+                tally.answered(flags: reply[3])
+                tally.refreshed()
+                return .replyAndRefresh(length, question)
             case .miss:
-                guard hasRoom() else { return refuse(.servFail, question, message, into: &reply) }
+                guard hasRoom() else { return refuse(.servFail, question, message, tally, into: &reply) }
                 return .ask(question)
             }
         }
@@ -101,9 +111,10 @@ struct Reception: Sendable {
 
     private func refuse(
         _ code: ResponseCode, _ question: Question?, _ message: Span<UInt8>, extendedError: ExtendedError? = nil,
-        into reply: inout MutableSpan<UInt8>
+        _ tally: Tally, into reply: inout MutableSpan<UInt8>
     ) -> Outcome {
-        .reply(
+        tally.answered(code)
+        return .reply(
             Reply.refuse(code, extendedError: extendedError, question: question, query: message, into: &reply))
     }
 

@@ -111,7 +111,7 @@ extension Resolver {
             if let service {
                 service.replaceServers(servers, access: change.access)
             } else if let access = change.access {
-                service = ServiceUpstream(loop: loop, servers: servers, access: access)
+                service = ServiceUpstream(loop: loop, servers: servers, access: access, tallies: local.tallies)
             }
             followServiceList()
         }

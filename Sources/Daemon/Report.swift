@@ -139,6 +139,18 @@ struct Report: Sendable {
     }
     static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
 
+    func noControlSocket(_ error: SystemError) {
+        log.warning("no control socket, so no status, cache and flush: \(error)")
+    }
+
+    func metrics(on endpoint: Endpoint) {
+        log.notice("metrics and status page on http://\(endpoint)/")
+    }
+
+    func flushed(_ answers: Int) {
+        log.notice("flushed: \(answers) answers forgotten")
+    }
+
     func networkChanged() {
         say(
             .info, .networkChanged, about: "network changes",

@@ -19,7 +19,7 @@ struct ReportLine {
         case .des(let account, _): (id, kind) = (account, "DesHttp")
         }
         let dnsId = id.map { "\"dnsId\":\($0)," } ?? ""
-        identity = "\(dnsId)\"appId\":\(Self.quoted(settings.appId)),\"encryptType\":\"\(kind)\""
+        identity = "\(dnsId)\"appId\":\(JSON.quoted(settings.appId)),\"encryptType\":\"\(kind)\""
         timeout = settings.timeout
     }
 
@@ -33,10 +33,10 @@ struct ReportLine {
             lookup.failure.map { (Self.errorCode($0), $0.detail) } ?? (Self.unresolved, "queriesPerSecond is reached")
         return """
             {"eventName":"HDNSGetHostByName","eventTime":\(unixMilliseconds),\(identity),\
-            "dnsIp":"\(server?.address.description ?? "")","req_dn":\(Self.quoted(names)),"req_type":"\(type)",\
+            "dnsIp":"\(server?.address.description ?? "")","req_dn":\(JSON.quoted(names)),"req_type":"\(type)",\
             "req_timeout":\(timeout),"spend":\(lookup.spend),"errorCode":\(code),\
             "statusCode":\(lookup.failure?.statusCode ?? 0),"isCache":0,"count":1,\
-            "fellBack":\(lookup.fellBack),"error":\(Self.quoted(reason))}
+            "fellBack":\(lookup.fellBack),"error":\(JSON.quoted(reason))}
             """
     }
 
@@ -49,22 +49,5 @@ struct ReportLine {
         case .badAnswer: noData
         default: unresolved
         }
-    }
-
-    /// A JSON string (RFC 8259 §7).
-    static func quoted(_ text: String) -> String {
-        var quoted = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": quoted += "\\\""
-            case "\\": quoted += "\\\\"
-            case "\n": quoted += "\\n"
-            case "\u{0}"..<" ", "\u{7F}":
-                let digits = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: quoted.unicodeScalars.append(scalar)
-            }
-        }
-        return quoted + "\""
     }
 }

@@ -21,6 +21,8 @@ final class Resolver: @unchecked Sendable {
     }
     let local: LocalUpstream
     let report: Report
+    /// Of the answers that did not come from a listener; what they travelled by is not told apart.
+    let tally = Tally(.udp)
     /// `confIp` and `enableReport`, on the same loop.
     var serviceList: ServiceList?
     var reporter: AbnormalReporter?
@@ -98,6 +100,8 @@ final class Resolver: @unchecked Sendable {
     }
 
     var localServers: [Endpoint] { local.servers }
+    /// What the cache's file holds is known: questions are taken on. On the loop.
+    var isOpen: Bool { early == nil }
 
     /// The list of local resolvers has changed; on the loop.
     func replaceLocalServers(_ servers: [Endpoint]) {
@@ -241,7 +245,11 @@ final class Resolver: @unchecked Sendable {
     private func perform(_ action: Action<Client>, at now: Tick) {
         switch action {
         case .reply(let clients, let answer, let age):
-            for client in clients { reply(to: client, answer, age) }
+            for client in clients {
+                reply(to: client, answer, age)
+                tally.answered(answer.head.responseCode)
+                tally.took(now.nanoseconds &- min(now.nanoseconds, client.arrived.nanoseconds))
+            }
         case .askService(let request, let server, let names, let families):
             service?.send(request, to: server, names, families, at: now)
         case .cancelService(let request):

@@ -19,6 +19,7 @@ final class ServiceUpstream {
     var progressed: (ServiceConnection.Progress) -> Void = { _ in }
     /// What any connection's bytes are read into before they are its own.
     let scratch = Scratch(16_384)
+    let tallies: UpstreamTallies
 
     /// In the order of the forwarder's places.
     var servers: [Endpoint] { pools.map(\.endpoint) }
@@ -90,9 +91,10 @@ final class ServiceUpstream {
         }
     }
 
-    init(loop: EventLoop, servers: [Endpoint], access: Access) {
+    init(loop: EventLoop, servers: [Endpoint], access: Access, tallies: UpstreamTallies = UpstreamTallies()) {
         self.loop = loop
         self.access = access
+        self.tallies = tallies
         pools = servers.map { Pool($0, access) }
     }
 
@@ -117,6 +119,7 @@ final class ServiceUpstream {
         } catch {
             return settle(request, .failed(Failure(.badAnswer, error.description)))
         }
+        tallies.connected(pool.endpoint, isSecure: access.tls != nil, isReused: !pool.idle.isEmpty)
         if let connection = pool.idle.popLast() {
             put(request, on: connection)
         } else {
@@ -157,9 +160,13 @@ final class ServiceUpstream {
         }
         guard let exchange = exchanges.removeValue(forKey: request) else { return }
         for other in exchange.connections where other !== connection { other.close() }
-        let sample = Double(Tick(nanoseconds: Clock.now()).milliseconds(since: exchange.sent))
+        let now = Tick(nanoseconds: Clock.now())
+        let sample = Double(now.milliseconds(since: exchange.sent))
         pool.roundTrip = pool.roundTrip.map { $0 + (sample - $0) / 8 } ?? sample
-        settle(request, outcome(response, exchange))
+        let outcome = outcome(response, exchange)
+        tallies.answered(
+            pool.endpoint, outcome.responseCode, nanoseconds: now.nanoseconds &- exchange.sent.nanoseconds)
+        settle(request, outcome)
     }
 
     private func outcome(_ response: HTTPResponse, _ exchange: Exchange) -> ServiceOutcome {
@@ -233,6 +240,13 @@ final class ServiceUpstream {
         for exchange in exchanges.values { for connection in exchange.connections { connection.close() } }
         exchanges = [:]
         for pool in pools { pool.closeIdle() }
+    }
+}
+
+extension ServiceOutcome {
+    /// The nearest there is in DNS, for what is counted.
+    fileprivate var responseCode: ResponseCode {
+        if case .answered = self { .noError } else { .servFail }
     }
 }
 

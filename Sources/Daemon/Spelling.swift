@@ -9,11 +9,14 @@ final class SentQuery {
     let bytes: [UInt8]
     /// The name has a letter in upper case, so an answer shows whether its server repeats them.
     let isMixed: Bool
+    /// On the clock's scale, in nanoseconds.
+    let at: UInt64
     /// Something came that was the answer but for its letters' case.
     var sawOtherCase = false
 
-    init(id: UInt16, question: ResolverQuestion, server: Endpoint, bytes: [UInt8], isMixed: Bool) {
-        (self.id, self.question, self.server, self.bytes, self.isMixed) = (id, question, server, bytes, isMixed)
+    init(id: UInt16, question: ResolverQuestion, server: Endpoint, bytes: [UInt8], isMixed: Bool, at: UInt64) {
+        (self.id, self.question, self.server, self.bytes) = (id, question, server, bytes)
+        (self.isMixed, self.at) = (isMixed, at)
     }
 }
 

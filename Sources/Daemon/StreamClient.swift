@@ -128,13 +128,16 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         let written = server.scratch
         switch server.receive(message, from: address, at: now) {
         case .silence: break
-        case .reply(let length): unsafe queue(written.first(length))
+        case .reply(let length):
+            unsafe queue(written.first(length))
+            server.tally.took(Clock.now() - now.nanoseconds)
         case .ask(let question):
             waiting += 1
-            server.resolver.submit([Miss(client: Client(question, message: message, way: .stream(self)))])
+            server.resolver.submit([Miss(client: Client(question, message: message, way: .stream(self), at: now))])
         case .replyAndRefresh(let length, let question):
             unsafe queue(written.first(length))
-            let client = Client(question, message: message, way: .stream(self))
+            server.tally.took(Clock.now() - now.nanoseconds)
+            let client = Client(question, message: message, way: .stream(self), at: now)
             server.resolver.submit([Miss(client: client, isRefresh: true)])
         }
     }

@@ -19,6 +19,7 @@ final class StreamServer: @unchecked Sendable {
     /// Octets kept for all clients: what they have sent in part and what they have not read.
     private var kept = 0
     private(set) var counters = StreamCounters()
+    let tally = Tally(.tcp)
     private let report: Report
     /// What a client's bytes are read into before they are its own, and where a reply is written before it is queued.
     let scratch = Scratch(65_535)
@@ -79,6 +80,9 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
+    /// Connections at this moment; on the loop.
+    var openClients: Int { clients.count }
+
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
         let source = address.address.source
         if let source, ofSource[source, default: 0] >= maximumOfSource, !makeRoom(of: source) {
@@ -133,7 +137,8 @@ final class StreamServer: @unchecked Sendable {
     func receive(_ message: Span<UInt8>, from address: IPAddress, at now: Tick) -> Reception.Outcome {
         let buffer = unsafe scratch.buffer
         var reply = unsafe buffer.mutableSpan
-        return reception.latest().receive(message, from: address, at: now, limit: Int(UInt16.max), into: &reply)
+        return reception.latest().receive(
+            message, from: address, at: now, limit: Int(UInt16.max), tally: tally, into: &reply)
     }
 
     func remove(_ client: StreamClient) {

@@ -50,7 +50,7 @@ public final class ServiceEngine {
     func answer(
         _ request: HTTPRequest, isSecure: Bool, client: IPAddress, done: @escaping (Result<[UInt8], Refusal>) -> Void
     ) {
-        guard request.isGet else { return done(.failure(.notImplemented)) }
+        guard request.method == .get else { return done(.failure(.notImplemented)) }
         let lookup: ServiceRequest
         do throws(Refusal) {
             switch try accounts.parse(request.target, isSecure: isSecure) {
@@ -112,11 +112,15 @@ public final class ServiceEngine {
 /// One client's connection as bytes in and bytes out: answers its requests one after another, so that responses keep
 /// the order of pipelined requests.
 public final class ServiceConversation {
+    /// A batch of eight longest names, encrypted, is 4 KiB.
+    private static let headLimit = 16 * 1024
+    private static let pipelineLimit = 64 * 1024
+
     private let engine: ServiceEngine
     private let isSecure: Bool
     private let client: IPAddress
     private let send: ([UInt8], Bool) -> Void
-    private var reader = HTTPRequestReader()
+    private var reader = HTTPRequestReader(headLimit: headLimit, pipelineLimit: pipelineLimit)
     private var isAnswering = false
     /// The loop in `advance` is running: an answer that is there at once goes on in it, not on top of it.
     private var isAdvancing = false
@@ -134,10 +138,10 @@ public final class ServiceConversation {
     /// Takes what the client sent, in any pieces. Ignored after the last response.
     public func receive(_ bytes: Span<UInt8>) {
         guard !hasEnded else { return }
-        do throws(Refusal) {
+        do throws(MalformedRequest) {
             try reader.receive(bytes)
         } catch {
-            return respond(.failure(error), keepAlive: false)
+            return respond(.failure(.badRequest), keepAlive: false)
         }
         advance()
     }
@@ -148,11 +152,11 @@ public final class ServiceConversation {
         defer { isAdvancing = false }
         while !isAnswering, !hasEnded {
             let request: HTTPRequest
-            do throws(Refusal) {
+            do throws(MalformedRequest) {
                 guard let next = try reader.next() else { return }
                 request = next
             } catch {
-                return respond(.failure(error), keepAlive: false)
+                return respond(.failure(.badRequest), keepAlive: false)
             }
             isAnswering = true
             engine.answer(request, isSecure: isSecure, client: client) { [weak self] outcome in

@@ -72,6 +72,7 @@ extension Forwarder {
             keep(answer, to: name, type, for: .everyone, flight.generation, at: now)
             finish(flight, answer)
         } else if flight.resolver == .idle {
+            counters.fellBack(because: .noRecord)
             askResolver(flight, at: now)
         } else {
             settleIfDone(flight, at: now)

@@ -58,6 +58,18 @@ extension Forwarder {
         beginAfresh()
     }
 
+    /// Forgets what was found out about a name, or about all names: what the next question finds is found out anew. The
+    /// answers are the cache's to forget.
+    public mutating func forget(_ name: Name?) {
+        if let name {
+            namesWithoutRecord.remove { $0 == NameKey(name) }
+            failures.remove { $0.name == NameKey(name) }
+        } else {
+            namesWithoutRecord.removeAll()
+            failures.removeAll()
+        }
+    }
+
     private mutating func beginAfresh() {
         for lookup in lookups.values { lookup.triedServers = [] }
         failures.removeAll()

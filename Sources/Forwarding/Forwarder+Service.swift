@@ -205,6 +205,7 @@ extension Forwarder {
                 remove(flight)
             } else if canFallBack, flight.resolver == .idle {
                 counters.fallbacks += 1
+                counters.fellBack(because: failure.map { FallbackReason($0.kind) } ?? .plan)
                 fellBack = true
                 askResolver(flight, at: now)
             } else {

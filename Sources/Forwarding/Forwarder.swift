@@ -212,7 +212,10 @@ public struct Forwarder<Client>: ~Copyable {
         guard let flight = flights[id] else { return }
         if let hedgeAt = flight.hedgeAt, hedgeAt <= now {
             flight.hedgeAt = nil
-            if flight.resolver == .idle { askResolver(flight, at: now) }
+            if flight.resolver == .idle {
+                counters.fellBack(because: .slow)
+                askResolver(flight, at: now)
+            }
         }
         // No more than the hedge can have ended it.
         guard flights[id] != nil else { return }

@@ -28,5 +28,10 @@ struct Remembered<Key: Hashable, Value> {
         }
     }
 
+    /// Walks through all: for an operator's word, not for a query's path. The keys keep their places in the order.
+    mutating func remove(where isMeant: (Key) -> Bool) {
+        for key in values.keys.filter(isMeant) { values[key]?.until = Tick(nanoseconds: 0) }
+    }
+
     mutating func removeAll() { self = Remembered(atMost: maximum) }
 }

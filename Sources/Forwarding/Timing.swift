@@ -57,9 +57,40 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var resolverFailures: UInt64 = 0
     /// Flights HTTPDNS should have answered and the local resolver was asked for.
     public internal(set) var fallbacks: UInt64 = 0
+    /// Why a local resolver was asked in the place of HTTPDNS or beside it, by ``FallbackReason``.
+    private var fallbackReasons = [UInt64](repeating: 0, count: FallbackReason.allCases.count)
     /// Names past `queriesPerSecond`.
     public internal(set) var pastPlan: UInt64 = 0
     public internal(set) var servedStale: UInt64 = 0
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0
+
+    public init() {}
+
+    public func fallbacks(because reason: FallbackReason) -> UInt64 { fallbackReasons[reason.rawValue] }
+
+    mutating func fellBack(because reason: FallbackReason) { fallbackReasons[reason.rawValue] += 1 }
+}
+
+/// Why a question that was HTTPDNS's went to a local resolver.
+public enum FallbackReason: Int, CaseIterable, Sendable {
+    /// HTTPDNS had not answered when `hedgeAfter` was over; it may still.
+    case slow
+    /// HTTPDNS has no record of the name.
+    case noRecord
+    /// `queriesPerSecond` is reached.
+    case plan
+    /// What the last server failed by: see ``Failure/Kind``.
+    case timedOut, unreachable, untrusted, unauthorized, tooOften, badAnswer
+
+    public init(_ kind: Failure.Kind) {
+        switch kind {
+        case .timedOut: self = .timedOut
+        case .unreachable: self = .unreachable
+        case .untrusted: self = .untrusted
+        case .unauthorized: self = .unauthorized
+        case .tooOften: self = .tooOften
+        case .badAnswer: self = .badAnswer
+        }
+    }
 }

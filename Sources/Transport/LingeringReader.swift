@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Dispatch
 internal import Glibc
 internal import Synchronization
@@ -17,7 +18,6 @@ public final class LingeringReader: @unchecked Sendable {
     private let stopping = Atomic(false)
     private let isPinged = Atomic(false)
     private let pings = Mutex<[@Sendable () -> Void]>([])
-    private let sent = Atomic<UInt64>(0)
     private let failed: @Sendable (SystemError) -> Void
     private let receive: @Sendable (borrowing ReceiveBatch, inout ReplyBatch) -> Void
     private var source: (any DispatchSourceRead)?
@@ -91,9 +91,6 @@ public final class LingeringReader: @unchecked Sendable {
         for answer in answers { answer() }
     }
 
-    /// Replies sent from within `receive` since the start. From any thread.
-    public var repliesSent: UInt64 { sent.load(ordering: .relaxed) }
-
     private func drain() {
         while !stopping.load(ordering: .acquiring) {
             do {
@@ -103,11 +100,7 @@ public final class LingeringReader: @unchecked Sendable {
             }
             if isPinged.load(ordering: .acquiring) { answerPings() }
             receive(batch, &replies)
-            if replies.count > 0 {
-                // This queue alone writes: no other store can come between the two.
-                sent.store(sent.load(ordering: .relaxed) &+ UInt64(replies.count), ordering: .relaxed)
-                replies.flush(socket)
-            }
+            if replies.count > 0 { replies.flush(socket) }
         }
     }
 

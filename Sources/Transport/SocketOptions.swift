@@ -1,4 +1,5 @@
 internal import Addresses
+internal import CLinux
 internal import Glibc
 
 /// What several kinds of socket do alike.

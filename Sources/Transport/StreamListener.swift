@@ -2,13 +2,17 @@ public import Addresses
 internal import CLinux
 internal import Glibc
 
-/// A listening TCP socket. Confined to the loop it was started in.
+/// A listening TCP socket, or the socket behind a ``UnixListener``. Confined to the loop it was started in.
 ///
 /// `@unchecked Sendable`: it is made on one thread and handed to the loop before it starts or from within it; from then
 /// on only the loop touches it.
 public final class StreamListener: EventHandler, @unchecked Sendable {
     /// The address and the port really bound.
     public let local: Endpoint
+    /// What errors call the socket.
+    private let name: String
+    /// What stands for the address of a client that has none.
+    private let unnamedClient: SocketAddress?
     private(set) var descriptor: Descriptor
     /// Given up for a moment when descriptors run out, so that a client is turned away instead of left hanging.
     private var reserve = Descriptor(adopting: -1)
@@ -27,6 +31,16 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     init(_ descriptor: consuming Descriptor, local: Endpoint) {
         self.descriptor = descriptor
         self.local = local
+        name = local.description
+        unnamedClient = nil
+    }
+
+    /// A unix socket, bound and listening.
+    init(_ descriptor: consuming Descriptor, path: String) {
+        self.descriptor = descriptor
+        local = Endpoint(IPAddress(v4: 0), port: 0)
+        name = path
+        unnamedClient = SocketAddress(local)
     }
 
     /// Binds and listens. Port 0: the kernel chooses, see ``local``.
@@ -108,7 +122,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         case .failed(let code): return .failed(code)
         case .done(let raw):
             let socket = StreamSocket(adopting: Descriptor(adopting: Int32(raw)))
-            guard let client else { return .failed(EAFNOSUPPORT) }
+            guard let client = client ?? unnamedClient else { return .failed(EAFNOSUPPORT) }
             return .connection(socket, client)
         }
     }
@@ -116,7 +130,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     /// Out of descriptors: accepts with the reserve and closes at once. Otherwise, and when even that fails, rests:
     /// the socket stays readable, so going on would spin.
     private func turnAway(_ code: Int32) -> Bool {
-        failed(SystemError("accept4", local.description, code: code))
+        failed(SystemError("accept4", name, code: code))
         guard let registration else { return false }
         if code == EMFILE || code == ENFILE, reserve.raw >= 0 {
             reserve.close()

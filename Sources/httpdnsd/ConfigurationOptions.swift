@@ -19,13 +19,7 @@ struct ConfigurationOptions: ParsableArguments {
     /// Reads the file, if there is one, and the environment. A file that was not asked for by name need not be there: a
     /// container is configured without one.
     func load() throws -> Loaded {
-        let path = file ?? Self.defaultFile
-        var contents: String?
-        do throws(SystemError) {
-            contents = String(decoding: try SystemFile.read(path, limit: Self.fileLimit), as: UTF8.self)
-        } catch {
-            guard file == nil, error.isNotFound else { throw Ending.system("\(error)") }
-        }
+        let contents = try contents()
         do throws(ConfigurationError) {
             let loaded = try Settings.loadWithOrigins(
                 file: path, contents: contents, environment: Environment.variables,
@@ -33,6 +27,27 @@ struct ConfigurationOptions: ParsableArguments {
             return Loaded(settings: loaded.settings, origins: loaded.origins)
         } catch {
             throw Ending.configuration("\(error)")
+        }
+    }
+
+    /// Where the running daemon is reached, for a user who may not read its secrets.
+    func controlSocket() throws -> String {
+        let contents = try contents()
+        do throws(ConfigurationError) {
+            return try Settings.controlSocket(file: path, contents: contents, environment: Environment.variables)
+        } catch {
+            throw Ending.configuration("\(error)")
+        }
+    }
+
+    private var path: String { file ?? Self.defaultFile }
+
+    private func contents() throws -> String? {
+        do throws(SystemError) {
+            return String(decoding: try SystemFile.read(path, limit: Self.fileLimit), as: UTF8.self)
+        } catch {
+            guard file == nil, error.isNotFound else { throw Ending.system("\(error)") }
+            return nil
         }
     }
 }

@@ -44,6 +44,8 @@ struct Demo: ParsableCommand {
     private func settings(_ service: DemoService) -> Settings {
         var settings = Settings()
         settings.listen.addresses = listen
+        // It may run beside a true daemon, and has nothing that Ctrl-C would not end.
+        settings.control.socket = ""
         var httpdns = Settings.HTTPDNS(credential: .https(token: Secret(service.account.token)))
         httpdns.dnsIp = [service.https]
         // A proxy has no way to this machine's loopback.

@@ -33,7 +33,8 @@ import Testing
         var texts = ""
         for module in ["Daemon", "HTTPDNS", "Cryptography", "DNSCache", "Transport", "Forwarding"] {
             let folder = root.appending(path: "Sources/\(module)")
-            for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift") {
+            for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift")
+            {
                 texts += try String(contentsOf: folder.appending(path: path), encoding: .utf8)
             }
         }

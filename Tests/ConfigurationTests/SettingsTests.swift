@@ -67,6 +67,10 @@ import Testing
         preResolve = ["a.example", "b.example."]
         file = "cache"
 
+        [control]
+        socket = "control.sock"
+        metrics = "[::1]:9153"
+
         [log]
         level = "warning"
         format = "json"
@@ -110,6 +114,7 @@ import Testing
         #expect(settings.cache.staleTTL == 30)
         #expect(settings.cache.prefetchAt == 75)
         #expect(settings.cache.keepAliveDomains == [] && settings.cache.preResolve == [] && settings.cache.file == "")
+        #expect(settings.control.socket == "/run/httpdnsd/control.sock" && settings.control.metrics == nil)
         #expect(settings.log.level == .info && settings.log.format == .auto)
     }
 
@@ -200,6 +205,8 @@ import Testing
         expected.cache.keepAliveDomains = ["www.example.com"].compactMap { Name($0) }
         expected.cache.preResolve = ["a.example", "b.example"].compactMap { Name($0) }
         expected.cache.file = "/etc/httpdnsd/cache"
+        expected.control.socket = "/etc/httpdnsd/control.sock"
+        expected.control.metrics = try endpoint("[::1]:9153")
         expected.log.level = .warning
         expected.log.format = .json
         #expect(settings == expected)
@@ -228,6 +235,17 @@ import Testing
         #expect(
             message("[tls]\ncaFile = 'ca.pem'")
                 == "test.toml:2: tls.caFile: cannot read \"/etc/httpdnsd/ca.pem\"; give a file that this user may read")
+    }
+
+    @Test("the control socket is found without what the secrets need")
+    func controlSocketAlone() throws {
+        let text = "[httpdns]\ntokenFile = 'not-for-you'\n[control]\nsocket = 'own.sock'"
+        func socket(_ environment: [String: String] = [:]) throws -> String {
+            try Settings.controlSocket(file: "/etc/httpdnsd/test.toml", contents: text, environment: environment)
+        }
+        #expect(try socket() == "/etc/httpdnsd/own.sock")
+        #expect(try socket(["HTTPDNSD_CONTROL_SOCKET": ""]) == "")
+        #expect(throws: ConfigurationError.self) { try socket(["HTTPDNSD_CONTROL_METRICS": "localhost"]) }
     }
 
     @Test("a value from the environment wins, key by key")

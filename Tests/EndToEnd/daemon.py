@@ -26,9 +26,9 @@ def toml(settings):
 
 
 def environment(extra=None):
-    """The environment a daemon gets: no setting of the caller's own shell reaches it."""
+    """The environment a daemon gets: no setting of the caller's own shell reaches it, and nobody else's socket is its."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HTTPDNSD_")}
-    kept["SWIFT_BACKTRACE"] = "enable=no"
+    kept |= {"SWIFT_BACKTRACE": "enable=no", "HTTPDNSD_CONTROL_SOCKET": ""}
     return kept | (extra or {})
 
 
@@ -45,6 +45,8 @@ class Daemon:
             path = self.directory / "httpdnsd.toml"
             path.write_text(toml(settings))
             command += ["-c", str(path)]
+        if "socket" in settings.get("control", {}):
+            variables = {"HTTPDNSD_CONTROL_SOCKET": settings["control"]["socket"]} | (variables or {})
         self._log = self.directory / "daemon.log"
         with self._log.open("w") as log:
             self.process = subprocess.Popen([*command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,

@@ -35,7 +35,7 @@ struct LogText {
             ("time", "\(TimeText(utc: time).dated).\(milliseconds)Z"), ("level", "\(level)"), ("message", text),
         ]
         pairs += fields.filter { $0.name == "event" } + fields.filter { $0.name != "event" }
-        let members = pairs.map { "\(ReportLine.quoted($0.0)):\(ReportLine.quoted($0.1))" }
+        let members = pairs.map { "\(JSON.quoted($0.0)):\(JSON.quoted($0.1))" }
         return "{\(members.joined(separator: ","))}"
     }
 

@@ -1,0 +1,87 @@
+import DNSWire
+import Forwarding
+import HTTPDNS
+public import Transport
+
+/// One request to a running daemon over its control socket.
+public final class ControlClient: @unchecked Sendable {
+    // Unchecked: used on the loop once it has started.
+    private let path: String
+    private let loop: EventLoop
+    private var exchange: HTTPExchange?
+
+    /// What can be asked for.
+    public enum Request: Sendable {
+        case status(asJSON: Bool)
+        case cache(asJSON: Bool)
+        case ready
+        /// Everything is forgotten; nothing is left of the names given.
+        case flush([String])
+    }
+
+    /// What the daemon said.
+    public struct Response: Sendable {
+        /// It was done; false: `text` says why not.
+        public let isFine: Bool
+        public let text: String
+    }
+
+    /// No word came from a daemon: one line that says why.
+    public struct Failed: Error, Sendable, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// How long the daemon may take, in nanoseconds.
+    private static let patience: UInt64 = 5_000_000_000
+
+    /// - Parameter path: the daemon's control socket.
+    public init(_ path: String) throws(SystemError) {
+        self.path = path
+        loop = try EventLoop(label: "httpdnsd.client")
+    }
+
+    /// Call once.
+    /// - Parameter done: called once.
+    public func send(_ request: Request, _ done: @escaping @Sendable (Result<Response, Failed>) -> Void) {
+        loop.start()
+        loop.submit { [self] in
+            @Sendable func end(_ result: Result<Response, Failed>) { loop.stop { done(result) } }
+            loop.deadlineReached = { [self] in
+                exchange?.close()
+                end(.failure(failed("no answer within \(Self.patience / 1_000_000_000) s")))
+            }
+            do throws(SystemError) {
+                exchange = try HTTPExchange(
+                    Array(request.head.utf8), on: StreamSocket.connect(toPath: path), loop: loop
+                ) { [self] _, outcome in
+                    loop.setDeadline(nil)
+                    switch outcome {
+                    case .failed(let failure): end(.failure(failed(failure.detail)))
+                    case .answered(let response):
+                        let text = String(decoding: response.body, as: UTF8.self)
+                        end(.success(Response(isFine: response.status == 200, text: text)))
+                    }
+                }
+                loop.setDeadline(Clock.now() + Self.patience)
+            } catch {
+                end(.failure(Failed(description: "no daemon answers: \(error)")))
+            }
+        }
+    }
+
+    private func failed(_ reason: String) -> Failed { Failed(description: "no daemon answers at \(path): \(reason)") }
+}
+
+extension ControlClient.Request {
+    fileprivate var head: String {
+        let line =
+            switch self {
+            case .status(let asJSON): "GET /status\(asJSON ? "?format=json" : "")"
+            case .cache(let asJSON): "GET /cache\(asJSON ? "?format=json" : "")"
+            case .ready: "GET /readyz"
+            case .flush(let names):
+                "POST /flush?" + names.map { "name=" + RequestTarget.encoded($0) }.joined(separator: "&")
+            }
+        return "\(line) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    }
+}

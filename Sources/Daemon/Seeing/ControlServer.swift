@@ -1,0 +1,139 @@
+import Addresses
+import Configuration
+import DNSWire
+import Transport
+
+/// Answers operators on the unix socket and whoever watches on the metrics address, over HTTP/1.1.
+///
+/// It has a loop of its own and asks the other queues for no more than a few copies, a few times a second at most: a
+/// slow or hostile client here is nobody's affair but its own.
+final class ControlServer: @unchecked Sendable {
+    // Unchecked: everything but `loop` is touched on the loop alone, or before it starts.
+    let loop: EventLoop
+    private let unix: UnixListener?
+    private let metrics: StreamListener?
+    private let observer: Observer
+    private let report: Report
+    /// Forgets what is known of a name, or of all; on any thread. Told how many answers that were.
+    private let flush: @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
+    private var connections: [ObjectIdentifier: ControlConnection] = [:]
+    private(set) var history: RateHistory?
+    private let overviews = Gathering<Overview>()
+    private let lives = Gathering<Bool>()
+
+    /// Connections at once by each way, so that watchers cannot keep operators out. Past it the oldest is closed: a
+    /// client that does nothing must not stand in the way of one that asks.
+    private static let maximumConnections = 16
+    /// From accept to close, in nanoseconds.
+    private static let longestConnection: UInt64 = 10_000_000_000
+
+    /// The control socket, if it is wanted and can be made: the daemon does without, and says so.
+    static func listen(_ settings: Settings.Control, _ report: Report) -> UnixListener? {
+        guard !settings.socket.isEmpty else { return nil }
+        do throws(SystemError) {
+            return try UnixListener.listen(settings.socket)
+        } catch {
+            report.noControlSocket(error)
+            return nil
+        }
+    }
+
+    init(
+        _ unix: UnixListener?, metrics: StreamListener?, observer: Observer, report: Report,
+        flush: @escaping @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
+    ) throws(SystemError) {
+        loop = try EventLoop(label: "httpdnsd.control")
+        (self.unix, self.metrics) = (unix, metrics)
+        (self.observer, self.report, self.flush) = (observer, report, flush)
+        if metrics != nil { history = RateHistory(at: Clock.now()) }
+        overviews.begin = { [unowned self] round in
+            observer.overview { [self] overview in loop.submit { [self] in overviews.arrived(overview, in: round) } }
+        }
+        lives.begin = { [unowned self] round in
+            observer.liveness { [self] isAlive in loop.submit { [self] in lives.arrived(isAlive, in: round) } }
+        }
+    }
+
+    /// Where the metrics are served; nil: nowhere.
+    var metricsEndpoint: Endpoint? { metrics?.local }
+
+    func start() throws(SystemError) {
+        try unix?.start(in: loop, failed: report.systemFailed) { [unowned self] in accept($0, isOperator: true) }
+        try metrics?.start(in: loop, failed: report.systemFailed) { [unowned self] socket, _ in
+            accept(socket, isOperator: false)
+        }
+        loop.deadlineReached = { [unowned self] in expire() }
+        loop.turnEnded = { [unowned self] in loop.setDeadline(nextDeadline) }
+        if history != nil { loop.setDeadline(nextDeadline) }
+        loop.start()
+    }
+
+    func stop(_ stopped: @escaping @Sendable () -> Void) {
+        loop.submit { [self] in
+            unix?.stop()
+            metrics?.stop()
+            for connection in connections.values { connection.close() }
+            loop.stop(stopped)
+        }
+    }
+
+    private func accept(_ socket: consuming StreamSocket, isOperator: Bool) {
+        let alike = connections.values.filter { $0.isOperator == isOperator }
+        if alike.count >= Self.maximumConnections { alike.min { $0.begun < $1.begun }?.close() }
+        // One that the loop cannot watch is closed, which its client notices.
+        guard let connection = try? ControlConnection(socket, isOperator: isOperator, server: self) else { return }
+        connections[ObjectIdentifier(connection)] = connection
+    }
+
+    func remove(_ connection: ControlConnection) {
+        connections.removeValue(forKey: ObjectIdentifier(connection))
+    }
+
+    // MARK: Time
+
+    private var nextDeadline: UInt64? {
+        let oldest = connections.values.lazy.map(\.begun).min().map { $0 + Self.longestConnection }
+        return [oldest, history?.next, overviews.nextDeadline, lives.nextDeadline].compactMap { $0 }.min()
+    }
+
+    private func expire() {
+        let now = Clock.now()
+        for connection in connections.values where connection.begun + Self.longestConnection <= now {
+            connection.close()
+        }
+        history?.tick(observer.asked, at: now)
+        overviews.expire(at: now)
+        lives.expire(at: now)
+    }
+
+    // MARK: What is asked for
+
+    /// - Parameter done: called on the loop; nil: a queue of the daemon is stuck.
+    func overview(_ done: @escaping (Overview?) -> Void) {
+        overviews.ask(at: Clock.now()) { [unowned self] overview in
+            var overview = overview
+            overview?.minutes = history?.minutes
+            done(overview)
+        }
+    }
+
+    /// Whether every queue turns, as the last who asked together are told.
+    func liveness(_ done: @escaping (Bool) -> Void) {
+        lives.ask(at: Clock.now()) { done($0 ?? false) }
+    }
+
+    func forget(_ name: Name?, _ done: @escaping (Int) -> Void) {
+        let told = OnLoop(done)
+        flush(name) { [self] count in
+            report.flushed(count)
+            loop.submit { told.value(count) }
+        }
+    }
+
+    /// Brings what is confined to the loop there and back.
+    private final class OnLoop: @unchecked Sendable {
+        // Unchecked: made on the loop and used on the loop.
+        let value: (Int) -> Void
+        init(_ value: @escaping (Int) -> Void) { self.value = value }
+    }
+}

@@ -1,0 +1,28 @@
+/// How many questions each of the last sixty minutes brought.
+struct RateHistory {
+    /// The newest last.
+    private(set) var minutes: [UInt64] = []
+    /// When the minute began that is not over yet, in nanoseconds, and what had been asked by then.
+    private var begun: UInt64
+    private var asked: UInt64 = 0
+
+    static let count = 60
+    static let minute: UInt64 = 60_000_000_000
+
+    init(at now: UInt64) { begun = now }
+
+    /// When ``tick(_:at:)`` is to be called next.
+    var next: UInt64 { begun + Self.minute }
+
+    /// - Parameter total: Questions since the start.
+    mutating func tick(_ total: UInt64, at now: UInt64) {
+        guard now >= next else { return }
+        let passed = (now - begun) / Self.minute
+        minutes.append(total > asked ? total - asked : 0)
+        // The machine slept, or this queue did: nobody knows which minute it was, and it is given to the first.
+        for _ in 1..<max(1, min(passed, UInt64(Self.count))) { minutes.append(0) }
+        minutes.removeFirst(max(0, minutes.count - Self.count))
+        asked = total
+        begun += passed * Self.minute
+    }
+}

@@ -1,0 +1,131 @@
+internal import CLinux
+internal import Glibc
+
+/// A listening unix socket with a name in the file system, which it takes away when it stops. Confined as
+/// ``StreamListener`` is.
+public final class UnixListener: @unchecked Sendable {
+    public let path: String
+    private let listener: StreamListener
+    /// The file that was made: another daemon may have put its own in its place.
+    private let file: FileIdentity?
+
+    private static let backlog: Int32 = 16
+    /// Who may connect: the owner, which root needs not be, and the group.
+    private static let mode: mode_t = 0o660
+    private static let directoryMode: mode_t = 0o750
+
+    private init(_ listener: StreamListener, path: String) {
+        (self.listener, self.path) = (listener, path)
+        file = FileIdentity(path)
+    }
+
+    /// Binds and listens, for the owner and the group of this process alone. A missing folder is made; a socket that
+    /// nobody listens on any more is replaced.
+    ///
+    /// - Throws: EADDRINUSE when somebody listens there, EEXIST when the file is no socket, else what the system says.
+    public static func listen(_ path: String) throws(SystemError) -> UnixListener {
+        guard let address = UnixAddress(path) else { throw SystemError("bind", path, code: ENAMETOOLONG) }
+        let folder = folder(of: path)
+        if unsafe mkdir(folder, directoryMode) != 0, errno != EEXIST { throw SystemError("mkdir", folder, code: errno) }
+        // Two daemons that start together look and bind one after the other.
+        let lock = Descriptor(
+            adopting: try SystemCall.require("open", folder) {
+                unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            })
+        try SystemCall.require("flock", folder) { flock(lock.raw, LOCK_EX | LOCK_NB) }
+        try removeDead(path, address)
+        let descriptor = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+        // The socket's own mode is its file's from the first moment on; the process's mask can only narrow it.
+        try SystemCall.require("fchmod", path) { fchmod(descriptor.raw, mode) }
+        try SystemCall.require("bind", path) {
+            unsafe address.withStorage { unsafe Glibc.bind(descriptor.raw, $0, $1) }
+        }
+        try SystemCall.require("chmod", path) { unsafe chmod(path, mode) }
+        try SystemCall.require("listen", path) { Glibc.listen(descriptor.raw, backlog) }
+        return UnixListener(StreamListener(descriptor, path: path), path: path)
+    }
+
+    private static func removeDead(_ path: String, _ address: UnixAddress) throws(SystemError) {
+        guard let kind = FileIdentity(path)?.kind else { return }
+        guard kind == S_IFSOCK else { throw SystemError("bind", path, code: EEXIST) }
+        let caller = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+        let code = caller.connect(address)
+        guard code == ECONNREFUSED else { throw SystemError("bind", path, code: code == 0 ? EADDRINUSE : code) }
+        try SystemCall.require("unlink", path) { unsafe unlink(path) }
+    }
+
+    private static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Begins to accept. Call on the loop, or before the loop starts.
+    /// - Parameter failed: As of ``StreamListener/start(in:failed:accepted:)``.
+    public func start(
+        in loop: EventLoop, failed: @escaping (SystemError) -> Void,
+        accepted: @escaping (consuming StreamSocket) -> Void
+    ) throws(SystemError) {
+        try listener.start(in: loop, failed: failed, accepted: { socket, _ in accepted(socket) })
+    }
+
+    /// Closes the socket and removes its file. Call on the loop.
+    public func stop() {
+        listener.stop()
+        if let file, FileIdentity(path) == file { _ = unsafe unlink(path) }
+    }
+}
+
+extension StreamSocket {
+    /// Connects to a unix socket.
+    /// - Throws: EAGAIN also when whoever listens there does not take connections.
+    public static func connect(toPath path: String) throws(SystemError) -> StreamSocket {
+        guard let address = UnixAddress(path) else { throw SystemError("connect", path, code: ENAMETOOLONG) }
+        let descriptor = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+        let code = descriptor.connect(address)
+        guard code == 0 else { throw SystemError("connect", path, code: code) }
+        return StreamSocket(adopting: descriptor)
+    }
+}
+
+extension Descriptor {
+    /// Connects and returns the error number, 0 for success; on a unix socket it is decided at once.
+    fileprivate func connect(_ address: UnixAddress) -> Int32 {
+        unsafe address.withStorage { unsafe Glibc.connect(raw, $0, $1) } == 0 ? 0 : errno
+    }
+}
+
+/// Which file a path leads to, links not followed, and of what kind it is.
+private struct FileIdentity: Equatable {
+    let device: dev_t
+    let number: ino_t
+    let kind: mode_t
+
+    /// nil: there is none, or it cannot be looked at.
+    init?(_ path: String) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { return nil }
+        (device, number, kind) = (status.st_dev, status.st_ino, status.st_mode & S_IFMT)
+    }
+}
+
+/// The kernel's form of a path, struct sockaddr_un.
+private struct UnixAddress {
+    private var name = sockaddr_un()
+
+    /// nil: the path is empty or too long.
+    init?(_ path: String) {
+        let bytes = Array(path.utf8)
+        guard !bytes.isEmpty, bytes.count < MemoryLayout.size(ofValue: name.sun_path) else { return nil }
+        name.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &name.sun_path) { unsafe $0.copyBytes(from: bytes) }
+    }
+
+    func withStorage(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+        unsafe withUnsafePointer(to: name) { pointer in
+            // Sound: sockaddr is the head that every address in memory begins with; the kernel reads `length` bytes.
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import ArgumentParser
+import Configuration
+import Daemon
+import Transport
+
+/// Where the running daemon is reached: the commands that ask it.
+struct ControlOptions: ParsableArguments {
+    @OptionGroup var configuration: ConfigurationOptions
+
+    @Option(help: "The daemon's control socket, in the place of control.socket.")
+    var socket: String?
+
+    /// What the daemon says.
+    func ask(_ request: ControlClient.Request) throws -> ControlClient.Response {
+        let path = try socket ?? configuration.controlSocket()
+        guard !path.isEmpty else { throw Ending.unreachable("control.socket is off: give --socket, or a path there") }
+        let client: ControlClient
+        do throws(SystemError) {
+            client = try ControlClient(path)
+        } catch {
+            throw Ending.system("\(error)")
+        }
+        switch waiting(for: { client.send(request, $0) }) {
+        case .success(let response): return response
+        case .failure(let failure): throw Ending.unreachable("\(failure)")
+        }
+    }
+
+    /// Prints what the daemon says, or ends as it says.
+    func show(_ request: ControlClient.Request) throws {
+        let response = try ask(request)
+        guard response.isFine else { throw Ending.unreachable(response.line) }
+        StandardOutput.write(response.line)
+    }
+}
+
+struct Status: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Say how the running daemon is and what it has done.")
+
+    @OptionGroup var options: ControlOptions
+
+    @Flag(help: "As JSON.")
+    var json = false
+
+    @Flag(help: "End with 0 if the daemon could answer a question now, else with 69; print nothing then but why not.")
+    var ready = false
+
+    func validate() throws {
+        if json && ready { throw ValidationError("--ready prints nothing that could be JSON; give one of the two") }
+    }
+
+    func run() throws {
+        try ending {
+            guard ready else { return try options.show(.status(asJSON: json)) }
+            let response = try options.ask(.ready)
+            guard response.isFine else { throw Ending.unreachable("not ready: \(response.line)") }
+        }
+    }
+}
+
+struct Cache: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Say what the running daemon's cache holds and does.")
+
+    @OptionGroup var options: ControlOptions
+
+    @Flag(help: "As JSON.")
+    var json = false
+
+    func run() throws {
+        try ending { try options.show(.cache(asJSON: json)) }
+    }
+}
+
+struct Flush: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Have the running daemon forget names, all types of each, or without a name everything.")
+
+    @OptionGroup var options: ControlOptions
+
+    @Argument(help: "Names to forget; those under them stay.")
+    var names: [String] = []
+
+    func run() throws {
+        try ending {
+            // A request at a time holds as many as fit.
+            for start in names.isEmpty ? [0] : Array(stride(from: 0, to: names.count, by: Self.atOnce)) {
+                try options.show(.flush(Array(names[start..<min(start + Self.atOnce, names.count)])))
+            }
+        }
+    }
+
+    /// Of the longest names there are, each octet of them escaped.
+    private static let atOnce = 4
+}
+
+extension ControlClient.Response {
+    /// Without the line end, which is written again.
+    fileprivate var line: String { text.hasSuffix("\n") ? String(text.dropLast()) : text }
+}

@@ -1,0 +1,103 @@
+import DNSWire
+import Testing
+
+@testable import Daemon
+
+@Suite struct TallyTests {
+    @Test("a duration falls into the bucket of the smallest bound it does not exceed")
+    func buckets() {
+        for bucket in 0..<Durations.bucketCount - 1 {
+            let bound = Durations.upperBound(bucket)!
+            #expect(Durations.bucket(bound) == bucket)
+            #expect(Durations.bucket(bound + 1) == bucket + 1)
+        }
+        #expect(Durations.bucket(0) == 0)
+        #expect(Durations.bucket(.max) == Durations.bucketCount - 1)
+        #expect(Durations.upperBound(Durations.bucketCount - 1) == nil)
+        // CoreDNS's bounds are among them.
+        let bounds = (0..<20).compactMap { Durations.upperBound($0) }
+        #expect(bounds.contains(250_000) && bounds.last == 8_192_000_000)
+    }
+
+    @Test("the bound that a share stays within")
+    func shares() {
+        var durations = Durations()
+        #expect(durations.bound(ofShare: 0.5) == nil)
+        for _ in 0..<99 { durations.add(10_000) }
+        durations.add(3_000_000_000)
+        #expect(durations.bound(ofShare: 0.5) == 15_625)
+        #expect(durations.bound(ofShare: 0.99) == 15_625)
+        #expect(durations.bound(ofShare: 1) == 4_096_000_000)
+    }
+
+    @Test("every type and code has a place, and those that are named have their own")
+    func places() {
+        #expect(QuestionKind.names.count == QuestionKind.count)
+        for (place, name) in QuestionKind.names.dropLast().enumerated() {
+            #expect(QuestionKind.index(RecordType(parsing: name)) == place, "\(name)")
+        }
+        let named = Set((0...UInt16.max).map { QuestionKind.index(RecordType(rawValue: $0)) })
+        #expect(named == Set(0..<QuestionKind.count))
+        #expect(QuestionKind.index(nil) == QuestionKind.count - 1)
+        #expect(ResponseKind.name(ResponseKind.index(.badCookie)) == "BADCOOKIE")
+        #expect(ResponseKind.index(ResponseCode(rawValue: 4095)) == ResponseKind.count - 1)
+    }
+
+    @Test("what was counted is what is read")
+    func counting() {
+        let tally = Tally(.udp)
+        tally.asked(.a, fromIPv4: true)
+        tally.asked(.a, fromIPv4: false)
+        tally.asked(nil, fromIPv4: true)
+        tally.answered(flags: 0x83)
+        tally.answered(.badVers)
+        tally.took(20_000, times: 3)
+        tally.refreshed()
+        #expect(tally.asked == 3 && tally.asked(0, fromIPv4: true) == 1 && tally.asked(0, fromIPv4: false) == 1)
+        #expect(tally.answered(3) == 1 && tally.answered(16) == 1 && tally.answered(0) == 0)
+        var durations = Durations()
+        tally.add(to: &durations)
+        #expect(durations.total == 3 && durations.counts[1] == 3 && durations.nanoseconds == 60_000)
+        #expect(tally.prefetches == 1)
+    }
+
+    @Test("an hour of minutes, whatever the clock does")
+    func history() {
+        var history = RateHistory(at: 0)
+        history.tick(7, at: RateHistory.minute - 1)
+        #expect(history.minutes == [])
+        history.tick(10, at: RateHistory.minute + 5)
+        #expect(history.minutes == [10] && history.next == 2 * RateHistory.minute)
+        history.tick(15, at: 4 * RateHistory.minute + 1)
+        #expect(history.minutes == [10, 5, 0, 0])
+        history.tick(16, at: 10_000 * RateHistory.minute)
+        #expect(history.minutes.count == RateHistory.count && history.minutes.first == 1)
+        #expect(history.next == 10_001 * RateHistory.minute)
+    }
+
+    @Test("what many ask for is fetched once, and not too often")
+    func gathering() {
+        let gathering = Gathering<Int>()
+        var rounds: [UInt64] = []
+        var told: [Int?] = []
+        gathering.begin = { rounds.append($0) }
+        gathering.ask(at: 1_000_000_000) { told.append($0) }
+        gathering.ask(at: 1_000_000_001) { told.append($0) }
+        #expect(rounds == [1])
+        gathering.arrived(5, in: 1)
+        #expect(told == [5, 5] && gathering.nextDeadline == nil)
+        gathering.ask(at: 1_010_000_000) { told.append($0) }
+        #expect(rounds == [1] && gathering.nextDeadline == 1_050_000_000)
+        gathering.expire(at: 1_050_000_000)
+        #expect(rounds == [1, 2])
+        gathering.expire(at: 3_050_000_000)
+        #expect(told == [5, 5, nil])
+        // Too late, and of another round.
+        gathering.arrived(6, in: 2)
+        gathering.ask(at: 4_000_000_000) { told.append($0) }
+        gathering.arrived(6, in: 2)
+        #expect(told == [5, 5, nil])
+        gathering.arrived(7, in: 3)
+        #expect(told == [5, 5, nil, 7])
+    }
+}

@@ -1,0 +1,248 @@
+"""The operator's commands, and what a daemon lets itself be asked."""
+
+import os
+import pathlib
+import signal
+import socket
+import stat
+import time
+
+import pytest
+
+import daemon as processes
+from control import Control, fetch
+from dns_client import addresses, ask
+from waiting import eventually
+
+
+@pytest.fixture
+def controlled(daemon, binary, tmp_path):
+    """Starts a daemon with a control socket and the metrics address."""
+    def start(service, settings=None, **options):
+        settings = settings or {}
+        control = {"socket": str(tmp_path / "control.sock"), "metrics": "127.0.0.1:9153"} | settings.get("control", {})
+        running = daemon(service, settings | {"control": control}, **options)
+        operator = Control(binary, running)
+        operator.socket = pathlib.Path(control["socket"])
+        return running, operator
+    return start
+
+
+def test_status_says_how_it_is(controlled, service):
+    _, operator = controlled(service("https"))
+    assert "Ready to resolve names through HTTPDNS." in operator("status")
+    for _ in range(3):
+        assert addresses(ask("www.example.com"))
+    ask("www.example.com", transport="tcp")
+    ask("nothing.invalid")
+    overview = operator.json()
+    assert overview["state"] == "healthy" and overview["ready"] is True
+    assert overview["verdict"] == "Names resolve through HTTPDNS."
+    server = overview["httpdns"]["servers"][0]
+    assert server["state"] == "answers" and server["answers"] == 1 and server["lastFailure"] is None
+    assert overview["cache"]["hits"] == 3 and overview["cache"]["answers"] == 2
+    # One of them was the test's own question whether it is ready.
+    assert overview["questions"]["asked"] == 6
+    assert overview["questions"]["responses"] == {"NOERROR": 5, "NXDOMAIN": 1}
+    text = operator("status")
+    assert overview["headline"].startswith("serving; HTTPDNS 127.0.0.3")
+    assert overview["headline"].split(" ms")[0] in text and "cache 2 answers, 50 % hits" in text, text
+    assert "example.com" not in text + str(overview)
+
+
+def test_status_says_who_fails_and_why(controlled, service):
+    chosen = service("aes")
+    _, operator = controlled(chosen)
+    chosen.stop()
+    ask("service.example.com")
+    overview = operator.json()
+    assert overview["state"] == "degraded" and overview["ready"] is True
+    assert overview["verdict"] == "HTTPDNS fails. Names come from the local resolver."
+    server = overview["httpdns"]["servers"][0]
+    assert server["state"] == "fails" and server["lastFailure"]["reason"] == "connect: Connection refused"
+    assert server["lastFailure"]["kind"] == "unreachable" and server["lastFailure"]["secondsAgo"] < 10
+    assert overview["fallbacks"] == {"unreachable": 1}
+    chosen.start()
+    eventually(lambda: ask("www.example.com").answer and operator.json()["state"] == "healthy", "it answers again")
+
+
+def test_readiness(controlled, service):
+    """Not ready: nobody who may be asked has answered lately."""
+    chosen = service("aes")
+    running, operator = controlled(chosen, {"httpdns": {"httpOnly": True}})
+    assert operator("status", "--ready") == ""
+    assert fetch("/readyz")[0] == 200
+    chosen.stop()
+    assert ask("www.example.com").rcode() == 2
+    line = operator("status", "--ready", code=69)
+    assert line.startswith("not ready: serving from the cache alone; HTTPDNS 127.0.0.3") and "fails" in line
+    assert len(line.splitlines()) == 1
+    status, _, body = fetch("/readyz")
+    assert status == 503 and body in line
+    assert fetch("/healthz")[0] == 200
+    chosen.start()
+    eventually(lambda: ask("n2.example.com").answer, "it answers again")
+    assert operator("status", "--ready") == "" and fetch("/readyz")[0] == 200
+    assert running.log_lines("warning") and operator("cache").startswith("Cache: 2 answers")
+
+
+def test_flush(controlled, service, tmp_path):
+    chosen = service("aes")
+    file = tmp_path / "cache"
+    running, operator = controlled(chosen, {"cache": {"file": str(file)}})
+    names = [f"n{i}.example.com" for i in range(3)]
+    for name in [*names, "missing.example.com"]:
+        ask(name)
+    asked = len(chosen.names)
+    eventually(lambda: file.exists() and b"\x02n1\x07example" in file.read_bytes(), "the cache is in its file")
+    assert operator("flush", "N1.example.com.") == "2 answers forgotten\n"
+    assert operator("flush", "n1.example.com") == "0 answers forgotten\n"
+    eventually(lambda: b"\x02n1\x07example" not in file.read_bytes(), "it is forgotten in the file, too", 1)
+    for name in names:
+        ask(name)
+    assert chosen.names[asked:] == ["n1.example.com"]
+    # That there is no record of a name is forgotten, too.
+    operator("flush", "missing.example.com")
+    ask("missing.example.com")
+    assert chosen.names[asked:] == ["n1.example.com", "missing.example.com"]
+    count = operator.json("cache")["answers"]
+    assert operator("flush") == f"{count} answers forgotten\n"
+    assert operator.json("cache")["answers"] == 0
+    assert "n1" not in running.log() and len(running.log_lines("answers forgotten")) == 4
+    assert operator("flush", "a..b", code=69) == "a..b is not a domain name\n"
+    running.process.kill()
+    running.process.wait()
+    assert b"example" not in file.read_bytes()
+    running.process.returncode = 0
+
+
+def test_who_may_connect(controlled):
+    _, operator = controlled(None, {"control": {"metrics": ""}})
+    mode = operator.socket.stat()
+    assert stat.S_ISSOCK(mode.st_mode) and stat.S_IMODE(mode.st_mode) == 0o660
+    with pytest.raises(ConnectionRefusedError):
+        fetch("/metrics")
+
+
+def test_the_folder_is_made_and_the_socket_goes_with_the_daemon(controlled, tmp_path):
+    running, operator = controlled(None, {"control": {"socket": str(tmp_path / "run" / "control.sock")}})
+    assert stat.S_IMODE(operator.socket.parent.stat().st_mode) == 0o750
+    running.stop()
+    assert not operator.socket.exists()
+
+
+def test_a_live_socket_is_nobody_elses_and_a_dead_one_is_replaced(controlled, daemon, binary, tmp_path):
+    first, operator = controlled(None)
+    settings = {"listen": {"addresses": ["127.0.0.1:2053"]}, "control": {"socket": str(operator.socket)}}
+    second = daemon(None, settings, port=2053)
+    assert len(second.log_lines("no control socket")) == 1 and "Address already in use" in second.log()
+    second.stop()
+    assert operator.json()["state"] == "healthy"
+    os.kill(first.pid, signal.SIGKILL)
+    first.process.wait()
+    first.process.returncode = 0
+    assert operator.socket.exists()
+    assert "Connection refused" in operator("status", code=69)
+    daemon(None, settings, port=2053)
+    assert operator.json()["state"] == "healthy"
+
+
+def test_what_is_no_socket_is_left_alone(daemon, tmp_path):
+    file = tmp_path / "mine"
+    file.write_text("mine")
+    running = daemon(None, {"control": {"socket": str(file)}})
+    assert len(running.log_lines("no control socket")) == 1
+    assert file.read_text() == "mine"
+
+
+def test_no_daemon(binary, tmp_path):
+    for command in ("status", "cache", "flush"):
+        ended = processes.run(binary, command, "--socket", str(tmp_path / "none"))
+        assert ended.returncode == 69 and len(ended.stderr.splitlines()) == 1 and str(tmp_path / "none") in ended.stderr
+    ended = processes.run(binary, "status", variables={"HTTPDNSD_CONTROL_SOCKET": ""})
+    assert ended.returncode == 69 and "control.socket is off" in ended.stderr
+
+
+def test_the_socket_is_found_by_the_configuration(controlled, binary, tmp_path):
+    """Also by a user who may not read the secrets."""
+    _, operator = controlled(None)
+    file = tmp_path / "other.toml"
+    file.write_text('[httpdns]\ntokenFile = "nowhere"\n')
+    ended = processes.run(binary, "status", "-c", str(file),
+                          variables={"HTTPDNSD_CONTROL_SOCKET": str(operator.socket)})
+    assert ended.returncode == 0, ended
+
+
+def test_a_metrics_address_that_cannot_be_had(binary, tmp_path):
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text('[fallback]\nservers = ["127.0.0.2"]\n[control]\nmetrics = "192.0.2.1:9153"\n')
+    ended = processes.run(binary, "run", "-c", str(file), "--listen", "127.0.0.1:2053")
+    assert ended.returncode == 71 and len(ended.stderr.splitlines()) == 1 and "192.0.2.1:9153" in ended.stderr, ended
+
+
+def test_what_there_is_to_ask(controlled):
+    _, operator = controlled(None)
+    # Who watches may not look closer, and nobody changes anything by looking.
+    for path in ("/status", "/cache", "/flush", "/nothing", "/status/", "//"):
+        assert fetch(path)[0] == 404, path
+    assert fetch("/flush", over=operator.socket)[0] == 405
+    assert fetch("/status", "POST", over=operator.socket)[0] == 405
+    assert fetch("/healthz", "DELETE")[0] == 405
+    status, head, body = fetch("/healthz", "HEAD")
+    assert status == 200 and body == "" and head["Content-Length"] == "6"
+    assert fetch("/status?format=json", over=operator.socket)[1]["Content-Type"] == "application/json"
+    assert fetch("/%73tatus", over=operator.socket)[0] == 200
+
+
+@pytest.mark.parametrize("sent", [
+    b"\x16\x03\x01\x02\x00\x01", b"GET /healthz HTTP/2.0\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\0" * 9000,
+    b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", b"x" * 9000,
+])
+def test_what_is_no_request(controlled, sent):
+    controlled(None)
+    with socket.create_connection(("127.0.0.1", 9153), timeout=3) as client:
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        received = client.recv(4096)
+        assert received == b"" or received.startswith(b"HTTP/1.1 400 "), received
+    assert fetch("/healthz")[0] == 200
+
+
+def test_slow_clients_are_nobodys_affair(controlled, service):
+    """A hundred that say nothing, in the place of sixteen: operators, watchers and questions do not notice."""
+    running, operator = controlled(service("aes"))
+    before = running.descriptors()
+    silent = [socket.create_connection(("127.0.0.1", 9153)) for _ in range(100)]
+    for client in silent:
+        try:
+            client.send(b"GET /metrics HTTP/1.1\r\nX: ")
+        except OSError:
+            pass
+    begun = time.monotonic()
+    for _ in range(5):
+        assert fetch("/healthz")[0] == 200
+    assert operator.json()["state"] == "healthy" and addresses(ask("www.example.com"))
+    assert time.monotonic() - begun < 2
+    assert running.descriptors() <= before + 20
+    for client in silent:
+        client.close()
+
+
+def test_a_stuck_queue_is_found(controlled, service):
+    """Stopped, the whole daemon answers nothing; the command says so in time."""
+    running, operator = controlled(service("aes"))
+    os.kill(running.pid, signal.SIGSTOP)
+    try:
+        assert "no answer within 5 s" in operator("status", code=69)
+    finally:
+        os.kill(running.pid, signal.SIGCONT)
+    assert operator("status", "--ready") == ""
+
+
+def test_it_stops_with_clients_connected(controlled):
+    running, operator = controlled(None)
+    with socket.create_connection(("127.0.0.1", 9153)), socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(operator.socket))
+        begun = time.monotonic()
+        running.stop()
+        assert time.monotonic() - begun < 1

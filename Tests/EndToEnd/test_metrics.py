@@ -1,0 +1,143 @@
+"""The metrics, compared with what a client saw."""
+
+import concurrent.futures
+import pathlib
+import re
+import socket
+
+import prometheus_client.parser
+import pytest
+
+from control import fetch, metrics, total
+from dns_client import addresses, ask
+from waiting import eventually
+
+README = pathlib.Path(__file__).parents[2] / "README.md"
+CONTROL = {"control": {"metrics": "127.0.0.1:9153"}}
+
+
+def changes(before, after, name, **labels):
+    return total(after, name, **labels) - total(before, name, **labels)
+
+
+def test_they_are_what_a_client_saw(daemon, service):
+    chosen = service("https")
+    daemon(chosen, CONTROL)
+    before = metrics()
+    for name in ("n1.example.com", "n1.example.com", "N1.EXAMPLE.com", "n2.example.com"):
+        assert addresses(ask(name))
+    assert addresses(ask("n1.example.com", "AAAA"), "AAAA")
+    assert addresses(ask("n1.example.com", transport="tcp"))
+    assert ask("nothing.invalid").rcode() == 3
+    assert ask("www.example.com", "MX").rcode() in (0, 2, 3)
+    after = metrics()
+    seen = {"A": 6, "AAAA": 1, "MX": 1}
+    for kind, count in seen.items():
+        assert changes(before, after, "httpdnsd_dns_requests_total", type=kind, family="1") == count, kind
+    assert changes(before, after, "httpdnsd_dns_requests_total") == 8
+    assert changes(before, after, "httpdnsd_dns_requests_total", proto="tcp") == 1
+    assert changes(before, after, "httpdnsd_dns_responses_total") == 8
+    assert changes(before, after, "httpdnsd_dns_responses_total", rcode="NXDOMAIN") >= 1
+    assert changes(before, after, "httpdnsd_dns_request_duration_seconds_count") == 8
+    assert after["httpdnsd_dns_request_duration_seconds_sum", ()] < 8
+    # n1 twice and as AAAA and over TCP; n1, n2, nothing and the MX were not there.
+    assert changes(before, after, "httpdnsd_cache_hits_total") == 4
+    assert changes(before, after, "httpdnsd_cache_misses_total") == 4
+    assert after["httpdnsd_cache_entries", ()] >= 4 and after["httpdnsd_cache_bytes", ()] > 0
+    assert total(after, "httpdnsd_httpdns_requests_total") == len(chosen.requests)
+    assert total(after, "httpdnsd_httpdns_names_total") == len(chosen.names)
+    to = f"{chosen.address}:{chosen.port}"
+    assert total(after, "httpdnsd_proxy_request_duration_seconds_count", to=to, rcode="NOERROR") == 2
+    assert total(after, "httpdnsd_proxy_conn_cache_misses_total", to=to, proto="https") == 1
+    assert total(after, "httpdnsd_proxy_conn_cache_hits_total", to=to, proto="https") == 1
+    assert total(after, "httpdnsd_proxy_healthy", to=to, kind="httpdns") == 1
+    assert total(after, "httpdnsd_resolver_queries_total") >= 1
+    assert "example" not in fetch("/metrics")[2]
+
+
+def test_failures_show(daemon, service):
+    chosen = service("aes")
+    daemon(chosen, CONTROL | {"httpdns": {"httpOnly": False, "batch": 1}})
+    chosen.stop()
+    for i in range(3):
+        ask(f"n{i}.example.com")
+    to = f"{chosen.address}:{chosen.port}"
+    failed = metrics()
+    assert total(failed, "httpdnsd_proxy_failures_total", to=to) == 3
+    assert total(failed, "httpdnsd_proxy_healthy", to=to) == 0
+    assert total(failed, "httpdnsd_fallbacks_total", reason="unreachable") == 3
+    assert total(failed, "httpdnsd_fallbacks_total") == 3
+    assert failed["httpdnsd_ready", ()] == 1
+    chosen.start()
+    eventually(lambda: addresses(ask("n9.example.com")) == ["203.0.113.9"] and
+               total(metrics(), "httpdnsd_proxy_healthy", to=to) == 1, "it is healthy again")
+
+
+def test_refusals_and_what_cannot_be_read(daemon):
+    daemon(None, CONTROL | {"listen": {"addresses": ["127.0.0.1:53"], "allow": ["127.0.0.1"]}})
+    before = metrics()
+    assert ask("localhost", source="127.0.0.2").rcode() == 5
+    message = bytes.fromhex("1234 0100 0002 0000 0000 0000")
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.settimeout(2)
+        channel.connect(("127.0.0.1", 53))
+        channel.send(message)
+        assert channel.recv(512)[3] & 15 == 1
+    after = metrics()
+    assert changes(before, after, "httpdnsd_dns_responses_total", rcode="REFUSED") == 1
+    assert changes(before, after, "httpdnsd_dns_responses_total", rcode="FORMERR") == 1
+    assert changes(before, after, "httpdnsd_dns_requests_total", type="other") == 1
+
+
+def test_the_format(daemon, service):
+    """A parser that is not ours accepts it, and no series says twice or differently what it is."""
+    daemon(service("aes"), CONTROL)
+    ask("www.example.com")
+    status, head, text = fetch("/metrics")
+    assert status == 200 and head["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert int(head["Content-Length"]) == len(text.encode())
+    families = {family.name: family for family in prometheus_client.parser.text_string_to_metric_families(text)}
+    for family in families.values():
+        assert family.documentation and family.type in ("counter", "gauge", "histogram"), family
+        assert family.type != "counter" or all(one.name.endswith("_total") for one in family.samples)
+        if family.type != "histogram":
+            continue
+        series = {}
+        for one in family.samples:
+            if one.name.endswith("_bucket"):
+                labels = tuple(sorted((k, v) for k, v in one.labels.items() if k != "le"))
+                series.setdefault(labels, []).append((float(one.labels["le"]), one.value))
+        for labels, buckets in series.items():
+            assert buckets == sorted(buckets) and [v for _, v in buckets] == sorted(v for _, v in buckets)
+            count = [one.value for one in family.samples
+                     if one.name.endswith("_count") and tuple(sorted(one.labels.items())) == labels]
+            assert count == [buckets[-1][1]] and buckets[-1][0] == float("inf")
+    # The table of the README has each of them, with its labels, and no other.
+    listed = {}
+    for name, kind, labels in re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|", README.read_text(), re.MULTILINE):
+        listed[name] = (kind, set(re.findall(r"`(\w+)`", labels)))
+    shown = {}
+    for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE):
+        found = {label for (one, pairs) in metrics(text) for label, _ in pairs if re.sub(r"_(bucket|sum|count)$", "", one) == name or one == name}
+        shown[name] = (kind, found - {"le"})
+    assert listed == shown
+
+
+def test_the_process(daemon):
+    running = daemon(None, CONTROL)
+    samples = metrics()
+    resident = running.resident_kilobytes() * 1024
+    assert 0.7 < samples["process_resident_memory_bytes", ()] / resident < 1.3
+    assert abs(samples["process_open_fds", ()] - running.descriptors()) <= 2
+    assert samples["process_cpu_seconds_total", ()] > 0
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
+def test_watchers_cost_the_resolver_little(daemon, path):
+    """However many ask at once, they are answered together."""
+
+    daemon(None, CONTROL)
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda _: fetch(path)[0], range(60)))
+    assert answers == [200] * 60

@@ -27,6 +27,13 @@ extension ControlServer {
                 guard let overview else { return done(.stuck) }
                 done(ControlResponse(overview.isReady ? .ok : .unavailable, overview.headline + "\n"))
             }
+        case .page:
+            give(done) { overview in
+                let page = StatusPage(overview)
+                var response = ControlResponse(.ok, page.html, type: "text/html; charset=utf-8")
+                response.fields = page.fields
+                return response
+            }
         case .metrics:
             give(done) { ControlResponse(.ok, $0.metrics(.now()).text, type: MetricsText.type) }
         case .status:
@@ -66,6 +73,7 @@ extension ControlServer {
         case status = "/status"
         case cache = "/cache"
         case flush = "/flush"
+        case page = "/"
         case metrics = "/metrics"
         case health = "/healthz"
         case ready = "/readyz"
@@ -75,7 +83,7 @@ extension ControlServer {
         var isForOperators: Bool {
             switch self {
             case .status, .cache, .flush: true
-            case .metrics, .health, .ready: false
+            case .page, .metrics, .health, .ready: false
             }
         }
 

@@ -111,8 +111,11 @@ final class ControlServer: @unchecked Sendable {
     /// - Parameter done: called on the loop; nil: a queue of the daemon is stuck.
     func overview(_ done: @escaping (Overview?) -> Void) {
         overviews.ask(at: Clock.now()) { [unowned self] overview in
-            var overview = overview
-            overview?.minutes = history?.minutes
+            guard var overview else { return done(nil) }
+            if let history {
+                overview.minutes = history.minutes
+                overview.thisMinute = history.thisMinute(overview.asked)
+            }
             done(overview)
         }
     }

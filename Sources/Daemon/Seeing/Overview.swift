@@ -38,6 +38,8 @@ public struct Overview: Sendable {
     var reloads = Reloads()
     /// Questions in each of the last minutes, at most sixty, the newest last; nil where nobody counts them.
     var minutes: [UInt64]?
+    /// Questions since the last of them was over.
+    var thisMinute: UInt64 = 0
 
     /// Of a daemon that has done nothing and has nobody to ask.
     init(_ cache: DNSCache.Statistics) { self.cache = cache }

@@ -50,6 +50,32 @@ extension Overview {
         }
     }
 
+    /// What stands behind the verdict, in one or two sentences.
+    var explanation: String {
+        let cached = "What is cached is still answered."
+        switch state {
+        case .starting, .stopping: return ""
+        case .down:
+            guard let server = service ?? resolvers.first else { return cached }
+            return "\(reason(server)) \(cached)"
+        case .degraded:
+            if let service, service.isFailing { return reason(service) }
+            if currentService != 0, let first = services.first { return reason(first) }
+            return resolver.map(reason) ?? ""
+        case .healthy:
+            guard let server = service ?? resolver, server.isKnown else { return "Nobody has asked yet." }
+            let name = server.name(usualPort: service == nil ? 53 : servicePort)
+            let speed = server.health.roundTrip.map { " in about \(Self.milliseconds($0))" } ?? ""
+            return "\(name) answers\(encryption.map { " over \($0)" } ?? "")\(speed)."
+        }
+    }
+
+    private func reason(_ server: Server) -> String {
+        let detail = server.health.lastFailure?.detail ?? "it does not answer"
+        let kind = services.contains { $0.endpoint == server.endpoint } ? "HTTPDNS" : "Local resolver"
+        return "\(kind) \(server.name(usualPort: kind == "HTTPDNS" ? servicePort : 53)): \(detail)."
+    }
+
     /// What `httpdnsd status` prints.
     var text: String {
         var lines = [headline, "", verdict]
@@ -102,7 +128,7 @@ extension Overview {
     /// `under 4 ms`, by the histogram's bounds.
     func bound(_ share: Double) -> String {
         guard let bound = durations.bound(ofShare: share) else { return "more than 8 s" }
-        return "under \(Self.milliseconds(Double(bound) / 1_000_000))"
+        return "under \(Self.milliseconds(nanoseconds: bound))"
     }
 
     // MARK: Numbers
@@ -113,6 +139,13 @@ extension Overview {
     static func milliseconds(_ value: Double) -> String {
         if value >= 1000 { return "\(decimal(value / 1000, 1)) s" }
         return "\(decimal(value, value < 1 ? 2 : value < 10 ? 1 : 0)) ms"
+    }
+
+    /// - Parameter nanoseconds: a bound of the histogram; nil lies above them all.
+    static func milliseconds(nanoseconds: UInt64?) -> String {
+        guard let nanoseconds else { return "over 8 s" }
+        return nanoseconds < 100_000
+            ? "\((nanoseconds + 500) / 1000) µs" : milliseconds(Double(nanoseconds) / 1_000_000)
     }
 
     /// At most so many places, without zeros at the end.

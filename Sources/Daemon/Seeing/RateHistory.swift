@@ -11,6 +11,9 @@ struct RateHistory {
 
     init(at now: UInt64) { begun = now }
 
+    /// Questions since the last minute was over.
+    func thisMinute(_ total: UInt64) -> UInt64 { total > asked ? total - asked : 0 }
+
     /// When ``tick(_:at:)`` is to be called next.
     var next: UInt64 { begun + Self.minute }
 
@@ -18,7 +21,7 @@ struct RateHistory {
     mutating func tick(_ total: UInt64, at now: UInt64) {
         guard now >= next else { return }
         let passed = (now - begun) / Self.minute
-        minutes.append(total > asked ? total - asked : 0)
+        minutes.append(thisMinute(total))
         // The machine slept, or this queue did: nobody knows which minute it was, and it is given to the first.
         for _ in 1..<max(1, min(passed, UInt64(Self.count))) { minutes.append(0) }
         minutes.removeFirst(max(0, minutes.count - Self.count))

@@ -1,0 +1,62 @@
+extension StatusPage {
+    /// The page's looks. One colour says how it is; the rest is type and room.
+    static let style = """
+        :root {
+          --ground: #fbfaf8; --card: #ffffff; --ink: #1d1f23; --quiet: #5d636d; --line: #e4e2dd;
+          --good: #17794a; --warn: #8f5f00; --bad: #b3261e; --bar: #3a5a8c; --empty: #e9e7e2; --tone: var(--good);
+        }
+        @media (prefers-color-scheme: dark) {
+          :root {
+            --ground: #14161a; --card: #1c1f25; --ink: #eceae6; --quiet: #a2a8b3; --line: #2c3038;
+            --good: #5cc98f; --warn: #e3b04b; --bad: #ff8a80; --bar: #8fb0e6; --empty: #2c3038;
+          }
+        }
+        .degraded, .starting, .stopping { --tone: var(--warn); }
+        .down { --tone: var(--bad); }
+        * { box-sizing: border-box; margin: 0; }
+        body { background: var(--ground); color: var(--ink); font: 1.0625rem/1.5 system-ui, -apple-system, "Segoe UI",
+          Roboto, "Noto Sans", sans-serif; overflow-wrap: anywhere; -webkit-text-size-adjust: 100%; }
+        main { max-width: 64rem; margin: 0 auto; padding: clamp(1.25rem, 4vw, 3rem) clamp(1rem, 4vw, 2.5rem); }
+        header { border-left: .375rem solid var(--tone); padding: .25rem 0 .25rem clamp(1rem, 3vw, 1.75rem); }
+        .name { color: var(--quiet); font-size: .9375rem; letter-spacing: .04em; }
+        h1 { color: var(--tone); font-size: clamp(1.75rem, 5.5vw, 3rem); line-height: 1.15; letter-spacing: -.02em;
+          font-weight: 650; margin: .25rem 0 .5rem; text-wrap: balance; }
+        .why { font-size: clamp(1.0625rem, 2vw, 1.25rem); max-width: 44rem; }
+        .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 1.25rem 1.5rem;
+          margin: clamp(1.75rem, 4vw, 2.75rem) 0; }
+        .figures div { display: flex; flex-direction: column-reverse; justify-content: flex-end; }
+        dd { font-size: clamp(1.5rem, 3.5vw, 2.125rem); font-weight: 600; letter-spacing: -.01em;
+          font-variant-numeric: tabular-nums; line-height: 1.2; }
+        dt { color: var(--quiet); font-size: .9375rem; line-height: 1.35; }
+        section { background: var(--card); border: 1px solid var(--line); border-radius: .75rem;
+          padding: clamp(1rem, 3vw, 1.5rem); margin-top: 1.25rem; min-width: 0; }
+        h2 { font-size: 1.0625rem; font-weight: 650; margin-bottom: .75rem; }
+        .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 0 1.25rem; }
+        ul { list-style: none; padding: 0; }
+        .servers li { display: grid; grid-template-columns: 1fr auto; gap: 0 1rem; padding: .75rem 0;
+          border-top: 1px solid var(--line); }
+        .servers li:first-child { border-top: 0; padding-top: 0; }
+        .servers li:last-child { padding-bottom: 0; }
+        .server b { font-variant-numeric: tabular-nums; margin-right: .5rem; }
+        .server span { display: inline-block; }
+        .server span, .facts, .quiet, footer { color: var(--quiet); }
+        .facts, .failure, .quiet { font-size: .9375rem; }
+        .facts, .failure { grid-column: 1 / -1; }
+        .state { font-weight: 600; white-space: nowrap; }
+        .state::before { content: ""; display: inline-block; width: .625rem; height: .625rem; border-radius: 50%;
+          margin-right: .5rem; background: currentColor; }
+        .good { color: var(--good); }
+        .bad { color: var(--bad); }
+        .idle { color: var(--quiet); }
+        .servers + .quiet { margin-top: .75rem; }
+        svg { display: block; width: 100%; fill: var(--bar); }
+        .bars { height: 8rem; margin-top: 1rem; border-bottom: 1px solid var(--quiet); }
+        .meter { height: .625rem; border-radius: .3125rem; margin: .5rem 0 1rem; }
+        .empty { fill: var(--empty); }
+        .axis { display: flex; justify-content: space-between; color: var(--quiet); font-size: .8125rem;
+          font-variant-numeric: tabular-nums; margin: .25rem 0 .75rem; }
+        .reasons { margin-top: .75rem; }
+        .reasons .meter { margin: .25rem 0 .75rem; }
+        footer { font-size: .9375rem; margin-top: 2rem; }
+        """
+}

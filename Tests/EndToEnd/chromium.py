@@ -1,0 +1,109 @@
+"""Headless Chromium, told what to do through a pipe: a page's looks, its width, what it asks for and complains of."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+
+INSTALLED = shutil.which("chromium") is not None
+
+
+@dataclass
+class Page:
+    """What came of opening a page."""
+
+    requests: list = field(default_factory=list)
+    complaints: list = field(default_factory=list)
+    width: int = 0  # of the document, in CSS pixels
+    text: str = ""
+    picture: bytes = b""
+
+
+class Chromium:
+    def __init__(self):
+        self._profile = tempfile.TemporaryDirectory(prefix="chromium-")
+        to_read, to_write = os.pipe(), os.pipe()
+
+        def pipes():  # 3: commands, 4: answers; by way of numbers that are neither
+            commands, answers = os.dup2(to_read[0], 103), os.dup2(to_write[1], 104)
+            os.dup2(commands, 3)
+            os.dup2(answers, 4)
+        self._process = subprocess.Popen(
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
+             "--disable-dev-shm-usage", "--hide-scrollbars", f"--user-data-dir={self._profile.name}", "about:blank"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False,
+            preexec_fn=pipes)
+        os.close(to_read[0])
+        os.close(to_write[1])
+        self._commands, self._answers = to_read[1], os.fdopen(to_write[0], "rb")
+        self._number = 0
+        self._events = []
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Network", "Runtime", "Log"):
+            self._call(f"{domain}.enable")
+
+    _session = None
+
+    def _message(self):
+        octets = b""
+        while not octets.endswith(b"\0"):
+            octet = self._answers.read(1)
+            assert octet, "chromium has ended"
+            octets += octet
+        return json.loads(octets[:-1])
+
+    def _call(self, method, **parameters):
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._message()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer
+                return answer["result"]
+            self._events.append(answer)
+
+    def _wait(self, method):
+        while not any(event.get("method") == method for event in self._events):
+            self._events.append(self._message())
+
+    def open(self, url, width, height=800, dark=False):
+        self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                   mobile=width < 600)
+        self._call("Emulation.setEmulatedMedia",
+                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self._events.clear()
+        self._call("Page.navigate", url=url)
+        self._wait("Page.loadEventFired")
+        page = Page()
+        page.width = self._value("document.documentElement.scrollWidth")
+        page.text = self._value("document.body.innerText")
+        size = self._call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": width, "height": size["height"], "scale": 1}
+        page.picture = base64.b64decode(
+            self._call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"])
+        for event in self._events:
+            match event.get("method"):
+                case "Network.requestWillBeSent":
+                    page.requests.append(event["params"]["request"]["url"])
+                case "Log.entryAdded":
+                    page.complaints.append(event["params"]["entry"]["text"])
+                case "Runtime.exceptionThrown" | "Runtime.consoleAPICalled":
+                    page.complaints.append(json.dumps(event["params"]))
+        return page
+
+    def _value(self, expression):
+        return self._call("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
+
+    def close(self):
+        os.close(self._commands)
+        self._process.terminate()
+        self._process.wait(10)
+        self._answers.close()
+        self._profile.cleanup()

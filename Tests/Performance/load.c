@@ -20,11 +20,11 @@ static void print_latency(const char *name, const struct histogram *of) {
 }
 
 static void report(const struct load *all) {
-    double span = all->limit ? all->elapsed : all->seconds;
+    double span = (all->limit ? all->elapsed : all->seconds) - all->growing;
     printf("{\"sent\": %llu, \"answered\": %llu, \"lost\": %llu, \"wrong\": %llu, \"reconnects\": %llu, \"seconds\": %.4f, "
            "\"rate\": %.1f", (unsigned long long)all->sent, (unsigned long long)all->answered,
            (unsigned long long)all->lost, (unsigned long long)all->wrong, (unsigned long long)all->reconnects, all->elapsed,
-           (double)all->answered_in_time / span);
+           (double)(all->answered_in_time - all->answered_before) / span);
     print_latency("known", &all->known);
     print_latency("new", &all->unknown);
     puts("}");
@@ -67,10 +67,12 @@ int main(int count, char **arguments) {
         all->sent += done->sent;
         all->answered += done->answered;
         all->answered_in_time += done->answered_in_time;
+        all->answered_before += done->answered_before;
         all->lost += done->lost;
         all->wrong += done->wrong;
         all->reconnects += done->reconnects;
         if (done->elapsed > all->elapsed) all->elapsed = done->elapsed;
+        if (done->growing > all->growing) all->growing = done->growing;
         merge(&all->known, &done->known);
         merge(&all->unknown, &done->unknown);
     }

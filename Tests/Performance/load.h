@@ -19,7 +19,8 @@ struct load {
 
     uint64_t sent, answered, lost, wrong, reconnects;
     uint64_t answered_in_time;  // before the end, for the rate
-    double elapsed;
+    uint64_t answered_before;   // and while the window was still growing, which the rate leaves out
+    double elapsed, growing;    // seconds; of the latter so many until the window had its size
     struct histogram known, unknown;  // latencies: names of the file; new ones
 };
 

@@ -99,6 +99,10 @@ static void saturate(struct load *load, int socket, struct flights *flights, uin
         forget_lost(load, flights, now, patience);
         // Begins gently, so that the first burst does not overflow what the server's socket holds.
         uint64_t window = load->window < 32 + load->answered ? load->window : 32 + load->answered;
+        if (window == load->window && load->growing == 0) {
+            load->growing = (double)(now - start) / 1e9;
+            load->answered_before = load->answered_in_time;
+        }
         while (flights->count < window && (!load->limit || load->sent < load->limit)) {
             unsigned count = 0;
             while (count < BATCH && flights->count < window && (!load->limit || load->sent < load->limit))

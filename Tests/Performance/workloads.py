@@ -108,6 +108,6 @@ WORKLOADS = [
              new=True),
     Workload("beside-misses", "hits, 10,000 queries/s, beside misses at full speed", "near", ("--rate", str(RATE)),
              ("alone p99", "p99", "p99 ratio", "misses/s"), names=1000, priority=1, weight=2, run=_beside_misses),
-    Workload("miss-20ms", "misses, upstream 20 ms away, saturated", "far", ("--window", "1000"), new=True),
+    Workload("miss-20ms", "misses, upstream 20 ms away, saturated", "far", ("--window", "1000"), ("rate", "cpu", "p50"), new=True),
     Workload("miss-one-20ms", "misses, upstream 20 ms away, one at a time", "far", ("--window", "1"), LATENCY, new=True),
 ]

@@ -66,9 +66,10 @@ def _spread(kept):
 
 
 def number(value):
+    """Short, and yet a ratio that misses its bound by a hundredth shows it."""
     if value >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3f}"
 
 
 def text(results):

@@ -41,13 +41,17 @@ import Testing
         return texts.replacing("\\\n", with: "").replacing(/\s+/, with: " ").replacing("\\\"", with: "\"")
     }
 
-    /// The parts of a quoted line that stand for themselves: not names in capitals, numbers, or what the system says.
+    /// What stands in a quoted line for something else: the system's words, an example of a value.
+    private static let examples = [
+        "Connection refused", "Network is unreachable", "Address already in use", "connect", "recv", "http_proxy",
+        "what is wrong, and what would be right", " https ", "alert", "certificate ", "FILE:LINE",
+    ]
+
+    /// The parts of a quoted line that stand for themselves: between names in capitals, numbers, and joints at which
+    /// texts are put together.
     private static func parts(_ line: String) -> [String] {
-        var line = line
-        for said in ["connect: Connection refused", "recv: Connection refused", "Address already in use"] {
-            line = line.replacing(said, with: "…")
-        }
-        return line.split(separator: /…|\b[A-Z][A-Z]+\b(?:[:.][A-Z]+)*|\b\d[\d.]*(?::\d+)?\b|[()]/)
+        let line = examples.reduce(line) { $0.replacing($1, with: "…") }
+        return line.split(separator: /…|: |; |, |\b[A-Z]+\b(?:[:.][A-Z]+)*|\b\d[\d.]*(?::\d+)?\b|[()]/)
             .map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " :;,")) }
             .filter { $0.count > 2 }
     }

@@ -352,14 +352,14 @@ def test_ten_thousand_reloads_under_load(reloading, service):
         reload(1000)
         before = running.daemon.descriptors(), memory(pid)
         reload(HUPS - 1000)
-        after = running.daemon.descriptors(), memory(pid)
+        after = memory(pid)
     finally:
         ending.set()
     asked, lost, bad = receiver.recv()
     asking.join()
-    print(f"{asked} asked, {lost} lost, {bad} bad; descriptors and kB: {before}, {after}")
+    print(f"{asked} asked, {lost} lost, {bad} bad; {before} descriptors and kB, then {running.daemon.descriptors()}, {after}")
     assert (lost, bad) == (0, 0) and asked > 2000
-    # Connections come and go with the accounts; what is under way differs by chance.
-    assert after[0] <= before[0] + 8
-    assert after[1] <= before[1] + 2048
+    # Sixteen idle connections are kept for a busy moment that comes again; a leak would be one for each reload.
+    eventually(lambda: running.daemon.descriptors() <= before[0] + 32, "descriptors are given back")
+    assert after <= before[1] + 2048
     assert len(running.daemon.log_lines("the configuration stays as it was")) >= 1

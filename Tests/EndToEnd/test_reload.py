@@ -361,5 +361,5 @@ def test_ten_thousand_reloads_under_load(reloading, service):
     assert (lost, bad) == (0, 0) and asked > 2000
     # Sixteen idle connections are kept for a busy moment that comes again; a leak would be one for each reload.
     eventually(lambda: running.daemon.descriptors() <= before[0] + 32, "descriptors are given back")
-    assert after <= before[1] + 2048
+    assert after <= before[1] + 4096, "half a kilobyte for each reload; what a parsed file takes is more"
     assert len(running.daemon.log_lines("the configuration stays as it was")) >= 1

@@ -50,6 +50,7 @@ public final class Daemon: @unchecked Sendable {
             bytes: settings.cache.megabytes << 20, staleSeconds: settings.cache.staleSeconds,
             prefetchAt: settings.cache.prefetchAt, seed: (random.uint64(), random.uint64()))
         Machine.raiseDescriptorLimit()
+        Heap.share()
         let (sockets, resolverLoop) = try StartFailure.ofSystem { () throws(SystemError) in
             (
                 try Sockets.open(settings.listen.addresses, workers: Machine.workers(settings.listen.workers)),

@@ -15,11 +15,16 @@ public enum Received: Equatable, Sendable {
 public struct StreamSocket: ~Copyable, Sendable {
     public private(set) var descriptor: Descriptor
 
+    /// Octets that the kernel holds of what the peer has no room for yet, about.
+    private static let mostUnsent: Int32 = 65_536
+
     init(adopting descriptor: consuming Descriptor) {
         self.descriptor = descriptor
         // Answers are whole when written; waiting for more only delays them. A refusal (the peer has reset the
         // connection already) shows at the next read.
         try? self.descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+        // What the peer does not take waits here, where it is counted and bounded, and each piece it takes shows.
+        try? self.descriptor.setOption(Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Self.mostUnsent)
     }
 
     /// Begins to connect. The socket becomes writable when it is decided; then ask ``connectResult()``.

@@ -157,7 +157,7 @@ static int ask(unsigned port, unsigned long count, long window, const char *suff
         struct pollfd ready = {.fd = channel, .events = POLLIN};
         /* Full: waits for answers. Those that take longer than a moment are not waited for. */
         if (sent == count || waiting + BATCH > window) {
-            if (poll(&ready, 1, 2) == 0) waiting = 0;
+            if (poll(&ready, 1, 20) == 0) waiting = 0;
         }
         int got = recvmmsg(channel, message, BATCH, MSG_DONTWAIT, 0);
         for (int i = 0; i < got; i++, answers++) good += (bytes[i][3] & 15) == 0 && (bytes[i][6] | bytes[i][7]);

@@ -5,6 +5,7 @@
 #define CLINUX_H
 
 #include <linux/rtnetlink.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +42,9 @@ int clinux_local_address(const struct msghdr *_Nonnull message, uint8_t *_Nonnul
 /* Makes `message` leave from `address` (4 or 16 octets). Needs clinux_control_size octets at `control`, aligned to 8. */
 void clinux_set_local_address(
     struct msghdr *_Nonnull message, void *_Nonnull control, const uint8_t *_Nonnull address, int octets);
+
+/* malloc(3) keeps no heap but the first from now on. */
+static inline void clinux_share_heap(void) { mallopt(M_ARENA_MAX, 1); }
 
 /* The variables as the program was given them, `NAME=VALUE`, a null pointer last; Swift refuses the mutable global. */
 char *_Nullable const *_Nonnull clinux_environment(void);

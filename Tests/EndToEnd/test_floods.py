@@ -87,7 +87,7 @@ def test_random_names(daemon, flood, fast_service, scripted_resolver, chance, ho
     answers, good = map(int, attack.stdout.read().split())
     attack.stdout.close()
     print(f"{NAMES} random names: {answers} answers, {good} with addresses; {asked} questions for known names, {again} of them "
-          f"asked again, at most  {most} kB resident\n{counters(running)}")
+          f"asked again, at most {most} kB resident\n{counters(running)}")
     assert asked > 100 and again <= asked / 50 and answers > NAMES / 10
     assert ("silent" in how) == (good == 0)
     assert most <= (MEGABYTES + BESIDE_CACHE) * 1024

@@ -43,7 +43,7 @@ final class Resolver: @unchecked Sendable {
     private let turnedAway = Atomic<UInt64>(0)
     /// Questions that wait to be taken on, some 250 octets each: listeners are faster than one resolver. Past it the newest
     /// is refused with SERVFAIL, and hits go on as ever.
-    static let maximumQueued = 2048
+    static let maximumQueued = 1024
     /// When waiting for the last answers ends, and who is told.
     private var drain: (until: UInt64, done: () -> Void)?
 

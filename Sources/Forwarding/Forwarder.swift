@@ -58,7 +58,7 @@ public struct Forwarder<Client>: ~Copyable {
 
     /// Questions under way at once, some 1.3 KB each. Past it the newest is refused with SERVFAIL: those under way have
     /// come further.
-    public static var maximumFlights: Int { 2048 }
+    public static var maximumFlights: Int { 1536 }
     /// Clients waiting for one question. Past it the newest is refused likewise.
     public static var maximumWaiting: Int { 1024 }
     /// Clients waiting for all questions together, some 300 octets each. Past it the newest is refused likewise.

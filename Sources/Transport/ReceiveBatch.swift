@@ -4,8 +4,8 @@ internal import Glibc
 
 /// Datagrams read with one system call, in memory that is allocated once.
 public struct ReceiveBatch: ~Copyable {
-    /// Bytes kept of a datagram: more than any query, which is far below the 1232 bytes that we announce.
-    public static let slotSize = 4096
+    /// Bytes kept of a datagram: what our OPT records announce (RFC 6891 §6.2.3), and far more than a query has.
+    public static let slotSize = 1232
 
     /// How many datagrams the last ``receive(from:waiting:)`` brought: indices are `0..<count`.
     public private(set) var count = 0

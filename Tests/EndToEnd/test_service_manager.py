@@ -37,13 +37,26 @@ class Manager:
         return len([line for line in self.heard if line.startswith(word)])
 
 
+@pytest.fixture
+def manager(tmp_path):
+    made = []
+
+    def make(**options):
+        made.append(Manager(tmp_path, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.socket.close()
+
+
 @pytest.mark.parametrize("listen", [
     {"addresses": ["127.0.0.1:53"]},
-    {"addresses": ["0.0.0.0:53", "[::]:53"], "allow": ["192.0.2.0/24"]},
+    {"addresses": ["0.0.0.0:5399", "[::]:5399"], "allow": ["192.0.2.0/24"]},
     {"addresses": ["10.53.53.53:53"], "allow": ["127.0.0.0/8"], "workers": 3},
 ], ids=["loopback", "wildcard", "not allowed to itself"])
-def test_it_says_that_it_is_ready_how_it_is_and_that_it_lives(daemon, tmp_path, listen):
-    manager = Manager(tmp_path, watchdog=0.4)
+def test_it_says_that_it_is_ready_how_it_is_and_that_it_lives(daemon, manager, listen):
+    manager = manager(watchdog=0.4)
     running = daemon(None, ANY | {"listen": listen}, variables=manager.variables, ready=False)
     eventually(lambda: manager.count("READY=1"), "READY=1")
     eventually(lambda: manager.count("WATCHDOG=1") >= 5, "it says again and again that it lives")
@@ -53,16 +66,16 @@ def test_it_says_that_it_is_ready_how_it_is_and_that_it_lives(daemon, tmp_path, 
     assert "watchdog" not in running.log() and "not told" not in running.log(), running.log()
 
 
-def test_the_watchdog_of_another_process_is_not_fed(daemon, tmp_path):
-    manager = Manager(tmp_path, watchdog=0.2)
+def test_the_watchdog_of_another_process_is_not_fed(daemon, manager):
+    manager = manager(watchdog=0.2)
     daemon(None, ANY, variables=manager.variables | {"WATCHDOG_PID": "1"})
     time.sleep(0.5)
     assert manager.count("READY=1") and not manager.count("WATCHDOG=1")
 
 
-def test_a_question_that_is_not_answered_starves_the_watchdog(daemon, network, tmp_path):
+def test_a_question_that_is_not_answered_starves_the_watchdog(daemon, network, manager):
     """Once an address has answered it has to; here nobody hears it any more."""
-    manager = Manager(tmp_path, watchdog=0.4)
+    manager = manager(watchdog=0.4)
     inside = network()
     with inside:
         running = daemon(None, ANY, variables=manager.variables, ready=False)

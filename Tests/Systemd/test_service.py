@@ -1,5 +1,6 @@
 """The units as they are shipped, under a real systemd. The tests run in this order, on one boot."""
 
+import grp
 import os
 import pathlib
 import re
@@ -222,6 +223,21 @@ def test_the_first_question_starts_it():
         assert show("ActiveState") == "inactive"
         assert addresses(ask("localhost", transport=transport, timeout=5)) == ["127.0.0.1"]
         assert show("ActiveState") == "active" and status_field("CapEff") == NO_CAPABILITY
+
+
+def test_a_group_that_the_machine_has_is_the_daemons():
+    """So that its members can be let in; and the configuration need not be readable by all."""
+    run("groupadd", "--force", "--system", "httpdnsd")
+    group = grp.getgrnam("httpdnsd").gr_gid
+    os.chown(CONFIGURATION, 0, group)
+    CONFIGURATION.chmod(0o640)
+    try:
+        systemctl("restart", UNIT)
+        assert int(status_field("Gid")) == group == pathlib.Path("/run/httpdnsd").stat().st_gid
+        assert 61184 <= int(status_field("Uid")) <= 65519
+    finally:
+        CONFIGURATION.chmod(0o644)
+    assert addresses(ask("localhost")) == ["127.0.0.1"]
 
 
 def test_with_its_own_sockets_it_has_one_capability():

@@ -2,7 +2,7 @@ import Addresses
 import Transport
 
 /// A question of the daemon's own to one of its own addresses, on the way that any client's takes: for a name that is
-/// answered here and nowhere else (RFC 6761 §6.4). Whatever the answer is, REFUSED too, it is one.
+/// answered here and nowhere else (RFC 6761 §6.3). Whatever the answer is, REFUSED too, it is one.
 ///
 /// Not every address can be tried from within: it may be bound to a device, or be gone from the machine. So one that
 /// has answered is kept, and from then on has to.
@@ -71,8 +71,8 @@ struct SelfQuery: ~Copyable {
         return UInt16(buffer[0]) << 8 | UInt16(buffer[1]) == id && buffer[2] & 0x80 != 0
     }
 
-    /// `invalid. A IN`, RD set.
+    /// `localhost. A IN`, RD set.
     private static func question(_ id: UInt16) -> [UInt8] {
-        [UInt8(id >> 8), UInt8(id & 0xFF), 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 7] + Array("invalid".utf8) + [0, 0, 1, 0, 1]
+        [UInt8(id >> 8), UInt8(id & 0xFF), 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 9] + Array("localhost".utf8) + [0, 0, 1, 0, 1]
     }
 }

@@ -56,10 +56,10 @@ def manager(tmp_path):
     {"addresses": ["10.53.53.53:53"], "allow": ["127.0.0.0/8"], "workers": 3},
 ], ids=["loopback", "wildcard", "not allowed to itself"])
 def test_it_says_that_it_is_ready_how_it_is_and_that_it_lives(daemon, manager, listen):
-    manager = manager(watchdog=0.4)
+    manager = manager(watchdog=2)
     running = daemon(None, ANY | {"listen": listen}, variables=manager.variables, ready=False)
     eventually(lambda: manager.count("READY=1"), "READY=1")
-    eventually(lambda: manager.count("WATCHDOG=1") >= 5, "it says again and again that it lives")
+    eventually(lambda: manager.count("WATCHDOG=1") >= 3, "it says again and again that it lives")
     assert manager.count("STATUS=serving; ") == 1, "once in ten seconds at most"
     running.stop()
     assert manager.count("STOPPING=1") == 1
@@ -75,7 +75,7 @@ def test_the_watchdog_of_another_process_is_not_fed(daemon, manager):
 
 def test_a_question_that_is_not_answered_starves_the_watchdog(daemon, network, manager):
     """Once an address has answered it has to; here nobody hears it any more."""
-    manager = manager(watchdog=0.4)
+    manager = manager(watchdog=0.8)
     inside = network()
     with inside:
         running = daemon(None, ANY, variables=manager.variables, ready=False)
@@ -83,11 +83,11 @@ def test_a_question_that_is_not_answered_starves_the_watchdog(daemon, network, m
     inside.ip("link set lo down")
     eventually(lambda: "not told that all is well" in running.log(), "it says why")
     fed = manager.count("WATCHDOG=1")
-    time.sleep(0.6)
+    time.sleep(1)
     assert manager.count("WATCHDOG=1") == fed
     inside.ip("link set lo up")
     eventually(lambda: manager.count("WATCHDOG=1") > fed, "it lives again")
-    assert len(running.log_lines("not told")) == 1, running.log()
+    assert "is not answered" in running.log_lines("not told")[-1], running.log()
 
 
 def handed_over(binary, sockets, directory, names=None):

@@ -1,4 +1,5 @@
 import Addresses
+import Glibc
 import Transport
 
 /// A question of the daemon's own to one of its own addresses, on the way that any client's takes: for a name that is
@@ -9,6 +10,8 @@ import Transport
 struct SelfQuery: ~Copyable {
     private let candidates: [Endpoint]
     private var proven: Endpoint?
+    /// All were tried for long and in vain; from then on each gets one chance a time.
+    private var isHopeless = false
     private var random = Random()
 
     enum Outcome: Equatable {
@@ -38,10 +41,12 @@ struct SelfQuery: ~Copyable {
             if let isAnswered = ask(proven, within: milliseconds) { return isAnswered ? .answered : .unanswered }
             self.proven = nil
         }
-        for candidate in candidates where ask(candidate, within: milliseconds / candidates.count) == true {
-            proven = candidate
+        let share = isHopeless ? Self.patience : milliseconds / max(1, candidates.count)
+        for candidate in candidates where ask(candidate, within: share) == true {
+            (proven, isHopeless) = (candidate, false)
             return .answered
         }
+        isHopeless = true
         return .impossible
     }
 
@@ -56,11 +61,11 @@ struct SelfQuery: ~Copyable {
             guard now < end else { return false }
             let id = random.uint16()
             let patience = min(Self.patience, Int((end - now) / 1_000_000) + 1)
-            if (try? socket.send(Self.question(id).span)) == true, socket.wait(milliseconds: patience) {
-                if Self.isAnswer(socket, to: id) { return true }
-                // Refused by the kernel, or something else came: not at full speed.
-                _ = socket.wait(milliseconds: patience)
-            }
+            let isSent = (try? socket.send(Self.question(id).span)) == true
+            let isReadable = isSent && socket.wait(milliseconds: patience)
+            if isReadable, Self.isAnswer(socket, to: id) { return true }
+            // Not sent, refused, or something else came: all of that at once, and again with the next attempt.
+            if !isSent || isReadable { usleep(UInt32(patience) * 1000) }
         }
     }
 

@@ -39,8 +39,8 @@ final class Watchdog: @unchecked Sendable {
 
     /// The line is said anew once in so many milliseconds at most.
     private static let headlinePeriod = 10_000
-    /// Within this part of a period a round is over, so that the next one still comes in time.
-    private static func share(_ period: Int) -> Int { max(1, period * 4 / 5) }
+    /// The milliseconds that the question may take, and the queues after it: then a round is over before the next.
+    private var share: Int { max(1, period * 2 / 5) }
 
     /// Nil where there is no service manager.
     /// - Parameter listening: where the daemon answers.
@@ -69,9 +69,8 @@ final class Watchdog: @unchecked Sendable {
     }
 
     private func watch() {
-        let end = DispatchTime.now() + .milliseconds(Self.share(period))
         let isAnswered = isSelfQueryAnswered()
-        let isTurning = isEveryQueueTurning(until: end)
+        let isTurning = isEveryQueueTurning(until: .now() + .milliseconds(share))
         let isWell = isAnswered && isTurning
         if isWell {
             ServiceManager.isAlive()
@@ -82,7 +81,7 @@ final class Watchdog: @unchecked Sendable {
     }
 
     private func isSelfQueryAnswered() -> Bool {
-        let outcome = selfQuery.ask(within: Self.share(period))
+        let outcome = selfQuery.ask(within: share)
         let replies = sources.repliesSent()
         defer { lastReplies = replies }
         switch outcome {

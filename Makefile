@@ -2,10 +2,8 @@
 
 # The one list of Debian packages: to build and run, and on top of those to test.
 BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libssl-dev libsystemd-dev pkg-config
-DEB_PACKAGES := debhelper dpkg-dev
 TEST_PACKAGES := python3 python3-pytest python3-dnspython python3-cryptography python3-html5lib \
-	python3-prometheus-client unbound tcpdump strace bind9-dnsutils curl iproute2 util-linux lintian man-db mmdebstrap zsh \
-	fish systemd-container dnsperf
+	python3-prometheus-client unbound tcpdump strace bind9-dnsutils curl iproute2 util-linux systemd-container dnsperf
 BENCH_PACKAGES := python3 openssl unbound dnsmasq-base dnsdist smartdns knot-resolver dnss stubby
 
 SWIFT_VERSION := 6.2
@@ -13,23 +11,6 @@ RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xlinker -z -X
 SWIFT_SOURCES := Package.swift Sources Tests
 # The system's Python, which sees Debian's packages. No byte code beside the sources.
 PYTHON := /usr/bin/python3 -B
-
-# The one place of the version is the source.
-VERSION := $(shell sed -nE 's/.*static let version = "(.+)"/\1/p' Sources/httpdnsd/HTTPDNSD.swift)
-# For a package of something newer than that: make deb DEB_VERSION=…
-DEB_VERSION ?= $(VERSION)
-
-# Where `make install` puts things, under DESTDIR.
-PREFIX ?= /usr/local
-DESTDIR ?=
-sbindir = $(PREFIX)/sbin
-mandir = $(PREFIX)/share/man
-unitdir = $(PREFIX)/lib/systemd/system
-sysusersdir = $(PREFIX)/lib/sysusers.d
-bashcompletionsdir = $(PREFIX)/share/bash-completion/completions
-zshcompletionsdir = $(PREFIX)/share/zsh/site-functions
-fishcompletionsdir = $(PREFIX)/share/fish/vendor_completions.d
-confdir = /etc/httpdnsd
 
 # The modules whose tests use sockets and time.
 REAL_TIME := DaemonTests|TransportTests|DemoServiceTests
@@ -44,18 +25,20 @@ BENCH_SECONDS ?= 600
 ONLY ?=
 RIVALS ?=
 
+include config/packaging.mk
+
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help run build install uninstall dist deb format clean
-.PHONY: test unit-test e2e-test systemd-test package-test fuzz lint bench
-.PHONY: swift build-packages deb-packages test-packages bench-packages
+.PHONY: help run build format clean
+.PHONY: test unit-test e2e-test systemd-test fuzz lint bench
+.PHONY: swift build-packages test-packages bench-packages
 
 help: ## this list
-	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name what; do
-	  printf '  make %-12s %s\n' "$$name" "$$what"
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name what; do
+	  printf '  make %-14s %s\n' "$$name" "$$what"
 	done
 
 run: build ## build, then the daemon with an HTTPDNS service of its own, on 127.0.0.1:5300
@@ -64,7 +47,7 @@ run: build ## build, then the daemon with an HTTPDNS service of its own, on 127.
 build: swift build-packages ## the release build
 	@swift build $(RELEASE) --product httpdnsd
 
-test: unit-test e2e-test systemd-test package-test ## all tests
+test: unit-test e2e-test systemd-test package-test container-test ## all tests
 
 unit-test: swift build-packages ## the tests of the modules
 	@swift build --build-tests
@@ -85,22 +68,6 @@ systemd-test: build test-packages ## the units, under a systemd of their own in 
 bench: build bench-packages ## what it costs beside its rivals: BENCH_SECONDS=600 ONLY=… RIVALS=…
 	@$(PYTHON) Tests/Performance/bench.py --binary "$$(swift build $(RELEASE) --show-bin-path)/httpdnsd" \
 	  --seconds "$(BENCH_SECONDS)" --only "$(ONLY)" --rivals "$(RIVALS)"
-
-package-test: deb test-packages .build/packaging/root ## the tests of what is installed, as root
-	@cd Tests/Packaging && $(PYTHON) -m pytest $(PYTEST)
-
-# A clean Debian to try packages in, made once. What the tests install in it lies in its cache.
-.build/packaging/root: test-packages
-	@[ ! -d $@ ] || exit 0
-	rm -rf $@.new
-	mkdir -p $(@D)
-	mirror="$$(apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)"
-	mmdebstrap --quiet --variant=minbase --skip=cleanup/apt \
-	  --include=ca-certificates,dbus,iproute2,libssl3,libstdc++6,systemd,systemd-sysv \
-	  --customize-hook='for one in network-manager resolvconf systemd-resolved; do
-	    chroot "$$1" apt-get install --yes --no-install-recommends --download-only "$$one" > /dev/null; done' \
-	  bookworm $@.new $${mirror:-http://deb.debian.org/debian}
-	mv $@.new $@
 
 # Goes on from what earlier runs have found, beside the seeds. TOMLKit leaks, which would have libFuzzer look for the leak
 # after each input; what leaks otherwise is seen at the end there.
@@ -137,58 +104,6 @@ lint: swift test-packages ## format and syntax, without changing anything
 
 format: swift ## bring the Swift sources into the house format
 	@swift format --in-place --recursive $(SWIFT_SOURCES)
-
-install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a configuration that is there stays
-	@built=.build/release/httpdnsd
-	[ -x "$$built" ] || { echo 'make: there is nothing to install yet: run make build' >&2; exit 1; }
-	umask 022
-	install -D --strip "$$built" "$(DESTDIR)$(sbindir)/httpdnsd"
-	[ -e "$(DESTDIR)$(confdir)/httpdnsd.toml" ] \
-	  || install -D --mode=644 config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml"
-	# Secrets for the unit's LoadCredential= lines.
-	install -d --mode=700 "$(DESTDIR)$(confdir)/credentials"
-	install -D --mode=644 --target-directory="$(DESTDIR)$(unitdir)" systemd/*
-	sed -i 's,/usr/sbin/,$(sbindir)/,' "$(DESTDIR)$(unitdir)/httpdnsd.service"
-	install -D --mode=644 config/httpdnsd.sysusers "$(DESTDIR)$(sysusersdir)/httpdnsd.conf"
-	install -D --mode=644 --target-directory="$(DESTDIR)$(mandir)/man8" config/man/httpdnsd.8
-	install -D --mode=644 --target-directory="$(DESTDIR)$(mandir)/man5" config/man/httpdnsd.toml.5
-	mkdir -p "$(DESTDIR)$(bashcompletionsdir)" "$(DESTDIR)$(zshcompletionsdir)" "$(DESTDIR)$(fishcompletionsdir)"
-	# bash's comes with a line that makes a program of it.
-	"$$built" --generate-completion-script bash | sed 1d > "$(DESTDIR)$(bashcompletionsdir)/httpdnsd"
-	"$$built" --generate-completion-script zsh > "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd"
-	"$$built" --generate-completion-script fish > "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish"
-
-uninstall: ## the counterpart; a configuration that was changed and what lies beside it stay
-	@rm -f "$(DESTDIR)$(sbindir)/httpdnsd" $(patsubst systemd/%,"$(DESTDIR)$(unitdir)/%",$(wildcard systemd/*)) \
-	  "$(DESTDIR)$(sysusersdir)/httpdnsd.conf" "$(DESTDIR)$(mandir)/man8/httpdnsd.8" \
-	  "$(DESTDIR)$(mandir)/man5/httpdnsd.toml.5" "$(DESTDIR)$(bashcompletionsdir)/httpdnsd" \
-	  "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd" "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish"
-	! cmp --quiet config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml" || rm "$(DESTDIR)$(confdir)/httpdnsd.toml"
-	for folder in "$(DESTDIR)$(confdir)/credentials" "$(DESTDIR)$(confdir)"; do
-	  [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"
-	done
-
-dist: ## what is committed as .build/dist/httpdnsd-VERSION.tar.gz, the same each time
-	@mkdir -p .build/dist
-	git archive --format=tar --prefix=httpdnsd-$(VERSION)/ HEAD | gzip --no-name --best > .build/dist/httpdnsd-$(VERSION).tar.gz
-	echo .build/dist/httpdnsd-$(VERSION).tar.gz
-
-deb: swift build-packages deb-packages ## a Debian package in .build/deb
-	@export SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" TOP="$(CURDIR)"
-	rm -rf .build/deb
-	mkdir -p .build/deb/tree
-	cp -r config/debian .build/deb/tree/debian
-	# One version, one entry: what changed stands in the history of the sources.
-	{
-	  printf 'httpdnsd (%s) unstable; urgency=medium\n\n  * Version %s.\n\n' $(DEB_VERSION) $(DEB_VERSION)
-	  printf ' -- %s  %s\n' "$$(sed -n 's/^Maintainer: //p' config/debian/control)" \
-	    "$$(date --utc --rfc-email --date=@$$SOURCE_DATE_EPOCH)"
-	} > .build/deb/tree/debian/changelog
-	# Swift is no Debian package; what else the build needs was seen to above.
-	cd .build/deb/tree
-	env --unset=MAKEFLAGS --unset=MAKELEVEL dpkg-buildpackage --no-sign --build=binary --no-check-builddeps > ../build.log 2>&1 \
-	  || { tail -n 40 ../build.log >&2; exit 1; }
-	ls "$(CURDIR)"/.build/deb/*.deb
 
 clean: ## remove what was built
 	@rm -rf .build Tests/*/__pycache__
@@ -231,9 +146,6 @@ endef
 
 build-packages:
 	$(call install,$(BUILD_PACKAGES))
-
-deb-packages:
-	$(call install,$(DEB_PACKAGES))
 
 test-packages:
 	$(call install,$(TEST_PACKAGES))

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from machine import Machine
-
 TOP = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(TOP / "Tests/EndToEnd"))
+
+from machine import BootedMachine, Machine  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -41,4 +41,11 @@ def version(binary):
 def machine(tmp_path):
     """A clean Debian whose files and network are its own."""
     with Machine(TOP / ".build/packaging/root", tmp_path) as one:
+        yield one
+
+
+@pytest.fixture
+def booted(tmp_path):
+    """The same with a running systemd."""
+    with BootedMachine(TOP / ".build/packaging/root", tmp_path) as one:
         yield one

@@ -3,8 +3,11 @@
 import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+
+from waiting import eventually
 
 HTTPDNS_SERVICE = pathlib.Path(__file__).parents[1] / "EndToEnd/httpdns_service.py"
 
@@ -26,6 +29,8 @@ exec chroot "$2"/root sh -c 'echo ready; exec sleep infinity'
 class Machine:
     """What is changed in it is gone with it. There is no running systemd inside."""
 
+    _MORE = ()
+
     def __init__(self, tree, directory):
         assert (tree / "etc/debian_version").exists(), f"no Debian in {tree}: make package-test makes it"
         self._holder = subprocess.Popen(
@@ -44,14 +49,18 @@ class Machine:
             process.kill()
             process.communicate()
 
+    @property
+    def _pid(self):
+        return self._holder.pid
+
     def _inside(self, *command):
-        return ["nsenter", f"--target={self._holder.pid}", "--mount", "--net", "--root", "--wdns=/", "env", "-i",
+        return ["nsenter", f"--target={self._pid}", "--mount", "--net", *self._MORE, "--root", "--wdns=/", "env", "-i",
                 "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
                 "SWIFT_BACKTRACE=enable=no", *map(str, command)]
 
     def path(self, inside):
         """Where a file of the machine is seen from outside."""
-        return pathlib.Path(f"/proc/{self._holder.pid}/root{inside}")
+        return pathlib.Path(f"/proc/{self._pid}/root{inside}")
 
     def write(self, path, text):
         with contextlib.suppress(FileNotFoundError):
@@ -69,11 +78,82 @@ class Machine:
         self._started.append(process)
         return process
 
-    def start_service(self, *arguments):
-        """An HTTPDNS service on this machine's loopback that the tests know the account of."""
-        process = subprocess.Popen(
-            ["nsenter", f"--target={self._holder.pid}", "--net", sys.executable, "-B", str(HTTPDNS_SERVICE), *arguments],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    def start_outside(self, *command):
+        """A program of the tests' own in the machine's network."""
+        process = subprocess.Popen(["nsenter", f"--target={self._pid}", "--net", *command], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, text=True)
         self._started.append(process)
-        assert process.stdout.readline().startswith("[httpdns]")
         return process
+
+    def start_service(self, *arguments):
+        """An HTTPDNS service on the machine's loopback."""
+        service = self.start_outside(sys.executable, "-B", str(HTTPDNS_SERVICE), *arguments)
+        assert service.stdout.readline().startswith("[httpdns]")
+
+
+class BootedMachine(Machine):
+    """The same with a real systemd as its process 1, driven from outside."""
+
+    _MORE = ("--pid", "--ipc", "--uts", "--cgroup")
+    _BOOT_SECONDS = 60
+
+    def __init__(self, tree, directory):
+        # --keep-unit makes the machine's control groups below this process's own, so it starts in some of its own.
+        self._groups = []
+        for hierarchy in ("systemd", "unified"):
+            parent = pathlib.Path("/sys/fs/cgroup") / hierarchy
+            if parent.is_dir():
+                self._groups.append(parent / f"httpdnsd-packaging-{os.getpid()}")
+                self._groups[-1].mkdir(exist_ok=True)
+
+        def enter():
+            for group in self._groups:
+                (group / "cgroup.procs").write_text("0")
+        self._console = directory / "console"
+        with self._console.open("w") as console:
+            self._nspawn = subprocess.Popen(
+                ["systemd-nspawn", "--quiet", f"--directory={tree}", "--volatile=overlay", "--register=no",
+                 "--keep-unit", "--private-network", "--resolv-conf=off", "--console=pipe", "--boot",
+                 f"--machine=httpdnsd-{os.getpid()}"],
+                stdin=subprocess.DEVNULL, stdout=console, stderr=console, preexec_fn=enter)
+        self._started = []
+        self._init = None
+        try:
+            self._init = eventually(self._find_init, "the machine has a process 1", self._BOOT_SECONDS)
+            assert not os.path.samefile(self.path("/"), "/"), "these are the files of the machine the tests run on"
+            eventually(lambda: self.path("/run/systemd/private").exists(), "systemd listens", self._BOOT_SECONDS)
+            self.run("systemctl", "is-system-running", "--wait", check=False, timeout=self._BOOT_SECONDS)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    @property
+    def _pid(self):
+        return self._init
+
+    def _find_init(self):
+        assert self._nspawn.poll() is None, self._console.read_text()
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                status = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines())
+                if status["PPid"] == str(self._nspawn.pid) and status["NSpid"].split()[-1] == "1" \
+                        and status["Name"] == "systemd":
+                    return int(process.name)
+        return None
+
+    def __exit__(self, *_):
+        for process in self._started:
+            process.kill()
+            process.communicate()
+        if self._init:
+            os.kill(self._init, signal.SIGKILL)  # and all of its machine with it
+        else:
+            self._nspawn.kill()
+        self._nspawn.wait()
+        for group in self._groups:
+            remove = ["find", str(group), "-depth", "-type", "d", "-exec", "rmdir", "{}", "+"]
+            eventually(lambda: subprocess.run(remove, stderr=subprocess.DEVNULL).returncode == 0 or not group.exists(),
+                       "the machine's control groups are empty")
+
+    def failed_units(self):
+        return self.run("systemctl", "--failed", "--plain", "--no-legend").stdout

@@ -1,0 +1,199 @@
+"""A host and its resolver: the README's own commands, each on a freshly booted Debian with the real programs.
+
+There, a local resolver and an HTTPDNS service give different answers, so a lookup says whom it went to.
+"""
+
+import json
+import re
+
+import pytest
+
+from test_debian_package import newer  # noqa: F401 (a fixture)
+from waiting import eventually
+
+KEY = "0123456789abcdef"
+LOCAL, HTTPDNS = "192.0.2.80", "203.0.113.20"
+ONLY_LOCAL = "192.0.2.81"
+LOCAL_RESOLVER = "192.0.2.53"
+UNBOUND = f"""
+server:
+  interface: {LOCAL_RESOLVER}
+  access-control: 0.0.0.0/0 allow
+  do-daemonize: no
+  chroot: ""
+  username: ""
+  pidfile: ""
+  use-syslog: no
+  local-zone: example.com. static
+  local-data: "www.example.com. A {LOCAL}"
+  local-data: "only.example.com. A {ONLY_LOCAL}"
+remote-control:
+  control-enable: no
+"""
+
+
+@pytest.fixture
+def commands(top):
+    """The commands of a part of the README: those that do it, and those that take it back."""
+    readme = (top / "README.md").read_text()
+
+    def of(heading):
+        part = re.split(r"\n##+ ", readme.split(f"\n### {heading}\n")[1])[0]
+        doing, undoing = re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
+        return doing, undoing
+    return of
+
+
+@pytest.fixture
+def host(booted, deb, tmp_path):
+    """A host with a network, a local resolver, an account at an HTTPDNS service, and the package."""
+    booted.run("ip", "link", "add", "uplink", "type", "veth", "peer", "name", "lan")
+    booted.run("ip", "address", "add", f"{LOCAL_RESOLVER}/32", "dev", "lo")
+    booted.run("ip", "link", "set", "lan", "up")
+    booted.run("ip", "link", "set", "uplink", "up")
+    (tmp_path / "unbound.conf").write_text(UNBOUND)
+    booted.start_outside("unbound", "-d", "-c", str(tmp_path / "unbound.conf"))
+    booted.start_service("--key", KEY, "--record", f"www.example.com={HTTPDNS}")
+    booted.path("/root/httpdnsd.deb").write_bytes(deb.read_bytes())
+    booted.run("dpkg", "--install", "/root/httpdnsd.deb")
+    settings = booted.path("/etc/httpdnsd/httpdnsd.toml")
+    settings.write_text(settings.read_text() + f"""
+[httpdns]
+encryptType = "aes"
+dnsId = 12345
+dnsKey = "{KEY}"
+dnsIp = ["127.0.0.1:8053"]
+addressType = "ipv4"
+""")
+    yield booted
+    print(booted.run("journalctl", "--no-pager", "--lines=60").stdout)  # seen where a test fails
+    assert booted.failed_units() == ""
+
+
+def with_address(host):
+    """What a static host has."""
+    host.run("ip", "address", "add", "192.0.2.2/24", "dev", "uplink")
+    return host
+
+
+def resolved(host, name="www.example.com"):
+    return host.run("getent", "ahostsv4", name, check=False).stdout.split(" ")[0]
+
+
+def resolves_to(host, address, name="www.example.com"):
+    eventually(lambda: resolved(host, name) == address, f"{name} resolves to {address}", 10)
+
+
+def there_and_back(host, commands):
+    doing, undoing = commands
+    resolves_to(host, LOCAL)
+    host.run("bash", "-euo", "pipefail", "-c", doing)
+    resolves_to(host, HTTPDNS)
+    resolves_to(host, ONLY_LOCAL, "only.example.com")  # HTTPDNS does not know it, so the local resolver was found
+    assert host.failed_units() == ""
+    host.run("bash", "-euo", "pipefail", "-c", undoing)
+    resolves_to(host, LOCAL)
+    assert host.run("systemctl", "is-active", "httpdnsd.service", "httpdnsd.socket", check=False).stdout.split() \
+        == ["inactive", "inactive"]
+
+
+def test_a_resolv_conf_written_by_hand(host, commands):
+    with_address(host).write("/etc/resolv.conf", f"search example.org\nnameserver {LOCAL_RESOLVER}\n")
+    before = host.path("/etc/resolv.conf").read_text()
+    doing, undoing = commands("A resolv.conf written by hand")
+    there_and_back(host, (doing + "grep -x 'search example.org' /etc/resolv.conf", undoing))
+    assert host.path("/etc/resolv.conf").read_text() == before
+
+
+def test_systemd_resolved(host, commands):
+    with_address(host)
+    host.run("systemctl", "unmask", "systemd-resolved")
+    host.run("systemctl", "start", "systemd-resolved")
+    host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER)
+    host.run("ln", "-sf", "/run/systemd/resolve/stub-resolv.conf", "/etc/resolv.conf")
+    doing, undoing = commands("systemd-resolved")
+    # What DHCP says later goes on being followed, and the restart of resolved forgets what was told by hand.
+    again = f"resolvectl dns uplink {LOCAL_RESOLVER}\n"
+    there_and_back(host, (doing + again, undoing + again))
+
+
+def test_networkmanager(host, commands):
+    host.run("dpkg", "--purge", "systemd-resolved")
+    host.write("/etc/resolv.conf", "")
+    host.run("systemctl", "unmask", "NetworkManager")
+    host.run("systemctl", "start", "NetworkManager")
+    host.run("nmcli", "device", "set", "uplink", "managed", "yes")
+    host.run("nmcli", "connection", "add", "type", "ethernet", "ifname", "uplink", "con-name", "uplink", "ipv4.method",
+             "manual", "ipv4.addresses", "192.0.2.2/24", "ipv4.dns", LOCAL_RESOLVER, "ipv6.method", "disabled")
+    host.run("nmcli", "connection", "up", "uplink")
+    there_and_back(host, commands("NetworkManager"))
+    assert "NetworkManager" in host.path("/etc/resolv.conf").read_text()
+
+
+def test_resolvconf(host, commands):
+    with_address(host)
+    host.run("dpkg", "--purge", "systemd-resolved")
+    package = host.run("bash", "-c", "ls /var/cache/apt/archives/resolvconf_*.deb").stdout.strip()
+    host.run("dpkg", "--install", package)
+    host.run("bash", "-c", f"echo nameserver {LOCAL_RESOLVER} | resolvconf -a uplink")
+    there_and_back(host, commands("resolvconf"))
+
+
+def test_a_docker_host(host, commands):
+    with_address(host).write("/etc/resolv.conf", f"nameserver {LOCAL_RESOLVER}\n")
+    host.run("systemctl", "enable", "--now", "httpdnsd")
+    # Docker's part: its bridge, a container behind it with the resolv.conf that daemon.json asks for, and its service.
+    host.write("/etc/systemd/system/docker.service", "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n")
+    host.run("bash", "-ec", """
+        mkdir -p /etc/docker
+        ip netns add container
+        ip link add docker0 type veth peer name eth0 netns container
+        ip address add 172.17.0.1/16 dev docker0
+        ip link set docker0 up
+        ip -netns container address add 172.17.0.2/16 dev eth0
+        ip -netns container link set eth0 up
+        ip -netns container route add default via 172.17.0.1""")
+    doing, undoing = commands("A Docker host")
+    host.run("bash", "-euo", "pipefail", "-c", doing)
+    server, = json.loads(host.path("/etc/docker/daemon.json").read_text())["dns"]
+    host.run("bash", "-ec", f"mkdir -p /etc/netns/container; echo nameserver {server} > /etc/netns/container/resolv.conf")
+    inside = ["ip", "netns", "exec", "container", "getent", "ahostsv4", "www.example.com"]
+    eventually(lambda: host.run(*inside, check=False).stdout.startswith(HTTPDNS + " "), "a container resolves", 10)
+    host.run("bash", "-euo", "pipefail", "-c", undoing)
+    assert not host.path("/etc/docker/daemon.json").exists()
+    assert host.run(*inside, check=False).stdout == ""
+
+
+def test_the_package_on_a_running_host(host, newer):  # noqa: F811
+    host.write("/etc/resolv.conf", f"nameserver {LOCAL_RESOLVER}\n")
+    with_address(host)
+
+    def state():
+        return host.run("systemctl", "is-active", "httpdnsd", check=False).stdout.strip()
+
+    def enabled():
+        return host.run("systemctl", "is-enabled", "httpdnsd.service", "httpdnsd.socket", check=False).stdout.split()
+
+    def process():
+        return host.run("systemctl", "show", "--property=MainPID", "--value", "httpdnsd").stdout.strip()
+    assert (state(), enabled()) == ("inactive", ["disabled", "disabled"])
+    host.run("systemctl", "enable", "--now", "httpdnsd")
+    host.write("/etc/resolv.conf", "nameserver 127.0.0.1\n")
+    resolves_to(host, HTTPDNS)
+    first, settings = process(), host.path("/etc/httpdnsd/httpdnsd.toml").read_text()
+
+    host.path("/root/newer.deb").write_bytes(newer.read_bytes())
+    host.run("dpkg", "--install", "--force-confold", "/root/newer.deb")
+    resolves_to(host, HTTPDNS)
+    assert process() not in (first, "0")
+    sockets = host.run("journalctl", "--unit=httpdnsd.socket", "--output=cat").stdout
+    assert sockets.count("Listening on") == 1, "the sockets were closed for a while"
+    assert (state(), enabled()[0]) == ("active", "enabled")
+    assert host.path("/etc/httpdnsd/httpdnsd.toml").read_text() == settings
+
+    host.run("dpkg", "--purge", "httpdnsd")
+    assert host.run("systemctl", "list-units", "--all", "--plain", "--no-legend", "httpdnsd*").stdout == ""
+    left = host.run("find", "/etc", "/run", "/usr", "/var", "-xdev", "-name", "*httpdnsd*", "!", "-path", "/var/log/*",
+                    "!", "-path", "/var/lib/dpkg/*").stdout
+    assert left == ""
+    assert host.run("getent", "group", "httpdnsd", check=False).returncode == 2

@@ -1,0 +1,103 @@
+"""The manifests: against Kubernetes' own schema, and against what the daemon takes."""
+
+import re
+import subprocess
+
+import pytest
+import yaml
+
+MANIFESTS = ["kubernetes/sidecar.yaml", "kubernetes/daemonset.yaml"]
+# The first with sidecars that need no switch, and the newest the schemas are known of.
+RELEASES = ["1.29", "1.37"]
+SECRETS = {"/etc/httpdnsd/credentials/token", "/run/secrets/httpdns-token"}
+
+
+def documents(top, manifest):
+    return list(yaml.safe_load_all((top / "config/container" / manifest).read_text()))
+
+
+def pods(top, manifest):
+    return [one["spec"]["template"]["spec"] for one in documents(top, manifest) if "template" in one.get("spec", {})]
+
+
+def daemon_of(pod):
+    return next(one for one in pod.get("initContainers", []) + pod["containers"] if one["name"] == "httpdnsd")
+
+
+@pytest.fixture(scope="module")
+def schema(top):
+    kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="make container-test brings it")
+    return lambda data, release: kubernetes_validate.validate(data, release, strict=True)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_kubernetes_takes_it(top, schema, manifest, release):
+    for document in documents(top, manifest):
+        schema(document, release)
+    with pytest.raises(Exception, match="restartPolicies"):  # the schema does look
+        document["spec"]["template"]["spec"]["restartPolicies"] = "Always"
+        schema(document, release)
+
+
+@pytest.mark.parametrize("manifest", [*MANIFESTS, "compose.yaml"])
+def test_the_daemon_takes_its_environment(top, binary, tmp_path, manifest):
+    if manifest == "compose.yaml":
+        variables = documents(top, manifest)[0]["services"]["httpdnsd"]["environment"]
+    else:
+        variables = {one["name"]: one["value"] for one in daemon_of(pods(top, manifest)[0])["env"]}
+    assert variables["HTTPDNSD_HTTPDNS_TOKENFILE"] in SECRETS
+    token = tmp_path / "token"
+    token.write_text("0123456789")
+    done = subprocess.run([binary, "check"], env=variables | {"HTTPDNSD_HTTPDNS_TOKENFILE": str(token)},
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("manifest", [*MANIFESTS, "compose.yaml"])
+def test_the_image_is_that_of_this_version(top, version, manifest):
+    images = re.findall(r"image: \S*httpdnsd:(\S+)", (top / "config/container" / manifest).read_text())
+    assert images == [version]
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_nothing_is_given_that_is_not_needed(top, manifest):
+    pod, = pods(top, manifest)
+    daemon = daemon_of(pod)
+    security = daemon["securityContext"]
+    assert security["runAsNonRoot"] and security["runAsUser"] == 65532 and security["readOnlyRootFilesystem"]
+    assert security["allowPrivilegeEscalation"] is False and security["capabilities"] == {"drop": ["ALL"]}
+    assert "hostNetwork" not in pod
+    # Port 53 without the capability is what the pod's own network allows.
+    assert {"name": "net.ipv4.ip_unprivileged_port_start", "value": "53"} in pod["securityContext"]["sysctls"]
+    assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(daemon)
+    mounted = {mount["mountPath"] for mount in daemon["volumeMounts"]}
+    assert mounted == {"/etc/httpdnsd/credentials", "/run/httpdnsd"}
+    assert {mount["name"] for mount in daemon["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+
+
+def test_the_sidecar_starts_first_and_its_pod_asks_it(top):
+    pod, = pods(top, "kubernetes/sidecar.yaml")
+    assert [one["restartPolicy"] for one in pod["initContainers"]] == ["Always"]
+    assert pod["dnsPolicy"] == "None"
+    assert pod["dnsConfig"]["nameservers"] == ["127.0.0.1"]
+    assert {"name": "ndots", "value": "2"} in pod["dnsConfig"]["options"]
+
+
+def test_the_daemon_of_a_node_does_not_ask_itself(top):
+    pod, = pods(top, "kubernetes/daemonset.yaml")
+    assert pod["dnsPolicy"] == "Default"
+    service = next(one for one in documents(top, "kubernetes/daemonset.yaml") if one["kind"] == "Service")
+    assert service["spec"]["internalTrafficPolicy"] == "Local"
+    ports = {port["name"] for port in daemon_of(pod)["ports"]}
+    assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+
+
+def test_compose_gives_the_application_the_sidecars_network(top):
+    services = documents(top, "compose.yaml")[0]["services"]
+    application, sidecar = services["application"], services["httpdnsd"]
+    assert application["network_mode"] == "service:httpdnsd"
+    assert application["depends_on"] == {"httpdnsd": {"condition": "service_healthy"}}
+    assert application["volumes"] == ["./resolv.conf:/etc/resolv.conf:ro"]
+    assert "nameserver 127.0.0.1\n" in (top / "config/container/resolv.conf").read_text()
+    assert sidecar["read_only"] and sidecar["cap_drop"] == ["ALL"] and sidecar["cap_add"] == ["NET_BIND_SERVICE"]

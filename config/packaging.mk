@@ -1,0 +1,137 @@
+# What `make` makes beyond the program: installation, packages, the container image, and their tests.
+
+# Debian's, as in the Makefile.
+DEB_PACKAGES := debhelper dpkg-dev
+IMAGE_PACKAGES := podman
+TEST_PACKAGES += fish lintian man-db mmdebstrap python3-pip python3-yaml runc zsh
+
+# The one place of the version is the source.
+VERSION := $(shell sed -nE 's/.*static let version = "(.+)"/\1/p' Sources/httpdnsd/HTTPDNSD.swift)
+# The time of what is packed: that of the last commit, or of the files where there is none.
+SOURCE_DATE = $(shell git log -1 --format=%ct 2>/dev/null || stat --format=%Y Makefile)
+
+# Where `make install` puts things, under DESTDIR.
+PREFIX ?= /usr/local
+DESTDIR ?=
+sbindir = $(PREFIX)/sbin
+mandir = $(PREFIX)/share/man
+unitdir = $(PREFIX)/lib/systemd/system
+sysusersdir = $(PREFIX)/lib/sysusers.d
+bashcompletionsdir = $(PREFIX)/share/bash-completion/completions
+zshcompletionsdir = $(PREFIX)/share/zsh/site-functions
+fishcompletionsdir = $(PREFIX)/share/fish/vendor_completions.d
+confdir = /etc/httpdnsd
+
+.PHONY: install uninstall dist deb image package-test container-test deb-packages image-packages
+
+install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a configuration that is there stays
+	@built=.build/release/httpdnsd
+	[ -x "$$built" ] || { echo 'make: there is nothing to install yet: run make build' >&2; exit 1; }
+	umask 022
+	install -D --strip "$$built" "$(DESTDIR)$(sbindir)/httpdnsd"
+	[ -e "$(DESTDIR)$(confdir)/httpdnsd.toml" ] \
+	  || install -D --mode=644 config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml"
+	# Secrets for the unit's LoadCredential= lines.
+	install -d --mode=700 "$(DESTDIR)$(confdir)/credentials"
+	install -D --mode=644 --target-directory="$(DESTDIR)$(unitdir)" systemd/*
+	sed -i 's,/usr/sbin/,$(sbindir)/,' "$(DESTDIR)$(unitdir)/httpdnsd.service"
+	install -D --mode=644 config/httpdnsd.sysusers "$(DESTDIR)$(sysusersdir)/httpdnsd.conf"
+	install -D --mode=644 --target-directory="$(DESTDIR)$(mandir)/man8" config/man/httpdnsd.8
+	install -D --mode=644 --target-directory="$(DESTDIR)$(mandir)/man5" config/man/httpdnsd.toml.5
+	mkdir -p "$(DESTDIR)$(bashcompletionsdir)" "$(DESTDIR)$(zshcompletionsdir)" "$(DESTDIR)$(fishcompletionsdir)"
+	# bash's comes with a line that makes a program of it.
+	"$$built" --generate-completion-script bash | sed 1d > "$(DESTDIR)$(bashcompletionsdir)/httpdnsd"
+	"$$built" --generate-completion-script zsh > "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd"
+	"$$built" --generate-completion-script fish > "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish"
+
+uninstall: ## the counterpart; a configuration that was changed and what lies beside it stay
+	@rm -f "$(DESTDIR)$(sbindir)/httpdnsd" $(patsubst systemd/%,"$(DESTDIR)$(unitdir)/%",$(wildcard systemd/*)) \
+	  "$(DESTDIR)$(sysusersdir)/httpdnsd.conf" "$(DESTDIR)$(mandir)/man8/httpdnsd.8" \
+	  "$(DESTDIR)$(mandir)/man5/httpdnsd.toml.5" "$(DESTDIR)$(bashcompletionsdir)/httpdnsd" \
+	  "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd" "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish"
+	! cmp --quiet config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml" || rm "$(DESTDIR)$(confdir)/httpdnsd.toml"
+	for folder in "$(DESTDIR)$(confdir)/credentials" "$(DESTDIR)$(confdir)"; do
+	  [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"
+	done
+
+dist: ## what is committed as .build/dist/httpdnsd-VERSION.tar.gz, the same each time
+	@mkdir -p .build/dist
+	git archive --format=tar --prefix=httpdnsd-$(VERSION)/ HEAD | gzip --no-name --best > .build/dist/httpdnsd-$(VERSION).tar.gz
+	echo .build/dist/httpdnsd-$(VERSION).tar.gz
+
+deb: swift build-packages deb-packages ## a Debian package in .build/deb
+	@export SOURCE_DATE_EPOCH=$(SOURCE_DATE) TOP="$(CURDIR)"
+	rm -rf .build/deb
+	mkdir -p .build/deb/tree
+	cp -r config/debian .build/deb/tree/debian
+	# One version, one entry: what changed stands in the history of the sources.
+	{
+	  printf 'httpdnsd (%s) unstable; urgency=medium\n\n  * Version %s.\n\n' $(VERSION) $(VERSION)
+	  printf ' -- %s  %s\n' "$$(sed -n 's/^Maintainer: //p' config/debian/control)" \
+	    "$$(date --utc --rfc-email --date=@$(SOURCE_DATE))"
+	} > .build/deb/tree/debian/changelog
+	# Swift is no Debian package; what else the build needs was seen to above.
+	cd .build/deb/tree
+	env --unset=MAKEFLAGS --unset=MAKELEVEL dpkg-buildpackage --no-sign --build=binary --no-check-builddeps > ../build.log 2>&1 \
+	  || { tail -n 40 ../build.log >&2; exit 1; }
+	ls "$(CURDIR)"/.build/deb/*.deb
+
+image: build image-packages ## the sidecar's container image: httpdnsd:VERSION, also in .build/image for docker load
+	@rm -rf .build/image
+	root=.build/image/root
+	install -D --strip .build/release/httpdnsd $$root/usr/sbin/httpdnsd
+	ldd .build/release/httpdnsd | grep -o '/[^ ]*' | xargs cp --dereference --parents --target-directory=$$root
+	# The authorities, where OpenSSL looks for them.
+	install -D --mode=644 --target-directory=$$root/etc/ssl/certs /etc/ssl/certs/ca-certificates.crt
+	mkdir -p $$root/usr/lib/ssl $$root/run/httpdnsd $$root/etc/httpdnsd
+	ln -s /etc/ssl/certs/ca-certificates.crt $$root/usr/lib/ssl/cert.pem
+	echo 'httpdnsd:x:65532:65532:HTTPDNS daemon:/:/sbin/nologin' > $$root/etc/passwd
+	echo 'httpdnsd:x:65532:' > $$root/etc/group
+	# The same bytes each time; all is root's but the folder of the control socket.
+	tar=(tar --directory=$$root --numeric-owner --mtime=@$(SOURCE_DATE) --no-recursion)
+	find $$root -mindepth 1 ! -path $$root/run/httpdnsd -printf '%P\0' \
+	  | LC_ALL=C sort --zero-terminated | "$${tar[@]}" --create --owner=0 --group=0 --null --files-from=- --file=.build/image/root.tar
+	"$${tar[@]}" --owner=65532 --group=65532 --mode=750 --append --file=.build/image/root.tar run/httpdnsd
+	rm -r $$root
+	# Docker's format: the other has no health checks.
+	podman build --quiet --format=docker --timestamp=$(SOURCE_DATE) --file=config/container/Containerfile \
+	  --tag=httpdnsd:$(VERSION) .build/image > .build/image/id
+	podman save --quiet --format=docker-archive --output=.build/image/httpdnsd-$(VERSION).tar httpdnsd:$(VERSION)
+	echo .build/image/httpdnsd-$(VERSION).tar
+
+package-test: deb test-packages .build/packaging/root ## the tests of what is installed, and of hosts that use it; needs root
+	@[ "$$(id -u)" -eq 0 ] || { echo 'package-test: left out: it needs root' >&2; exit 0; }
+	cd Tests/Packaging && $(PYTHON) -m pytest --ignore-glob='test_container*' --ignore=test_manifests.py $(PYTEST)
+
+container-test: image test-packages .build/packaging/root .build/packaging/python ## the tests of the image and the manifests; needs root
+	@[ "$$(id -u)" -eq 0 ] || { echo 'container-test: left out: it needs root' >&2; exit 0; }
+	cd Tests/Packaging
+	PYTHONPATH="$(CURDIR)/.build/packaging/python" $(PYTHON) -m pytest test_container.py test_manifests.py $(PYTEST)
+
+# Kubernetes' schemas, which are no Debian package.
+.build/packaging/python: test-packages
+	@[ ! -d $@ ] || exit 0
+	rm -rf $@.new
+	$(PYTHON) -m pip install --quiet --root-user-action=ignore --disable-pip-version-check --target=$@.new kubernetes-validate==1.37.0
+	mv $@.new $@
+
+# A clean Debian to try packages in, made once. The programs that keep resolv.conf are there, but asleep.
+.build/packaging/root: test-packages
+	@[ ! -d $@ ] && [ "$$(id -u)" -eq 0 ] || exit 0
+	rm -rf $@.new
+	mkdir -p $(@D)
+	mirror="$$(apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)"
+	mmdebstrap --quiet --variant=minbase --skip=cleanup/apt \
+	  --include=ca-certificates,dbus,iproute2,libssl3,libstdc++6,network-manager,systemd,systemd-resolved,systemd-sysv \
+	  --customize-hook='rm -f "$$1/etc/resolv.conf" && cp /etc/resolv.conf "$$1/etc/"' \
+	  --customize-hook='chroot "$$1" apt-get install --yes --quiet --download-only resolvconf > /dev/null' \
+	  --customize-hook='systemctl --quiet --root="$$1" mask NetworkManager systemd-resolved' \
+	  --customize-hook='rm -f "$$1/etc/resolv.conf"' \
+	  bookworm $@.new $${mirror:-http://deb.debian.org/debian}
+	mv $@.new $@
+
+deb-packages:
+	$(call install,$(DEB_PACKAGES))
+
+image-packages:
+	$(call install,$(IMAGE_PACKAGES))

@@ -40,7 +40,7 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 	install -D --mode=644 --target-directory="$(DESTDIR)$(mandir)/man5" config/man/httpdnsd.toml.5
 	mkdir -p "$(DESTDIR)$(bashcompletionsdir)" "$(DESTDIR)$(zshcompletionsdir)" "$(DESTDIR)$(fishcompletionsdir)"
 	# bash's comes with a line that makes a program of it.
-	"$$built" --generate-completion-script bash | sed 1d > "$(DESTDIR)$(bashcompletionsdir)/httpdnsd"
+	"$$built" --generate-completion-script bash | sed '1{/^#!/d;}' > "$(DESTDIR)$(bashcompletionsdir)/httpdnsd"
 	"$$built" --generate-completion-script zsh > "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd"
 	"$$built" --generate-completion-script fish > "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish"
 

@@ -45,11 +45,10 @@ def test_the_formatter_has_no_complaint(top, page):
 
 
 def test_every_key_is_described_with_its_default(settings_page, effective):
-    assert len(effective) > 50
+    described = [(section, key) for section, keys in settings_page.items() for key in keys]
+    assert described == [(section, key) for section, key, _ in effective] != []
     for section, key, default in effective:
-        text = settings_page[section].get(key)
-        assert text, f"{section}.{key} is not in httpdnsd.toml(5)"
-        said = re.search(r"^Default:\n\.Li (.*?)(?: [.,])?$", text, re.MULTILINE)
+        said = re.search(r"^Default:\n\.Li (.*?)(?: [.,])?$", settings_page[section][key], re.MULTILINE)
         assert said, f"{section}.{key} has no default in httpdnsd.toml(5)"
         if key == "token":
             default = '""'  # we gave one

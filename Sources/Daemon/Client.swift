@@ -1,6 +1,7 @@
 import Addresses
 import DNSCache
 import DNSWire
+import Forwarding
 import Transport
 
 /// Somebody who waits for an answer: what was asked, in the very bytes, and the way back.
@@ -30,4 +31,26 @@ struct Miss: Sendable {
     let client: Client
     /// The client has its answer; the entry is to be refreshed.
     var isRefresh = false
+}
+
+/// Those who wait, by the numbers that the forwarder knows them by; a number is used again when its client was answered.
+struct WaitingClients {
+    private var clients: [Client?] = []
+    private var free: [ClientNumber] = []
+
+    mutating func insert(_ client: Client) -> ClientNumber {
+        guard let number = free.popLast() else {
+            clients.append(client)
+            return clients.count - 1
+        }
+        clients[number] = client
+        return number
+    }
+
+    /// - Precondition: the number was given out, and not removed since.
+    mutating func remove(_ number: ClientNumber) -> Client {
+        guard let client = clients[number].take() else { preconditionFailure("a client is answered once") }
+        free.append(number)
+        return client
+    }
 }

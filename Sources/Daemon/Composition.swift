@@ -9,7 +9,7 @@ import Transport
 
 // From settings to parts: the one place where a key of the configuration meets what it sets.
 
-extension Forwarder where Client: Sendable {
+extension Forwarder {
     init(_ settings: Settings, _ local: LocalServers, _ cache: DNSCache) {
         self.init(
             policy: Policy(settings, hosts: local.hosts), timing: Timing(settings),

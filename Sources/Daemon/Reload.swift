@@ -82,7 +82,7 @@ extension Resolver {
         let access: ServiceUpstream.Access?
         let isOtherReporter: Bool
         let reporter: AbnormalReporter?
-        let doubt: Forwarder<Client>.Doubt
+        let doubt: Forwarder.Doubt
     }
 
     /// Prepares other settings; from any thread.
@@ -142,8 +142,8 @@ extension Resolver {
 
 extension Settings {
     /// What of the answers that were found under other settings may not hold under these.
-    fileprivate func doubt(after old: Settings) -> Forwarder<Client>.Doubt {
-        var doubt: Forwarder<Client>.Doubt = []
+    fileprivate func doubt(after old: Settings) -> Forwarder.Doubt {
+        var doubt: Forwarder.Doubt = []
         if domains != old.domains || (httpdns == nil) != (old.httpdns == nil)
             || httpdns?.addressType != old.httpdns?.addressType
         {

@@ -12,7 +12,8 @@ import Transport
 final class Resolver: @unchecked Sendable {
     // Unchecked: everything but `loop` and `submit` is used on the loop alone, or before it starts.
     let loop: EventLoop
-    var forwarder: Forwarder<Client>
+    var forwarder: Forwarder
+    private var clients = WaitingClients()
     /// What holds at present.
     var settings: Settings
     /// Nil until there is an `[httpdns]` section.
@@ -50,7 +51,7 @@ final class Resolver: @unchecked Sendable {
     /// - Parameters:
     ///   - service: the HTTPDNS side, on the same loop; nil without one.
     init(
-        loop: EventLoop, forwarder: consuming Forwarder<Client>, service: ServiceUpstream?, local: LocalUpstream,
+        loop: EventLoop, forwarder: consuming Forwarder, service: ServiceUpstream?, local: LocalUpstream,
         settings: Settings, report: Report
     ) {
         self.loop = loop
@@ -95,7 +96,7 @@ final class Resolver: @unchecked Sendable {
             let name = client.question.name(in: client.query.span)
             forwarder.receive(
                 name, client.question.type, for: Audience(of: client.question),
-                from: miss.isRefresh ? nil : client, at: now)
+                from: miss.isRefresh ? nil : clients.insert(client), at: now)
         }
     }
 
@@ -235,17 +236,18 @@ final class Resolver: @unchecked Sendable {
         }
     }
 
-    private func takeActions(at now: Tick) -> [Action<Client>] {
+    private func takeActions(at now: Tick) -> [Action] {
         forwarder.endTurn(at: now)
-        var actions: [Action<Client>] = []
+        var actions: [Action] = []
         swap(&actions, &forwarder.actions)
         return actions
     }
 
-    private func perform(_ action: Action<Client>, at now: Tick) {
+    private func perform(_ action: Action, at now: Tick) {
         switch action {
-        case .reply(let clients, let answer, let age):
-            for client in clients {
+        case .reply(let numbers, let answer, let age):
+            for number in numbers {
+                let client = clients.remove(number)
                 reply(to: client, answer, age)
                 tally.answered(answer.head.responseCode)
                 tally.took(now.nanoseconds &- min(now.nanoseconds, client.arrived.nanoseconds))

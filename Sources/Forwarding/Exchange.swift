@@ -1,11 +1,14 @@
 public import Addresses
 public import DNSWire
 
+/// What the shell knows a client by. The forwarder gives each number back once, in the reply.
+public typealias ClientNumber = Int
+
 /// What the shell is asked to do. Actions are carried out in order; each outcome comes back through a door of
 /// `Forwarder`, at any later time, or never: deadlines are the forwarder's own.
-public enum Action<Client> {
+public enum Action {
     /// Give each client the answer, rendered for its own id, letters' case and size.
-    case reply([Client], Answer, Reply.Age)
+    case reply([ClientNumber], Answer, Reply.Age)
     /// Look these names up at the HTTPDNS server with this place in `dnsIp`, in one request.
     case askService(ServiceRequest, server: Int, names: [Name], families: Families)
     /// Nobody waits for this request any more.

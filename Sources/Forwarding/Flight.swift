@@ -26,8 +26,8 @@ final class Flight {
     let id: TableID
     /// `Forwarder.generation` when it began.
     let generation: Int
-    /// Who waits, by their numbers in `Forwarder.clients`.
-    var clients: [TableID] = []
+    /// Who waits.
+    var clients: [ClientNumber] = []
     /// A client has asked this. What only the daemon asks, to have it ready, is not worth the local resolver's word.
     var isWanted = false
     /// The clients were given what there was; the flight goes on to fill the cache.

@@ -168,7 +168,7 @@ extension Forwarder {
     }
 
     /// Those who wait, to be answered now: they wait no longer.
-    func takeClients(of flight: Flight) -> [TableID] {
+    func takeClients(of flight: Flight) -> [ClientNumber] {
         defer { flight.clients = [] }
         flight.isOverdue = true
         return flight.clients
@@ -183,24 +183,22 @@ extension Forwarder {
 }
 
 extension Forwarder {
-    mutating func reply(_ waiting: [TableID], _ answer: Answer, age: Reply.Age) {
-        guard !waiting.isEmpty else { return }
-        var those: [Client] = []
-        those.reserveCapacity(waiting.count)
-        for number in waiting { if let client = clients.remove(number) { those.append(client) } }
-        actions.append(.reply(those, answer, age))
+    mutating func reply(_ clients: [ClientNumber], _ answer: Answer, age: Reply.Age) {
+        guard !clients.isEmpty else { return }
+        waiting -= clients.count
+        actions.append(.reply(clients, answer, age))
     }
 
-    mutating func reply(_ client: TableID?, _ answer: Answer) {
+    mutating func reply(_ client: ClientNumber?, _ answer: Answer) {
         if let client { reply([client], answer, age: .elapsed(0)) }
     }
 
     /// RFC 8767 with the code of RFC 8914 that says so.
-    mutating func replyStale(_ waiting: [TableID], _ answer: Answer) {
-        counters.servedStale += UInt64(waiting.count)
+    mutating func replyStale(_ clients: [ClientNumber], _ answer: Answer) {
+        counters.servedStale += UInt64(clients.count)
         var stale = answer
         stale.head.extendedError = .staleAnswer
-        reply(waiting, stale, age: .fixed(timing.staleTTL))
+        reply(clients, stale, age: .fixed(timing.staleTTL))
     }
 
     mutating func report(_ events: [Event]) {

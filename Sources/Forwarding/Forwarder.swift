@@ -6,7 +6,7 @@ public import DNSWire
 /// It has three doors: `receive` (a client asks), the two `settle` (an upstream answered or failed) and `expire` (time
 /// has passed). Each appends to `actions`, which the shell carries out. It owns no socket, reads no clock and never
 /// blocks, so that hours of behaviour are a test of microseconds.
-public struct Forwarder<Client>: ~Copyable {
+public struct Forwarder: ~Copyable {
     public var policy: Policy {
         didSet {
             // "No record" was said of other families.
@@ -16,11 +16,11 @@ public struct Forwarder<Client>: ~Copyable {
     var timing: Timing
     let cache: DNSCache
     /// What the shell has to do, in order. It takes them and leaves the array empty.
-    public var actions: [Action<Client>] = []
+    public var actions: [Action] = []
     public internal(set) var counters = Counters()
 
-    /// Who waits; everything else knows them by their numbers.
-    var clients = Table<Client>()
+    /// Clients that wait, of all flights.
+    var waiting = 0
     var flights = Table<Flight>()
     var flightOf: [Flight.Key: Flight] = [:]
     var lookups: [NameKey: Lookup] = [:]
@@ -87,30 +87,29 @@ public struct Forwarder<Client>: ~Copyable {
     ///
     /// - Parameter client: nil for a question the daemon asks for itself, to refresh an entry.
     public mutating func receive(
-        _ name: Name, _ type: RecordType, for audience: Audience, from client: Client?, at now: Tick
+        _ name: Name, _ type: RecordType, for audience: Audience, from client: ClientNumber?, at now: Tick
     ) {
-        var number: TableID?
-        if let client { number = clients.insert(client) }
+        if client != nil { waiting += 1 }
         let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
         switch policy.route(key.name, type) {
         case .answer(let answer):
-            reply(number, answer)
+            reply(client, answer)
         case .service:
             let hasRecord = namesWithoutRecord.value(key.name, at: now) == nil
-            guard hasRecord || !policy.httpOnly else { return reply(number, policy.noRecord(name, type)) }
-            ask(key, from: number, service: hasRecord, at: now)
+            guard hasRecord || !policy.httpOnly else { return reply(client, policy.noRecord(name, type)) }
+            ask(key, from: client, service: hasRecord, at: now)
         case .serviceBinding:
             guard namesWithoutRecord.value(key.name, at: now) != nil else {
-                return reply(number, policy.noServiceBinding(name, type))
+                return reply(client, policy.noServiceBinding(name, type))
             }
-            guard !policy.httpOnly else { return reply(number, policy.notSupported(name, type)) }
-            ask(key, from: number, service: false, at: now)
+            guard !policy.httpOnly else { return reply(client, policy.notSupported(name, type)) }
+            ask(key, from: client, service: false, at: now)
         case .resolver:
-            ask(key, from: number, service: false, at: now)
+            ask(key, from: client, service: false, at: now)
         }
     }
 
-    private mutating func ask(_ key: Flight.Key, from client: TableID?, service: Bool, at now: Tick) {
+    private mutating func ask(_ key: Flight.Key, from client: ClientNumber?, service: Bool, at now: Tick) {
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
         if let client, let known, known.isFresh {
             return reply([client], known.answer, age: .elapsed(known.elapsed))
@@ -139,7 +138,7 @@ public struct Forwarder<Client>: ~Copyable {
         schedule(flight)
     }
 
-    private mutating func join(_ flight: Flight, _ client: TableID?, _ known: DNSCache.Found?, at now: Tick) {
+    private mutating func join(_ flight: Flight, _ client: ClientNumber?, _ known: DNSCache.Found?, at now: Tick) {
         guard let client else { return }
         if !flight.isWanted {
             flight.isWanted = true
@@ -154,7 +153,7 @@ public struct Forwarder<Client>: ~Copyable {
         guard flight.clients.count < Self.maximumWaiting else {
             return refuse(flight.key, client, known, .tooManyWaiting)
         }
-        guard clients.count <= Self.maximumClients else { return refuse(flight.key, client, known, .tooManyWaiting) }
+        guard waiting <= Self.maximumClients else { return refuse(flight.key, client, known, .tooManyWaiting) }
         flight.clients.append(client)
         counters.joined += 1
         guard flight.isOverdue else { return }
@@ -169,7 +168,7 @@ public struct Forwarder<Client>: ~Copyable {
     }
 
     private mutating func refuse(
-        _ key: Flight.Key, _ client: TableID?, _ known: DNSCache.Found?, _ refusal: Refusal
+        _ key: Flight.Key, _ client: ClientNumber?, _ known: DNSCache.Found?, _ refusal: Refusal
     ) {
         switch refusal {
         case .tooManyFlights: counters.refusedFlights += 1
@@ -181,7 +180,7 @@ public struct Forwarder<Client>: ~Copyable {
 
     /// Nobody is asked: what is stale, else a failure.
     private mutating func giveUp(
-        _ key: Flight.Key, _ client: TableID?, _ known: DNSCache.Found?, _ extendedError: ExtendedError?
+        _ key: Flight.Key, _ client: ClientNumber?, _ known: DNSCache.Found?, _ extendedError: ExtendedError?
     ) {
         guard let client else { return }
         if let known { return replyStale([client], known.answer) }

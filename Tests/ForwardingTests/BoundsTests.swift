@@ -9,7 +9,7 @@ import Testing
 @Suite struct BoundsTests {
     private static let now = Tick(nanoseconds: 1_000_000_000_000)
 
-    private static func forwarder(batch: Int = 8) -> Forwarder<Int> {
+    private static func forwarder(batch: Int = 8) -> Forwarder {
         var timing = Timing()
         timing.batch = batch
         return Forwarder(
@@ -22,7 +22,7 @@ import Testing
 
     @Test func pastTheMostFlightsANewQuestionIsRefusedAndAnOldOneIsJoined() {
         var forwarder = Self.forwarder()
-        let most = Forwarder<Int>.maximumFlights
+        let most = Forwarder.maximumFlights
         for number in 0..<most { forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now) }
         #expect(forwarder.actions.isEmpty)
         forwarder.receive(name(most), .a, for: .everyone, from: most, at: Self.now)
@@ -46,7 +46,7 @@ import Testing
 
     @Test func pastTheMostRequestsNamesWaitAndGoOutFuller() {
         var forwarder = Self.forwarder()
-        let most = Forwarder<Int>.maximumRequests
+        let most = Forwarder.maximumRequests
         for number in 0..<most {
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
             forwarder.endTurn(at: Self.now)
@@ -113,7 +113,7 @@ import Testing
     /// for it, in the same turn.
     @Test func roomThatComesInTheTurnItselfIsUsed() {
         var forwarder = Self.forwarder(batch: 1)
-        let most = Forwarder<Int>.maximumRequests
+        let most = Forwarder.maximumRequests
         for number in 0..<most + 5 {
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
         }
@@ -165,15 +165,15 @@ import Testing
             most.grow(forwarder)
         }
         print("at most \(most)")
-        #expect(most.flights <= Forwarder<Int>.maximumFlights)
-        #expect(most.clients <= Forwarder<Int>.maximumFlights)
-        #expect(most.lookups <= Forwarder<Int>.maximumFlights)
-        #expect(most.outbox <= Forwarder<Int>.maximumFlights)
-        #expect(most.requests <= Forwarder<Int>.maximumRequests)
-        #expect(most.resolverQueries <= Forwarder<Int>.maximumFlights)
-        #expect(most.deadlines <= 12 * Forwarder<Int>.maximumFlights)
-        #expect(most.namesWithoutRecord <= Forwarder<Int>.maximumNamesWithoutRecord)
-        #expect(most.failures <= Forwarder<Int>.maximumFailures)
+        #expect(most.flights <= Forwarder.maximumFlights)
+        #expect(most.clients <= Forwarder.maximumFlights)
+        #expect(most.lookups <= Forwarder.maximumFlights)
+        #expect(most.outbox <= Forwarder.maximumFlights)
+        #expect(most.requests <= Forwarder.maximumRequests)
+        #expect(most.resolverQueries <= Forwarder.maximumFlights)
+        #expect(most.deadlines <= 12 * Forwarder.maximumFlights)
+        #expect(most.namesWithoutRecord <= Forwarder.maximumNamesWithoutRecord)
+        #expect(most.failures <= Forwarder.maximumFailures)
         // And when it is over, nothing of it is under way.
         while let next = forwarder.nextDeadline {
             now = max(now, next)
@@ -193,8 +193,8 @@ import Testing
         var (clients, flights, lookups, outbox, requests) = (0, 0, 0, 0, 0)
         var (resolverQueries, deadlines, namesWithoutRecord, failures) = (0, 0, 0, 0)
 
-        mutating func grow(_ forwarder: borrowing Forwarder<Int>) {
-            clients = max(clients, forwarder.clients.count)
+        mutating func grow(_ forwarder: borrowing Forwarder) {
+            clients = max(clients, forwarder.waiting)
             flights = max(flights, forwarder.flights.count, forwarder.flightOf.count)
             lookups = max(lookups, forwarder.lookups.count)
             outbox = max(outbox, forwarder.outbox.count)
@@ -209,15 +209,15 @@ import Testing
     /// Clients of few names, more than there is room for: the newest are refused, and all are answered.
     @Test func pastTheMostClientsTheNewestAreRefused() {
         var forwarder = Self.forwarder()
-        let (most, names) = (Forwarder<Int>.maximumClients, 100)
+        let (most, names) = (Forwarder.maximumClients, 100)
         for number in 0..<most + 1000 {
             forwarder.receive(name(number % names), .a, for: .everyone, from: number, at: Self.now)
         }
-        #expect(forwarder.clients.count == most)
+        #expect(forwarder.waiting == most)
         #expect(forwarder.counters.refusedWaiting == 1000)
         let late = Self.now.advanced(milliseconds: 4000)
         forwarder.expire(at: late)
-        #expect(forwarder.clients.count == 0)
+        #expect(forwarder.waiting == 0)
         var answered = 0
         for case .reply(let clients, _, _) in forwarder.actions { answered += clients.count }
         #expect(answered == most + 1000)

@@ -62,7 +62,7 @@ import Testing
     private struct House: ~Copyable {
         let names = (0..<nameCount).map { Name("host\($0).example.com")! }
         let cache = DNSCache(bytes: 8 << 20, staleSeconds: 86400, seed: (1, 2))
-        var forwarder: Forwarder<Int>
+        var forwarder: Forwarder
         var underWay: [(at: Int, request: ServiceRequest, names: [Name])] = []
         var answered = 0
         var worstWait = 0
@@ -100,7 +100,7 @@ import Testing
 
         mutating func endTurn(_ at: Int) {
             forwarder.endTurn(at: Self.tick(at))
-            var actions: [Action<Int>] = []
+            var actions: [Action] = []
             swap(&actions, &forwarder.actions)
             for action in actions {
                 switch action {

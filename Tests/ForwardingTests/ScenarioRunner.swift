@@ -34,7 +34,7 @@ final class ScenarioRunner {
     private let file: String
     private let text: String
     private var line = 0
-    private var forwarder: Forwarder<Int>
+    private var forwarder: Forwarder
     private let cache: DNSCache
     private var settings = ScenarioSettings()
     private var now = ScenarioRunner.start
@@ -283,7 +283,7 @@ final class ScenarioRunner {
         for action in actions { unexpected.append(contentsOf: said(action)) }
     }
 
-    private func said(_ action: Action<Int>) -> [String] {
+    private func said(_ action: Action) -> [String] {
         switch action {
         case .reply(let clients, let answer, let age):
             return clients.map { client in

@@ -321,12 +321,12 @@ struct ScenarioSettings {
         DNSCache(bytes: 1 << 20, staleSeconds: staleSeconds, prefetchAt: prefetchAt, seed: (1, 2))
     }
 
-    func start(_ forwarder: inout Forwarder<Int>, at now: Tick) {
+    func start(_ forwarder: inout Forwarder, at now: Tick) {
         guard !preResolve.isEmpty || !keepAlive.isEmpty else { return }
         forwarder.start(preResolve: preResolve, keepAlive: keepAlive, at: now)
     }
 
-    func makeForwarder(_ cache: DNSCache) -> Forwarder<Int> {
+    func makeForwarder(_ cache: DNSCache) -> Forwarder {
         Forwarder(
             policy: policy, timing: timing, serviceServers: dnsIp, resolverServers: resolvers, cache: cache)
     }
@@ -341,10 +341,10 @@ struct ScenarioSettings {
     }
 
     /// `KEY VALUE` at work, as a reload has it; `routeIp` has no value of its own here.
-    mutating func change(_ words: [String], _ forwarder: inout Forwarder<Int>, at now: Tick) -> Bool {
+    mutating func change(_ words: [String], _ forwarder: inout Forwarder, at now: Tick) -> Bool {
         guard words[0] == "routeIp" || read(["set"] + words) else { return false }
         if words[0] == "keepAliveDomains" { start(&forwarder, at: now) }
-        var (services, doubt): (Int?, Forwarder<Int>.Doubt) = (nil, [])
+        var (services, doubt): (Int?, Forwarder.Doubt) = (nil, [])
         switch words[0] {
         case "routeIp": (services, doubt) = (dnsIp, .serviceAnswers)
         case "httpOnly": doubt = .serviceAnswers

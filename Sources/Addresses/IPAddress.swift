@@ -65,6 +65,11 @@ extension IPAddress {
         (0..<octetCount).map(octet)
     }
 
+    /// Appends the 4 or 16 raw octets, in network byte order.
+    public func append(to bytes: inout [UInt8]) {
+        for index in 0..<octetCount { bytes.append(octet(index)) }
+    }
+
     /// Writes the 4 or 16 raw octets at `offset`, in network byte order, and returns how many they were.
     ///
     /// - Precondition: `out` holds that many octets from `offset` on.

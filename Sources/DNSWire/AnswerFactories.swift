@@ -20,9 +20,13 @@ extension Answer {
     /// The addresses of `type`'s family in the order given; those of the other family are left out.
     public static func addresses(_ name: Name, type: RecordType, _ addresses: [IPAddress], ttl: UInt32) -> Answer {
         let ttl = min(ttl, RecordHeader.maximumTTL)
-        var answer = Answer(name, type: type, .noError, keep: ttl, isCacheable: true)
+        let dataLength = type == .a ? 4 : 16
+        var answer = Answer(
+            name, type: type, .noError, keep: ttl, isCacheable: true,
+            room: addresses.count * (recordHeaderLength + dataLength))
         for address in addresses where address.isIPv4 == (type == .a) && answer.head.answerCount < UInt16.max {
-            answer.appendRecord(type, ttl: ttl, data: address.octets)
+            answer.appendRecordHeader(type, ttl: ttl, dataLength: dataLength)
+            address.append(to: &answer.body)
             answer.head.answerCount += 1
         }
         return answer
@@ -55,11 +59,13 @@ extension Answer {
         _ name: Name, type: RecordType, _ code: ResponseCode, negativeTTL: UInt32, extendedError: ExtendedError?
     ) -> Answer {
         let ttl = min(negativeTTL, RecordHeader.maximumTTL)
-        var answer = Answer(name, type: type, code, keep: ttl, isCacheable: true)
+        let dataLength = authorityData.count + 4
+        var answer = Answer(
+            name, type: type, code, keep: ttl, isCacheable: true, room: recordHeaderLength + dataLength)
         answer.head.extendedError = extendedError
-        var data = authorityData
-        data.append32(ttl)
-        answer.appendRecord(.soa, ttl: ttl, data: data)
+        answer.appendRecordHeader(.soa, ttl: ttl, dataLength: dataLength)
+        answer.body.append(contentsOf: authorityData)
+        answer.body.append32(ttl)
         answer.head.authorityCount = 1
         return answer
     }
@@ -88,11 +94,14 @@ extension Answer {
         return answer
     }
 
+    /// - Parameter room: octets that its records will take, if that is known.
     private init(
         _ name: Name, type: RecordType, recordClass: RecordClass = .in, _ code: ResponseCode, keep: UInt32,
-        isCacheable: Bool
+        isCacheable: Bool, room: Int = 0
     ) {
-        var body = name.wire
+        var body: [UInt8] = []
+        body.reserveCapacity(name.wire.count + 4 + room)
+        body.append(contentsOf: name.wire)
         body.append16(type.rawValue)
         body.append16(recordClass.rawValue)
         self.init(
@@ -100,11 +109,20 @@ extension Answer {
     }
 
     private mutating func appendRecord(_ type: RecordType, ttl: UInt32, data: [UInt8]) {
-        body.append16(Answer.questionPointer)
-        body.append16(type.rawValue)
-        body.append16(RecordClass.in.rawValue)
-        body.append32(ttl)
-        body.append16(UInt16(data.count))
+        appendRecordHeader(type, ttl: ttl, dataLength: data.count)
         body.append(contentsOf: data)
+    }
+
+    /// Octets of a record before its data, the owner being a pointer.
+    private static let recordHeaderLength = 12
+
+    private mutating func appendRecordHeader(_ type: RecordType, ttl: UInt32, dataLength: Int) {
+        body.append(addingCapacity: Answer.recordHeaderLength) { header in
+            header.append16(Answer.questionPointer)
+            header.append16(type.rawValue)
+            header.append16(RecordClass.in.rawValue)
+            header.append32(ttl)
+            header.append16(UInt16(dataLength))
+        }
     }
 }

@@ -44,13 +44,12 @@ extension Forwarder {
         guard case .addresses(let addresses, let ttl) = family else {
             var answer = Answer.noData(name, type: type, negativeTTL: timing.negativeTTL)
             if case .addresses(_, let ttl) = other {
-                answer.keep = max(answer.keep, min(max(ttl, timing.minTTL), timing.maxTTL))
+                answer.keep = max(answer.keep, timing.clamped(ttl))
             }
             if family == .noRecord { keep(answer, to: name, type, for: .everyone, lookup.generation, at: now) }
             return answer
         }
-        var answer = Answer.addresses(name, type: type, addresses, ttl: ttl)
-        answer.clampTTLs(minimum: timing.minTTL, maximum: timing.maxTTL)
+        let answer = Answer.addresses(name, type: type, addresses, ttl: timing.clamped(ttl))
         keep(answer, to: name, type, for: .everyone, lookup.generation, at: now)
         return answer
     }

@@ -35,6 +35,9 @@ public struct Timing: Sendable, Equatable {
     public var reportsLookups = false
 
     public init() {}
+
+    /// A TTL within `minTTL` and `maxTTL`.
+    func clamped(_ ttl: UInt32) -> UInt32 { min(max(ttl, minTTL), maxTTL) }
 }
 
 /// What was decided how often, since the start.

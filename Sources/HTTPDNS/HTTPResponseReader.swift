@@ -47,8 +47,8 @@ public struct HTTPResponseReader: Sendable {
     /// - Returns: A response if one is complete; there may be another in what is left, for which this is called again.
     public mutating func receive(_ bytes: Span<UInt8>) throws(HTTPError) -> HTTPResponse? {
         do throws(HTTPError) {
-            buffer.reserveCapacity(buffer.count + bytes.count)
-            for index in bytes.indices { buffer.append(bytes[index]) }
+            // Sound: the array copies the bytes during the call.
+            unsafe bytes.withUnsafeBufferPointer { unsafe buffer.append(contentsOf: $0) }
             let response = try advance()
             compact()
             guard buffer.count <= Self.headLimit + Self.bodyLimit else { throw HTTPError.excess }

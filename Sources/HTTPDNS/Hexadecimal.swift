@@ -2,32 +2,43 @@
 package enum Hexadecimal {
     /// Appends two lower-case digits a byte.
     package static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
-        for index in bytes.indices {
-            text.append(digit(bytes[index] >> 4))
-            text.append(digit(bytes[index] & 0x0F))
+        text.append(addingCapacity: 2 * bytes.count) { digits in
+            for index in bytes.indices {
+                digits.append(digit(bytes[index] >> 4))
+                digits.append(digit(bytes[index] & 0x0F))
+            }
         }
     }
 
     /// The bytes that `text` stands for, in either case; nil if it is not an even number of digits.
     package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count / 2)
-        var index = 0
-        while index < text.count {
-            guard let high = value(text[index]), let low = value(text[index + 1]) else { return nil }
-            bytes.append(high << 4 | low)
-            index += 2
+        // Whether all were digits is looked at once, at the end.
+        var seen: UInt8 = 0
+        let bytes = [UInt8](capacity: text.count / 2) { bytes in
+            var index = 0
+            while index < text.count {
+                let (high, low) = (digitValue(text[index]), digitValue(text[index + 1]))
+                seen |= high | low
+                bytes.append(high << 4 | low & 0x0F)
+                index += 2
+            }
         }
-        return bytes
+        return seen < 16 ? bytes : nil
     }
 
-    /// What a digit stands for, 0…15.
+    /// What a digit stands for, 0…15; nil for anything else.
     static func value(_ digit: UInt8) -> UInt8? {
-        if isDigit(digit) { return digit - UInt8(ascii: "0") }
-        let letter = lowercased(digit)
-        guard letter >= UInt8(ascii: "a"), letter <= UInt8(ascii: "f") else { return nil }
-        return letter - UInt8(ascii: "a") + 10
+        let value = digitValue(digit)
+        return value < 16 ? value : nil
+    }
+
+    /// The same with 255 for nil.
+    @inline(__always)
+    private static func digitValue(_ digit: UInt8) -> UInt8 {
+        let decimal = digit &- UInt8(ascii: "0")
+        let letter = (digit | 0x20) &- UInt8(ascii: "a")
+        return decimal < 10 ? decimal : letter < 6 ? letter + 10 : 255
     }
 
     @inline(__always)

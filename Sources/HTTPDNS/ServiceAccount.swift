@@ -164,11 +164,8 @@ public final class ServiceAccount {
             if position > 0 { text.append(UInt8(ascii: ".")) }
             let end = position + 1 + Int(wire[position])
             guard end < wire.count else { throw .forbiddenName(name) }
-            for index in position + 1..<end {
-                let byte = wire[index]
-                guard isNameByte(byte) else { throw .forbiddenName(name) }
-                text.append(byte)
-            }
+            for index in position + 1..<end where !isNameByte(wire[index]) { throw .forbiddenName(name) }
+            text.append(contentsOf: name.wire[position + 1..<end])
             position = end
         }
         guard position > 0 else { throw .forbiddenName(name) }

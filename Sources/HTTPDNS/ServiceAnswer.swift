@@ -16,12 +16,16 @@ struct ServiceAnswer {
         let answer = ServiceAnswer(names: names, family: family)
         var results = [NameResult?](repeating: nil, count: names.count)
         var namesAnother = false
+        // The service answers in the order it was asked: the name behind the last one is looked at first.
+        var next = 0
         var start = whole.lowerBound
         while start < whole.upperBound {
             let rest = start..<whole.upperBound
             let end = firstIndex(of: UInt8(ascii: "\n"), in: text, rest) ?? rest.upperBound
-            switch answer.line(text, trimmed(text, start..<end)) {
-            case .result(let result, let index): results[index] = results[index] ?? result
+            switch answer.line(text, trimmed(text, start..<end), next: next) {
+            case .result(let result, let index):
+                results[index] = results[index] ?? result
+                next = index + 1
             case .anotherName: namesAnother = true
             case .unreadable: break
             }
@@ -44,13 +48,13 @@ struct ServiceAnswer {
     }
 
     /// The order of the cuts is what keeps the separators apart: IPv6 addresses hold `:`, names hold `-`.
-    private func line(_ text: Span<UInt8>, _ range: Range<Int>) -> Line {
+    private func line(_ text: Span<UInt8>, _ range: Range<Int>, next: Int) -> Line {
         let client = lastIndex(of: UInt8(ascii: "|"), in: text, range)
         let body = trimmed(text, range.lowerBound..<(client ?? range.upperBound))
         if let colon = firstIndex(of: UInt8(ascii: ":"), in: text, body), colon > body.lowerBound,
             text[colon - 1] == UInt8(ascii: ".")
         {
-            guard let index = index(ofName: text, body.lowerBound..<colon - 1) else { return .anotherName }
+            guard let index = index(ofName: text, body.lowerBound..<colon - 1, next: next) else { return .anotherName }
             guard let result = lists(text, colon + 1..<body.upperBound, of: names[index], exact: false) else {
                 return .unreadable
             }
@@ -60,7 +64,7 @@ struct ServiceAnswer {
             return .result(result, index: 0)
         }
         let ended = body.last.map { text[$0] == UInt8(ascii: ".") } ?? false
-        if let index = index(ofName: text, body.lowerBound..<body.upperBound - (ended ? 1 : 0)) {
+        if let index = index(ofName: text, body.lowerBound..<body.upperBound - (ended ? 1 : 0), next: next) {
             return .result(result(names[index], AddressList(), AddressList()), index: index)
         }
         return .unreadable
@@ -99,8 +103,9 @@ struct ServiceAnswer {
     }
 
     /// Which of the names asked the text is, letters' case aside.
-    private func index(ofName text: Span<UInt8>, _ range: Range<Int>) -> Int? {
+    private func index(ofName text: Span<UInt8>, _ range: Range<Int>, next: Int) -> Int? {
         guard !range.isEmpty else { return nil }
+        if next < names.count, isName(names[next], text, range) { return next }
         return names.firstIndex { isName($0, text, range) }
     }
 

@@ -11,6 +11,7 @@ public final class TLSClientContext {
     private let pins: Pins
     private let hasCertificate: Bool
     private let memory = SessionMemory()
+    private let systemFile: SystemFile?
 
     /// Addresses whose last session is remembered, at most ``SessionMemory/limit``.
     package var remembered: Int { memory.count }
@@ -27,6 +28,8 @@ public final class TLSClientContext {
             peer = nil
         }
         context = unsafe try Owned.tlsContext(TLS_client_method())
+        let usesSystem = policy.anchors == nil || !policy.anchorsOnly
+        systemFile = unsafe usesSystem ? SystemFile(for: context.pointer) : nil
         unsafe TLSSession.installClientCallbacks(in: context.pointer)
         // The library's own store would be keyed by session, not by address; SessionMemory does it.
         unsafe copenssl_SSL_CTX_set_session_cache_mode(
@@ -52,9 +55,9 @@ public final class TLSClientContext {
             // Whatever was named is trusted as it is, be it an intermediate or the server's own certificate.
             unsafe X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context.pointer), UInt(X509_V_FLAG_PARTIAL_CHAIN))
         }
-        if policy.anchors == nil || !policy.anchorsOnly {
-            let loaded = withClearErrors { unsafe SSL_CTX_set_default_verify_paths(context.pointer) }
-            guard loaded == 1 else { throw .library(code: 0) }
+        if systemFile != nil {
+            let isSet = withClearErrors { unsafe SSL_CTX_set_default_verify_dir(context.pointer) }
+            guard isSet == 1 else { throw .library(code: 0) }
         }
     }
 
@@ -67,7 +70,30 @@ public final class TLSClientContext {
         unsafe memory.offer(in: ssl.pointer, for: address)
         return try TLSSession(
             ssl,
-            client: .init(peer: expected, address: address, memory: memory, pins: pins, hasCertificate: hasCertificate))
+            client: .init(
+                peer: expected, address: address, memory: memory, pins: pins, hasCertificate: hasCertificate,
+                systemFile: systemFile))
+    }
+}
+
+/// The file that holds all authorities of the system's store (OpenSSL's default, or SSL_CERT_FILE).
+///
+/// Reading its 140 certificates takes some 10 ms and 800 KB. Most machines have each authority as a file of its own, found by
+/// the hash of its name, as well; so this one is read only when that directory does not have the one that is wanted.
+@safe
+final class SystemFile {
+    // Sound: the context owns this, and sessions, which use it, hold the context's SSL_CTX.
+    private let context: OpaquePointer
+    private var isRead = false
+
+    init(for context: OpaquePointer) { unsafe self.context = context }
+
+    /// Adds the file's authorities to the context's store, the first time.
+    /// - Returns: whether there may be authorities now that there were not before.
+    func read() -> Bool {
+        if isRead { return false }
+        isRead = true
+        return unsafe SSL_CTX_set_default_verify_file(context) == 1
     }
 }
 

@@ -23,6 +23,8 @@ public final class TLSSession {
         let pins: Pins
         /// Whether there is a certificate to show to a server that asks.
         let hasCertificate: Bool
+        /// Nil where the system's store is not trusted.
+        let systemFile: SystemFile?
     }
 
     /// Most bytes of plaintext kept until the handshake is done: far more than a request.
@@ -267,6 +269,13 @@ public final class TLSSession {
                 unsafe X509_STORE_CTX_set_error(verification, X509_V_ERR_APPLICATION_VERIFICATION)
                 return 0
             }, nil)
+        unsafe X509_STORE_set_get_issuer(SSL_CTX_get_cert_store(context)) { issuer, verification, certificate in
+            let found = unsafe X509_STORE_CTX_get1_issuer(issuer, verification, certificate)
+            guard found == 0, let verification = unsafe verification,
+                let file = unsafe TLSSession.of(verification: verification)?.client?.systemFile, file.read()
+            else { return found }
+            return unsafe X509_STORE_CTX_get1_issuer(issuer, verification, certificate)
+        }
         unsafe SSL_CTX_set_cert_cb(
             context,
             { ssl, _ in

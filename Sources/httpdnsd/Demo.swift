@@ -35,6 +35,7 @@ struct Demo: ParsableCommand {
                 throw Ending.system(message)
             }
             say(service)
+            ProgramMemory.forgetUnusedCode()
             let reason = signals.untilStopped(counters: daemon.logCounters)
             waiting { done in daemon.stop(because: reason) { done(()) } }
         }

@@ -26,6 +26,7 @@ struct Run: ParsableCommand {
             }
             try loaded.naming(daemon.start)
             ServiceManager.ready()
+            ProgramMemory.forgetUnusedCode()
             let reason = signals.untilStopped(counters: daemon.logCounters) { reload(daemon, threshold) }
             ServiceManager.stopping()
             waiting { done in daemon.stop(because: reason) { done(()) } }

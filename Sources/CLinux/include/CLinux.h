@@ -49,4 +49,9 @@ static inline void clinux_share_heap(void) { mallopt(M_ARENA_MAX, 1); }
 /* The variables as the program was given them, `NAME=VALUE`, a null pointer last; Swift refuses the mutable global. */
 char *_Nullable const *_Nonnull clinux_environment(void);
 
+/* Unmaps, until they are used again, the pages of this program and its libraries that nobody can have written to: the
+   segments that were loaded without leave to write. They come from the page cache when they are touched the next time.
+   RELRO is part of a writable segment, so relocations stay. */
+void clinux_forget_unwritable_pages(void);
+
 #endif

@@ -1,0 +1,100 @@
+"""What a hit and a miss cost in instructions, as callgrind counts them: a number that does not depend on how busy the
+machine is, held against the ceilings of ceilings.txt. A change that makes it cheaper lowers them; one that makes it dearer
+raises them and says why."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from httpdns_service import Record
+
+HERE = pathlib.Path(__file__).parent
+# Rounds of one kind. The cheapest counts: what else the daemon does now and then, or a connection that is doubted because the
+# machine stood still, can only add.
+ROUNDS = 3
+HITS, HITS_AT_ONCE = 3200, 16
+MISSES, MISSES_AT_ONCE = 400, 8
+
+
+def ceilings():
+    lines = (HERE / "ceilings.txt").read_text().splitlines()
+    return {name: int(most) for name, most in (line.split() for line in lines if line and not line.startswith("#"))}
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory):
+    """Asks in batches of so many, as many questions as said, n0.SUFFIX and on."""
+    program = str(tmp_path_factory.mktemp("helpers") / "ask")
+    subprocess.run(["gcc", "-O2", "-o", program, str(HERE / "helpers.c")], check=True)
+
+    def run(count, size, names, suffix):
+        command = [program, "53", str(count // size), str(size), str(names), suffix]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and int(done.stdout) == count, done
+    return run
+
+
+@pytest.fixture
+def counted(daemon, binary, tmp_path):
+    """Starts a daemon under callgrind, and counts the instructions of what is done to it."""
+    stripped = tmp_path / "httpdnsd"  # valgrind cannot read the debug information that Swift writes
+    subprocess.run(["strip", "-g", "-o", str(stripped), binary], check=True)
+    output = tmp_path / "callgrind.out"
+    command = (f"shift; exec valgrind -q --tool=callgrind --callgrind-out-file={output} --log-file={tmp_path}/valgrind.log "
+               f"{stripped} \"$@\"")
+
+    def start(service, settings):
+        # Else dictionaries are filled in another order each time.
+        running = daemon(service, settings, prefix=["sh", "-c", command, "sh"],
+                         variables={"SWIFT_DETERMINISTIC_HASHING": "1"})
+        dumps = 0
+
+        def instructions(of):
+            nonlocal dumps
+            for last in (False, True):
+                if last:
+                    of()
+                subprocess.run(["callgrind_control", "--dump", str(running.pid)], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, check=True, timeout=60)
+                dumps += 1
+            text = pathlib.Path(f"{output}.{dumps}").read_text(errors="replace")
+            return int(re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE).group(1))
+        return instructions
+    yield start
+    assert shutil.which("callgrind_control"), "valgrind is installed"
+
+
+# One listener, one family, and time enough for a machine that is fifty times slower.
+SETTINGS = {"listen": {"addresses": ["127.0.0.1:53"], "workers": 1},
+            "httpdns": {"httpOnly": True, "addressType": "ipv4", "timeout": 20000}}
+
+
+def check(kind, counts, each):
+    figures = [count / each for count in counts]
+    most = ceilings()[kind]
+    print(f"{kind}: {[round(figure) for figure in figures]} instructions, ceiling {most}")
+    assert min(figures) <= most, \
+        f"{kind} costs {min(figures):.0f} instructions, more than the {most} of {HERE / 'ceilings.txt'}"
+
+
+def test_a_hit(counted, service, ask):
+    zone = {f"n{i}.cost.example.com": Record([f"203.0.113.{i}"], [], 3600) for i in range(64)}
+    instructions = counted(service("aes", zone), SETTINGS)
+    for _ in range(2):
+        ask(64, 1, 64, "cost.example.com")
+    check("hit", [instructions(lambda: ask(HITS, HITS_AT_ONCE, 64, "cost.example.com")) for _ in range(ROUNDS)], HITS)
+
+
+@pytest.mark.parametrize("encryption", ["aes", "https"])
+def test_a_miss(counted, service, ask, encryption):
+    zone = {f"n{i}.round{round}.example.com": Record([f"203.0.113.{i % 250}"], [], 3600)
+            for round in range(ROUNDS + 1) for i in range(MISSES)}
+    instructions = counted(service(encryption, zone), SETTINGS)
+
+    def misses(round):
+        ask(MISSES, MISSES_AT_ONCE, MISSES, f"round{round}.example.com")
+    misses(ROUNDS)  # the first connection, and what is done once
+    check(f"miss-{encryption}", [instructions(lambda: misses(round)) for round in range(ROUNDS)], MISSES)

@@ -38,8 +38,8 @@ extension Forwarder {
     /// RFC 1035 §4.2.1: a datagram may be lost. The query goes out once more with an id and port of its own, the first to
     /// be answered counts, and the attempt ends when it would have.
     mutating func repeatQuery(_ id: TableID, at now: Tick) {
-        guard var state = resolverQueries[id], state.list == resolvers.list, let flight = flights[state.flight],
-            resolverQueries.count < Self.maximumResolverQueries
+        guard !policy.httpOnly, var state = resolverQueries[id], state.list == resolvers.list,
+            let flight = flights[state.flight], resolverQueries.count < Self.maximumResolverQueries
         else { return }
         state.sent = now
         counters.resolverRepeats += 1

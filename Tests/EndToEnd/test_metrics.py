@@ -115,7 +115,7 @@ def test_the_format(daemon, service):
             assert count == [buckets[-1][1]] and buckets[-1][0] == float("inf")
     # The table of the README has each of them, with its labels, and no other.
     listed = {}
-    for name, kind, labels in re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|", README.read_text(), re.MULTILINE):
+    for name, kind, labels in re.findall(r"^\| `((?:httpdnsd|process)_\w+)` \| (\w+) \| (.*?) \|", README.read_text(), re.MULTILINE):
         listed[name] = (kind, set(re.findall(r"`(\w+)`", labels)))
     shown = {}
     for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE):

@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -24,7 +26,8 @@ class Podman:
     """Podman with a storage of its own."""
 
     def __init__(self, directory):
-        self._options = [f"--root={directory}/storage", f"--runroot={directory}/run"]
+        self._run = tempfile.mkdtemp(prefix="podman-", dir="/run")  # podman wants it short
+        self._options = [f"--root={directory}/storage", f"--runroot={self._run}"]
         self._services = []
 
     def __call__(self, *arguments, check=True):
@@ -51,6 +54,7 @@ class Podman:
             service.communicate()
         self("rm", "--force", "--all", "--time=0", check=False)
         self("unmount", "--all", "--force", check=False)
+        shutil.rmtree(self._run, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

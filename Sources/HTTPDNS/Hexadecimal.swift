@@ -13,32 +13,22 @@ package enum Hexadecimal {
     /// The bytes that `text` stands for, in either case; nil if it is not an even number of digits.
     package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
-        // Whether all were digits is looked at once, at the end.
-        var seen: UInt8 = 0
-        let bytes = [UInt8](capacity: text.count / 2) { bytes in
-            var index = 0
-            while index < text.count {
-                let (high, low) = (digitValue(text[index]), digitValue(text[index + 1]))
-                seen |= high | low
-                bytes.append(high << 4 | low & 0x0F)
-                index += 2
-            }
+        var bytes = [UInt8](repeating: 0, count: text.count / 2)
+        var octets = bytes.mutableSpan
+        for index in octets.indices {
+            guard let high = value(text[2 * index]), let low = value(text[2 * index + 1]) else { return nil }
+            octets[index] = high << 4 | low
         }
-        return seen < 16 ? bytes : nil
+        return bytes
     }
 
     /// What a digit stands for, 0…15; nil for anything else.
-    static func value(_ digit: UInt8) -> UInt8? {
-        let value = digitValue(digit)
-        return value < 16 ? value : nil
-    }
-
-    /// The same with 255 for nil.
     @inline(__always)
-    private static func digitValue(_ digit: UInt8) -> UInt8 {
+    static func value(_ digit: UInt8) -> UInt8? {
         let decimal = digit &- UInt8(ascii: "0")
+        if decimal < 10 { return decimal }
         let letter = (digit | 0x20) &- UInt8(ascii: "a")
-        return decimal < 10 ? decimal : letter < 6 ? letter + 10 : 255
+        return letter < 6 ? letter + 10 : nil
     }
 
     @inline(__always)

@@ -5,6 +5,7 @@ import pathlib
 import signal
 import socket
 import stat
+import tempfile
 import time
 
 import pytest
@@ -16,11 +17,18 @@ from waiting import eventually
 
 
 @pytest.fixture
-def controlled(daemon, binary, tmp_path):
+def place():
+    """A folder whose path is short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="c-", dir="/tmp") as folder:
+        yield pathlib.Path(folder)
+
+
+@pytest.fixture
+def controlled(daemon, binary, place):
     """Starts a daemon with a control socket and the metrics address."""
     def start(service, settings=None, **options):
         settings = settings or {}
-        control = {"socket": str(tmp_path / "control.sock"), "metrics": "127.0.0.1:9153"} | settings.get("control", {})
+        control = {"socket": str(place / "control.sock"), "metrics": "127.0.0.1:9153"} | settings.get("control", {})
         running = daemon(service, settings | {"control": control}, **options)
         operator = Control(binary, running)
         operator.socket = pathlib.Path(control["socket"])
@@ -124,14 +132,14 @@ def test_who_may_connect(controlled):
         fetch("/metrics")
 
 
-def test_the_folder_is_made_and_the_socket_goes_with_the_daemon(controlled, tmp_path):
-    running, operator = controlled(None, {"control": {"socket": str(tmp_path / "run" / "control.sock")}})
+def test_the_folder_is_made_and_the_socket_goes_with_the_daemon(controlled, place):
+    running, operator = controlled(None, {"control": {"socket": str(place / "run" / "control.sock")}})
     assert stat.S_IMODE(operator.socket.parent.stat().st_mode) == 0o750
     running.stop()
     assert not operator.socket.exists()
 
 
-def test_a_live_socket_is_nobody_elses_and_a_dead_one_is_replaced(controlled, daemon, binary, tmp_path):
+def test_a_live_socket_is_nobody_elses_and_a_dead_one_is_replaced(controlled, daemon):
     first, operator = controlled(None)
     settings = {"listen": {"addresses": ["127.0.0.1:2053"]}, "control": {"socket": str(operator.socket)}}
     second = daemon(None, settings, port=2053)
@@ -147,8 +155,8 @@ def test_a_live_socket_is_nobody_elses_and_a_dead_one_is_replaced(controlled, da
     assert operator.json()["state"] == "healthy"
 
 
-def test_what_is_no_socket_is_left_alone(daemon, tmp_path):
-    file = tmp_path / "mine"
+def test_what_is_no_socket_is_left_alone(daemon, place):
+    file = place / "mine"
     file.write_text("mine")
     running = daemon(None, {"control": {"socket": str(file)}})
     assert len(running.log_lines("no control socket")) == 1

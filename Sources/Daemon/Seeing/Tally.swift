@@ -35,14 +35,14 @@ final class Tally: Sendable {
 
     @inline(__always)
     private func add(_ amount: UInt64, to slot: Int) {
-        precondition(slot >= 0 && slot < Self.slotCount)
+        precondition(UInt(bitPattern: slot) < UInt(Self.slotCount))
         // One queue alone writes: no other store can come between the two.
         let value = unsafe slots[slot].load(ordering: .relaxed)
         unsafe slots[slot].store(value &+ amount, ordering: .relaxed)
     }
 
     private func value(_ slot: Int) -> UInt64 {
-        precondition(slot >= 0 && slot < Self.slotCount)
+        precondition(UInt(bitPattern: slot) < UInt(Self.slotCount))
         return unsafe slots[slot].load(ordering: .relaxed)
     }
 
@@ -109,9 +109,14 @@ enum QuestionKind {
 
     @inline(__always)
     static func index(_ type: RecordType?) -> Int {
+        // What nearly everybody asks, before the table that the others are looked up in.
+        if let type, type.rawValue == 1 { return 0 }
+        return rareIndex(type)
+    }
+
+    private static func rareIndex(_ type: RecordType?) -> Int {
         // By number: what other modules name is not always known to the compiler here, and this is on every query's path.
         switch type?.rawValue {
-        case 1: 0
         case 28: 1
         case 65: 2
         case 64: 3

@@ -19,6 +19,8 @@ REAL_TIME := DaemonTests|TransportTests|DemoServiceTests
 TARGETS := query response stream http request service conf cachefile configuration resolvconf hosts
 FUZZ_SECONDS ?= 60
 FUZZ := -c release --scratch-path .build/fuzz --sanitize fuzzer --sanitize address -Xswiftc -enable-testing
+# The end-to-end tests that bring the most threads and the worst clients together.
+SANITIZED := test_clients.py test_flights.py test_hostile.py test_billing.py test_lifecycle.py
 # More for pytest, as in: make e2e-test PYTEST="-k certificate -x"
 PYTEST ?=
 # The bench: seconds for everything; ONLY=hits-1000,miss and RIVALS=unbound,kresd take a part of it.
@@ -34,7 +36,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help run build format clean
-.PHONY: test unit-test e2e-test systemd-test fuzz lint bench
+.PHONY: test unit-test e2e-test systemd-test test-asan test-tsan fuzz lint bench
 .PHONY: swift build-packages test-packages bench-packages
 
 help: ## this list
@@ -51,13 +53,17 @@ build: swift build-packages ## the release build
 test: unit-test e2e-test systemd-test package-test container-test ## all tests
 
 unit-test: swift build-packages ## the tests of the modules
-	@swift build --build-tests
-	# What waits for real sockets and clocks has the machine to itself, one test after the other; the rest shares it.
+	@$(call unit-tests)
+
+# What waits for real sockets and clocks has the machine to itself, one test after the other; the rest shares it. A run that
+# finds no test ends well, so the count is looked at.
+define unit-tests
+	swift build --build-tests $(1)
 	for part in "--no-parallel --filter=$(REAL_TIME)" "--skip=$(REAL_TIME)"; do
-	  swift test --skip-build --disable-xctest $$part 2>&1 | tee .build/unit-test.log
-	  # A run that finds no test ends well, so the count is looked at.
+	  swift test --skip-build --disable-xctest $(1) $$part 2>&1 | tee .build/unit-test.log
 	  grep -qE 'Test run with [1-9][0-9]* tests?' .build/unit-test.log || { echo 'make: no test was run' >&2; exit 1; }
 	done
+endef
 
 e2e-test: build test-packages ## the tests of the built daemon, in namespaces of their own
 	@export HTTPDNSD_BINARY="$$(swift build $(RELEASE) --show-bin-path)/httpdnsd"
@@ -69,6 +75,23 @@ systemd-test: build test-packages ## the units, under a systemd of their own in 
 bench: build bench-packages ## what it costs beside its rivals: BENCH_SECONDS=600 ONLY=… RIVALS=…
 	@$(PYTHON) Tests/Performance/bench.py --binary "$$(swift build $(RELEASE) --show-bin-path)/httpdnsd" \
 	  --seconds "$(BENCH_SECONDS)" --only "$(ONLY)" --rivals "$(RIVALS)"
+
+# A sanitizer's report fails the unit test it interrupts, and the end-to-end test whose daemon then ends with its exit code.
+test-asan: swift build-packages test-packages ## unit tests, and the daemon's own under load, with AddressSanitizer
+	@export ASAN_OPTIONS=malloc_context_size=10 LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/lsan.supp:print_suppressions=0
+	$(call sanitized,--sanitize address --scratch-path .build/address)
+
+test-tsan: swift build-packages test-packages ## the same with ThreadSanitizer
+	@mkdir -p .build/thread
+	clang -Wall -Wextra -Werror -O1 -c Tests/Sanitizers/mutex.c -o .build/thread/mutex.o
+	export TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/tsan.supp:print_suppressions=0
+	$(call sanitized,--sanitize thread --scratch-path .build/thread -Xlinker $(CURDIR)/.build/thread/mutex.o)
+
+define sanitized
+	$(call unit-tests,$(1))
+	export HTTPDNSD_BINARY="$$(swift build $(1) --show-bin-path)/httpdnsd"
+	cd Tests/EndToEnd && $(PYTHON) -m pytest $(SANITIZED) $(PYTEST)
+endef
 
 # Goes on from what earlier runs have found, beside the seeds. TOMLKit leaks, which would have libFuzzer look for the leak
 # after each input; what leaks otherwise is seen at the end there.

@@ -29,12 +29,15 @@ enum Nearest {
     }
 
     /// Beyond this many changed letters a suggestion would be a guess.
-    private static func tolerance(_ name: String) -> Int { max(2, name.count / 3) }
+    private static func tolerance(_ name: String) -> Int { max(2, min(name.utf8.count, maximumLength) / 3) }
+
+    /// No name that means one of ours is longer: the rest, which may be a whole file's worth, is not looked at.
+    private static let maximumLength = 100
 
     /// How many letters to add, take away or change to make one text of the other (Levenshtein), whatever their case.
     private static func distance(_ left: String, _ right: String) -> Int {
-        let left = Array(left.lowercased().utf8)
-        let right = Array(right.lowercased().utf8)
+        let left = left.utf8.prefix(maximumLength).map(lowercased)
+        let right = right.utf8.prefix(maximumLength).map(lowercased)
         var row = Array(0...right.count)
         for (leftIndex, letter) in left.enumerated() {
             var diagonal = row[0]
@@ -46,5 +49,9 @@ enum Nearest {
             }
         }
         return row[right.count]
+    }
+
+    private static func lowercased(_ octet: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet) ? octet | 0x20 : octet
     }
 }

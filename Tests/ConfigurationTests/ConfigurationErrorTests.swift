@@ -349,6 +349,14 @@ import Testing
         }
     }
 
+    @Test("a key as long as a file is told at once, and means none of ours", .timeLimit(.minutes(1)))
+    func endlessKey() {
+        let key = String(repeating: "workers", count: 150_000)
+        #expect(message("[listen]\n\(key) = 1").contains(": unknown key; [listen] has addresses, "))
+        #expect(
+            message(nil, environment: ["HTTPDNSD_\(key)": "1"]).contains(": unknown variable; give HTTPDNSD_SECTION"))
+    }
+
     @Test("a wrong key from the environment is its variable's fault, not the file's")
     func environmentOverFile() {
         #expect(

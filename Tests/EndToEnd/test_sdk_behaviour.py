@@ -90,7 +90,7 @@ def test_too_many_requests_back_off(daemon, service, local, servers):
     clients = Clients()
     clients.ask_steadily([f"often{number}.example.com" for number in range(40)], 0.025)
     for one in clients.all_answered():
-        assert addresses(one.reply) == [LOCAL_ADDRESS] and one.waited < 0.5
+        assert addresses(one.reply) == [LOCAL_ADDRESS] and one.waited < 0.9  # long before `hedgeAfter`
     assert 1 <= sum(len(one.requests) for one in all_of_them) <= 8, "of 40 lookups"
     assert 1 <= len(running.log_lines("status 429")) <= 2 * servers, running.log()
     for one in all_of_them:

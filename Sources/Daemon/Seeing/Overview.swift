@@ -105,9 +105,10 @@ extension Overview {
         return resolvers.first { !$0.isFailing } ?? resolvers.first
     }
 
-    /// 0…1; nil before the first question that the cache could have answered.
+    /// 0…1; nil before the first question that the cache could have answered. What is answered from no cache and nobody is
+    /// asked about, as the watchdog's own questions, does not count.
     var hitRate: Double? {
-        let all = cache.hits + cache.misses
+        let all = cache.hits + counters.flights + counters.joined
         return all == 0 ? nil : Double(cache.hits) / Double(all)
     }
 

@@ -2,6 +2,7 @@
 
 import itertools
 import multiprocessing
+import os
 import re
 import select
 import signal
@@ -13,14 +14,15 @@ import dns.message
 import dns.rcode
 import pytest
 
-from conftest import ZONE, settings_for
+from conftest import TEST_SECONDS, ZONE, settings_for
 from daemon import toml
 from dns_client import Stream, addresses, ask, labels
 from httpdns_service import Record, address_of, every_name
 from resolvers import reply_to
 from waiting import eventually
 
-HUPS = 10_000
+# HTTPDNSD_HUPS=10000 is its full size.
+HUPS = int(os.environ.get("HTTPDNSD_HUPS", "3000"))
 SPLIT = {"b.example.com": Record(["198.51.100.2"], [], 600)}
 
 
@@ -280,10 +282,11 @@ def query(number, name):
 def load(rate, ending, result):
     """Asks `rate` questions a second until `ending` is set; one in fifty for a name that was never asked for.
 
-    Sends (asked, unanswered after the daemon's four seconds, not NOERROR or without an answer).
+    Sends (asked, unanswered after the daemon's four seconds, not NOERROR or without an answer: how often each RCODE).
     """
-    hot = [query(0, f"hot{number}.example.com")[2:] for number in range(100)]
-    waiting, asked, bad, lost = {}, 0, 0, 0
+    # Few, as some of the reloads have all of them looked up again, and the services here are slow.
+    hot = [query(0, f"hot{number}.example.com")[2:] for number in range(20)]
+    waiting, asked, bad, lost = {}, 0, {}, 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
         channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         channel.setblocking(False)
@@ -298,7 +301,7 @@ def load(rate, ending, result):
                 number = asked % 65536
                 lost += number in waiting
                 waiting[number] = now
-                tail = hot[asked % 100] if asked % 50 else query(0, f"once{asked}.example.com")[2:]
+                tail = hot[asked % 20] if asked % 50 else query(0, f"once{asked}.example.com")[2:]
                 channel.send(struct.pack("!H", number) + tail)
                 asked += 1
             select.select([channel], [], [], 0.005)
@@ -306,7 +309,9 @@ def load(rate, ending, result):
                 while True:
                     reply = channel.recv(4096)
                     if waiting.pop(int.from_bytes(reply[:2], "big"), None) is not None:
-                        bad += reply[3] & 15 != 0 or reply[6:8] == b"\0\0"
+                        code = reply[3] & 15
+                        if code != 0 or reply[6:8] == b"\0\0":
+                            bad[code] = bad.get(code, 0) + 1
             except BlockingIOError:
                 pass
     result.send((asked, lost + len(waiting), bad))
@@ -318,8 +323,9 @@ def memory(pid):
         return int(re.search(r"RssAnon:\s+(\d+) kB", status.read()).group(1))
 
 
-def test_ten_thousand_reloads_under_load(reloading, service):
+def test_thousands_of_reloads_under_load(reloading, service):
     """Half of the files are broken, the others differ each time. No question is lost, nothing piles up."""
+    signal.alarm(max(TEST_SECONDS, HUPS // 40))
     first, second = service("https", every_name), service("aes", every_name)
     # The smallest cache, so that it is full of what was once asked for before anything is measured.
     # And patience: a busy machine is no reason for the local resolver, which knows none of the names, to be asked.
@@ -363,7 +369,7 @@ def test_ten_thousand_reloads_under_load(reloading, service):
     asked, lost, bad = receiver.recv()
     asking.join()
     print(f"{asked} asked, {lost} lost, {bad} bad; descriptors and kB: {before}, {running.daemon.descriptors()}, {after}")
-    assert (lost, bad) == (0, 0) and asked > 2000
+    assert (lost, bad) == (0, {}) and asked > 2000
     # Sixteen idle connections are kept for a busy moment that comes again; a leak would be one for each reload.
     eventually(lambda: running.daemon.descriptors() <= before[0] + 32, "descriptors are given back")
     assert after <= before[1] + 4096, "half a kilobyte for each reload; what a parsed file takes is more"

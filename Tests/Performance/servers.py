@@ -84,6 +84,7 @@ def httpdnsd(at, binary):
     settings = {
         "listen": {"addresses": [f"127.0.0.1:{at.port}"], "workers": at.listeners},
         "cache": {"megabytes": at.cache_megabytes, "file": at.cache_file},
+        "control": {"socket": ""},
         "fallback": {"hosts": ""},
     }
     if at.way == "plain":

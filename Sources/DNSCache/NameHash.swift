@@ -35,14 +35,21 @@ func sameName(_ stored: Span<UInt8>, at start: Int, as bytes: Span<UInt8>, name:
     }
     var at = 0
     while at &+ 8 < length {
-        if eightOctets(bytes, name.lowerBound &+ at).asciiLowercased != eightOctets(stored, start &+ at) {
+        guard isLowercase(eightOctets(stored, start &+ at), of: eightOctets(bytes, name.lowerBound &+ at)) else {
             return false
         }
         at &+= 8
     }
-    return eightOctets(bytes, name.upperBound &- 8).asciiLowercased == eightOctets(stored, start &+ length &- 8)
+    return isLowercase(eightOctets(stored, start &+ length &- 8), of: eightOctets(bytes, name.upperBound &- 8))
 }
 
+/// Nearly all names come in lower case.
+@inline(__always)
+private func isLowercase(_ stored: UInt64, of octets: UInt64) -> Bool {
+    octets == stored || octets.asciiLowercased == stored
+}
+
+@inline(__always)
 private func eightOctets(_ bytes: Span<UInt8>, _ at: Int) -> UInt64 {
     // Any eight octets make a UInt64; the load itself is bounds-checked.
     unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: at, as: UInt64.self)

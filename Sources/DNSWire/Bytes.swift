@@ -2,17 +2,18 @@
 extension Span where Element == UInt8 {
     @inline(__always)
     func integer16(at offset: Int) -> UInt16 {
-        UInt16(self[offset]) << 8 | UInt16(self[offset + 1])
+        // Any two octets make a UInt16; the load itself is bounds-checked, once.
+        unsafe UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self))
     }
 
     @inline(__always)
     func integer32(at offset: Int) -> UInt32 {
-        UInt32(integer16(at: offset)) << 16 | UInt32(integer16(at: offset + 2))
+        unsafe UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt32.self))
     }
 
     @inline(__always)
     func integer64(at offset: Int) -> UInt64 {
-        UInt64(integer32(at: offset)) << 32 | UInt64(integer32(at: offset + 4))
+        unsafe UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
 
     /// A copy of the octets in `range`; traps when it goes beyond the span.
@@ -25,20 +26,24 @@ extension Span where Element == UInt8 {
 extension MutableSpan where Element == UInt8 {
     @inline(__always)
     mutating func write(_ value: UInt16, at offset: Int) {
-        self[offset] = UInt8(truncatingIfNeeded: value >> 8)
-        self[offset + 1] = UInt8(truncatingIfNeeded: value)
+        store(value.bigEndian, at: offset)
     }
 
     @inline(__always)
     mutating func write(_ value: UInt32, at offset: Int) {
-        write(UInt16(truncatingIfNeeded: value >> 16), at: offset)
-        write(UInt16(truncatingIfNeeded: value), at: offset + 2)
+        store(value.bigEndian, at: offset)
     }
 
     @inline(__always)
     mutating func write(_ value: UInt64, at offset: Int) {
-        write(UInt32(truncatingIfNeeded: value >> 32), at: offset)
-        write(UInt32(truncatingIfNeeded: value), at: offset + 4)
+        store(value.bigEndian, at: offset)
+    }
+
+    @inline(__always)
+    private mutating func store<Value: FixedWidthInteger & BitwiseCopyable>(_ value: Value, at offset: Int) {
+        // Any octets make a UInt8; the store itself is bounds-checked, once.
+        var bytes = unsafe mutableBytes
+        bytes.storeBytes(of: value, toByteOffset: offset, as: Value.self)
     }
 
     /// Copies `range` of `source` to `offset`; traps when either side is too short.

@@ -9,6 +9,8 @@ import Synchronization
 public final class DNSCache: @unchecked Sendable {
     // Unchecked because of the pointer: it is set once, and what it points to is only touched under its own mutex.
     let segments: UnsafeMutablePointer<Mutex<Segment>>
+    /// One for each segment.
+    private let maps: [RingMap]
     let hash: NameHash
 
     /// Segments share the load of all listeners; more would make the smallest cache's rings too short for long answers.
@@ -24,10 +26,13 @@ public final class DNSCache: @unchecked Sendable {
         hash = NameHash(keys: seed)
         unsafe segments = .allocate(capacity: Self.segmentCount)
         let share = Self.share(of: bytes)
+        var maps: [RingMap] = []
         for index in 0..<Self.segmentCount {
             unsafe (segments + index).initialize(
                 to: Mutex(Segment(bytes: share, staleSeconds: staleSeconds, prefetchAt: prefetchAt)))
+            maps.append(unsafe segments[index].withLock { $0.ring.map })
         }
+        self.maps = maps
     }
 
     /// What one segment's ring may take.
@@ -49,17 +54,39 @@ public final class DNSCache: @unchecked Sendable {
         case hitDueForRefresh(length: Int)
     }
 
+    /// Where the answer to a question is to be looked for.
+    public struct Key: Sendable {
+        fileprivate let hash: UInt64
+    }
+
+    /// The key of a question. What ``prefetch(_:)`` needs is on its way from memory then, and not waited for.
+    ///
+    /// Two cache misses are nearly all that a hit costs here. Who has many questions gets the keys of all, prefetches them
+    /// all, and then asks for the answers: so they wait for memory together.
+    /// - Parameter query: the client's message, at least up to the question's end.
+    public func key(_ question: Question, query: Span<UInt8>) -> Key {
+        let hash = hash(query, name: Question.nameOffset..<question.nameEnd, type: question.type.rawValue)
+        maps[Self.segment(hash)].prefetchBucket(of: hash)
+        return Key(hash: hash)
+    }
+
+    /// What ``answer(_:at:query:now:limit:into:)`` needs is on its way from memory now.
+    public func prefetch(_ key: Key) {
+        maps[Self.segment(key.hash)].prefetchEntry(of: key.hash)
+    }
+
     /// Writes the reply to a question if its answer is fresh. Allocates nothing.
     /// - Parameters:
+    ///   - key: this question's.
     ///   - query: the client's message, at least up to the question's end.
     ///   - now: `Tick.seconds`.
     ///   - limit: the octets the client takes, at least 512; `reply` holds as many.
     public func answer(
-        _ question: Question, query: Span<UInt8>, at now: UInt32, limit: Int, into reply: inout MutableSpan<UInt8>
+        _ question: Question, _ key: Key, query: Span<UInt8>, at now: UInt32, limit: Int,
+        into reply: inout MutableSpan<UInt8>
     ) -> Lookup {
-        let hash = hash(query, name: Question.nameOffset..<question.nameEnd, type: question.type.rawValue)
-        return unsafe segments[Self.segment(hash)].withLock { segment in
-            segment.answer(hash: hash, question, query: query, at: now, limit: limit, into: &reply)
+        unsafe segments[Self.segment(key.hash)].withLock { segment in
+            segment.answer(hash: key.hash, question, query: query, at: now, limit: limit, into: &reply)
         }
     }
 

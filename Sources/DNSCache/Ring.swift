@@ -1,4 +1,6 @@
+import CPrefetch
 import DNSWire
+import Synchronization
 
 /// One segment's memory: entries written one behind the other into a ring, found through chained buckets.
 ///
@@ -9,7 +11,8 @@ import DNSWire
 @safe
 struct Ring: ~Copyable {
     private let memory: UnsafeMutableRawPointer
-    private let buckets: UnsafeMutablePointer<UInt32>
+    // Atomic for ``RingMap`` alone: everybody else has the segment's lock.
+    private let buckets: UnsafeMutablePointer<Atomic<UInt32>>
     let bucketMask: Int
     let capacity: Int
     private var head = 0
@@ -32,7 +35,15 @@ struct Ring: ~Copyable {
         // Both are freed in deinit alone; every access below stays under `capacity` and `bucketMask`.
         unsafe memory = .allocate(byteCount: capacity, alignment: Entry.alignment)
         unsafe buckets = .allocate(capacity: count)
-        unsafe buckets.initialize(repeating: 0, count: count)
+        for bucket in 0..<count { unsafe (buckets + bucket).initialize(to: Atomic(0)) }
+    }
+
+    var map: RingMap { unsafe RingMap(memory: memory, buckets: buckets, bucketMask: bucketMask) }
+
+    private func first(inBucket bucket: Int) -> UInt32 { unsafe buckets[bucket].load(ordering: .relaxed) }
+
+    private func setFirst(_ reference: UInt32, inBucket bucket: Int) {
+        unsafe buckets[bucket].store(reference, ordering: .relaxed)
     }
 
     deinit {
@@ -49,7 +60,7 @@ struct Ring: ~Copyable {
     func place(
         hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, audience: Entry.Flags
     ) -> Int? {
-        var reference = unsafe buckets[bucket(of: hash)]
+        var reference = first(inBucket: bucket(of: hash))
         while reference != 0 {
             let at = Ring.place(reference)
             let entry = entry(at: at)
@@ -119,9 +130,9 @@ struct Ring: ~Copyable {
         var removed = entry(at: place)
         let reference = Ring.reference(place)
         let slot = Int(removed.hash) & bucketMask
-        let first = unsafe buckets[slot]
+        let first = first(inBucket: slot)
         if first == reference {
-            unsafe buckets[slot] = removed.next
+            setFirst(removed.next, inBucket: slot)
         } else {
             var at = Ring.place(first)
             var previous = entry(at: at)
@@ -139,7 +150,7 @@ struct Ring: ~Copyable {
     }
 
     mutating func removeAll() {
-        unsafe buckets.update(repeating: 0, count: bucketMask + 1)
+        for bucket in 0...bucketMask { setFirst(0, inBucket: bucket) }
         (tail, liveEntries, liveBytes) = (head, 0, 0)
     }
 
@@ -208,9 +219,9 @@ struct Ring: ~Copyable {
     private mutating func link(_ entry: Entry, at place: Int) {
         var linked = entry
         let slot = Int(entry.hash) & bucketMask
-        linked.next = unsafe buckets[slot]
+        linked.next = first(inBucket: slot)
         update(at: place, linked)
-        unsafe buckets[slot] = Ring.reference(place)
+        setFirst(Ring.reference(place), inBucket: slot)
         liveEntries += 1
         liveBytes += entry.extent
     }
@@ -242,5 +253,32 @@ struct Ring: ~Copyable {
     static func tag(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash) }
     private func bucket(of hash: UInt64) -> Int { Int(Ring.tag(hash)) & bucketMask }
     private static func reference(_ place: Int) -> UInt32 { UInt32(place / Entry.alignment + 1) }
-    private static func place(_ reference: UInt32) -> Int { (Int(reference) - 1) * Entry.alignment }
+    fileprivate static func place(_ reference: UInt32) -> Int { (Int(reference) - 1) * Entry.alignment }
+}
+
+/// Where a ring's memory is, which never changes: enough to have it fetched before the lock is taken.
+///
+/// Sound without the lock as long as the ring lives: a bucket is read atomically, and an entry that is prefetched is not
+/// read; if another has come to its place meanwhile, a cache line was fetched in vain.
+@safe
+struct RingMap: @unchecked Sendable {
+    fileprivate let memory: UnsafeMutableRawPointer
+    fileprivate let buckets: UnsafeMutablePointer<Atomic<UInt32>>
+    fileprivate let bucketMask: Int
+
+    func prefetchBucket(of hash: UInt64) {
+        unsafe cprefetch(buckets + Int(Ring.tag(hash)) & bucketMask)
+    }
+
+    /// The first entry of the bucket, which is nearly always the one: there are no more entries than buckets.
+    func prefetchEntry(of hash: UInt64) {
+        let reference = unsafe buckets[Int(Ring.tag(hash)) & bucketMask].load(ordering: .relaxed)
+        guard reference != 0 else { return }
+        let entry = unsafe memory + Ring.place(reference)
+        unsafe cprefetch(entry)
+        unsafe cprefetch(entry + RingMap.cacheLine)
+    }
+
+    /// In octets; an entry with its body has two of them as a rule.
+    private static let cacheLine = 64
 }

@@ -35,32 +35,50 @@ final class DatagramListener: Sendable {
         reader.ping(answer)
     }
 
+    /// Messages that take each step together: about as many as a core has cache lines under way at a time.
+    private static let stepLength = 16
+    private typealias Reads = InlineArray<16, Reception.Read>
+
     private static func receive(
         _ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch, _ socket: DatagramSocket, _ reception: Reception,
         _ resolver: Resolver, _ tally: Tally
     ) {
         let now = Tick(nanoseconds: Clock.now())
         var misses: [Miss] = []
-        for index in 0..<batch.count {
-            // Valid until the next receive, which comes after this function.
-            let message = unsafe batch.bytes(index).span
-            let sender = batch.sender(index)
-            var reply = unsafe replies.next().mutableSpan
-            let outcome = reception.receive(
-                message, from: sender.address, at: now, limit: nil, tally: tally, into: &reply)
-            switch outcome {
-            case .silence: break
-            case .reply(let length): replies.commit(length, to: sender, from: batch.local(index))
-            case .replyAndRefresh(let length, let question):
-                replies.commit(length, to: sender, from: batch.local(index))
-                let client = Client(
-                    question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)), at: now)
-                misses.append(Miss(client: client, isRefresh: true))
-            case .ask(let question):
-                let client = Client(
-                    question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)), at: now)
-                misses.append(Miss(client: client))
+        var start = 0
+        while start < batch.count {
+            let end = min(start &+ stepLength, batch.count)
+            let memory = Reads { step in
+                // The bytes are valid until the next receive, which comes after this function.
+                start &+ step < end ? unsafe reception.read(batch.bytes(start &+ step).span) : .nothing
             }
+            // By the array's own subscript the optimizer copies all of it each time.
+            let reads = memory.span
+            for index in start..<end { reception.prefetch(reads[index &- start]) }
+            for index in start..<end {
+                let message = unsafe batch.bytes(index).span
+                let sender = batch.sender(index)
+                var reply = unsafe replies.next().mutableSpan
+                let outcome = reception.receive(
+                    reads[index &- start], message, from: sender.address, at: now, limit: nil, tally: tally,
+                    into: &reply)
+                switch outcome {
+                case .silence: break
+                case .reply(let length): replies.commit(length, to: sender, from: batch.local(index))
+                case .replyAndRefresh(let length, let question):
+                    replies.commit(length, to: sender, from: batch.local(index))
+                    let client = Client(
+                        question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)),
+                        at: now)
+                    misses.append(Miss(client: client, isRefresh: true))
+                case .ask(let question):
+                    let client = Client(
+                        question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)),
+                        at: now)
+                    misses.append(Miss(client: client))
+                }
+            }
+            start = end
         }
         if !misses.isEmpty { resolver.submit(misses) }
         // One more look at the clock for all of them: a hit in a batch takes what the batch takes.

@@ -50,15 +50,39 @@ struct Reception: Sendable {
         case replyAndRefresh(Int, Question)
     }
 
+    /// A message as far as it is known before anybody looks who sent it.
+    struct Read {
+        fileprivate let reading: Question.Reading
+        /// For a question.
+        fileprivate let key: DNSCache.Key?
+
+        static let nothing = Read(reading: .silence, key: nil)
+    }
+
+    /// The first of three steps; they are told apart because who has many messages takes each step for all of them: the
+    /// cache's memory is far away, and so it comes for all at once.
+    func read(_ message: Span<UInt8>) -> Read {
+        let reading = Question.read(message)
+        guard case .question(let question) = reading else { return Read(reading: reading, key: nil) }
+        return Read(reading: reading, key: cache.key(question, query: message))
+    }
+
+    /// The second step.
+    func prefetch(_ read: Read) {
+        if let key = read.key { cache.prefetch(key) }
+    }
+
+    /// The third step.
     /// - Parameters:
+    ///   - read: the message's.
     ///   - limit: the octets that one reply may have here, for a stream; nil for a datagram: what the client's message says.
     ///   - tally: the caller's own; how long an answer took is for the caller to say.
     ///   - reply: holds `limit`, or `Reply.maximumUDPSize`, octets.
     func receive(
-        _ message: Span<UInt8>, from client: IPAddress, at now: Tick, limit: Int?, tally: Tally,
+        _ read: Read, _ message: Span<UInt8>, from client: IPAddress, at now: Tick, limit: Int?, tally: Tally,
         into reply: inout MutableSpan<UInt8>
     ) -> Outcome {
-        switch Question.read(message) {
+        switch read.reading {
         case .silence:
             return .silence
         case .refuse(let code, var question):
@@ -80,7 +104,8 @@ struct Reception: Sendable {
                 return refuse(.refused, question, message, tally, into: &reply)
             }
             let found = cache.answer(
-                question, query: message, at: now.seconds, limit: limit ?? Reply.udpLimit(question), into: &reply)
+                question, read.key ?? cache.key(question, query: message), query: message, at: now.seconds,
+                limit: limit ?? Reply.udpLimit(question), into: &reply)
             switch found {
             case .hit(let length):
                 tally.answered(flags: reply[3])

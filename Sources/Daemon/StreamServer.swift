@@ -137,8 +137,10 @@ final class StreamServer: @unchecked Sendable {
     func receive(_ message: Span<UInt8>, from address: IPAddress, at now: Tick) -> Reception.Outcome {
         let buffer = unsafe scratch.buffer
         var reply = unsafe buffer.mutableSpan
-        return reception.latest().receive(
-            message, from: address, at: now, limit: Int(UInt16.max), tally: tally, into: &reply)
+        let reception = reception.latest()
+        return reception.receive(
+            reception.read(message), message, from: address, at: now, limit: Int(UInt16.max), tally: tally, into: &reply
+        )
     }
 
     func remove(_ client: StreamClient) {

@@ -29,7 +29,7 @@ enum Rules {
         "Addresses": [],
         "DNSWire": ["Addresses"],
         "Configuration": ["Addresses", "DNSWire", "TOMLKit", "Synchronization"],
-        "DNSCache": ["DNSWire", "Synchronization"],
+        "DNSCache": ["DNSWire", "CPrefetch", "Synchronization"],
         "Cryptography": ["Addresses", "COpenSSL"],
         "HTTPDNS": ["Addresses", "DNSWire", "Cryptography"],
         "Forwarding": ["Addresses", "DNSWire", "DNSCache"],

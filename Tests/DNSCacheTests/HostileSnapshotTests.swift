@@ -212,7 +212,10 @@ extension DNSCache {
             for limit in [512, 65_535] {
                 var reply = [UInt8](repeating: 0, count: limit)
                 var span = reply.mutableSpan
-                switch answer(question, query: query.span, at: now &+ later, limit: limit, into: &span) {
+                switch answer(
+                    question, key(question, query: query.span), query: query.span, at: now &+ later, limit: limit,
+                    into: &span)
+                {
                 case .miss: #expect(later > 0 || found?.isFresh == false)
                 case .hit(let length), .hitDueForRefresh(let length):
                     reply.removeLast(reply.count - length)

@@ -52,7 +52,8 @@ extension DNSCache {
         guard case .question(let question) = Question.read(query.span) else { return nil }
         var reply = [UInt8](repeating: 0xEE, count: limit)
         var span = reply.mutableSpan
-        let lookup = answer(question, query: query.span, at: now, limit: limit, into: &span)
+        let lookup = answer(
+            question, key(question, query: query.span), query: query.span, at: now, limit: limit, into: &span)
         let length: Int
         let due: Bool
         switch lookup {

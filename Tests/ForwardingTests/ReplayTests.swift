@@ -90,7 +90,10 @@ import Testing
             var reply = [UInt8](repeating: 0, count: 512)
             var out = reply.mutableSpan
             askedAt[client] = asked.at
-            if case .hit = cache.answer(question, query: query.span, at: now.seconds, limit: 512, into: &out) {
+            if case .hit = cache.answer(
+                question, cache.key(question, query: query.span), query: query.span, at: now.seconds, limit: 512,
+                into: &out)
+            {
                 answered += 1
             } else {
                 forwarder.receive(

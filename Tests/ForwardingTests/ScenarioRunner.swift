@@ -190,7 +190,10 @@ final class ScenarioRunner {
         var reply = [UInt8](repeating: 0, count: Reply.maximumUDPSize)
         var out = reply.mutableSpan
         let limit = Reply.udpLimit(question)
-        switch cache.answer(question, query: query.span, at: now.seconds, limit: limit, into: &out) {
+        switch cache.answer(
+            question, cache.key(question, query: query.span), query: query.span, at: now.seconds, limit: limit,
+            into: &out)
+        {
         case .miss: forwarder.receive(name, type, for: Audience(of: question), from: client, at: now)
         case .hit(let length): unexpected.append("client \(client) \(query.reading(reply[..<length]))")
         case .hitDueForRefresh(let length):

@@ -56,7 +56,10 @@ private func checkAnswer(_ body: ArraySlice<UInt8>) {
         if let found { checkReply(question, query) { found.answer.reply(to: question, query, &$0) } }
         checkReply(question, query) { reply in
             var room = reply.mutableSpan
-            switch first.answer(question, query: query.span, at: now.tick, limit: room.count, into: &room) {
+            switch first.answer(
+                question, first.key(question, query: query.span), query: query.span, at: now.tick, limit: room.count,
+                into: &room)
+            {
             case .hit(let length), .hitDueForRefresh(let length):
                 check(found?.isFresh == true, "a hit that is not to be found")
                 return length

@@ -35,7 +35,7 @@ final class Resolver: @unchecked Sendable {
     /// Whom the gathered replies leave through.
     private var repliesSocket: DatagramSocket?
 
-    /// What came before the cache's file was read, a matter of milliseconds; nil once it was.
+    /// What came before the cache's file was read, a matter of milliseconds, and may be in it; nil once it was.
     private var early: [Miss]? = []
     /// Other settings that came so early.
     private var deferred: [() -> Void] = []
@@ -71,8 +71,22 @@ final class Resolver: @unchecked Sendable {
     func submit(_ misses: [Miss]) {
         queued.add(misses.count, ordering: .relaxed)
         loop.submit { [self] in
-            if early == nil { receive(misses) } else { early?.append(contentsOf: misses) }
+            if early == nil { receive(misses) } else { hold(misses) }
         }
+    }
+
+    /// Until the cache's file is read. It says nothing about what the daemon answers by itself, so that need not wait.
+    private func hold(_ misses: [Miss]) {
+        var known: [Miss] = []
+        for miss in misses {
+            let question = miss.client.question
+            if case .answer = forwarder.policy.route(question.name(in: miss.client.query.span), question.type) {
+                known.append(miss)
+            } else {
+                early?.append(miss)
+            }
+        }
+        if !known.isEmpty { receive(known) }
     }
 
     /// Whether one more may be submitted; each "no" is counted. From any thread.

@@ -80,7 +80,8 @@ final class DatagramListener: Sendable {
             }
             start = end
         }
-        if !misses.isEmpty { resolver.submit(misses) }
+        // A lone miss is asked upstream soonest by this thread itself; neither a reply nor further datagrams wait for that.
+        if !misses.isEmpty { resolver.submit(misses, here: batch.count == 1 && replies.count == 0) }
         // One more look at the clock for all of them: a hit in a batch takes what the batch takes.
         if replies.count > 0 { tally.took(Clock.now() - now.nanoseconds, times: replies.count) }
     }

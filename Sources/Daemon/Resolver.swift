@@ -68,11 +68,13 @@ final class Resolver: @unchecked Sendable {
     }
 
     /// Takes over what the cache could not answer. From any thread.
-    func submit(_ misses: [Miss]) {
+    /// - Parameter here: the caller has nothing else to do: if the loop is at rest, its thread asks upstream itself.
+    func submit(_ misses: [Miss], here: Bool = false) {
         queued.add(misses.count, ordering: .relaxed)
-        loop.submit { [self] in
+        let work: @Sendable () -> Void = { [self] in
             if early == nil { receive(misses) } else { hold(misses) }
         }
+        if here { loop.perform(work) } else { loop.submit(work) }
     }
 
     /// Until the cache's file is read. It says nothing about what the daemon answers by itself, so that need not wait.

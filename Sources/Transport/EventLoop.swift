@@ -30,9 +30,14 @@ public struct Registration: Equatable, Sendable {
 /// (nothing is spent when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then
 /// ``turnEnded``, where the owner sends what has gathered.
 ///
-/// `@unchecked Sendable`: confined to its queue (before ``start()``: to the thread that makes it), which
-/// ``assertOnLoop()`` checks; ``submit(_:)`` and ``stop(_:)`` alone may be called from anywhere. It keeps itself alive
-/// from start to stop.
+/// A turn belongs to whoever has the ``TurnRight``. The queue's thread takes it for each turn and is without it while it
+/// waits; meanwhile ``perform(_:)`` may take a turn on another thread, with its work and ``turnEnded`` alone. Events are
+/// fetched without the right, so a turn of another's may come between: as after any earlier handler, what is registered
+/// and waited for when they are delivered decides.
+///
+/// `@unchecked Sendable`: confined to turns (before ``start()``: to the thread that makes it), which ``assertOnLoop()``
+/// checks, but for `source`, which is the queue's, and the events fetched, which are its thread's; ``submit(_:)``,
+/// ``perform(_:)`` and ``stop(_:)`` alone may be called from anywhere. It keeps itself alive from start to stop.
 public final class EventLoop: @unchecked Sendable {
     /// Called once at the end of each turn.
     public var turnEnded: (() -> Void)?
@@ -44,9 +49,10 @@ public final class EventLoop: @unchecked Sendable {
     private let epoll: Epoll
     private let mailbox: Mailbox
     private let timer: DeadlineTimer
+    private let right = TurnRight()
+    private let isStarted = Atomic(false)
     private let stopping = Atomic(false)
     private var source: (any DispatchSourceRead)?
-    private var isStarted = false
 
     private var slots: [Slot] = []
     private var freeSlots: [UInt32] = []
@@ -76,16 +82,16 @@ public final class EventLoop: @unchecked Sendable {
 
     /// Begins. Call once, when the hooks are set.
     public func start() {
-        isStarted = true
         let source = DispatchSource.makeReadSource(fileDescriptor: epoll.descriptor.raw, queue: queue)
         self.source = source
         source.setEventHandler { self.run() }
+        isStarted.store(true, ordering: .releasing)
         source.activate()
     }
 
     /// Ends after the turn that runs; releases handlers, hooks and the work not begun yet. Call once, from any thread.
     ///
-    /// - Parameter stopped: Called on the loop when that is done.
+    /// - Parameter stopped: Called on the loop's queue when that is done.
     public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
         stopping.store(true, ordering: .releasing)
         mailbox.close()
@@ -109,19 +115,36 @@ public final class EventLoop: @unchecked Sendable {
         mailbox.post(work)
     }
 
-    /// Stops the program when called anywhere else than on the loop.
+    /// Does work in a turn of its own on this thread if the loop is at rest, which saves waking another; hands it over as
+    /// ``submit(_:)`` does if it is not: while a turn is under way, while work waits, before ``start()``. The order in
+    /// which one thread hands in work holds either way. From any thread.
+    public func perform(_ work: @escaping @Sendable () -> Void) {
+        let isDone = right.takeIfFree {
+            // What was handed in before comes first, and after `stop` nothing does.
+            guard isStarted.load(ordering: .acquiring), !stopping.load(ordering: .acquiring), mailbox.isEmpty
+            else { return false }
+            work()
+            turnEnded?()
+            return true
+        }
+        if !isDone { submit(work) }
+    }
+
+    /// Stops the program when called outside of the loop's turns.
     public func assertOnLoop() {
-        if isStarted { dispatchPrecondition(condition: .onQueue(queue)) }
+        precondition(right.isMine || !isStarted.load(ordering: .relaxed))
     }
 
     private func releaseAll() {
-        turnEnded = nil
-        deadlineReached = nil
-        let handlers = slots
-        slots = []
-        freeSlots = []
-        pauses = []
-        withExtendedLifetime(handlers) {}
+        right.take {
+            turnEnded = nil
+            deadlineReached = nil
+            let handlers = slots
+            slots = []
+            freeSlots = []
+            pauses = []
+            withExtendedLifetime(handlers) {}
+        }
     }
 }
 
@@ -131,20 +154,24 @@ extension EventLoop {
         while !stopping.load(ordering: .acquiring) {
             let count = epoll.wait()
             guard count > 0 else { return }
-            var hasMail = false
-            var isTime = false
-            for index in 0..<count {
-                let event = epoll.event(index)
-                switch event.token {
-                case EventLoop.mailboxToken: hasMail = true
-                case EventLoop.timerToken: isTime = true
-                default: deliver(event)
-                }
-            }
-            if hasMail { mailbox.runWork() }
-            if isTime { timerFired() }
-            turnEnded?()
+            right.take { takeTurn(events: count) }
         }
+    }
+
+    private func takeTurn(events count: Int) {
+        var hasMail = false
+        var isTime = false
+        for index in 0..<count {
+            let event = epoll.event(index)
+            switch event.token {
+            case EventLoop.mailboxToken: hasMail = true
+            case EventLoop.timerToken: isTime = true
+            default: deliver(event)
+            }
+        }
+        if hasMail { mailbox.runWork() }
+        if isTime { timerFired() }
+        turnEnded?()
     }
 
     private func deliver(_ event: Epoll.Event) {

@@ -21,6 +21,9 @@ final class Mailbox: Sendable {
             adopting: try SystemCall.require("eventfd") { eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC)) })
     }
 
+    /// Whether nothing waits that is not begun.
+    var isEmpty: Bool { state.withLock { $0.work.isEmpty } }
+
     func post(_ work: @escaping Work) {
         let isFirst = state.withLock { state in
             guard state.isOpen else { return false }

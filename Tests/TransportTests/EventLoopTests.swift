@@ -280,6 +280,152 @@ import Testing
         }
     }
 
+    /// Performs work again and again until the loop was found at rest and it ran on this thread, as a loop is sooner or later.
+    private func performHere(_ loop: EventLoop, _ work: @escaping @Sendable () -> Void) -> Bool {
+        let ranHere = Journal<Bool>()
+        let caller = UInt(pthread_self())
+        let end = Clock.now() + 10_000_000_000
+        while Clock.now() < end, ranHere.all.last != true {
+            let before = ranHere.all.count
+            loop.perform {
+                if pthread_self() == caller { work() }
+                ranHere.append(pthread_self() == caller)
+            }
+            while ranHere.all.count == before, Clock.now() < end { sched_yield() }
+        }
+        return ranHere.all.last == true
+    }
+
+    @Test func workIsPerformedHereWhenTheLoopIsAtRest() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let journal = Journal<String>()
+        let (event, time) = (Gate(), Gate())
+        let caller = UInt(pthread_self())
+        loop.turnEnded = { if pthread_self() == caller { journal.append("end") } }
+        loop.deadlineReached = { time.open() }
+        loop.start()
+        let pair = SocketPair()
+        #expect(
+            performHere(loop) {
+                journal.append("work")
+                loop.assertOnLoop()
+                // While the loop's own thread waits, in Dispatch or in epoll_wait.
+                loop.setDeadline(Clock.now() + 1_000_000)
+                _ = try! loop.register(
+                    pair.ours, .readable,
+                    ClosureHandler { _ in
+                        pair.drain()
+                        loop.assertOnLoop()
+                        event.open()
+                    })
+            })
+        #expect(journal.all == ["work", "end"])
+        pair.poke()
+        #expect(event.wait() && time.wait())
+        fixture.stop()
+    }
+
+    @Test func workPerformedInATurnHasOneOfItsOwnAfterwards() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let journal = Journal<String>()
+        let gate = Gate()
+        loop.turnEnded = { journal.append("end") }
+        loop.start()
+        #expect(
+            performHere(loop) {
+                journal.append("first")
+                loop.submit { journal.append("second") }
+                // What waits already comes first.
+                loop.perform {
+                    journal.append("third")
+                    gate.open()
+                }
+                journal.append("still first")
+            })
+        #expect(gate.wait())
+        let entries = journal.all.drop { $0 == "end" }
+        #expect(entries.filter { $0 != "end" } == ["first", "still first", "second", "third"])
+        #expect(Array(entries.prefix(3)) == ["first", "still first", "end"])
+        fixture.stop()
+    }
+
+    @Test func workIsNotPerformedBeforeTheStartNorAfterTheStop() throws {
+        let fixture = try LoopFixture()
+        let journal = Journal<String>()
+        let gate = Gate()
+        fixture.loop.perform {
+            journal.append("early")
+            gate.open()
+        }
+        #expect(journal.all == [])
+        fixture.loop.start()
+        #expect(gate.wait())
+        fixture.stop()
+        fixture.loop.perform { journal.append("late") }
+        #expect(journal.all == ["early"])
+    }
+
+    @Test func turnsOfSeveralThreadsNeverOverlapAndLoseNothing() throws {
+        let fixture = try LoopFixture()
+        let loop = fixture.loop
+        let (threads, each) = (4, 2000)
+        // Touched in turns only, by plain loads and stores: turns that overlapped would show, and the thread sanitizer sees it.
+        final class Confined: @unchecked Sendable {
+            var isBusy = false
+            var overlaps = 0
+            var order: [[Int]]
+            var performed = 0
+            var events = 0
+            init(_ threads: Int) { order = Array(repeating: [], count: threads) }
+            func turn(_ body: () -> Void) {
+                if isBusy { overlaps += 1 }
+                isBusy = true
+                body()
+                isBusy = false
+            }
+        }
+        let confined = Confined(threads)
+        let done = Counters(threads)
+        let pair = SocketPair()
+        _ = try loop.register(
+            pair.ours, .readable,
+            ClosureHandler { _ in
+                pair.drain()
+                confined.turn { confined.events += 1 }
+            })
+        loop.turnEnded = { confined.turn {} }
+        loop.deadlineReached = { confined.turn {} }
+        loop.start()
+        DispatchQueue.concurrentPerform(iterations: threads) { thread in
+            let caller = UInt(pthread_self())
+            for number in 0..<each {
+                let work: @Sendable () -> Void = {
+                    loop.assertOnLoop()
+                    confined.turn {
+                        confined.order[thread].append(number)
+                        if pthread_self() == caller { confined.performed += 1 }
+                        if number % 16 == 0 { loop.setDeadline(Clock.now()) }
+                    }
+                    done.add(thread)
+                }
+                if number % 5 == thread { loop.submit(work) } else { loop.perform(work) }
+                if number % 64 == 0 { pair.poke() }
+                // Between bursts the loop comes to rest; what waits is run without anybody's help.
+                let end = Clock.now() + 10_000_000_000
+                while number % 8 == 7, done.all[thread] <= number, Clock.now() < end { sched_yield() }
+            }
+        }
+        let last = Gate()
+        loop.submit { last.open() }
+        #expect(last.wait())
+        fixture.stop()
+        #expect(confined.overlaps == 0)
+        #expect(confined.order.allSatisfy { $0 == Array(0..<each) })
+        #expect(confined.performed > 0 && confined.events > 0)
+    }
+
     @Test func stopReleasesEverythingAndDropsWhatIsSubmittedLater() throws {
         final class Witness: Sendable {}
         weak var loop: EventLoop?

@@ -44,7 +44,12 @@ func drain(_ bio: OpaquePointer, into bytes: inout [UInt8]) {
 func withClearErrors<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
 ) throws(Failure) -> Result {
-    ERR_clear_error()
-    defer { ERR_clear_error() }
+    clearErrors()
+    defer { clearErrors() }
     return try body()
+}
+
+/// Clearing walks through the queue's sixteen places, looking does not, and there is hardly ever an error.
+private func clearErrors() {
+    if ERR_peek_error() != 0 { ERR_clear_error() }
 }

@@ -220,9 +220,9 @@ final class Resolver: @unchecked Sendable {
         reporter?.expire(at: now)
     }
 
-    private var nextDeadline: UInt64? {
-        [forwarder.nextDeadline, service?.nextDeadline, serviceList?.nextDeadline, reporter?.nextDeadline]
-            .lazy.compactMap { $0?.nanoseconds }.min()
+    private var nextDeadline: Tick? {
+        forwarder.nextDeadline.orEarlier(service?.nextDeadline).orEarlier(serviceList?.nextDeadline)
+            .orEarlier(reporter?.nextDeadline).orEarlier(drain.map { Tick(nanoseconds: $0.until) })
     }
 
     private func endTurn() {
@@ -235,7 +235,7 @@ final class Resolver: @unchecked Sendable {
         }
         flushReplies()
         lookForOutage()
-        loop.setDeadline([nextDeadline, drain?.until].compactMap { $0 }.min())
+        loop.setDeadline(nextDeadline?.nanoseconds)
         let isIdle = forwarder.underWay.flights == 0 && early?.isEmpty ?? true
         if let drain, isIdle || now.nanoseconds >= drain.until {
             self.drain = nil

@@ -208,8 +208,9 @@ final class ServiceUpstream {
     // MARK: Time
 
     var nextDeadline: Tick? {
-        let idle = pools.compactMap(\.closeAt).min().map(Tick.init(nanoseconds:))
-        return [earliestDoubt, idle].compactMap { $0 }.min()
+        var next = earliestDoubt
+        for pool in pools { next = next.orEarlier(pool.closeAt.map(Tick.init(nanoseconds:))) }
+        return next
     }
 
     func expire(at now: Tick) {
@@ -274,5 +275,13 @@ extension FamilyAddresses {
         case .noRecord: self = .noRecord
         case .notAsked: self = .notAsked
         }
+    }
+}
+
+extension Tick? {
+    /// The earlier of two moments, of which either may be missing.
+    func orEarlier(_ other: Tick?) -> Tick? {
+        guard let self, let other else { return self ?? other }
+        return min(self, other)
     }
 }

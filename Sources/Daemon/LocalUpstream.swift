@@ -158,7 +158,7 @@ private final class DatagramExchange: LocalExchange {
     }
 
     func close() {
-        if let registration { upstream.loop.unregister(registration) }
+        if let registration { upstream.loop.unregister(registration, closing: true) }
         registration = nil
         socket.close()
     }
@@ -218,7 +218,7 @@ private final class StreamExchange: LocalExchange {
     }
 
     func close() {
-        if let registration { upstream.loop.unregister(registration) }
+        if let registration { upstream.loop.unregister(registration, closing: true) }
         registration = nil
         socket.close()
     }

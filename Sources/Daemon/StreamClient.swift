@@ -76,7 +76,7 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         guard !isClosed else { return }
         isClosed = true
         count()
-        if let registration { server.loop.unregister(registration) }
+        if let registration { server.loop.unregister(registration, closing: true) }
         socket.close()
         server.remove(self)
     }

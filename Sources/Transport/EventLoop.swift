@@ -234,10 +234,13 @@ extension EventLoop {
 
     /// Ends a registration, also from within a handler: events already fetched are not delivered any more. Do this
     /// before the descriptor is closed.
-    public func unregister(_ registration: Registration) {
+    ///
+    /// - Parameter closing: The descriptor is closed right afterwards and there is no duplicate of it: then the kernel forgets
+    ///   it by itself (epoll(7), question 6), which saves a system call.
+    public func unregister(_ registration: Registration, closing: Bool = false) {
         assertOnLoop()
         guard let slot = slot(registration) else { return }
-        if slot.isWatched { epoll.remove(slot.descriptor) }
+        if slot.isWatched, !closing { epoll.remove(slot.descriptor) }
         slots[Int(registration.slot)] = Slot(generation: registration.generation &+ 1)
         freeSlots.append(registration.slot)
     }

@@ -220,8 +220,9 @@ def test_a_file_that_is_not_what_was_written(kept, written, file, chance, damage
     aside = [one for one in file.parent.iterdir() if one != file and one.read_bytes() == broken]
     assert len(aside) == 1, f"set aside under another name: {list(file.parent.iterdir())}"
     running.stop()
-    # The next start finds what this one wrote, and has nothing to complain about.
+    # The next start finds what this one wrote, and has nothing to complain about. A question waits until it is read.
     again = kept(chosen)
+    ask(NAMES[0])
     assert not again.log_lines(COMPLAINT), again.log()
 
 

@@ -35,6 +35,7 @@ private final class Server: @unchecked Sendable {
 
     private let server: StreamServer
     private let reception: Reception
+    private let tally = Tally(.tcp)
     /// Made once: large blocks are what costs most under a sanitizer.
     private var scratch = [UInt8](repeating: 0, count: 65_536)
 
@@ -48,15 +49,17 @@ private final class Server: @unchecked Sendable {
         let label = String(repeating: "x", count: 63)
         let targets = (0..<200).map { Name("\(label).\(label).host-\($0)")! }
         cache.store(.pointers(name, targets, ttl: 600_000), to: name, type: .ptr, for: .everyone, at: now)
-        reception = Reception(cache: cache, allow: [], tcpIdleSeconds: 10, hasRoom: { false })
+        reception = Reception(cache: cache, Settings.Listen(), hasRoom: { false })
         let loop = try EventLoop(label: "fuzz")
         let report = Report(log: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
         let policy = Policy(hasService: false, httpOnly: false, negativeTTL: 30, intercept: [], bypass: [])
         let resolver = Resolver(
             loop: loop,
             forwarder: Forwarder(policy: policy, timing: Timing(), serviceServers: 0, resolverServers: 0, cache: cache),
-            service: nil, local: LocalUpstream(loop: loop, servers: [], negativeTTL: 30), settings: nil, report: report)
-        server = try StreamServer([], Settings.Listen(), reception: reception, resolver: resolver, report: report)
+            service: nil, local: LocalUpstream(loop: loop, servers: [], negativeTTL: 30), settings: Settings(),
+            report: report)
+        server = try StreamServer(
+            [], Settings.Listen(), reception: CurrentReception(reception), resolver: resolver, report: report)
     }
 
     private static let client = IPAddress.v4(127, 0, 0, 1)
@@ -70,7 +73,8 @@ private final class Server: @unchecked Sendable {
             guard end <= bytes.count else { break }
             let message = Array(bytes[offset + 2..<end])
             var room = scratch.mutableSpan
-            switch reception.receive(message.span, from: Self.client, at: now, limit: 65_535, into: &room) {
+            switch reception.receive(message.span, from: Self.client, at: now, limit: 65_535, tally: tally, into: &room)
+            {
             case .silence: break
             case .reply(let length): replies += [UInt8(length >> 8), UInt8(length & 0xFF)] + scratch[..<length]
             case .ask, .replyAndRefresh: fatalError("there is nobody to ask")

@@ -417,6 +417,8 @@ import Testing
                 while number % 8 == 7, done.all[thread] <= number, Clock.now() < end { sched_yield() }
             }
         }
+        // The threads may never have found the loop at rest.
+        #expect(performHere(loop) { confined.turn { confined.performed += 1 } })
         let last = Gate()
         loop.submit { last.open() }
         #expect(last.wait())

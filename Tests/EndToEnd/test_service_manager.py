@@ -109,6 +109,9 @@ def handed_over(binary, sockets, directory, names=None):
 
 def listening(kind, address):
     made = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, kind)
+    if kind == socket.SOCK_STREAM:
+        # As systemd does: connections of an earlier test may still end.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.bind(address)
     if kind == socket.SOCK_STREAM:
         made.listen()

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 
+import dns.exception
 import dns.message
 import pytest
 
@@ -153,12 +154,19 @@ def test_a_hang_is_found():
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL], ids=["fault", "kill -9"])
 def test_after_a_crash_it_answers_within_a_second(number):
-    """And what is asked meanwhile waits in the socket. The quickest of three counts: the machine is a busy one."""
+    """And what is asked meanwhile waits in the socket; but the one that is being read then is lost, so a client asks again.
+    The quickest of three counts: the machine is a busy one."""
+    def is_answered():
+        try:
+            return addresses(ask("localhost", timeout=0.5)) == ["127.0.0.1"]
+        except dns.exception.Timeout:
+            return False
+
     def crash():
         pid = main_pid()
         begun = time.monotonic()
         os.kill(pid, number)
-        assert addresses(ask("localhost", timeout=5)) == ["127.0.0.1"]
+        eventually(is_answered, "a question is answered")
         took = time.monotonic() - begun
         eventually(lambda: main_pid() not in (0, pid) and show("ActiveState") == "active", "another runs")
         return took

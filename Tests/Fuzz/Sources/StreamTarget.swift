@@ -34,8 +34,6 @@ private final class Server: @unchecked Sendable {
     }()
 
     private let server: StreamServer
-    private let reception: Reception
-    private let tally = Tally(.tcp)
     /// Made once: large blocks are what costs most under a sanitizer.
     private var scratch = [UInt8](repeating: 0, count: 65_536)
 
@@ -49,7 +47,7 @@ private final class Server: @unchecked Sendable {
         let label = String(repeating: "x", count: 63)
         let targets = (0..<200).map { Name("\(label).\(label).host-\($0)")! }
         cache.store(.pointers(name, targets, ttl: 600_000), to: name, type: .ptr, for: .everyone, at: now)
-        reception = Reception(cache: cache, Settings.Listen(), hasRoom: { false })
+        let reception = Reception(cache: cache, Settings.Listen(), hasRoom: { false })
         let loop = try EventLoop(label: "fuzz")
         let report = Report(log: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
         let policy = Policy(hasService: false, httpOnly: false, negativeTTL: 30, intercept: [], bypass: [])
@@ -72,11 +70,10 @@ private final class Server: @unchecked Sendable {
             let end = offset + 2 + Int(bytes[offset]) << 8 + Int(bytes[offset + 1])
             guard end <= bytes.count else { break }
             let message = Array(bytes[offset + 2..<end])
-            var room = scratch.mutableSpan
-            switch reception.receive(message.span, from: Self.client, at: now, limit: 65_535, tally: tally, into: &room)
-            {
+            switch server.receive(message.span, from: Self.client, at: now) {
             case .silence: break
-            case .reply(let length): replies += [UInt8(length >> 8), UInt8(length & 0xFF)] + scratch[..<length]
+            case .reply(let length):
+                replies += [UInt8(length >> 8), UInt8(length & 0xFF)] + server.scratch.first(length)
             case .ask, .replyAndRefresh: fatalError("there is nobody to ask")
             }
             offset = end

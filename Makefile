@@ -18,7 +18,9 @@ REAL_TIME := DaemonTests|TransportTests|DemoServiceTests
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
 TARGETS := query response stream http request service conf cachefile configuration resolvconf hosts
 FUZZ_SECONDS ?= 60
-FUZZ := -c release --scratch-path .build/fuzz --sanitize fuzzer --sanitize address -Xswiftc -enable-testing
+# Of several sanitizers that SwiftPM passes on one by one, swiftc heeds the last alone.
+FUZZ := -c release --scratch-path .build/fuzz --sanitize fuzzer --sanitize address -Xswiftc -sanitize=fuzzer,address \
+	-Xswiftc -enable-testing
 # The end-to-end tests that bring the most threads and the worst clients together.
 SANITIZED := test_clients.py test_flights.py test_hostile.py test_billing.py test_lifecycle.py
 # More for pytest, as in: make e2e-test PYTEST="-k certificate -x"

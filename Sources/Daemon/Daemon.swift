@@ -7,7 +7,6 @@ import Dispatch
 import Forwarding
 import HTTPDNS
 public import Logging
-import Synchronization
 import Transport
 
 /// The whole daemon, put together from the settings: sockets, cache, resolver and its upstreams.
@@ -25,8 +24,7 @@ public final class Daemon: @unchecked Sendable {
     let environment: [String: String]
     /// As they were read last, but for what needs a restart; used by who calls ``reload(_:)``.
     var settings: Settings
-    let reloads = Mutex(Reloads())
-    private let observer: Observer
+    let observer: Observer
     private let control: ControlServer?
     private var network: NetworkWatch?
     private var watchdog: Watchdog?
@@ -193,14 +191,6 @@ public final class Daemon: @unchecked Sendable {
             done(count)
         }
     }
-
-    /// How the daemon is and what it has done.
-    /// - Parameter done: called on a queue of the daemon's; not at all when that is stuck or has ended.
-    public func overview(_ done: @escaping @Sendable (Overview) -> Void) { observer.overview(done) }
-
-    /// Whether every queue that a query may pass still turns.
-    /// - Parameter done: called once, on any queue, after a second at the latest.
-    public func liveness(_ done: @escaping @Sendable (Bool) -> Void) { observer.liveness(done) }
 
     /// Logs what has been counted since the start.
     public func logCounters() {

@@ -24,7 +24,7 @@ extension Daemon {
     public func reload(_ new: Settings) throws(StartFailure) {
         let reloading = settings.reloading(new)
         if !reloading.applied.isEmpty { try apply(reloading.settings) }
-        reloads.withLock {
+        observer.reloads.withLock {
             $0.succeeded += 1
             $0.lastSucceeded = true
             $0.lastSuccess = WallClock.unixSeconds()
@@ -35,15 +35,12 @@ extension Daemon {
     /// The settings cannot be read again; those in effect stay.
     /// - Parameter line: What is wrong, and where.
     public func reloadFailed(_ line: String) {
-        reloads.withLock {
+        observer.reloads.withLock {
             $0.failed += 1
             $0.lastSucceeded = false
         }
         report.reloadFailed(line)
     }
-
-    /// What became of reading the settings again since the start. From any thread.
-    public var reloadCounts: Reloads { reloads.withLock { $0 } }
 
     private func apply(_ new: Settings) throws(StartFailure) {
         let (running, proxyBefore) = settings.heedingProxy(in: environment)

@@ -15,6 +15,7 @@ final class Observer: Sendable {
     private let cacheLimit: Int
     private let startedAt = WallClock.unixSeconds()
     private let isStopping = Atomic(false)
+    let reloads = Mutex(Reloads())
 
     /// How long a queue may take to answer before it counts as stuck.
     static let patience = DispatchTimeInterval.seconds(1)
@@ -50,6 +51,7 @@ final class Observer: Sendable {
         (overview.startedAt, overview.now) = (startedAt, WallClock.unixSeconds())
         overview.isStopping = isStopping.load(ordering: .relaxed)
         overview.cacheLimit = cacheLimit
+        overview.reloads = reloads.withLock { $0 }
         let doors = datagrams.map(\.tally) + [streams.tally]
         for transport in [Tally.Transport.udp, .tcp] {
             for isIPv4 in [true, false] {

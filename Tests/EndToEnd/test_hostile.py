@@ -6,6 +6,8 @@ import struct
 import dns.message
 import dns.name
 import dns.rcode
+import dns.rdata
+import dns.rdatatype
 import pytest
 
 from dns_client import Stream, addresses, ask, exchange
@@ -167,6 +169,20 @@ def test_hostile_service_bodies(daemon, service, chance, count):
     assert running.process.poll() is None
 
 
+# What a resolver that has never heard of a type must still be able to read (RFC 1035 §3.3, RFC 3596, RFC 3597 §4).
+READABLE_TYPES = {dns.rdatatype.from_text(kind) for kind in (
+    "A NS MD MF CNAME SOA MB MG MR PTR MINFO MX RP AFSDB RT PX AAAA SRV KX DNAME OPT TSIG").split()}
+
+
+@pytest.fixture
+def opaque_data(monkeypatch):
+    """RDATA of every other type is any octets, as RFC 3597 §3 has it, where dnspython would judge what it knows."""
+    known = dns.rdata.get_rdata_class
+    monkeypatch.setattr(dns.rdata, "get_rdata_class", lambda rdclass, rdtype: (
+        known(rdclass, rdtype) if rdtype in READABLE_TYPES else dns.rdata.GenericRdata))
+
+
+@pytest.mark.usefixtures("opaque_data")
 def test_hostile_local_resolver(daemon, scripted_resolver, chance):
     """Answers cut, changed and looped: a client sees a sound answer or SERVFAIL, and nothing of it stays."""
     def answer(asked):

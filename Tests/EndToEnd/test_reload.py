@@ -15,6 +15,7 @@ import dns.rcode
 import pytest
 
 from conftest import TEST_SECONDS, ZONE, settings_for
+from control import metrics, total
 from daemon import toml
 from dns_client import Stream, addresses, ask, labels
 from httpdns_service import Record, address_of, every_name
@@ -257,6 +258,24 @@ def test_a_wrong_file_changes_nothing(reloading, service, tmp_path):
     lines = running.read(good)
     assert len(lines) == 1 and "nothing has changed" in lines[0]
     assert addresses(ask("n1.example.com")) and chosen.connections == 1
+
+
+def test_the_metrics_say_how_it_went(reloading):
+    running = reloading(control={"metrics": "127.0.0.1:9153"})
+
+    def counted():
+        seen = metrics()
+        return [total(seen, "httpdnsd_config_reloads_total", result=result) for result in ("success", "failure")] + [
+            seen["httpdnsd_config_last_reload_successful", ()]]
+
+    begun = int(time.time())  # whole seconds are told
+    good = running.file.read_text()
+    assert counted() == [0, 0, 1]
+    running.read("[log\n")
+    assert counted() == [0, 1, 0]
+    running.read(good)
+    assert counted() == [1, 1, 1]
+    assert begun <= metrics()["httpdnsd_config_last_reload_success_timestamp_seconds", ()] <= time.time()
 
 
 def test_the_cache_file_is_for_the_settings_that_hold(reloading, daemon, service, authority, tmp_path):

@@ -5,7 +5,7 @@ import Forwarding
 
 /// How the daemon is and what it has done, at one moment: the one value that `status`, the metrics, the status page and
 /// the service manager's line are made of.
-public struct Overview: Sendable {
+struct Overview: Sendable {
     /// The clock's time it was taken at, on the scale of the ticks in it.
     var at = Tick(nanoseconds: 0)
     /// Seconds since 1970.
@@ -69,7 +69,7 @@ public struct Overview: Sendable {
 
 /// What follows from the numbers.
 extension Overview {
-    public enum State: String, Sendable {
+    enum State: String, Sendable {
         /// Whoever is to be asked answers, or nobody was asked yet.
         case healthy
         /// Names resolve, but not in the way they should.
@@ -79,7 +79,7 @@ extension Overview {
         case starting, stopping
     }
 
-    public var state: State {
+    var state: State {
         if isStopping { return .stopping }
         if !isOpen { return .starting }
         if sources.allSatisfy(\.isFailing) { return .down }
@@ -91,7 +91,7 @@ extension Overview {
     /// Whether a question that is asked now, and is not cached, can be expected to be answered: questions are taken on, and
     /// somebody may be asked who did not fail within the last half minute. Who failed longer ago is tried with the next
     /// question, and may answer.
-    public var isReady: Bool {
+    var isReady: Bool {
         isOpen && !isStopping && sources.contains { !$0.isFailing || !$0.failedLately(at: at) }
     }
 

@@ -5,7 +5,7 @@ import Forwarding
 /// The overview in words, for people.
 extension Overview {
     /// One line for the service manager: `serving; HTTPDNS 119.29.29.99 21 ms; cache 812 answers, 94 % hits`.
-    public var headline: String {
+    var headline: String {
         let head =
             switch state {
             case .healthy, .degraded: "serving"
@@ -32,7 +32,7 @@ extension Overview {
     var servicePort: UInt16 { encryption == "https" ? 443 : 80 }
 
     /// Whether names resolve and through whom, in one sentence.
-    public var verdict: String {
+    var verdict: String {
         switch state {
         case .stopping: return "Stopping: no new questions are taken."
         case .starting: return "Starting: the cache file is being read."

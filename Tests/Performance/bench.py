@@ -35,6 +35,7 @@ PROGRAMS = {  # sources, libraries
     "load": (["load.c", "load_udp.c", "load_tcp.c", "questions.c"], ["-lm"]),
     "answer": (["answer.c"], []),
     "service": (["service.c", "service_text.c"], ["-lssl", "-lcrypto"]),
+    "forward": (["forward.c"], ["-lssl", "-lcrypto"]),
     "relay": (["relay.c"], []),
 }
 COMPILER = ["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
@@ -86,7 +87,7 @@ class Bench:
         name = server if isinstance(server, str) else server.name
         place = servers.Place(self.directory, port, backends.port(way) if way else 0, way, self.certificate, **more)
         if name == LIMIT:
-            command = servers.limit(place, self.tool("answer"))
+            command = servers.limit(place, self.tools)
         else:
             command = servers.httpdnsd(place, self.binary) if name == DAEMON else server.command(place)
         process = Process.start(f"{name} {port}", command, self.directory, cores or self.cores.server, port)
@@ -126,11 +127,15 @@ def say(text):
 
 def members(bench, stage):
     """Who takes part in a stage: label, server, way upstream."""
-    found = [(LIMIT, LIMIT, "")] if stage.limit else []
+    found = [(LIMIT, LIMIT, stage.limit)] if stage.limit is not None else []
     found += [(DAEMON if len(stage.daemon) == 1 else f"{DAEMON} {way}", DAEMON, way) for way in stage.daemon]
     for way in stage.rivals:
         found += [(one.name + UPSTREAM_NAMES.get(way, f" {way}"), one, way) for one in bench.rivals(way)]
     return found
+
+
+def takes_part(label, workload):
+    return label != LIMIT or workload.with_limit
 
 
 def run_stage(bench, name, workloads, round_, budget, with_idle):
@@ -152,6 +157,8 @@ def run_stage(bench, name, workloads, round_, budget, with_idle):
         for workload in workloads:
             line = []
             for label, process in up:
+                if not takes_part(label, workload):
+                    continue
                 seconds = budget.share(workload.weight, workload.name)
                 if seconds is None:
                     continue
@@ -194,7 +201,8 @@ def run(bench, wanted, rounds, budget):
 
 
 def weight_of(bench, wanted, rounds):
-    total = sum(one.weight * len(members(bench, STAGES[one.stage])) for one in WORKLOADS if one.name in wanted) * rounds
+    total = rounds * sum(one.weight for one in WORKLOADS if one.name in wanted
+                         for label, _, _ in members(bench, STAGES[one.stage]) if takes_part(label, one))
     return total + sum(weight * (1 if name == "filled" else rounds) for name, (_, _, _, weight) in SPECIAL.items() if name in wanted)
 
 

@@ -75,8 +75,12 @@ def version(name):
     return done.stdout.strip() or "?"
 
 
-def limit(at, tool):
-    return [tool, "--listen", f"127.0.0.1:{at.port}", "--listeners", str(at.listeners)]
+def limit(at, tools):
+    """Answers by itself, or passes on over `dot` what it is asked."""
+    if at.way:
+        return [os.path.join(tools, "forward"), "--listen", f"127.0.0.1:{at.port}", "--to", f"127.0.0.1:{at.upstream}",
+                "--certificate", at.certificate]
+    return [os.path.join(tools, "answer"), "--listen", f"127.0.0.1:{at.port}", "--listeners", str(at.listeners)]
 
 
 def httpdnsd(at, binary):

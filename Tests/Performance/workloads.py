@@ -18,15 +18,15 @@ class Stage:
 
     daemon: tuple  # its ways upstream
     rivals: tuple  # ways of the rivals
-    limit: bool = False
+    limit: str | None = None  # its way upstream, "" for one that answers by itself
     delay: int = 0  # of the upstream, in milliseconds
 
 
 ENCRYPTED = (("aes", "des", "https"), ("doh", "doh2", "doh2-relayed", "dot"))
 STAGES = {
-    "cached": Stage(("https",), ("plain",), limit=True),
+    "cached": Stage(("https",), ("plain",), limit=""),
     "local": Stage(("plain",), ("plain",)),
-    "near": Stage(*ENCRYPTED),
+    "near": Stage(*ENCRYPTED, limit="dot"),
     "far": Stage(*ENCRYPTED, delay=20),
 }
 
@@ -43,6 +43,7 @@ class Workload:
     both: bool = False  # A and AAAA
     priority: int = 0
     weight: float = 1
+    with_limit: bool = True  # in a stage that has one
     run: object = field(default=None, compare=False)  # takes the place of `measure`
 
     def arguments(self, bench, names):
@@ -105,9 +106,9 @@ WORKLOADS = [
     Workload("miss-one", "misses over an encrypted upstream, one at a time", "near", ("--window", "1"), LATENCY, new=True),
     Workload("mix", "10,000 queries/s, 10,000 names by Zipf's law, 5 % misses", "near",
              ("--rate", str(RATE), "--zipf", "1", "--new-percent", "5"), (*LATENCY, "miss p50", "miss p99"), names=10_000,
-             new=True),
+             new=True, with_limit=False),
     Workload("beside-misses", "hits, 10,000 queries/s, beside misses at full speed", "near", ("--rate", str(RATE)),
-             ("alone p99", "p99", "p99 ratio", "misses/s"), names=1000, priority=1, weight=2, run=_beside_misses),
+             ("alone p99", "p99", "p99 ratio", "misses/s"), names=1000, priority=1, weight=2, with_limit=False, run=_beside_misses),
     Workload("miss-20ms", "misses, upstream 20 ms away, saturated", "far", ("--window", "1000"), ("rate", "cpu", "p50"), new=True),
     Workload("miss-one-20ms", "misses, upstream 20 ms away, one at a time", "far", ("--window", "1"), LATENCY, new=True),
 ]

@@ -84,16 +84,20 @@ let package = Package(
 
         // Counts a thread's allocations, for the tests of paths that must not allocate.
         .target(name: "CAllocations", path: "Tests/CAllocations"),
-        tests("AddressesTests", "Addresses"),
-        tests("DNSWireTests", "Addresses", "DNSWire", "CAllocations"),
-        tests("ConfigurationTests", "Addresses", "DNSWire", "Configuration"),
-        tests("DNSCacheTests", "Addresses", "DNSWire", "DNSCache", "CAllocations"),
-        tests("CryptographyTests", "Addresses", "Cryptography"),
-        tests("HTTPDNSTests", "Addresses", "DNSWire", "Cryptography", "HTTPDNS"),
+        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: testSettings),
+        tests("AddressesTests", "Addresses", "TestSupport"),
+        tests("DNSWireTests", "Addresses", "DNSWire", "CAllocations", "TestSupport"),
+        tests("ConfigurationTests", "Addresses", "DNSWire", "Configuration", "TestSupport"),
+        tests("DNSCacheTests", "Addresses", "DNSWire", "DNSCache", "CAllocations", "TestSupport"),
+        tests("CryptographyTests", "Addresses", "Cryptography", "TestSupport"),
+        tests("HTTPDNSTests", "Addresses", "DNSWire", "Cryptography", "HTTPDNS", "TestSupport"),
         tests(
-            "ForwardingTests", "Addresses", "DNSWire", "DNSCache", "Forwarding", resources: [.copy("Scenarios")]),
-        tests("TransportTests", "Addresses", "Transport"),
-        tests("DemoServiceTests", "Addresses", "DNSWire", "Cryptography", "HTTPDNS", "Transport", "DemoService"),
+            "ForwardingTests", "Addresses", "DNSWire", "DNSCache", "Forwarding", "TestSupport",
+            resources: [.copy("Scenarios")]),
+        tests("TransportTests", "Addresses", "Transport", "TestSupport"),
+        tests(
+            "DemoServiceTests", "Addresses", "DNSWire", "Cryptography", "HTTPDNS", "Transport", "DemoService",
+            "TestSupport"),
         tests(
             "DaemonTests", "Addresses", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
             "Transport", "Daemon", "DemoService", logging),

@@ -1,4 +1,5 @@
 import Addresses
+import TestSupport
 import Testing
 
 @Suite struct IPAddressTests {
@@ -32,8 +33,8 @@ import Testing
 
     @Test("random texts of the grammar's own letters are read as glibc reads them")
     func randomTexts() {
-        let seed = testSeed()
-        var random = SeededGenerator(seed: seed)
+        let seed = Chance.newSeed()
+        var random = Chance(seed: seed)
         let pieces = [
             "0", "1", "9", "25", "255", "256", "f", "ffff", "ab12", ".", ".", ".", ":", ":", ":", "::", "::", "%", " ",
         ]
@@ -48,8 +49,8 @@ import Testing
 
     @Test("addresses with one letter changed, added or lost are read as glibc reads them")
     func damagedTexts() {
-        let seed = testSeed()
-        var random = SeededGenerator(seed: seed)
+        let seed = Chance.newSeed()
+        var random = Chance(seed: seed)
         let letters = Array("0123456789abcdefABCDEF..::::%/ x")
         for _ in 0..<100_000 {
             var text = Array(Judge.text(randomOctets(&random)))
@@ -66,8 +67,8 @@ import Testing
 
     @Test("every address is written as glibc writes it, and read back the same")
     func description() throws {
-        let seed = testSeed()
-        var random = SeededGenerator(seed: seed)
+        let seed = Chance.newSeed()
+        var random = Chance(seed: seed)
         for _ in 0..<100_000 {
             let octets = randomOctets(&random)
             let address = try #require(addressFrom(octets: octets))
@@ -96,8 +97,8 @@ import Testing
 
     @Test("octets, bits and writing agree with what was read")
     func octets() throws {
-        let seed = testSeed()
-        var random = SeededGenerator(seed: seed)
+        let seed = Chance.newSeed()
+        var random = Chance(seed: seed)
         for _ in 0..<10_000 {
             let octets = randomOctets(&random)
             let address = try #require(addressFrom(octets: octets))
@@ -140,8 +141,8 @@ import Testing
 
     @Test("bytes that are no text are no address")
     func hostileBytes() {
-        let seed = testSeed()
-        var random = SeededGenerator(seed: seed)
+        let seed = Chance.newSeed()
+        var random = Chance(seed: seed)
         for _ in 0..<20_000 {
             let bytes = (0..<Int.random(in: 0...60, using: &random)).map { _ in
                 UInt8.random(in: 0...255, using: &random)
@@ -165,7 +166,7 @@ import Testing
     }
 
     /// Octets of an IPv4 or IPv6 address with many zero groups, so that `::` has something to choose from.
-    private func randomOctets(_ random: inout SeededGenerator) -> [UInt8] {
+    private func randomOctets(_ random: inout Chance) -> [UInt8] {
         if Int.random(in: 0..<4, using: &random) == 0 {
             return (0..<4).map { _ in UInt8.random(in: 0...255, using: &random) }
         }

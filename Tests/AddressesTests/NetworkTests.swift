@@ -1,4 +1,5 @@
 import Addresses
+import TestSupport
 import Testing
 
 @Suite struct NetworkTests {
@@ -57,8 +58,8 @@ import Testing
 
     @Test("a range holds exactly the addresses that share its leading bits")
     func everyPrefixLength() throws {
-        let seed = testSeed()
-        var random = SeededGenerator(seed: seed)
+        let seed = Chance.newSeed()
+        var random = Chance(seed: seed)
         for octetCount in [4, 16] {
             for length in 0...octetCount * 8 {
                 let inside = (0..<octetCount).map { _ in UInt8.random(in: 0...255, using: &random) }

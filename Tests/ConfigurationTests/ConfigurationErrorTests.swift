@@ -1,4 +1,5 @@
 import Configuration
+import TestSupport
 import Testing
 
 @Suite struct ConfigurationErrorTests {
@@ -532,8 +533,8 @@ import Testing
 
     @Test("no text makes the reader fail otherwise than with an error on one line of the text")
     func hostileText() {
-        let seed = UInt64.random(in: .min ... .max)
-        var random = SeededGenerator(seed: seed)
+        let seed = Chance.newSeed()
+        var random = Chance(seed: seed)
         let pieces = [
             "[", "]", "[[", "{", "}", "\"", "'", "\"\"\"", "'''", "\\", "#", "=", ".", ",", "\n", "\r\n", " ", "\t",
             "a", "listen",
@@ -552,18 +553,5 @@ import Testing
                 #expect(!error.key.isEmpty, "seed \(seed): \(text.debugDescription)")
             }
         }
-    }
-}
-
-/// SplitMix64: the same seed gives the same test.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

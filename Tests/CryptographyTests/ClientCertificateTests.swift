@@ -1,6 +1,7 @@
 import Addresses
 import Cryptography
 import Foundation
+import TestSupport
 import Testing
 
 /// Certificates that the client shows: how their files are read, and what servers make of them.
@@ -96,9 +97,9 @@ struct ClientCertificateTests {
     @Test func damagedFilesNeverTrap() throws {
         // Few rounds of key derivation, so that much can be tried.
         let file = try certificates.pkcs12("client", "-iter", "1")
-        let seed = UInt64.random(in: 0 ... .max)
+        let seed = Chance.newSeed()
         print("seed \(seed)")
-        var generator = SeededGenerator(state: seed)
+        var generator = Chance(seed: seed)
         var refused = 0
         for _ in 0..<500 {
             var damaged = file

@@ -7,19 +7,6 @@ let loopback = IPAddress.v4(127, 0, 0, 1)
 let tls12: Int32 = 0x0303
 let tls13: Int32 = 0x0304
 
-/// A generator whose seed a failing test can name (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private(set) var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
-    }
-}
-
 extension TLSSession {
     func receive(_ bytes: some Collection<UInt8>) { receive(Array(bytes).span) }
     func send(_ bytes: [UInt8]) { send(bytes.span) }

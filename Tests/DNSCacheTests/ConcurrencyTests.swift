@@ -1,6 +1,7 @@
 import Addresses
 import DNSWire
 import Dispatch
+import TestSupport
 import Testing
 
 @testable import DNSCache

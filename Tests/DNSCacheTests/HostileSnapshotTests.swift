@@ -1,5 +1,6 @@
 import Addresses
 import DNSWire
+import TestSupport
 import Testing
 
 @testable import DNSCache

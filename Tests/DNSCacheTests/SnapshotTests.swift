@@ -2,6 +2,7 @@ import Addresses
 import DNSWire
 import Dispatch
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DNSCache

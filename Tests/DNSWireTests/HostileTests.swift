@@ -1,5 +1,6 @@
 import Addresses
 import DNSWire
+import TestSupport
 import Testing
 
 /// Random octets and damaged messages: nothing may trap, and what is accepted must hold together.
@@ -15,7 +16,7 @@ struct HostileTests {
     ]
 
     /// One to four changes: an octet, a cut, an octet more, a copy of a part, an interesting number.
-    private func damaged(_ message: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
+    private func damaged(_ message: [UInt8], _ random: inout Chance) -> [UInt8] {
         var message = message
         for _ in 0..<Int.random(in: 1...4, using: &random) where !message.isEmpty {
             let at = Int.random(in: 0..<message.count, using: &random)
@@ -31,13 +32,13 @@ struct HostileTests {
         return message
     }
 
-    private func noise(_ random: inout SeededGenerator) -> [UInt8] {
+    private func noise(_ random: inout Chance) -> [UInt8] {
         let length = Int.random(in: 0...120, using: &random)
         return (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
     }
 
     @Test func queriesOfAllKinds() throws {
-        var random = SeededGenerator(seed: HostileTests.seed)
+        var random = Chance(seed: HostileTests.seed)
         let name = Name("www.example.com")!
         let stored = Answer.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60)
         let cookies = ServerCookies(seed: (HostileTests.seed, 1))
@@ -87,7 +88,7 @@ struct HostileTests {
     }
 
     @Test func responsesOfAllKinds() throws {
-        var random = SeededGenerator(seed: HostileTests.seed &+ 1)
+        var random = Chance(seed: HostileTests.seed &+ 1)
         let query = Vectors.ednsQuery
         var buffer = [UInt8](repeating: 0, count: 4096)
         var accepted = 0
@@ -118,7 +119,7 @@ struct HostileTests {
 
     /// Bodies that were never validated.
     @Test func storedBodiesOfAllKinds() throws {
-        var random = SeededGenerator(seed: HostileTests.seed &+ 2)
+        var random = Chance(seed: HostileTests.seed &+ 2)
         let query = Vectors.ednsQuery
         let question = try question(query)
         var buffer = [UInt8](repeating: 0, count: 700)

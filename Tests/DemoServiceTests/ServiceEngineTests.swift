@@ -2,6 +2,7 @@ import Addresses
 import DNSWire
 import DemoService
 import HTTPDNS
+import TestSupport
 import Testing
 
 @Suite struct ServiceEngineTests {
@@ -177,7 +178,8 @@ import Testing
         #expect(talk.responses.isEmpty)
         talk.say([0x78])
         #expect(talk.statuses == ["400"] && talk.hasEnded)
-        dones[0]([])
+        let done = dones.removeFirst()
+        done([])
         #expect(talk.statuses == ["400"])
     }
 
@@ -189,8 +191,9 @@ import Testing
             "GET /d?dn=a.example,example.com,b.example&type=addrs&ttl=1&token=67890 HTTP/1.1\r\nHost: h\r\n\r\n"
                 + "GET /d?dn=example.com&token=67890 HTTP/1.1\r\nHost: h\r\n\r\n")
         #expect(asked.count == 1 && talk.responses.isEmpty)
-        #expect(asked[0].0 == names("a.example", "b.example") && asked[0].1 == .both)
-        asked[0].2([
+        let (unknown, family, done) = asked.removeFirst()
+        #expect(unknown == names("a.example", "b.example") && family == .both)
+        done([
             NameResult(
                 name: Name("b.example")!, ipv4: .noRecord, ipv6: .addresses(addresses("2001:db8::b"), ttl: 9))
         ])
@@ -202,13 +205,7 @@ import Testing
     }
 
     @Test func hostileRequestsNeverTrap() {
-        let seed = UInt64.random(in: .min ... .max)
-        print("ServiceEngineTests.hostileRequestsNeverTrap: seed \(seed)")
-        var state = seed
-        func random(_ limit: Int) -> Int {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return Int(state >> 33) % limit
-        }
+        var chance = Chance.announced("ServiceEngineTests.hostileRequestsNeverTrap")
         let seeds = [
             "GET /d?dn=example.com,a.example&token=67890&type=addrs&ttl=1&query=1&ip=1.2.3.4 HTTP/1.1\r\nHost: h\r\n\r\n",
             "GET /d?dn=b9a896128400c10c5600a351f56276ad&id=12345&alg=des&ip=b70421366ccc0106359ca00a0d05acf5 HTTP/1.1\r\n"
@@ -217,14 +214,14 @@ import Testing
         let syntax = Array("\r\n &=?;,.% /".utf8)
         for round in 0..<20_000 {
             var bytes = seeds[round % 2]
-            for _ in 0...random(3) {
-                let position = random(bytes.count)
-                bytes[position] = random(2) == 0 ? syntax[random(syntax.count)] : UInt8(random(256))
-                if random(8) == 0 { bytes.removeSubrange(position...) }
+            for _ in 0...chance.below(3) {
+                let position = chance.below(bytes.count)
+                bytes[position] = chance.below(2) == 0 ? syntax[chance.below(syntax.count)] : UInt8(chance.below(256))
+                if chance.below(8) == 0 { bytes.removeSubrange(position...) }
                 if bytes.isEmpty { bytes = [0] }
             }
             let talk = Talk(engine, isSecure: round % 2 == 0)
-            let split = random(bytes.count)
+            let split = chance.below(bytes.count)
             talk.say(Array(bytes[..<split]))
             talk.say(Array(bytes[split...]))
             #expect(talk.statuses.allSatisfy { ["200", "400", "401", "404", "501"].contains($0) })

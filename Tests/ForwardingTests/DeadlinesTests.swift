@@ -1,4 +1,5 @@
 import DNSCache
+import TestSupport
 import Testing
 
 @testable import Forwarding

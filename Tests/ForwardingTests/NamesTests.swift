@@ -1,6 +1,7 @@
 import Addresses
 import DNSCache
 import DNSWire
+import TestSupport
 import Testing
 
 @testable import Forwarding

@@ -2,6 +2,7 @@ import Addresses
 import DNSCache
 import DNSWire
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Forwarding

@@ -1,4 +1,5 @@
 import HTTPDNS
+import TestSupport
 import Testing
 
 /// What a reader makes of a whole connection's bytes.
@@ -214,7 +215,7 @@ struct Reading: Equatable {
 
     /// 100,000 responses with a few bytes changed, cut at random points: never a trap, and the same as in one piece.
     @Test func mutations() {
-        var generator = SeededGenerator.announced("HTTPResponseReaderTests.mutations")
+        var generator = Chance.announced("HTTPResponseReaderTests.mutations")
         let seeds = [Self.fixed, Self.chunked, Self.untilClose, Self.interim, Self.folded].map { Array($0.utf8) }
         let syntax = Array("\r\n :;,0159afHTP/.-chunked".utf8)
         for _ in 0..<100_000 {

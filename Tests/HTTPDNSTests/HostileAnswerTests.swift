@@ -1,6 +1,7 @@
 import Addresses
 import DNSWire
 import HTTPDNS
+import TestSupport
 import Testing
 
 @Suite struct HostileAnswerTests {
@@ -57,7 +58,7 @@ import Testing
     }
 
     @Test func mutations() throws {
-        var generator = SeededGenerator.announced("HostileAnswerTests.mutations")
+        var generator = Chance.announced("HostileAnswerTests.mutations")
         let account = try ServiceAccount(.https(token: Array("1".utf8)))
         let asked = [
             names("www.example.com"), names("a.example", "b.example"), names("a.example", "www.example.com"),
@@ -79,7 +80,7 @@ import Testing
     }
 
     @Test func encryptedMutations() throws {
-        var generator = SeededGenerator.announced("HostileAnswerTests.encryptedMutations")
+        var generator = Chance.announced("HostileAnswerTests.encryptedMutations")
         let accounts = [
             try ServiceAccount(.aes(id: 1, key: aesKey)), try ServiceAccount(.des(id: 1, key: desKey)),
         ]

@@ -1,5 +1,6 @@
 import Addresses
 import HTTPDNS
+import TestSupport
 import Testing
 
 @Suite struct ServiceConfigurationTests {
@@ -78,7 +79,7 @@ import Testing
     }
 
     @Test func hostileConfigurations() {
-        var generator = SeededGenerator.announced("hostileConfigurations")
+        var generator = Chance.announced("hostileConfigurations")
         let whole = Array("log:0|domain:0|ip:119.29.29.98;2001:db8::1;|ttl:60".utf8)
         for length in 0..<whole.count {
             _ = try? https.parseConfiguration(HTTPResponse(status: 200, body: Array(whole[..<length])))

@@ -2,30 +2,10 @@ import Addresses
 import Cryptography
 import DNSWire
 import HTTPDNS
-
-/// SplitMix64: the same numbers for the same seed, so that a failure can be repeated.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    /// A new seed each run, printed.
-    static func announced(_ test: String) -> SeededGenerator {
-        let seed = UInt64.random(in: .min ... .max)
-        print("\(test): seed \(seed)")
-        return SeededGenerator(seed: seed)
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
+import TestSupport
 
 /// Changes, drops, doubles or inserts a few bytes; what is inserted is mostly what means something to the reader.
-func mutate(_ bytes: [UInt8], with syntax: [UInt8], _ generator: inout SeededGenerator) -> [UInt8] {
+func mutate(_ bytes: [UInt8], with syntax: [UInt8], _ generator: inout Chance) -> [UInt8] {
     var bytes = bytes
     for _ in 0..<Int.random(in: 1...4, using: &generator) {
         let position = Int.random(in: 0...bytes.count, using: &generator)

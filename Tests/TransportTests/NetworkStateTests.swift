@@ -1,5 +1,6 @@
 import Addresses
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -204,9 +205,7 @@ private struct Message {
 
     /// Whatever comes: no trap, and what is cut counts as a change.
     @Test func cutAndRandomBytes() {
-        let seed = UInt64.random(in: .min ... .max)
-        print("cutAndRandomBytes: seed \(seed)")
-        var generator = SeededGenerator(seed: seed)
+        var generator = Chance.announced("NetworkStateTests.cutAndRandomBytes")
         let messages: [Message] = [
             .link(2, flags: 65), .address("192.0.2.7"), .address("2001:db8::7"),
             .route(to: "10.1.0.0", by: "192.0.2.1"),
@@ -225,18 +224,5 @@ private struct Message {
             let state = Judge()
             _ = state.takes(bytes)
         }
-    }
-}
-
-/// SplitMix64: the same numbers for the same seed, so that a failure can be repeated.
-private struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

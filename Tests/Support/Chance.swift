@@ -1,0 +1,30 @@
+import Foundation
+
+/// Random numbers that are the same for the same seed (SplitMix64), so that a failure can be seen again.
+public struct Chance: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    public init(seed: UInt64) { state = seed }
+
+    /// A new seed for each run, or that of a failure to look at: `TEST_SEED=… swift test`. A test that fails says it.
+    public static func newSeed() -> UInt64 {
+        ProcessInfo.processInfo.environment["TEST_SEED"].flatMap(UInt64.init) ?? .random(in: .min ... .max)
+    }
+
+    /// With a new seed, which is printed under the test's name.
+    public static func announced(_ test: String) -> Chance {
+        let seed = newSeed()
+        print("\(test): seed \(seed)")
+        return Chance(seed: seed)
+    }
+
+    public mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    public mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
+}

@@ -21,8 +21,6 @@ FUZZ_SECONDS ?= 60
 # Of several sanitizers that SwiftPM passes on one by one, swiftc heeds the last alone.
 FUZZ := -c release --scratch-path .build/fuzz --sanitize fuzzer --sanitize address -Xswiftc -sanitize=fuzzer,address \
 	-Xswiftc -enable-testing
-# The end-to-end tests that bring the most threads and the worst clients together.
-SANITIZED := test_clients.py test_flights.py test_hostile.py test_billing.py test_lifecycle.py
 # More for pytest, as in: make e2e-test PYTEST="-k certificate -x"
 PYTEST ?=
 # The bench: seconds for everything; ONLY=hits-1000,miss and RIVALS=unbound,kresd take a part of it.
@@ -79,7 +77,7 @@ bench: build bench-packages ## what it costs beside its rivals: BENCH_SECONDS=60
 	  --seconds "$(BENCH_SECONDS)" --only "$(ONLY)" --rivals "$(RIVALS)"
 
 # A sanitizer's report fails the unit test it interrupts, and the end-to-end test whose daemon then ends with its exit code.
-test-asan: swift build-packages test-packages ## unit tests, and the daemon's own under load, with AddressSanitizer
+test-asan: swift build-packages test-packages ## unit and end-to-end tests with AddressSanitizer
 	@export ASAN_OPTIONS=malloc_context_size=10 LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/lsan.supp:print_suppressions=0
 	$(call sanitized,--sanitize address --scratch-path .build/address)
 
@@ -91,8 +89,8 @@ test-tsan: swift build-packages test-packages ## the same with ThreadSanitizer
 
 define sanitized
 	$(call unit-tests,$(1))
-	export HTTPDNSD_BINARY="$$(swift build $(1) --show-bin-path)/httpdnsd"
-	cd Tests/EndToEnd && $(PYTHON) -m pytest $(SANITIZED) $(PYTEST)
+	export HTTPDNSD_BINARY="$$(swift build $(1) --show-bin-path)/httpdnsd" HTTPDNSD_SANITIZED=1
+	cd Tests/EndToEnd && $(PYTHON) -m pytest $(PYTEST)
 endef
 
 # Goes on from what earlier runs have found, beside the seeds. TOMLKit leaks, which would have libFuzzer look for the leak

@@ -18,7 +18,7 @@ import tempfile
 import pytest
 
 import certificates
-from daemon import Daemon
+from daemon import SANITIZED, Daemon
 from httpdns_service import HTTPDNSService, Record
 from networks import Network
 from relay import Relay
@@ -27,6 +27,8 @@ from resolvers import ScriptedResolver, Unbound
 INSIDE = "HTTPDNSD_E2E_INSIDE"
 TEST_SECONDS = 120
 LOCAL_RESOLVER = "127.0.0.2"
+# A sanitizer's build allocates, counts and hastens otherwise.
+measures_the_build = pytest.mark.skipif(SANITIZED, reason="of the release build only")
 PROXY_VARIABLES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
 
 # What the HTTPDNS service knows. What it does not know here, it has "no record" of.

@@ -9,6 +9,7 @@ import dns.rcode
 import pytest
 
 from clients import at_the_same_moment, first_reply
+from conftest import measures_the_build
 from dns_client import addresses, ask, extended_errors
 from httpdns_service import Record, address_of, every_name
 from resolvers import reply_to
@@ -82,6 +83,7 @@ def test_every_name_that_was_known_answers_after_a_restart(kept, killed, service
     assert not again.log_lines(COMPLAINT), again.log()
 
 
+@measures_the_build
 def test_the_first_question_after_a_restart(kept, service):
     """It is asked while the daemon starts, and the file is no small one: what is known is known from the beginning."""
     chosen = service("aes", every_name)

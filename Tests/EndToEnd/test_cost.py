@@ -9,9 +9,11 @@ import subprocess
 
 import pytest
 
+from conftest import measures_the_build
 from httpdns_service import Record
 from waiting import eventually
 
+pytestmark = measures_the_build
 NAMES = 1000
 BATCH = 16
 HERE = pathlib.Path(__file__).parent

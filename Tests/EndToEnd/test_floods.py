@@ -83,7 +83,7 @@ def test_random_names(daemon, flood, fast_service, scripted_resolver, chance, ho
             again += 1
             assert addresses(ask(name, timeout=5)) == known[name]
         asked += 1
-        most = max(most, running.resident_kilobytes())
+        most = max(most, running.held_kilobytes())
     answers, good = map(int, attack.stdout.read().split())
     attack.stdout.close()
     print(f"{NAMES} random names: {answers} answers, {good} with addresses; {asked} questions for known names, {again} of them "
@@ -140,7 +140,7 @@ def test_two_hundred_slow_clients(daemon, unbound):
     """They keep nobody from an answer, over UDP, over a new TCP connection or over one that stays."""
     running = daemon(None)
     assert ask("big.example.com", "TXT", transport="tcp").answer
-    before = running.resident_kilobytes()
+    before = running.held_kilobytes()
     slow = SlowClients(200, 53)
     try:
         assert slow.connected.wait(30)
@@ -155,7 +155,7 @@ def test_two_hundred_slow_clients(daemon, unbound):
                 assert steady.receive().id == asked & 0xFFFF
                 longest = max(longest, time.monotonic() - begun)
                 asked += 3
-                most = max(most, running.resident_kilobytes())
+                most = max(most, running.held_kilobytes())
     finally:
         slow.stop()
     print(f"{asked} answers, three of them in {longest * 1000:.1f} ms at most; {before} kB resident, then {most}\n"

@@ -36,14 +36,14 @@ def settled(running):
         return addresses(ask("www.example.com")) and addresses(ask("www.example.com", transport="tcp"))
     assert answers()
     eventually(lambda: running.established_connections() == 0, "all connections are closed", 10)
-    return running.descriptors(), running.resident_kilobytes()
+    return running.descriptors(), running.held_kilobytes()
 
 
 def check_unchanged(running, before):
     descriptors, resident = before
     eventually(lambda: settled(running)[0] <= descriptors + DESCRIPTOR_TOLERANCE,
                f"no more than {descriptors} + {DESCRIPTOR_TOLERANCE} descriptors", 15)
-    after = running.resident_kilobytes()
+    after = running.held_kilobytes()
     assert after <= resident + RESIDENT_TOLERANCE, f"{resident} kB resident before, {after} kB after"
     assert running.process.poll() is None
 

@@ -9,8 +9,10 @@ import subprocess
 
 import pytest
 
+from conftest import measures_the_build
 from httpdns_service import Record
 
+pytestmark = measures_the_build
 HERE = pathlib.Path(__file__).parent
 # Rounds of one kind. The cheapest counts: what else the daemon does now and then, or a connection that is doubted because the
 # machine stood still, can only add.

@@ -336,12 +336,6 @@ def load(rate, ending, result):
     result.send((asked, lost + len(waiting), bad))
 
 
-def memory(pid):
-    """Anonymous memory in use, in kilobytes."""
-    with open(f"/proc/{pid}/status") as status:
-        return int(re.search(r"RssAnon:\s+(\d+) kB", status.read()).group(1))
-
-
 def test_thousands_of_reloads_under_load(reloading, service):
     """Half of the files are broken, the others differ each time. No question is lost, nothing piles up."""
     signal.alarm(max(TEST_SECONDS, HUPS // 40))
@@ -351,7 +345,6 @@ def test_thousands_of_reloads_under_load(reloading, service):
     always = {"log": {"level": "error"}, "cache": {"megabytes": 1}, "fallback": {"hedgeAfter": 60000},
               "httpdns": {"timeout": 20000}}
     running = reloading(first, **always)
-    pid = running.daemon.pid
     extras = [
         (first, {}),
         (first, {"httpdns": {"timeout": 20001}, "listen": {"allow": ["127.0.0.0/8", "192.0.2.0/24"]}}),
@@ -380,9 +373,9 @@ def test_thousands_of_reloads_under_load(reloading, service):
     asking.start()
     try:
         reload(1000)
-        before = running.daemon.descriptors(), memory(pid)
+        before = running.daemon.descriptors(), running.daemon.held_kilobytes("RssAnon")
         reload(HUPS - 1000)
-        after = memory(pid)
+        after = running.daemon.held_kilobytes("RssAnon")
     finally:
         ending.set()
     asked, lost, bad = receiver.recv()

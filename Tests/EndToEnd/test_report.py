@@ -183,10 +183,10 @@ def test_a_url_that_takes_nothing(daemon, service, local, collector, trouble):
     running = daemon(chosen, reporting(local, reportUrl=taker.url))
     for number in range(300):
         assert ask(f"bad{number}.example.com").answer
-    before = running.resident_kilobytes()
+    before = running.held_kilobytes()
     for number in range(2000):
         assert ask(f"more{number}.example.com").answer
-    assert running.resident_kilobytes() - before < 4000
+    assert running.held_kilobytes() - before < 4000
     assert len(running.log().splitlines()) < 20, running.log()
     assert "bad0.example.com" not in running.log()
 

@@ -45,7 +45,10 @@ public final class ControlClient: @unchecked Sendable {
     public func send(_ request: Request, _ done: @escaping @Sendable (Result<Response, Failed>) -> Void) {
         loop.start()
         loop.submit { [self] in
-            @Sendable func end(_ result: Result<Response, Failed>) { loop.stop { done(result) } }
+            @Sendable func end(_ result: Result<Response, Failed>) {
+                exchange = nil
+                loop.stop { done(result) }
+            }
             loop.deadlineReached = { [self] in
                 exchange?.close()
                 end(.failure(failed("no answer within \(Self.patience / 1_000_000_000) s")))

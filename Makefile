@@ -84,7 +84,7 @@ test-asan: swift build-packages test-packages ## unit and end-to-end tests with 
 test-tsan: swift build-packages test-packages ## the same with ThreadSanitizer
 	@mkdir -p .build/thread
 	clang -Wall -Wextra -Werror -O1 -c Tests/Sanitizers/mutex.c -o .build/thread/mutex.o
-	export TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/tsan.supp:print_suppressions=0
+	export TSAN_OPTIONS=atexit_sleep_ms=0
 	$(call sanitized,--sanitize thread --scratch-path .build/thread -Xlinker $(CURDIR)/.build/thread/mutex.o)
 
 define sanitized

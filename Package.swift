@@ -44,7 +44,7 @@ let package = Package(
     targets: [
         // System libraries and what Swift cannot import by itself.
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CPrefetch"),
+        .systemLibrary(name: "CMemory"),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .target(
             name: "CLinux",
@@ -60,7 +60,7 @@ let package = Package(
 
         // Floor 1: bytes in, bytes out.
         module("Configuration", "Addresses", "DNSWire", tomlKit),
-        module("DNSCache", "DNSWire", "CPrefetch"),
+        module("DNSCache", "DNSWire", "CMemory"),
         module("Cryptography", "Addresses", "COpenSSL"),
 
         // Floor 2: decisions.

@@ -1,4 +1,4 @@
-import CPrefetch
+import CMemory
 import DNSWire
 import Synchronization
 
@@ -34,8 +34,9 @@ struct Ring: ~Copyable {
         capacity = (bytes - count * MemoryLayout<UInt32>.stride) & ~(Entry.alignment - 1)
         // Both are freed in deinit alone; every access below stays under `capacity` and `bucketMask`.
         unsafe memory = .allocate(byteCount: capacity, alignment: Entry.alignment)
-        unsafe buckets = .allocate(capacity: count)
-        for bucket in 0..<count { unsafe (buckets + bucket).initialize(to: Atomic(0)) }
+        // As with Swift's own allocation there is no way on without memory; four octets that are 0 are an atomic 0.
+        guard let zeros = unsafe cmemory_zeros(count) else { fatalError("no memory for the cache") }
+        unsafe buckets = zeros.bindMemory(to: Atomic<UInt32>.self, capacity: count)
     }
 
     var map: RingMap { unsafe RingMap(memory: memory, buckets: buckets, bucketMask: bucketMask) }
@@ -267,7 +268,7 @@ struct RingMap: @unchecked Sendable {
     fileprivate let bucketMask: Int
 
     func prefetchBucket(of hash: UInt64) {
-        unsafe cprefetch(buckets + Int(Ring.tag(hash)) & bucketMask)
+        unsafe cmemory_prefetch(buckets + Int(Ring.tag(hash)) & bucketMask)
     }
 
     /// The first entry of the bucket, which is nearly always the one: there are no more entries than buckets.
@@ -275,8 +276,8 @@ struct RingMap: @unchecked Sendable {
         let reference = unsafe buckets[Int(Ring.tag(hash)) & bucketMask].load(ordering: .relaxed)
         guard reference != 0 else { return }
         let entry = unsafe memory + Ring.place(reference)
-        unsafe cprefetch(entry)
-        unsafe cprefetch(entry + RingMap.cacheLine)
+        unsafe cmemory_prefetch(entry)
+        unsafe cmemory_prefetch(entry + RingMap.cacheLine)
     }
 
     /// In octets; an entry with its body has two of them as a rule.

@@ -66,7 +66,7 @@ import Testing
         }
         #expect(Rules.imports["Daemon"]?.contains("DemoService") == false)
         for (library, owners) in [
-            "COpenSSL": ["Cryptography"], "CSystemd": ["Daemon"], "CLinux": ["Transport"], "CPrefetch": ["DNSCache"],
+            "COpenSSL": ["Cryptography"], "CSystemd": ["Daemon"], "CLinux": ["Transport"], "CMemory": ["DNSCache"],
             "TOMLKit": ["Configuration"], "ArgumentParser": ["httpdnsd"], "Logging": ["Daemon", "httpdnsd"],
             "Foundation": [],
         ] as [String: Set<String>] {

@@ -29,7 +29,7 @@ enum Rules {
         "Addresses": [],
         "DNSWire": ["Addresses"],
         "Configuration": ["Addresses", "DNSWire", "TOMLKit", "Synchronization"],
-        "DNSCache": ["DNSWire", "CPrefetch", "Synchronization"],
+        "DNSCache": ["DNSWire", "CMemory", "Synchronization"],
         "Cryptography": ["Addresses", "COpenSSL"],
         "HTTPDNS": ["Addresses", "DNSWire", "Cryptography"],
         "Forwarding": ["Addresses", "DNSWire", "DNSCache"],

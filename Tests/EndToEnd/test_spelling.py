@@ -6,6 +6,7 @@ import dns.flags
 import dns.message
 import dns.rcode
 
+from control import metrics, total
 from dns_client import addresses, ask, extended_errors
 from resolvers import reply_to
 
@@ -13,7 +14,7 @@ PORT = 2053
 
 
 def start(daemon, resolver, **fallback):
-    daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]},
+    daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "control": {"metrics": "127.0.0.1:9153"},
                   "fallback": {"servers": [resolver.endpoint], "timeout": 300} | fallback}, port=PORT)
 
 
@@ -39,7 +40,7 @@ def test_names_are_spelled_by_chance_and_answers_come_back_as_asked(daemon, scri
     assert 0.35 < sum(letter.isupper() for letter in letters) / len(letters) < 0.65
 
 
-def test_a_forged_answer_in_another_case_is_ignored(daemon, scripted_resolver):
+def test_a_forged_answer_in_another_case_is_ignored_and_counted(daemon, scripted_resolver):
     """The forger has id and port right; what he cannot know is the spelling."""
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
     start(daemon, resolver)
@@ -48,6 +49,7 @@ def test_a_forged_answer_in_another_case_is_ignored(daemon, scripted_resolver):
                                      reply_to(asked.message, "60 IN A 192.0.2.1")]
     for number in range(20):
         assert addresses(ask(f"forged{number}.example.net", port=PORT)) == ["192.0.2.1"]
+    assert total(metrics(), "httpdnsd_resolver_mismatches_total", reason="other_case") == 40
 
 
 def test_a_server_that_does_not_repeat_letters_is_asked_without(daemon, scripted_resolver):

@@ -18,6 +18,7 @@ import dns.exception
 import dns.message
 import pytest
 
+from conftest import TEST_SECONDS
 from dns_client import Stream, addresses, ask
 from resolvers import reply_to
 from waiting import eventually
@@ -138,6 +139,7 @@ class SlowClients:
 
 def test_two_hundred_slow_clients(daemon, unbound):
     """They keep nobody from an answer, over UDP, over a new TCP connection or over one that stays."""
+    signal.alarm(TEST_SECONDS + SLOW_SECONDS)
     running = daemon(None)
     assert ask("big.example.com", "TXT", transport="tcp").answer
     before = running.held_kilobytes()

@@ -97,9 +97,7 @@ struct ClientCertificateTests {
     @Test func damagedFilesNeverTrap() throws {
         // Few rounds of key derivation, so that much can be tried.
         let file = try certificates.pkcs12("client", "-iter", "1")
-        let seed = Chance.newSeed()
-        print("seed \(seed)")
-        var generator = Chance(seed: seed)
+        var generator = Chance.announced("ClientCertificateTests.damagedFilesNeverTrap")
         var refused = 0
         for _ in 0..<500 {
             var damaged = file

@@ -43,9 +43,7 @@ struct TLSSessionTests {
 
     @Test(arguments: [tls12, tls13])
     func aMegabyteEachWayInRandomPieces(newest: Int32) throws {
-        let seed = Chance.newSeed()
-        print("seed \(seed)")
-        var generator = Chance(seed: seed)
+        var generator = Chance.announced("TLSSessionTests.aMegabyteEachWayInRandomPieces")
         let data = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 13) }
         let link = try TLSLink(client(), server(newest: newest))
         link.carry(pieces: { Int.random(in: 1...5000, using: &generator) })
@@ -240,9 +238,7 @@ struct TLSSessionTests {
 
     @Test(arguments: [tls12, tls13])
     func garbageAtEachStageNeverTraps(newest: Int32) throws {
-        let seed = Chance.newSeed()
-        print("seed \(seed)")
-        var generator = Chance(seed: seed)
+        var generator = Chance.announced("TLSSessionTests.garbageAtEachStageNeverTraps")
         let (clientContext, serverContext) = (try client(), try server(newest: newest))
         for stage in 0..<4 {
             for _ in 0..<60 {

@@ -62,21 +62,21 @@ final class DatagramListener: Sendable {
                 let outcome = reception.receive(
                     reads[index &- start], message, from: sender.address, at: now, limit: nil, tally: tally,
                     into: &reply)
+                let miss: (question: Question, isRefresh: Bool)
                 switch outcome {
-                case .silence: break
-                case .reply(let length): replies.commit(length, to: sender, from: batch.local(index))
+                case .silence: continue
+                case .reply(let length):
+                    replies.commit(length, to: sender, from: batch.local(index))
+                    continue
                 case .replyAndRefresh(let length, let question):
                     replies.commit(length, to: sender, from: batch.local(index))
-                    let client = Client(
-                        question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)),
-                        at: now)
-                    misses.append(Miss(client: client, isRefresh: true))
-                case .ask(let question):
-                    let client = Client(
-                        question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)),
-                        at: now)
-                    misses.append(Miss(client: client))
+                    miss = (question, true)
+                case .ask(let question): miss = (question, false)
                 }
+                let client = Client(
+                    miss.question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)),
+                    at: now)
+                misses.append(Miss(client: client, isRefresh: miss.isRefresh))
             }
             start = end
         }

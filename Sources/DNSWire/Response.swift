@@ -55,7 +55,7 @@ public enum Response {
         if flags & Header.truncated != 0 {
             return Reply(answer: asked.failure(code, nil), truncated: true, responseCode: code)
         }
-        let records = try ResponseRecords(message, at: Header.length + name.wire.count + 4)
+        let records = try ResponseRecords(message, questionNameEnd: Header.length + name.wire.count)
         let wholeCode = ResponseCode(rawValue: records.upperCodeBits << 4 | code.rawValue)
         guard code == wholeCode else {
             return Reply(
@@ -113,11 +113,12 @@ struct ResponseRecords {
     private(set) var upperCodeBits: UInt16 = 0
     /// Behind the last record kept.
     private var keptEnd: Int
-    private var ttls = TTLFields()
+    private var rewritten: RewrittenFields
 
-    init(_ message: Span<UInt8>, at start: Int) throws(WireError) {
-        keptEnd = start
-        var offset = start
+    init(_ message: Span<UInt8>, questionNameEnd: Int) throws(WireError) {
+        rewritten = RewrittenFields(questionEnd: questionNameEnd)
+        var offset = questionNameEnd + 4
+        keptEnd = offset
         for _ in 0..<message.integer16(at: 6) {
             answerOwners.append(try Name.read(message, at: offset).name)
             answer.append(try record(message, &offset))
@@ -149,11 +150,11 @@ struct ResponseRecords {
     private mutating func record(
         _ message: Span<UInt8>, _ offset: inout Int, isAdditional: Bool = false
     ) throws(WireError) -> RecordHeader {
-        _ = try WireName.end(message, at: offset, avoiding: ttls)
+        _ = try WireName.end(message, at: offset, avoiding: rewritten)
         guard let record = RecordHeader.read(message, at: offset) else { throw .truncated(at: offset) }
         guard isAdditional || record.type != .opt && record.type != .tsig else { throw .badOption(at: offset) }
-        ttls.append(record)
-        try record.checkData(message, avoiding: ttls)
+        rewritten.append(record)
+        try record.checkData(message, avoiding: rewritten)
         offset = record.end
         return record
     }

@@ -23,14 +23,14 @@ public enum StoredAnswer {
         guard message.count - nameEnd >= 4 else { throw .truncated(at: nameEnd) }
         guard RecordClass(rawValue: message.integer16(at: nameEnd + 2)) == .in else { throw .mismatch }
         var offset = nameEnd + 4
-        var ttls = TTLFields()
+        var rewritten = RewrittenFields(questionEnd: nameEnd)
         for _ in 0..<head.recordCount {
-            _ = try WireName.end(message, at: offset, avoiding: ttls)
+            _ = try WireName.end(message, at: offset, avoiding: rewritten)
             guard let record = RecordHeader.read(message, at: offset) else { throw .truncated(at: offset) }
             guard record.type != .opt, record.type != .tsig else { throw .badOption(at: offset) }
             guard record.ttl <= RecordHeader.maximumTTL else { throw .badData(at: record.ttlOffset) }
-            ttls.append(record)
-            try record.checkData(message, avoiding: ttls)
+            rewritten.append(record)
+            try record.checkData(message, avoiding: rewritten)
             offset = record.end
         }
         guard offset == message.count else { throw .trailingBytes(at: offset) }

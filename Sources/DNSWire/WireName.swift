@@ -1,43 +1,41 @@
 /// Names as they stand in a message, with compression (RFC 1035 §4.1.4).
 ///
-/// The attacker is a resolver, or whoever forges its datagrams. Pointers go backwards only, so that no name can loop; not
-/// into the header, which each client gets anew, nor into a TTL, which counts down. That a pointer meets the beginning of
-/// a label of an earlier name is not checked: it could only make a name look different, and who can write that can write
-/// any name anyway.
+/// The attacker is a resolver, or whoever forges its datagrams. Pointers go backwards only, and what they lead to ends
+/// before the name that has them begins, so that no name can loop; they do not go into the header, which each client gets
+/// anew, nor through what a ``Reply`` writes anew. That a pointer meets the beginning of a label of an earlier name is
+/// not checked: it could only make a name look different, and who can write that can write any name anyway.
 enum WireName {
     /// Pointers followed for one name. Each leads to a label, and a name has 127 at most.
     static let maximumHops = 127
 
     /// Goes over the labels of the name at `start`, with the range of each (length octet included), and returns the
     /// offset behind the name where it stands. The root label is not among them.
-    /// - Parameter ttls: those of the records before it, if the message is passed on: no length or pointer may be in one.
+    /// - Parameter rewritten: what is before it and changes when the message is passed on.
     @inline(__always)
     static func read(
-        _ message: Span<UInt8>, at start: Int, avoiding ttls: borrowing TTLFields = TTLFields(),
+        _ message: Span<UInt8>, at start: Int, avoiding rewritten: borrowing RewrittenFields = RewrittenFields(),
         label: (Range<Int>) -> Void
     ) throws(WireError) -> Int {
         var offset = start
         var segment = start
+        var limit = message.count
         var end: Int?
         var length = 1
         var hops = 0
-        while offset < message.count {
+        while offset < limit {
             let octet = Int(message[offset])
-            // A pointer has two octets.
-            if hops > 0, ttls.contains(offset) || octet >= 0xC0 && ttls.contains(offset + 1) {
-                throw .badPointer(at: start)
-            }
+            if hops > 0, rewritten.change(octet, at: offset) { throw .badPointer(at: start) }
             switch octet {
             case 0: return end ?? offset + 1
             case 1...Name.maximumLabelLength:
                 let next = offset + octet + 1
-                guard next < message.count else { throw .truncated(at: start) }
+                guard next < limit else { throw hops > 0 ? .badPointer(at: start) : .truncated(at: start) }
                 length += octet + 1
                 guard length <= Name.maximumLength else { throw .nameTooLong(at: start) }
                 label(offset..<next)
                 offset = next
             case 0xC0...:
-                guard offset + 1 < message.count else { throw .truncated(at: start) }
+                guard offset + 1 < limit else { throw hops > 0 ? .badPointer(at: start) : .truncated(at: start) }
                 let target = Int(message.integer16(at: offset) & 0x3FFF)
                 hops += 1
                 guard target >= Header.length, target < segment, hops <= maximumHops else {
@@ -46,37 +44,48 @@ enum WireName {
                 end = end ?? offset + 2
                 offset = target
                 segment = target
+                limit = start
             default: throw .badLabel(at: offset)
             }
         }
-        throw .truncated(at: start)
+        throw hops > 0 ? .badPointer(at: start) : .truncated(at: start)
     }
 
     /// The offset behind a valid name.
     static func end(
-        _ message: Span<UInt8>, at start: Int, avoiding ttls: borrowing TTLFields = TTLFields()
+        _ message: Span<UInt8>, at start: Int, avoiding rewritten: borrowing RewrittenFields = RewrittenFields()
     ) throws(WireError) -> Int {
-        try read(message, at: start, avoiding: ttls) { _ in }
+        try read(message, at: start, avoiding: rewritten) { _ in }
     }
 }
 
-/// Where the TTLs of a message's records are. They are written anew in each reply: a name that is read through one would be
-/// another the next second, or none.
-struct TTLFields {
+/// What each reply writes anew: the letters of the question's name, in the client's case, and the TTLs of the records. A
+/// name whose lengths or pointers are there would be another the next second or for the next client, or none.
+struct RewrittenFields {
+    private let questionEnd: Int
     /// Ascending.
-    private var offsets: [Int] = []
+    private var ttlOffsets: [Int] = []
 
-    mutating func append(_ record: RecordHeader) { offsets.append(record.ttlOffset) }
+    /// - Parameter questionEnd: the offset behind the question's name, or 0 if it stays as it is.
+    init(questionEnd: Int = 0) { self.questionEnd = questionEnd }
 
-    /// Whether the octet at `offset` belongs to one.
-    func contains(_ offset: Int) -> Bool {
-        guard let first = offsets.first, offset >= first else { return false }
-        var candidates = 0..<offsets.count
+    mutating func append(_ record: RecordHeader) { ttlOffsets.append(record.ttlOffset) }
+
+    /// Whether they change the label's length or the pointer that begins with `octet` at `offset`. In the question a length
+    /// is no letter, but a pointer's second octet may be one.
+    func change(_ octet: Int, at offset: Int) -> Bool {
+        guard octet >= 0xC0 else { return isInTTL(offset) }
+        return offset < questionEnd || isInTTL(offset) || isInTTL(offset + 1)
+    }
+
+    private func isInTTL(_ offset: Int) -> Bool {
+        guard let first = ttlOffsets.first, offset >= first else { return false }
+        var candidates = 0..<ttlOffsets.count
         while candidates.count > 1 {
             let middle = candidates.lowerBound + candidates.count / 2
-            candidates = offsets[middle] <= offset ? middle..<candidates.upperBound : candidates.lowerBound..<middle
+            candidates = ttlOffsets[middle] <= offset ? middle..<candidates.upperBound : candidates.lowerBound..<middle
         }
-        return offset < offsets[candidates.lowerBound] + 4
+        return offset < ttlOffsets[candidates.lowerBound] + 4
     }
 }
 
@@ -117,7 +126,7 @@ struct DataLayout {
 extension RecordHeader {
     /// Checks RDATA whose form is known: addresses, and types with names. Others are opaque (RFC 3597).
     func checkData(
-        _ message: Span<UInt8>, avoiding ttls: borrowing TTLFields = TTLFields()
+        _ message: Span<UInt8>, avoiding rewritten: borrowing RewrittenFields = RewrittenFields()
     ) throws(WireError) {
         if recordClass == .in {
             if type == .a && dataLength != 4 { throw .badData(at: dataOffset) }
@@ -127,7 +136,7 @@ extension RecordHeader {
         var offset = dataOffset + layout.prefix
         for _ in 0..<layout.names {
             guard offset < end else { throw .badData(at: dataOffset) }
-            offset = try WireName.end(message, at: offset, avoiding: ttls)
+            offset = try WireName.end(message, at: offset, avoiding: rewritten)
         }
         guard offset + layout.suffix == end else { throw .badData(at: dataOffset) }
     }

@@ -246,6 +246,32 @@ struct ResponseTests {
         }
     }
 
+    /// A label that a pointer leads to could else swallow the pointer and end in the record's own TTL, or behind it.
+    @Test func noNameIsReadThroughItself() {
+        for length in 0...12 {
+            let label = String(0x100 + length, radix: 16).dropFirst()
+            let data = "c00c ff00 0001 0000003c 0001 \(label)"  // the label at 45
+            let record = "c02d 0001 0001 00000001 0004 c0000201"
+            #expect((failure(response(counts: [2, 0, 0], data + record)) == nil) == (length == 0), "\(length) octets")
+        }
+        let pointer = "c00c ff00 0001 0000003c 0001 c0  c02d 0001 0001 00000001 0004 c0000201"
+        #expect(failure(response(counts: [2, 0, 0], pointer)) == .badPointer(at: 46))
+    }
+
+    /// Each client has the question in its own letters' case: a pointer there could lead to 97 for one, to 65 for another.
+    @Test func noPointerIsInTheQuestion() throws {
+        let b = String(repeating: "b", count: 63)
+        let name = Name(b + "." + b.prefix(20) + "\\000bb\\192aend")!
+        for (owner, expected) in [("c061", nil), ("c064", WireError.badPointer(at: 110))] {
+            let record = owner + "0001 0001 00000001 0004 c0000201"
+            let message = hex("1234 8180 0001 0001 0000 0000") + name.wire + hex("0001 0001" + record)
+            do throws(WireError) {
+                #expect(try read(message, to: name).answer.records().first?.name == .root)
+                #expect(expected == nil)
+            } catch { #expect(error == expected) }
+        }
+    }
+
     @Test func recordsBehindOPTOrASignatureGo() throws {
         let a = "c00c 0001 0001 0000003c 0004 c0000201"
         for stop in ["00 0029 04d0 00000000 0000", "00 00fa 00ff 00000000 0000"] {

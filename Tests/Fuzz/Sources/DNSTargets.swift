@@ -42,7 +42,7 @@ extension Target {
                 bytes, id: id, to: name, type: type, recordClass: recordClass, defaultNegativeTTL: 30)
         else { return }
         checkRead(reply, name, type, recordClass)
-        let query = Query.message(
+        var query = Query.message(
             id: id, name, type: type, recordClass: recordClass, dnssecOK: true, checkingDisabled: false)
         guard case .question(let question) = Question.read(query.span) else { fatalError("our own query") }
         for limit in [Reply.minimumUDPSize, 1232, 65_535] {
@@ -54,6 +54,8 @@ extension Target {
             let section = Header.length..<question.nameEnd
             check(repeats == (message.count >= section.upperBound && message[section] == query[section]), "repeats")
         }
+        _ = Query.mixCase(of: &query) { 0x5555_5555_5555_5555 }
+        checkReply(reply.answer, .elapsed(0), to: question, query, limit: 65_535)
     }
 }
 

@@ -16,11 +16,10 @@ final class CurrentReception: Sendable {
     }
 
     /// For one queue.
-    final class Copy: @unchecked Sendable {
-        // Unchecked: used on that queue alone.
+    struct Copy: ~Copyable, Sendable {
         private let source: CurrentReception
         private var generation: UInt64
-        private var reception: Reception
+        private(set) var reception: Reception
 
         init(of source: CurrentReception) {
             self.source = source
@@ -28,13 +27,12 @@ final class CurrentReception: Sendable {
             reception = source.current.withLock { $0 }
         }
 
-        func latest() -> Reception {
+        /// Makes `reception` the latest.
+        mutating func update() {
             let newest = source.generation.load(ordering: .acquiring)
-            if newest != generation {
-                generation = newest
-                reception = source.current.withLock { $0 }
-            }
-            return reception
+            guard newest != generation else { return }
+            generation = newest
+            reception = source.current.withLock { $0 }
         }
     }
 }

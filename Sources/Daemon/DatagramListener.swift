@@ -6,7 +6,7 @@ import Transport
 final class DatagramListener: Sendable {
     let socket: DatagramSocket
     let tally: Tally
-    private let reader: LingeringReader
+    private let reader: LingeringReader<DatagramDesk>
 
     /// - Parameter failed: reading is over; once.
     init(
@@ -14,12 +14,10 @@ final class DatagramListener: Sendable {
         failed: @escaping @Sendable (SystemError) -> Void
     ) {
         self.socket = socket
-        let tally = Tally(.udp)
-        self.tally = tally
-        let reception = CurrentReception.Copy(of: reception)
-        reader = LingeringReader(socket, label: label, failed: failed) { batch, replies in
-            Self.receive(batch, &replies, socket, reception.latest(), resolver, tally)
-        }
+        tally = Tally(.udp)
+        reader = LingeringReader(
+            socket, label: label, failed: failed,
+            receiver: DatagramDesk(socket, CurrentReception.Copy(of: reception), resolver, tally))
     }
 
     func start() throws(SystemError) {
@@ -34,32 +32,40 @@ final class DatagramListener: Sendable {
     func ping(_ answer: @escaping @Sendable () -> Void) {
         reader.ping(answer)
     }
+}
 
+/// What a listener's queue works with.
+private struct DatagramDesk: DatagramReceiver, ~Copyable {
+    private let socket: DatagramSocket
+    private var reception: CurrentReception.Copy
+    private let resolver: Resolver
+    private let tally: Tally
     /// Messages that take each step together: about as many as a core has cache lines under way at a time.
-    private static let stepLength = 16
-    private typealias Reads = InlineArray<16, Reception.Read>
+    private var reads = InlineArray<16, Reception.Read>(repeating: .nothing)
+    private var misses: [Miss] = []
 
-    private static func receive(
-        _ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch, _ socket: DatagramSocket, _ reception: Reception,
-        _ resolver: Resolver, _ tally: Tally
+    init(
+        _ socket: DatagramSocket, _ reception: consuming CurrentReception.Copy, _ resolver: Resolver, _ tally: Tally
     ) {
+        self.socket = socket
+        self.reception = reception
+        self.resolver = resolver
+        self.tally = tally
+    }
+
+    mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch) {
+        reception.update()
         let now = Tick(nanoseconds: Clock.now())
-        var misses: [Miss] = []
         var start = 0
         while start < batch.count {
-            let end = min(start &+ stepLength, batch.count)
-            let memory = Reads { step in
-                // The bytes are valid until the next receive, which comes after this function.
-                start &+ step < end ? unsafe reception.read(batch.bytes(start &+ step).span) : .nothing
-            }
-            // By the array's own subscript the optimizer copies all of it each time.
-            let reads = memory.span
-            for index in start..<end { reception.prefetch(reads[index &- start]) }
+            let end = min(start &+ reads.count, batch.count)
+            read(batch, start..<end)
             for index in start..<end {
-                let message = unsafe batch.bytes(index).span
                 let sender = batch.sender(index)
+                // The bytes are valid until the next receive, which comes after this function.
+                let message = unsafe batch.bytes(index).span
                 var reply = unsafe replies.next().mutableSpan
-                let outcome = reception.receive(
+                let outcome = reception.reception.receive(
                     reads[index &- start], message, from: sender.address, at: now, limit: nil, tally: tally,
                     into: &reply)
                 let miss: (question: Question, isRefresh: Bool)
@@ -81,8 +87,18 @@ final class DatagramListener: Sendable {
             start = end
         }
         // A lone miss is asked upstream soonest by this thread itself; neither a reply nor further datagrams wait for that.
-        if !misses.isEmpty { resolver.submit(misses, here: batch.count == 1 && replies.count == 0) }
+        if !misses.isEmpty {
+            resolver.submit(exchange(&misses, with: []), here: batch.count == 1 && replies.count == 0)
+        }
         // One more look at the clock for all of them: a hit in a batch takes what the batch takes.
         if replies.count > 0 { tally.took(Clock.now() - now.nanoseconds, times: replies.count) }
+    }
+
+    /// The first two steps, for messages that take them together.
+    private mutating func read(_ batch: borrowing ReceiveBatch, _ range: Range<Int>) {
+        for index in range {
+            reads[index &- range.lowerBound] = reception.reception.read(unsafe batch.bytes(index).span)
+        }
+        for step in 0..<range.count { reception.reception.prefetch(reads[step]) }
     }
 }

@@ -8,7 +8,7 @@ import Transport
 final class StreamServer: @unchecked Sendable {
     // Unchecked: everything but `loop` is touched on the loop alone.
     let loop: EventLoop
-    private let reception: CurrentReception.Copy
+    private var reception: CurrentReception.Copy
     let resolver: Resolver
     private var maximumClients: Int
     private var idleNanoseconds: UInt64
@@ -137,10 +137,10 @@ final class StreamServer: @unchecked Sendable {
     func receive(_ message: Span<UInt8>, from address: IPAddress, at now: Tick) -> Reception.Outcome {
         let buffer = unsafe scratch.buffer
         var reply = unsafe buffer.mutableSpan
-        let reception = reception.latest()
-        return reception.receive(
-            reception.read(message), message, from: address, at: now, limit: Int(UInt16.max), tally: tally, into: &reply
-        )
+        reception.update()
+        return reception.reception.receive(
+            reception.reception.read(message), message, from: address, at: now, limit: Int(UInt16.max), tally: tally,
+            into: &reply)
     }
 
     func remove(_ client: StreamClient) {

@@ -3,14 +3,21 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
+/// Who is given what a ``LingeringReader`` reads.
+public protocol DatagramReceiver: ~Copyable, Sendable {
+    /// Called on the reader's queue with what was read; the replies it leaves are sent when it returns. No more of them than
+    /// datagrams.
+    mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch)
+}
+
 /// Reads one UDP socket on a queue of its own, in batches, and sends the replies.
 ///
 /// Dispatch wakes the queue when a datagram waits. Then the handler stays in a blocking `recvmmsg` while more come, and
 /// returns to Dispatch after 20 ms without one: at 10,000 queries a second one context switch a query instead of 3.5,
 /// and nothing is spent when nobody asks.
 ///
-/// `@unchecked Sendable`: the batches are touched on the queue only, the rest never changes or is atomic.
-public final class LingeringReader: @unchecked Sendable {
+/// `@unchecked Sendable`: the desk is touched on the queue only, the rest never changes or is atomic.
+public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unchecked Sendable {
     private let socket: DatagramSocket
     // A serial queue without a target gets a thread as soon as it has work, however many threads are busy already: a
     // reader that lingers keeps its thread but starves nobody.
@@ -19,34 +26,34 @@ public final class LingeringReader: @unchecked Sendable {
     private let isPinged = Atomic(false)
     private let pings = Mutex<[@Sendable () -> Void]>([])
     private let failed: @Sendable (SystemError) -> Void
-    private let receive: @Sendable (borrowing ReceiveBatch, inout ReplyBatch) -> Void
     private var source: (any DispatchSourceRead)?
-    private var batch: ReceiveBatch
-    private var replies: ReplyBatch
+    /// Nil while the handler runs: it has it for itself, so that a datagram costs no check of who else might.
+    private var desk: Desk?
+
+    private struct Desk: ~Copyable {
+        var receiver: Receiver
+        var batch: ReceiveBatch
+        var replies: ReplyBatch
+    }
 
     /// How long the handler waits for the next datagram before it returns to Dispatch, in microseconds.
-    private static let linger = 20_000
+    private static var linger: Int { 20_000 }
     /// How long to leave a socket alone that cannot be read.
-    private static let pause = DispatchTimeInterval.milliseconds(100)
+    private static var pause: DispatchTimeInterval { .milliseconds(100) }
 
     /// - Parameters:
     ///   - socket: Becomes a blocking socket with a receive time-out. Sending from elsewhere does not wait all the same
     ///     (``ReplyBatch/flush(_:)``).
     ///   - slots: The most datagrams read at once.
     ///   - failed: The socket could not be read; it will be tried again.
-    ///   - receive: Called on the reader's queue with what was read; the replies it leaves are sent when it returns.
-    ///     At most `slots` of them.
     public init(
         _ socket: DatagramSocket, label: String, slots: Int = 64,
-        failed: @escaping @Sendable (SystemError) -> Void = { _ in },
-        receive: @escaping @Sendable (borrowing ReceiveBatch, inout ReplyBatch) -> Void
+        failed: @escaping @Sendable (SystemError) -> Void = { _ in }, receiver: consuming Receiver
     ) {
         self.socket = socket
         queue = DispatchQueue(label: label)
-        batch = ReceiveBatch(slots: slots)
-        replies = ReplyBatch(slots: slots)
+        desk = Desk(receiver: receiver, batch: ReceiveBatch(slots: slots), replies: ReplyBatch(slots: slots))
         self.failed = failed
-        self.receive = receive
     }
 
     /// Begins to read. Call once. The reader keeps itself and the socket alive until it is stopped.
@@ -92,15 +99,22 @@ public final class LingeringReader: @unchecked Sendable {
     }
 
     private func drain() {
+        guard var desk = desk.take() else { return }
+        do {
+            try serve(&desk)
+        } catch {
+            rest(error)
+        }
+        self.desk = consume desk
+    }
+
+    /// Until nothing came for a while.
+    private func serve(_ desk: inout Desk) throws(SystemError) {
         while !stopping.load(ordering: .acquiring) {
-            do {
-                guard try batch.receive(from: socket, waiting: true) > 0 else { return }
-            } catch {
-                return rest(error)
-            }
+            guard try desk.batch.receive(from: socket, waiting: true) > 0 else { return }
             if isPinged.load(ordering: .acquiring) { answerPings() }
-            receive(batch, &replies)
-            if replies.count > 0 { replies.flush(socket) }
+            desk.receiver.receive(desk.batch, &desk.replies)
+            if desk.replies.count > 0 { desk.replies.flush(socket) }
         }
     }
 

@@ -58,9 +58,10 @@ internal import Glibc
         return unsafe controls + index * MessageSlots.controlSize
     }
 
-    func buffer(_ index: Int) -> UnsafeMutableBufferPointer<UInt8> {
-        precondition(index < count)
-        return unsafe UnsafeMutableBufferPointer(start: payloads + index * size, count: size)
+    /// Room for one payload.
+    func buffer(at offset: Int) -> UnsafeMutableBufferPointer<UInt8> {
+        precondition(offset >= 0 && offset <= (count - 1) * size)
+        return unsafe UnsafeMutableBufferPointer(start: payloads + offset, count: size)
     }
 }
 
@@ -109,9 +110,10 @@ extension MessageSlots {
 
 /// Sending.
 extension MessageSlots {
-    func prepareToSend(_ index: Int, length: Int, to peer: SocketAddress, from source: IPAddress?) {
-        precondition(index < count && length <= size)
-        unsafe vectors[index].iov_len = length
+    /// - Parameter offset: the payload is there in ``buffer(at:)``.
+    func prepareToSend(_ index: Int, at offset: Int, length: Int, to peer: SocketAddress, from source: IPAddress?) {
+        precondition(index < count && length <= size && offset >= 0 && offset <= (count - 1) * size)
+        unsafe vectors[index] = iovec(iov_base: payloads + offset, iov_len: length)
         unsafe messages[index].header.msg_namelen = peer.write(to: name(index))
         guard let source else {
             unsafe messages[index].header.msg_control = nil

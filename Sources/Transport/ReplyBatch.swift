@@ -13,7 +13,10 @@ public struct ReplyBatch: ~Copyable {
     public private(set) var sent: UInt64 = 0
     /// Datagrams the kernel would not take: no room, no way, not permitted. A client asks again; nobody waits for it.
     public private(set) var dropped: UInt64 = 0
+    /// Where the next reply goes: close behind the last one, so that many short ones need few cache lines and pages.
+    private var end = 0
     private let slots: MessageSlots
+    private static let cacheLine = 64
 
     public init(slots: Int = 64) {
         self.slots = MessageSlots(count: slots, size: ReplyBatch.slotSize)
@@ -26,7 +29,7 @@ public struct ReplyBatch: ~Copyable {
     /// - Precondition: The batch is not full.
     public mutating func next() -> UnsafeMutableBufferPointer<UInt8> {
         precondition(!isFull)
-        return unsafe slots.buffer(count)
+        return unsafe slots.buffer(at: end)
     }
 
     /// Adds the first `length` bytes of ``next()`` as a reply.
@@ -34,8 +37,10 @@ public struct ReplyBatch: ~Copyable {
     /// - Parameter source: The address it must leave from, for a socket bound to all addresses.
     public mutating func commit(_ length: Int, to peer: SocketAddress, from source: IPAddress?) {
         precondition(!isFull && (0...ReplyBatch.slotSize).contains(length))
-        slots.prepareToSend(count, length: length, to: peer, from: source)
+        slots.prepareToSend(count, at: end, length: length, to: peer, from: source)
         count += 1
+        // At most one slot's size further, since that is whole cache lines.
+        end += (length + ReplyBatch.cacheLine - 1) & ~(ReplyBatch.cacheLine - 1)
     }
 
     /// Sends what was committed. Never waits: a datagram that cannot be sent at once is dropped, the rest still go.
@@ -53,6 +58,6 @@ public struct ReplyBatch: ~Copyable {
                 dropped += 1
             }
         }
-        count = 0
+        (count, end) = (0, 0)
     }
 }

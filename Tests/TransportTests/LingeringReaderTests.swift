@@ -49,7 +49,7 @@ import Testing
     @Test func afterStopNothingKeepsReaderSocketOrClosure() throws {
         final class Witness: Sendable {}
         weak var witness: Witness?
-        weak var reader: LingeringReader?
+        weak var reader: LingeringReader<ClosureReceiver>?
         weak var socket: DatagramSocket?
         let endpoint: Endpoint
         do {

@@ -73,10 +73,26 @@ func withAddress<R>(_ endpoint: Endpoint, _ body: (UnsafePointer<sockaddr>, sock
     }
 }
 
+/// Gives what is read to a closure.
+struct ClosureReceiver: DatagramReceiver {
+    let body: @Sendable (borrowing ReceiveBatch, inout ReplyBatch) -> Void
+
+    mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch) { body(batch, &replies) }
+}
+
+extension LingeringReader where Receiver == ClosureReceiver {
+    convenience init(
+        _ socket: DatagramSocket, label: String,
+        receive: @escaping @Sendable (borrowing ReceiveBatch, inout ReplyBatch) -> Void
+    ) {
+        self.init(socket, label: label, receiver: ClosureReceiver(body: receive))
+    }
+}
+
 /// An echo of the parts under test: every datagram goes back to its sender, from the address it was sent to.
 final class EchoServer: Sendable {
     let sockets: [DatagramSocket]
-    let readers: [LingeringReader]
+    let readers: [LingeringReader<ClosureReceiver>]
     /// Datagrams that each reader has seen.
     let seen: Counters
 

@@ -39,17 +39,12 @@ func drain(_ bio: OpaquePointer, into bytes: inout [UInt8]) {
     unsafe copenssl_BIO_reset(bio)
 }
 
-/// OpenSSL keeps its errors in a queue for each thread. Every call that can fail runs between two clearings, so the
-/// error of one session is never taken for that of another.
+/// OpenSSL keeps its errors in a queue for each thread. Every call whose errors are looked at begins with an empty one, so
+/// the error of one session is never taken for that of another.
 func withClearErrors<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
 ) throws(Failure) -> Result {
-    clearErrors()
-    defer { clearErrors() }
-    return try body()
-}
-
-/// Clearing walks through the queue's sixteen places, looking does not, and there is hardly ever an error.
-private func clearErrors() {
+    // Clearing walks through the queue's sixteen places, looking does not, and there is hardly ever an error.
     if ERR_peek_error() != 0 { ERR_clear_error() }
+    return try body()
 }

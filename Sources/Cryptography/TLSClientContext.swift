@@ -11,6 +11,7 @@ public final class TLSClientContext {
     private let pins: Pins
     private let hasCertificate: Bool
     private let memory = SessionMemory()
+    private let buffer = RecordBuffer(length: TLSSession.pieceLength)
     private let systemFile: SystemFile?
 
     /// Addresses whose last session is remembered, at most ``SessionMemory/limit``.
@@ -72,7 +73,8 @@ public final class TLSClientContext {
             ssl,
             client: .init(
                 peer: expected, address: address, memory: memory, pins: pins, hasCertificate: hasCertificate,
-                systemFile: systemFile))
+                systemFile: systemFile),
+            buffer: buffer)
     }
 }
 

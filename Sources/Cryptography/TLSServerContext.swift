@@ -4,6 +4,7 @@ internal import COpenSSL
 /// to one queue together with its sessions.
 public final class TLSServerContext {
     private let context: Owned
+    private let buffer = RecordBuffer(length: TLSSession.pieceLength)
 
     /// `certificatePEM` is the server's certificate and then, in order, those that lead to the authority.
     public convenience init(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(TLSError) {
@@ -37,7 +38,7 @@ public final class TLSServerContext {
     /// A connection that a client has opened.
     public func session() throws(TLSError) -> TLSSession {
         guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free) else { throw .library(code: 0) }
-        return try TLSSession(ssl, client: nil)
+        return try TLSSession(ssl, client: nil, buffer: buffer)
     }
 }
 

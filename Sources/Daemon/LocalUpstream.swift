@@ -82,8 +82,8 @@ final class LocalUpstream {
                 return false
             }
             outcome = reply.truncated ? .truncated : .answered(reply.answer)
-            tallies.answered(
-                sent.server, reply.answer.head.responseCode, nanoseconds: Clock.now() &- sent.at)
+            tallies.server(sent.server).answered(
+                reply.answer.head.responseCode, nanoseconds: Clock.now() &- sent.at)
         } catch {
             // Also one that begins well: whoever guesses must not be able to end the wait for the true answer.
             if error == .mismatch { mismatches.otherQuery += 1 } else { mismatches.malformed += 1 }

@@ -31,9 +31,7 @@ final class Resolver: @unchecked Sendable {
     /// Failed HTTPDNS requests when the outage was last looked at.
     private var failuresSeen: UInt64 = 0
     private var hasNetwork = Routes.leadOut
-    private var replies = ReplyBatch()
-    /// Whom the gathered replies leave through.
-    private var repliesSocket: DatagramSocket?
+    private var outgoing = GatheredReplies()
 
     /// What came before the cache's file was read, a matter of milliseconds, and may be in it; nil once it was.
     private var early: [Miss]? = []
@@ -233,7 +231,7 @@ final class Resolver: @unchecked Sendable {
             if actions.isEmpty { break }
             for action in actions { perform(action, at: now) }
         }
-        flushReplies()
+        outgoing.flush()
         lookForOutage()
         loop.setDeadline(nextDeadline?.nanoseconds)
         let isIdle = forwarder.underWay.flights == 0 && early?.isEmpty ?? true
@@ -287,13 +285,11 @@ final class Resolver: @unchecked Sendable {
     private func reply(to client: Client, _ answer: Answer, _ age: Reply.Age) {
         switch client.way {
         case .datagram(let socket, let address, let source):
-            if repliesSocket !== socket || replies.isFull { flushReplies() }
-            repliesSocket = socket
-            var room = unsafe replies.next().mutableSpan
-            let length = Reply.write(
-                answer, age: age, to: client.question, query: client.query.span,
-                limit: Reply.udpLimit(client.question), into: &room)
-            replies.commit(length, to: address, from: source)
+            outgoing.add(through: socket, to: address, from: source) { room in
+                Reply.write(
+                    answer, age: age, to: client.question, query: client.query.span,
+                    limit: Reply.udpLimit(client.question), into: &room)
+            }
         case .stream(let stream):
             var bytes = [UInt8](
                 repeating: 0, count: min(Int(UInt16.max), answer.body.count + Self.mostAddedOctets))
@@ -307,9 +303,4 @@ final class Resolver: @unchecked Sendable {
 
     /// A header and an OPT record with an extended error, beside the body; and never less than the least limit.
     private static let mostAddedOctets = 512
-
-    private func flushReplies() {
-        if let repliesSocket, replies.count > 0 { replies.flush(repliesSocket) }
-        repliesSocket = nil
-    }
 }

@@ -65,6 +65,7 @@ final class ServiceUpstream {
         let endpoint: Endpoint
         let access: Access
         let host: String
+        let tally: UpstreamTallies.Server
         var idle: [ServiceConnection] = []
         /// Smoothed time from a request to its answer, in milliseconds (RFC 6298 §2).
         var roundTrip: Double?
@@ -73,9 +74,10 @@ final class ServiceUpstream {
         /// the service itself has to look up; 1 s while nothing is known.
         var patience: Int { roundTrip.map { max(250, Int($0 * 4)) } ?? 1000 }
 
-        init(_ endpoint: Endpoint, _ access: Access) {
+        init(_ endpoint: Endpoint, _ access: Access, _ tally: UpstreamTallies.Server) {
             self.endpoint = endpoint
             self.access = access
+            self.tally = tally
             host = endpoint.hostField(serverName: access.serverName, isSecure: access.tls != nil)
         }
 
@@ -95,7 +97,7 @@ final class ServiceUpstream {
         self.loop = loop
         self.access = access
         self.tallies = tallies
-        pools = servers.map { Pool($0, access) }
+        pools = servers.map { Pool($0, access, tallies.server($0)) }
     }
 
     /// The servers are others now, or asked in another way; requests under way to the former ones end as they may.
@@ -103,7 +105,7 @@ final class ServiceUpstream {
     func replaceServers(_ servers: [Endpoint], access: Access? = nil) {
         if let access { self.access = access }
         for pool in pools { pool.closeIdle() }
-        pools = servers.map { Pool($0, self.access) }
+        pools = servers.map { Pool($0, self.access, tallies.server($0)) }
     }
 
     func send(_ request: ServiceRequest, to server: Int, _ names: [Name], _ families: Families, at now: Tick) {
@@ -113,17 +115,20 @@ final class ServiceUpstream {
             let bytes = try pool.access.account.request(
                 names, family: family, host: pool.host, at: WallClock.unixSeconds())
             let doubtAt = now.advanced(milliseconds: pool.patience)
-            exchanges[request] = Exchange(
-                pool: pool, names: names, family: family, bytes: bytes, sent: now, doubtAt: doubtAt)
             earliestDoubt = min(earliestDoubt ?? doubtAt, doubtAt)
+            var exchange = Exchange(
+                pool: pool, names: names, family: family, bytes: bytes, sent: now, doubtAt: doubtAt)
+            let connection = pool.idle.popLast()
+            pool.tally.connected(isSecure: pool.access.tls != nil, isReused: connection != nil)
+            if let connection { exchange.connections = [connection] }
+            exchanges[request] = exchange
+            if let connection {
+                connection.send(bytes, for: request)
+            } else {
+                putOnFreshConnection(request)
+            }
         } catch {
-            return settle(request, .failed(Failure(.badAnswer, error.description)))
-        }
-        tallies.connected(pool.endpoint, isSecure: access.tls != nil, isReused: !pool.idle.isEmpty)
-        if let connection = pool.idle.popLast() {
-            put(request, on: connection)
-        } else {
-            putOnFreshConnection(request)
+            settle(request, .failed(Failure(.badAnswer, error.description)))
         }
     }
 
@@ -132,17 +137,12 @@ final class ServiceUpstream {
         for connection in exchange.connections { connection.close() }
     }
 
-    private func put(_ request: ServiceRequest, on connection: ServiceConnection) {
-        guard let bytes = exchanges[request]?.bytes else { return }
-        exchanges[request]?.connections.append(connection)
-        connection.send(bytes, for: request)
-    }
-
     private func putOnFreshConnection(_ request: ServiceRequest) {
-        guard let pool = exchanges[request]?.pool else { return }
+        guard let exchange = exchanges[request] else { return }
         do throws(ServiceConnection.Failed) {
-            let connection = try ServiceConnection(to: pool.endpoint, pool: pool, upstream: self)
-            put(request, on: connection)
+            let connection = try ServiceConnection(to: exchange.pool.endpoint, pool: exchange.pool, upstream: self)
+            exchanges[request]?.connections.append(connection)
+            connection.send(exchange.bytes, for: request)
         } catch {
             lose(request, nil, error.failure)
         }
@@ -152,20 +152,19 @@ final class ServiceUpstream {
 
     func connection(_ connection: ServiceConnection, received response: HTTPResponse, for request: ServiceRequest) {
         let pool = connection.pool
+        let now = Tick(nanoseconds: Clock.now())
         if response.keepAlive, pools.contains(where: { $0 === pool }) {
-            connection.idleSince = Clock.now()
+            connection.idleSince = now.nanoseconds
             pool.idle.append(connection)
         } else {
             connection.close()
         }
         guard let exchange = exchanges.removeValue(forKey: request) else { return }
         for other in exchange.connections where other !== connection { other.close() }
-        let now = Tick(nanoseconds: Clock.now())
         let sample = Double(now.milliseconds(since: exchange.sent))
         pool.roundTrip = pool.roundTrip.map { $0 + (sample - $0) / 8 } ?? sample
         let outcome = outcome(response, exchange)
-        tallies.answered(
-            pool.endpoint, outcome.responseCode, nanoseconds: now.nanoseconds &- exchange.sent.nanoseconds)
+        pool.tally.answered(outcome.responseCode, nanoseconds: now.nanoseconds &- exchange.sent.nanoseconds)
         settle(request, outcome)
     }
 

@@ -176,7 +176,9 @@ extension Forwarder {
 
     mutating func remove(_ flight: Flight) {
         flights.remove(flight.id)
-        if flightOf[flight.key] === flight { flightOf.removeValue(forKey: flight.key) }
+        if let place = flightOf.index(forKey: flight.key), flightOf.values[place] === flight {
+            flightOf.remove(at: place)
+        }
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
         cancelQueries(of: flight)
     }

@@ -88,7 +88,7 @@ extension Forwarder {
     }
 
     mutating func remove(_ lookup: Lookup) {
-        if lookups[lookup.key] === lookup { lookups.removeValue(forKey: lookup.key) }
+        if let place = lookups.index(forKey: lookup.key), lookups.values[place] === lookup { lookups.remove(at: place) }
     }
 
     private mutating func forget(_ lookup: Lookup) {

@@ -59,12 +59,11 @@ package func lastIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int
 }
 
 /// Whether the bytes are `text`, which must be ASCII in lower case, letters' case aside.
-package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: String) -> Bool {
-    guard range.count == text.utf8.count else { return false }
-    var index = range.lowerBound
-    for expected in text.utf8 {
-        guard lowercased(bytes[index]) == expected else { return false }
-        index += 1
+package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: StaticString) -> Bool {
+    guard range.count == text.utf8CodeUnitCount else { return false }
+    for offset in 0..<range.count {
+        // Sound: the text has so many octets, and is there for ever.
+        guard unsafe text.utf8Start[offset] == lowercased(bytes[range.lowerBound &+ offset]) else { return false }
     }
     return true
 }

@@ -1,12 +1,26 @@
 /// Bytes as hexadecimal text, as the service carries what is encrypted.
+///
+/// Eight digits are four bytes at a time in one 64-bit number: digit by digit it was a tenth of what an encrypted lookup
+/// costs here.
 package enum Hexadecimal {
     /// Appends two lower-case digits a byte.
     package static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
-        text.append(addingCapacity: 2 * bytes.count) { digits in
-            for index in bytes.indices {
-                digits.append(digit(bytes[index] >> 4))
-                digits.append(digit(bytes[index] & 0x0F))
-            }
+        let start = text.count
+        text.append(contentsOf: repeatElement(0, count: 2 * bytes.count))
+        var span = text.mutableSpan
+        // Sound, here and below: any octets make a number, all of them are initialized, each access is bounds-checked.
+        var room = unsafe span.mutableBytes
+        var index = 0
+        while index + 4 <= bytes.count {
+            let four = unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt32.self)
+            let eight = digits(UInt32(littleEndian: four)).littleEndian
+            room.storeBytes(of: eight, toByteOffset: start + 2 * index, as: UInt64.self)
+            index += 4
+        }
+        while index < bytes.count {
+            let pair = UInt16(truncatingIfNeeded: digits(UInt32(bytes[index]))).littleEndian
+            room.storeBytes(of: pair, toByteOffset: start + 2 * index, as: UInt16.self)
+            index += 1
         }
     }
 
@@ -14,10 +28,19 @@ package enum Hexadecimal {
     package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
         var bytes = [UInt8](repeating: 0, count: text.count / 2)
-        var octets = bytes.mutableSpan
-        for index in octets.indices {
-            guard let high = value(text[2 * index]), let low = value(text[2 * index + 1]) else { return nil }
-            octets[index] = high << 4 | low
+        var span = bytes.mutableSpan
+        var room = unsafe span.mutableBytes
+        var index = 0
+        while index + 8 <= text.count {
+            let eight = unsafe text.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            guard let four = octets(UInt64(littleEndian: eight)) else { return nil }
+            room.storeBytes(of: four.littleEndian, toByteOffset: index / 2, as: UInt32.self)
+            index += 8
+        }
+        while index < text.count {
+            guard let high = value(text[index]), let low = value(text[index + 1]) else { return nil }
+            room.storeBytes(of: high << 4 | low, toByteOffset: index / 2, as: UInt8.self)
+            index += 2
         }
         return bytes
     }
@@ -31,8 +54,36 @@ package enum Hexadecimal {
         return letter < 6 ? letter + 10 : nil
     }
 
+    /// A number with this one in each octet.
     @inline(__always)
-    private static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    private static func each(_ octet: UInt64) -> UInt64 { octet &* 0x0101_0101_0101_0101 }
+
+    /// Eight digits, the first in the lowest octet, of four octets.
+    @inline(__always)
+    private static func digits(_ octets: UInt32) -> UInt64 {
+        var spread = UInt64(octets)
+        spread = (spread | spread << 16) & 0x0000_FFFF_0000_FFFF
+        spread = (spread | spread << 8) & 0x00FF_00FF_00FF_00FF
+        return text((spread >> 4 | spread << 8) & each(0x0F))
+    }
+
+    /// The digit for the value in each octet, 0…15.
+    @inline(__always)
+    private static func text(_ values: UInt64) -> UInt64 {
+        // Ten and more carry into the octet's high bit.
+        let letters = (values &+ each(0x76)) >> 7 & each(1)
+        return values &+ each(0x30) &+ letters &* 0x27
+    }
+
+    /// The four octets that eight digits stand for, the first in the lowest octet; nil if one is no digit.
+    @inline(__always)
+    private static func octets(_ digits: UInt64) -> UInt32? {
+        // Letters have bit 6 and begin with 1 in the low four. What is no digit would be written otherwise, or exceeds 15.
+        let letters = digits >> 6 & each(1)
+        let values = (digits & each(0x0F)) &+ letters &* 9
+        guard values & each(0xF0) == 0, text(values) == digits | letters << 5 else { return nil }
+        var packed = (values << 4 | values >> 8) & 0x00FF_00FF_00FF_00FF
+        packed = (packed | packed >> 8) & 0x0000_FFFF_0000_FFFF
+        return UInt32(truncatingIfNeeded: packed | packed >> 16)
     }
 }

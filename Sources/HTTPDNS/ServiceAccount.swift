@@ -81,6 +81,8 @@ public final class ServiceAccount {
         _ names: [Name], family: ServiceFamily, host: String, at unixSeconds: UInt64
     ) throws(RequestError) -> [UInt8] {
         guard !names.isEmpty, names.count <= ServiceProtocol.namesPerRequest else { throw .nameCount(names.count) }
+        var joinedNames = exchange(&self.joinedNames, with: [])
+        defer { self.joinedNames = joinedNames }
         joinedNames.removeAll(keepingCapacity: true)
         for (index, name) in names.enumerated() {
             if index > 0 { joinedNames.append(UInt8(ascii: ",")) }
@@ -183,13 +185,14 @@ public final class ServiceAccount {
     }
 
     private static func appendHost(_ host: String, to request: inout [UInt8]) throws(RequestError) {
+        let bytes = host.utf8.span
+        guard !bytes.isEmpty else { throw .forbiddenHost }
         var colons = 0
-        for byte in host.utf8 {
-            guard isHostByte(byte) else { throw .forbiddenHost }
-            if byte == UInt8(ascii: ":") { colons += 1 }
+        for index in bytes.indices {
+            guard isHostByte(bytes[index]) else { throw .forbiddenHost }
+            if bytes[index] == UInt8(ascii: ":") { colons += 1 }
         }
-        guard let first = host.utf8.first else { throw .forbiddenHost }
-        let bracketed = colons > 1 && first != UInt8(ascii: "[")
+        let bracketed = colons > 1 && bytes[0] != UInt8(ascii: "[")
         if bracketed { request.append(UInt8(ascii: "[")) }
         request.append(contentsOf: host.utf8)
         if bracketed { request.append(UInt8(ascii: "]")) }

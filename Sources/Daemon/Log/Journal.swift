@@ -20,15 +20,9 @@ public enum Journal {
     /// Sends one entry; each field is `NAME=value`.
     /// - Returns: false if it could not be sent.
     static func send(_ fields: [String]) -> Bool {
-        var bytes = Array(fields.joined().utf8)
-        return unsafe bytes.withUnsafeMutableBytes { buffer in
-            var start = 0
-            let parts = unsafe fields.map { field in
-                defer { start += field.utf8.count }
-                // Sound: the fields lie in the buffer one behind the other.
-                return unsafe iovec(iov_base: buffer.baseAddress! + start, iov_len: field.utf8.count)
-            }
-            return unsafe sd_journal_sendv(parts, Int32(parts.count)) == 0
-        }
+        let bytes = Array(fields.joined().utf8)
+        let lengths = fields.map(\.utf8.count)
+        // Sound: the lengths are those of the fields that the bytes are made of.
+        return unsafe csystemd_journal_send(bytes, lengths, lengths.count) >= 0
     }
 }

@@ -95,7 +95,7 @@ extension Overview {
         func isBefore(_ a: [String], _ b: [String]) -> Bool { a.lexicographicallyPrecedes(b) }
         text.add(
             .upstreamDurations,
-            upstreams.map { ([$0.server.description, ResponseKind.name(ResponseKind.index($0.code))], $1) }
+            upstreams.map { ([$0.server.description, ResponseKind.name($0.kind)], $1) }
                 .sorted { isBefore($0.0, $1.0) })
         let connections = connections.map { ([$0.description, $1.isSecure ? "https" : "http"], $1) }
             .sorted { isBefore($0.0, $1.0) }

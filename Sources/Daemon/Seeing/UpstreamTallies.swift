@@ -4,17 +4,16 @@ import DNSWire
 /// What each server that is asked has cost: how long its answers took, and how often a connection to it was at hand.
 /// Confined to the resolver's loop.
 final class UpstreamTallies {
-    private(set) var durations: [Answered: Durations] = [:]
-    private(set) var connections: [Endpoint: Connections] = [:]
+    private var servers: [Endpoint: Server] = [:]
 
     /// Servers come from the configuration, from resolv.conf and from the service's own list: few, but over a year of
-    /// networks and lists many. Those that are new past these bounds are not counted.
-    private static let maximumAnswered = 512
+    /// networks and lists many. Those that are new past this bound are not counted.
     private static let maximumServers = 128
 
     struct Answered: Hashable {
         let server: Endpoint
-        let code: ResponseCode
+        /// `ResponseKind.index`.
+        let kind: Int
     }
 
     struct Connections {
@@ -24,16 +23,41 @@ final class UpstreamTallies {
         var fresh: UInt64 = 0
     }
 
-    func answered(_ server: Endpoint, _ code: ResponseCode, nanoseconds: UInt64) {
-        let key = Answered(server: server, code: code)
-        if durations.count >= Self.maximumAnswered, durations[key] == nil { return }
-        durations[key, default: Durations()].add(nanoseconds)
+    /// One server's; for whoever asks it to keep.
+    final class Server {
+        /// By `ResponseKind.index`; nil for what was never answered.
+        fileprivate var durations = [Durations?](repeating: nil, count: ResponseKind.count)
+        fileprivate var connections: Connections?
+
+        func answered(_ code: ResponseCode, nanoseconds: UInt64) {
+            let kind = ResponseKind.index(code)
+            if durations[kind] == nil { durations[kind] = Durations() }
+            durations[kind]?.add(nanoseconds)
+        }
+
+        func connected(isSecure: Bool, isReused: Bool) {
+            var counts = connections ?? Connections(isSecure: isSecure)
+            if isReused { counts.reused += 1 } else { counts.fresh += 1 }
+            connections = counts
+        }
     }
 
-    func connected(_ server: Endpoint, isSecure: Bool, isReused: Bool) {
-        if connections.count >= Self.maximumServers, connections[server] == nil { return }
-        var counts = connections[server] ?? Connections(isSecure: isSecure)
-        if isReused { counts.reused += 1 } else { counts.fresh += 1 }
-        connections[server] = counts
+    func server(_ endpoint: Endpoint) -> Server {
+        if let known = servers[endpoint] { return known }
+        let new = Server()
+        if servers.count < Self.maximumServers { servers[endpoint] = new }
+        return new
     }
+
+    var durations: [Answered: Durations] {
+        var all: [Answered: Durations] = [:]
+        for (endpoint, server) in servers {
+            for (kind, durations) in server.durations.enumerated() {
+                all[Answered(server: endpoint, kind: kind)] = durations
+            }
+        }
+        return all
+    }
+
+    var connections: [Endpoint: Connections] { servers.compactMapValues { $0.connections } }
 }

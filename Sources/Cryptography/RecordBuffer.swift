@@ -1,0 +1,12 @@
+/// Memory that the sessions of one context decrypt into in turn; each copies at once what is its own.
+@safe final class RecordBuffer {
+    // Valid as long as the object; its users are confined to one queue.
+    let bytes: UnsafeMutableBufferPointer<UInt8>
+
+    init(length: Int) {
+        unsafe bytes = .allocate(capacity: length)
+        unsafe bytes.initialize(repeating: 0)
+    }
+
+    deinit { unsafe bytes.deallocate() }
+}

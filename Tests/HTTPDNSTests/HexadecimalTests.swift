@@ -1,0 +1,43 @@
+import Foundation
+import Testing
+
+@testable import HTTPDNS
+
+/// Against Foundation, which writes and reads one byte at a time.
+@Suite struct HexadecimalTests {
+    @Test func everyByteIsWrittenAtEachPlace() {
+        for length in 0...17 {
+            for byte in UInt8.min ... .max {
+                let bytes = (0..<length).map { byte &+ UInt8($0) &* 37 }
+                var text = Array("before ".utf8)
+                Hexadecimal.append(bytes.span, to: &text)
+                #expect(
+                    String(decoding: text, as: UTF8.self)
+                        == "before " + bytes.map { String(format: "%02x", $0) }.joined())
+            }
+        }
+    }
+
+    @Test(arguments: [0, 2, 8, 9, 14, 15, 16, 23, 24])
+    func everyDigitIsReadAtEachPlace(place: Int) {
+        for count in [24, 26, 32] {
+            for byte in UInt8.min ... .max {
+                var text = Array("0123456789abcdefABCDEFfedcba9876".utf8.prefix(count))
+                guard place < count else { continue }
+                text[place] = byte
+                let pairs = stride(from: 0, to: count, by: 2).map { text[$0..<$0 + 2] }
+                // Foundation takes a sign for part of a number.
+                let expected = pairs.map { pair in
+                    pair.contains(UInt8(ascii: "+")) ? nil : UInt8(String(decoding: pair, as: UTF8.self), radix: 16)
+                }
+                #expect(Hexadecimal.decode(text.span) == (expected.contains(nil) ? nil : expected.map { $0! }))
+            }
+        }
+    }
+
+    @Test func anOddNumberOfDigitsIsNothing() {
+        for count in 0...33 {
+            #expect((Hexadecimal.decode([UInt8](repeating: 0x66, count: count).span) == nil) == (count % 2 == 1))
+        }
+    }
+}

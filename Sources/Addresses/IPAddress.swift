@@ -67,7 +67,14 @@ extension IPAddress {
 
     /// Appends the 4 or 16 raw octets, in network byte order.
     public func append(to bytes: inout [UInt8]) {
-        for index in 0..<octetCount { bytes.append(octet(index)) }
+        bytes.append(addingCapacity: octetCount) { octets in
+            var left = isIPv4 ? low << 32 : high
+            for index in 0..<octetCount {
+                if index == 8 { left = low }
+                octets.append(UInt8(left >> 56))
+                left <<= 8
+            }
+        }
     }
 
     /// Writes the 4 or 16 raw octets at `offset`, in network byte order, and returns how many they were.

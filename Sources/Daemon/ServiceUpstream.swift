@@ -55,7 +55,7 @@ final class ServiceUpstream {
         let family: ServiceFamily
         let bytes: [UInt8]
         var sent: Tick
-        var connections: [ServiceConnection] = []
+        var connections = Few<ServiceConnection>()
         /// When its connection is doubted; nil once it was.
         var doubtAt: Tick?
     }
@@ -120,7 +120,7 @@ final class ServiceUpstream {
                 pool: pool, names: names, family: family, bytes: bytes, sent: now, doubtAt: doubtAt)
             let connection = pool.idle.popLast()
             pool.tally.connected(isSecure: pool.access.tls != nil, isReused: connection != nil)
-            if let connection { exchange.connections = [connection] }
+            if let connection { exchange.connections = Few(connection) }
             exchanges[request] = exchange
             if let connection {
                 connection.send(bytes, for: request)

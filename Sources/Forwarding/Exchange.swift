@@ -8,7 +8,7 @@ public typealias ClientNumber = Int
 /// `Forwarder`, at any later time, or never: deadlines are the forwarder's own.
 public enum Action {
     /// Give each client the answer, rendered for its own id, letters' case and size.
-    case reply([ClientNumber], Answer, Reply.Age)
+    case reply(Few<ClientNumber>, Answer, Reply.Age)
     /// Look these names up at the HTTPDNS server with this place in `dnsIp`, in one request.
     case askService(ServiceRequest, server: Int, names: [Name], families: Families)
     /// Nobody waits for this request any more.

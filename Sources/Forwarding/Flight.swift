@@ -27,7 +27,7 @@ final class Flight {
     /// `Forwarder.generation` when it began.
     let generation: Int
     /// Who waits.
-    var clients: [ClientNumber] = []
+    var clients = Few<ClientNumber>()
     /// A client has asked this. What only the daemon asks, to have it ready, is not worth the local resolver's word.
     var isWanted = false
     /// The clients were given what there was; the flight goes on to fill the cache.
@@ -83,7 +83,7 @@ final class Lookup {
     let started: Tick
     /// `Forwarder.generation` when it began.
     let generation: Int
-    var flights: [Flight]
+    var flights: Few<Flight>
     /// Places of the servers that failed on it, in the list they are places of (`ServiceServers.list`).
     var triedServers: Set<Int> = []
     var list: Int
@@ -99,7 +99,7 @@ final class Lookup {
         self.list = list
         generation = flight.generation
         started = now
-        flights = [flight]
+        flights = Few(flight)
     }
 }
 

@@ -168,10 +168,9 @@ extension Forwarder {
     }
 
     /// Those who wait, to be answered now: they wait no longer.
-    func takeClients(of flight: Flight) -> [ClientNumber] {
-        defer { flight.clients = [] }
+    func takeClients(of flight: Flight) -> Few<ClientNumber> {
         flight.isOverdue = true
-        return flight.clients
+        return exchange(&flight.clients, with: Few())
     }
 
     mutating func remove(_ flight: Flight) {
@@ -185,18 +184,18 @@ extension Forwarder {
 }
 
 extension Forwarder {
-    mutating func reply(_ clients: [ClientNumber], _ answer: Answer, age: Reply.Age) {
+    mutating func reply(_ clients: Few<ClientNumber>, _ answer: Answer, age: Reply.Age) {
         guard !clients.isEmpty else { return }
         waiting -= clients.count
         actions.append(.reply(clients, answer, age))
     }
 
     mutating func reply(_ client: ClientNumber?, _ answer: Answer) {
-        if let client { reply([client], answer, age: .elapsed(0)) }
+        if let client { reply(Few(client), answer, age: .elapsed(0)) }
     }
 
     /// RFC 8767 with the code of RFC 8914 that says so.
-    mutating func replyStale(_ clients: [ClientNumber], _ answer: Answer) {
+    mutating func replyStale(_ clients: Few<ClientNumber>, _ answer: Answer) {
         counters.servedStale += UInt64(clients.count)
         var stale = answer
         stale.head.extendedError = .staleAnswer

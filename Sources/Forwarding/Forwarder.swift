@@ -112,7 +112,7 @@ public struct Forwarder: ~Copyable {
     private mutating func ask(_ key: Flight.Key, from client: ClientNumber?, service: Bool, at now: Tick) {
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
         if let client, let known, known.isFresh {
-            return reply([client], known.answer, age: .elapsed(known.elapsed))
+            return reply(Few(client), known.answer, age: .elapsed(known.elapsed))
         }
         if let flight = flightOf[key] { return join(flight, client, known, at: now) }
         if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
@@ -123,7 +123,7 @@ public struct Forwarder: ~Copyable {
             key, id: flights.nextID, generation: generation,
             answerBy: now.advanced(milliseconds: timing.answerWithin))
         if let client {
-            flight.clients = [client]
+            flight.clients = Few(client)
             flight.isWanted = true
         }
         if known != nil { flight.staleAt = now.advanced(milliseconds: timing.staleWithin) }
@@ -148,7 +148,7 @@ public struct Forwarder: ~Copyable {
         }
         if flight.isOverdue, let known {
             // RFC 8767 §5: while a refresh is known to be stuck, what is stale need not be waited for.
-            return replyStale([client], known.answer)
+            return replyStale(Few(client), known.answer)
         }
         guard flight.clients.count < Self.maximumWaiting else {
             return refuse(flight.key, client, known, .tooManyWaiting)
@@ -183,7 +183,7 @@ public struct Forwarder: ~Copyable {
         _ key: Flight.Key, _ client: ClientNumber?, _ known: DNSCache.Found?, _ extendedError: ExtendedError?
     ) {
         guard let client else { return }
-        if let known { return replyStale([client], known.answer) }
+        if let known { return replyStale(Few(client), known.answer) }
         reply(client, .failure(key.name.name, type: key.type, .servFail, extendedError: extendedError))
     }
 

@@ -33,7 +33,7 @@ import Testing
         var said: [String] = []
         for action in forwarder.actions {
             switch action {
-            case .reply(let clients, let answer, _): said.append("\(clients) \(ScenarioAnswer.said(answer))")
+            case .reply(let clients, let answer, _): said.append("\(Array(clients)) \(ScenarioAnswer.said(answer))")
             case .report(let event): said.append(event.said)
             default: said.append("else")
             }

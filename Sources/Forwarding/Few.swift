@@ -1,0 +1,38 @@
+/// A list that has one element as a rule: the first needs no memory of its own.
+public struct Few<Element>: Sequence, ExpressibleByArrayLiteral {
+    private var first: Element?
+    private var others: [Element] = []
+
+    public init(arrayLiteral elements: Element...) {
+        for element in elements { append(element) }
+    }
+
+    public init(_ element: Element) { first = element }
+
+    public init() {}
+
+    public var isEmpty: Bool { first == nil }
+    public var count: Int { first == nil ? 0 : 1 + others.count }
+
+    public mutating func append(_ element: Element) {
+        if first == nil { first = element } else { others.append(element) }
+    }
+
+    public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
+        let all = self
+        self = Few()
+        for element in all where !isUnwanted(element) { append(element) }
+    }
+
+    public struct Iterator: IteratorProtocol {
+        fileprivate var first: Element?
+        fileprivate var others: IndexingIterator<[Element]>
+
+        public mutating func next() -> Element? { first.take() ?? others.next() }
+    }
+
+    public func makeIterator() -> Iterator { Iterator(first: first, others: others.makeIterator()) }
+}
+
+extension Few: Sendable where Element: Sendable {}
+extension Few: Equatable where Element: Equatable {}

@@ -1,0 +1,28 @@
+import TestSupport
+import Testing
+
+@testable import Forwarding
+
+@Suite struct FewTests {
+    /// Whatever is done to both, it holds what an array would.
+    @Test func isAList() {
+        var chance = Chance.announced("few")
+        for _ in 0..<200 {
+            var (few, array) = (Few<Int>(), [Int]())
+            for _ in 0..<12 {
+                if chance.below(4) > 0 {
+                    let number = chance.below(3)
+                    few.append(number)
+                    array.append(number)
+                } else {
+                    let number = chance.below(3)
+                    few.removeAll { $0 == number }
+                    array.removeAll { $0 == number }
+                }
+                #expect(Array(few) == array && few.count == array.count && few.isEmpty == array.isEmpty)
+            }
+        }
+        #expect(Array(Few(7)) == [7])
+        #expect(Array([1, 2, 3] as Few) == [1, 2, 3])
+    }
+}

@@ -110,6 +110,9 @@ public final class TLSSession {
         }
     }
 
+    /// Whether something must go to the peer.
+    public var hasCiphertext: Bool { unsafe BIO_ctrl_pending(output.pointer) > 0 }
+
     /// Appends what must go to the peer.
     public func takeCiphertext(into bytes: inout [UInt8]) {
         unsafe drain(output.pointer, into: &bytes)

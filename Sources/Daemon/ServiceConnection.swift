@@ -93,7 +93,7 @@ final class ServiceConnection: EventHandler {
             }
         }
         if readiness.contains(.readable) { receive() }
-        if !isClosed { flush() }
+        if !isClosed, readiness.contains(.writable) || tls?.hasCiphertext ?? false { flush() }
     }
 
     private func receive() {

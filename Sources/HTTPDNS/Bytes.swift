@@ -40,8 +40,12 @@ package func trimmed(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Range<Int> {
 }
 
 package func firstIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int>) -> Int? {
-    // By hand: an iteration over the range checks three things more for each byte.
     var index = range.lowerBound
+    while index + 8 <= range.upperBound {
+        let found = octets(equalTo: byte, in: bytes, at: index)
+        if found != 0 { return index + found.trailingZeroBitCount / 8 }
+        index += 8
+    }
     while index < range.upperBound {
         if bytes[index] == byte { return index }
         index += 1
@@ -51,11 +55,26 @@ package func firstIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<In
 
 package func lastIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int>) -> Int? {
     var index = range.upperBound
+    while index - 8 >= range.lowerBound {
+        let found = octets(equalTo: byte, in: bytes, at: index - 8)
+        if found != 0 { return index - 1 - found.leadingZeroBitCount / 8 }
+        index -= 8
+    }
     while index > range.lowerBound {
         index -= 1
         if bytes[index] == byte { return index }
     }
     return nil
+}
+
+/// The high bit is set where one of eight octets is `byte`, the first octet being the lowest.
+@inline(__always)
+private func octets(equalTo byte: UInt8, in bytes: Span<UInt8>, at index: Int) -> UInt64 {
+    let low: UInt64 = 0x7F7F_7F7F_7F7F_7F7F
+    // Any eight octets make a UInt64; the load itself is bounds-checked.
+    let eight = unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+    let difference = UInt64(littleEndian: eight) ^ UInt64(byte) &* 0x0101_0101_0101_0101
+    return ~((difference & low) &+ low | difference | low)
 }
 
 /// Whether the bytes are `text`, which must be ASCII in lower case, letters' case aside.

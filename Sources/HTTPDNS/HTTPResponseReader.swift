@@ -116,8 +116,8 @@ public struct HTTPResponseReader: Sendable {
     /// Whether a head was complete; 1xx responses are skipped here (RFC 9110 §15.2).
     private mutating func readHead() throws(HTTPError) -> Bool {
         // What is no HTTP at all is told at its first byte, not when the head's limit is reached.
-        for (index, expected) in HTTPHead.start.utf8.enumerated() where position + index < buffer.count {
-            guard buffer[position + index] == expected else { throw .badStatusLine }
+        for (index, expected) in zip(position..<buffer.count, HTTPHead.start.utf8) {
+            guard buffer[index] == expected else { throw .badStatusLine }
         }
         guard let end = headEnd() else {
             guard buffer.count - position <= Self.headLimit else { throw .headTooLong }
@@ -143,14 +143,13 @@ public struct HTTPResponseReader: Sendable {
 
     /// Behind the empty line that ends a head; nil if that has not come.
     private mutating func headEnd() -> Int? {
-        while scanned < buffer.count {
-            let byte = buffer[scanned]
-            scanned += 1
-            guard byte == UInt8(ascii: "\n") else { continue }
-            let length = scanned - 1 - lineStart
+        while let feed = firstIndex(of: UInt8(ascii: "\n"), in: buffer.span, scanned..<buffer.count) {
+            scanned = feed + 1
+            let length = feed - lineStart
             if length == 0 || length == 1 && buffer[lineStart] == UInt8(ascii: "\r") { return scanned }
             lineStart = scanned
         }
+        scanned = buffer.count
         return nil
     }
 

@@ -45,21 +45,24 @@ public struct Name: Hashable, Sendable {
     /// Whether there is a label and each has only letters, digits, `-` and `_`: nothing that could be taken for syntax
     /// where the name is put into a text.
     public var isHostname: Bool {
-        guard wire.count > 1 else { return false }
-        var offset = 0
-        while wire[offset] != 0 {
-            let end = offset + Int(wire[offset]) + 1
-            for octet in wire[offset + 1..<end] {
-                switch octet {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                    UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    break
-                default: return false
-                }
+        let wire = wire.span
+        // A length is no letter, and what stands where it stands is not looked at.
+        var nextLength = 0
+        for index in wire.indices {
+            if index == nextLength {
+                nextLength = index &+ Int(wire[index]) &+ 1
+            } else if !Name.isHostnameOctet(wire[index]) {
+                return false
             }
-            offset = end
         }
-        return true
+        return wire.count > 1
+    }
+
+    @inline(__always)
+    private static func isHostnameOctet(_ octet: UInt8) -> Bool {
+        // One bit for each octet: 0…63 have "-" and digits, 64…127 "_" and the lower-case letters.
+        let allowed: UInt64 = octet < 64 ? 0x03FF_2000_0000_0000 : 0x07FF_FFFE_8000_0000
+        return octet < 128 && allowed >> UInt64(octet & 63) & 1 == 1
     }
 
     /// The name without its first label; nil for the root.

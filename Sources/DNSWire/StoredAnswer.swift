@@ -15,11 +15,9 @@ public enum StoredAnswer {
     ///   at.
     /// - Returns: what it is an answer to.
     public static func check(_ message: Span<UInt8>, _ head: AnswerHead) throws(WireError) -> Question {
-        var isLowerCase = true
-        let nameEnd = try WireName.read(message, at: Header.length) { label in
-            for index in label where message[index] != lowercased(message[index]) { isLowerCase = false }
-        }
-        guard isLowerCase else { throw .mismatch }
+        let nameEnd = try WireName.end(message, at: Header.length)
+        // It is the first name, hence without compression: its lengths, at most 63, are no letters.
+        for index in Header.length..<nameEnd where message[index] &- UInt8(ascii: "A") < 26 { throw .mismatch }
         guard message.count - nameEnd >= 4 else { throw .truncated(at: nameEnd) }
         guard RecordClass(rawValue: message.integer16(at: nameEnd + 2)) == .in else { throw .mismatch }
         var offset = nameEnd + 4

@@ -46,11 +46,13 @@ import Testing
         ] as [([UInt8], UInt32)])
     func checksum(_ bytes: [UInt8], _ expected: UInt32) {
         for split in 0...bytes.count {
-            var checksum = Checksum()
-            checksum.add(bytes.span, 0..<split)
-            checksum = Checksum(continuing: checksum.value)
-            checksum.add(bytes.span, split..<bytes.count)
-            #expect(checksum.value == expected, "split at \(split)")
+            for usesInstruction in [true, false] {
+                var checksum = Checksum(usesInstruction: usesInstruction)
+                checksum.add(bytes.span, 0..<split)
+                checksum = Checksum(continuing: checksum.value, usesInstruction: usesInstruction)
+                checksum.add(bytes.span, split..<bytes.count)
+                #expect(checksum.value == expected, "split at \(split)")
+            }
         }
     }
 

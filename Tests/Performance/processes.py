@@ -1,10 +1,12 @@
 """Processes of the bench: where they run, that they answer, and that none is left behind."""
 
+import contextlib
 import ctypes
 import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 
@@ -78,6 +80,24 @@ def pinned(cores, priority=0):
             except PermissionError:
                 pass
     return prepare
+
+
+@contextlib.contextmanager
+def busy(cores):
+    """Keeps each of the cores busy with work of the lowest priority, which gives way to all other at once."""
+    def prepare(core):
+        def lower():
+            pinned([core])()
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        return lower
+    work = [subprocess.Popen([sys.executable, "-c", "while True: pass"], stdin=subprocess.DEVNULL, preexec_fn=prepare(core))
+            for core in cores]
+    try:
+        yield
+    finally:
+        for one in work:
+            one.kill()
+            one.wait()
 
 
 @dataclass

@@ -177,6 +177,7 @@ def _grid(summary, columns):
 GRIDS = [  # title, workload, figure
     [("hits, 1,000 names: µs", "hits-1000", "cpu"), ("100,000 names: µs", "hits-100000", "cpu"),
      ("10,000 queries/s: µs", "rate-1000", "cpu"), ("p50 µs", "rate-1000", "p50"), ("p99 µs", "rate-1000", "p99"),
+     ("beside work that gives way: hits' p99, times", "beside-work", "p99 ratio"),
      ("a TCP connection each: µs", "tcp-connections", "cpu"), ("pipelined: µs", "tcp-pipeline", "cpu")],
     [("misses over plain DNS: µs", "miss-plain", "cpu"), ("a second", "miss-plain", "rate"),
      ("one at a time: µs", "miss-plain-one", "cpu"), ("p50 µs", "miss-plain-one", "p50"), ("idle MB", "idle", "resident"),

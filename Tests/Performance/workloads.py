@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 from measure import figures, finish_load, measure, new_names, run_load, start_load, usage
+from processes import busy
 
 SATURATING = ("--window", "128")
 MISSES = ("--window", "256")
@@ -84,9 +85,22 @@ def _beside_misses(hits, bench, process, seconds, priority):
     beside = run_load(bench, process.port, seconds / 2, hits, priority)
     missed = finish_load(misses, seconds + 30)
     result = figures(beside, usage(process.popen.pid) - before)
+    return result | _ratios(result, alone) | {"misses/s": missed["rate"]}
+
+
+def _beside_work(hits, bench, process, seconds, priority):
+    """The same beside work that gives way to everything: what of the above the machine does, and no server."""
+    alone = run_load(bench, process.port, seconds / 2, hits, priority)
+    before = usage(process.popen.pid)
+    with busy(bench.cores.server | bench.cores.load):
+        beside = run_load(bench, process.port, seconds / 2, hits, priority)
+    result = figures(beside, usage(process.popen.pid) - before)
+    return result | _ratios(result, alone)
+
+
+def _ratios(result, alone):
     quiet = alone["known"]
-    return result | {"alone p50": quiet["p50"], "alone p99": quiet["p99"], "misses/s": missed["rate"],
-                     "p99 ratio": result["p99"] / max(quiet["p99"], 1e-9)}
+    return {"alone p50": quiet["p50"], "alone p99": quiet["p99"], "p99 ratio": result["p99"] / max(quiet["p99"], 1e-9)}
 
 
 LATENCY = ("cpu", "p50", "p99")
@@ -95,6 +109,8 @@ WORKLOADS = [
     Workload("pairs-1000", "hits, A and AAAA of 1,000 names, saturated", "cached", SATURATING, names=1000, both=True),
     Workload("rate-1000", "hits, 1,000 names, 10,000 queries/s", "cached", ("--rate", str(RATE), "--spin"), LATENCY, names=1000,
              weight=1.5),
+    Workload("beside-work", "hits, 10,000 queries/s, beside work of the lowest priority", "cached",
+             ("--rate", str(RATE)), ("alone p99", "p99", "p99 ratio"), names=1000, priority=1, weight=1.5, run=_beside_work),
     Workload("tcp-connections", "hits over TCP, one query a connection", "cached", ("--over", "connections", "--window", "16"),
              names=1000),
     Workload("tcp-pipeline", "hits over TCP, 64 queries under way on one connection", "cached",

@@ -17,7 +17,8 @@ static inline void cmemory_prefetch(const void *_Nonnull address) { __builtin_pr
 /* Memory for so many numbers, all 0, to be given back with `free`. Of a large piece nothing is resident before it is used. */
 static inline void *_Nullable cmemory_zeros(size_t count) { return calloc(count, sizeof(uint32_t)); }
 
-/* Whether the processor has an instruction for CRC-32C. */
+/* Whether there is an instruction for CRC-32C: on x86-64 the processor is asked, on arm64 the build must be for one that
+   has it. */
 static inline bool cmemory_has_crc32c(void) {
 #if defined(__x86_64__)
     unsigned a, b, c, d;
@@ -29,7 +30,7 @@ static inline bool cmemory_has_crc32c(void) {
 #endif
 }
 
-/* The register of a CRC-32C behind so many groups of eight octets; only where cmemory_has_crc32c says so. */
+/* What a CRC-32C that stands at `state` is behind so many groups of eight octets. Only where there is an instruction. */
 #if defined(__x86_64__)
 __attribute__((target("sse4.2")))
 #endif
@@ -42,6 +43,8 @@ static inline uint32_t cmemory_crc32c(uint32_t state, const void *_Nonnull octet
         state = (uint32_t)__builtin_ia32_crc32di(state, group);
 #elif defined(__ARM_FEATURE_CRC32)
         state = __builtin_arm_crc32cd(state, group);
+#else
+        __builtin_trap();
 #endif
     }
     return state;

@@ -34,12 +34,10 @@ final class Certificate {
 
     private static func read(der bytes: [UInt8]) -> Certificate? {
         guard bytes.count <= maximumFileLength, let bio = Owned.memoryBIO(holding: bytes) else { return nil }
-        return withClearErrors {
-            guard let owned = unsafe Owned(d2i_X509_bio(bio.pointer, nil), freedBy: X509_free),
-                unsafe BIO_ctrl_pending(bio.pointer) == 0
-            else { return nil }
-            return Certificate(owned)
-        }
+        guard let owned = unsafe Owned(d2i_X509_bio(bio.pointer, nil), freedBy: X509_free),
+            unsafe BIO_ctrl_pending(bio.pointer) == 0
+        else { return nil }
+        return Certificate(owned)
     }
 }
 
@@ -47,9 +45,7 @@ extension Owned {
     /// An EVP_PKEY from PEM text that is not encrypted.
     static func privateKey(pem bytes: [UInt8]) -> Owned? {
         guard bytes.count <= Certificate.maximumFileLength, let bio = memoryBIO(holding: bytes) else { return nil }
-        return withClearErrors {
-            unsafe Owned(PEM_read_bio_PrivateKey(bio.pointer, nil, noPassword, nil), freedBy: EVP_PKEY_free)
-        }
+        return unsafe Owned(PEM_read_bio_PrivateKey(bio.pointer, nil, noPassword, nil), freedBy: EVP_PKEY_free)
     }
 }
 

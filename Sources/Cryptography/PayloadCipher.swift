@@ -119,15 +119,13 @@ public final class PayloadCipher {
     ) -> Int? {
         // Sound: callers give `output` room for the input and one block, which is the most OpenSSL writes; `iv` points
         // at ivLength bytes; both counts are far below Int32.max.
-        withClearErrors {
-            var updated: Int32 = 0
-            var finished: Int32 = 0
-            guard unsafe EVP_CipherInit_ex2(context, nil, nil, iv, -1, nil) == 1,
-                unsafe input.isEmpty
-                    || EVP_CipherUpdate(context, output, &updated, input.baseAddress, Int32(input.count)) == 1,
-                unsafe EVP_CipherFinal_ex(context, output + Int(updated), &finished) == 1
-            else { return nil }
-            return Int(updated) + Int(finished)
-        }
+        var updated: Int32 = 0
+        var finished: Int32 = 0
+        guard unsafe EVP_CipherInit_ex2(context, nil, nil, iv, -1, nil) == 1,
+            unsafe input.isEmpty
+                || EVP_CipherUpdate(context, output, &updated, input.baseAddress, Int32(input.count)) == 1,
+            unsafe EVP_CipherFinal_ex(context, output + Int(updated), &finished) == 1
+        else { return nil }
+        return Int(updated) + Int(finished)
     }
 }

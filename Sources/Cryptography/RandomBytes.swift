@@ -4,7 +4,7 @@ internal import COpenSSL
 /// give: going on with bytes that can be guessed would be worse.
 public func randomBytes(_ count: Int) -> [UInt8] {
     unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-        let filled = withClearErrors { unsafe RAND_bytes(buffer.baseAddress, Int32(buffer.count)) }
+        let filled = unsafe RAND_bytes(buffer.baseAddress, Int32(buffer.count))
         precondition(filled == 1, "the system gives no random bytes")
         initialized = count
     }

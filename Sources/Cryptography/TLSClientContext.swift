@@ -57,8 +57,7 @@ public final class TLSClientContext {
             unsafe X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context.pointer), UInt(X509_V_FLAG_PARTIAL_CHAIN))
         }
         if systemFile != nil {
-            let isSet = withClearErrors { unsafe SSL_CTX_set_default_verify_dir(context.pointer) }
-            guard isSet == 1 else { throw .library(code: 0) }
+            guard unsafe SSL_CTX_set_default_verify_dir(context.pointer) == 1 else { throw .library(code: 0) }
         }
     }
 

@@ -134,7 +134,7 @@ public final class TLSSession {
         let wasOpen = state == .open
         state = .closed
         early = []
-        if wasOpen { withClearErrors { unsafe _ = SSL_shutdown(ssl.pointer) } }
+        if wasOpen { unsafe _ = SSL_shutdown(ssl.pointer) }
     }
 
     private var isAlive: Bool { state == .handshaking || state == .open }

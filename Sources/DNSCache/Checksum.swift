@@ -2,7 +2,7 @@ internal import CMemory
 
 /// CRC-32C (RFC 3720 §12.1 and appendix B.4): sees every change of up to 32 neighbouring bits.
 ///
-/// Eight octets a step: by the processor's own instruction, or where it has none each looked up in a table of its own
+/// Eight octets a step: by the processor's own instruction where it can be used, else each looked up in a table of its own
 /// ("slicing by 8": 1.5 GB/s here, against 0.4 octet by octet).
 struct Checksum {
     private var state: UInt32

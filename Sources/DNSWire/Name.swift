@@ -46,7 +46,7 @@ public struct Name: Hashable, Sendable {
     /// where the name is put into a text.
     public var isHostname: Bool {
         let wire = wire.span
-        // A length is no letter, and what stands where it stands is not looked at.
+        // Lengths are skipped.
         var nextLength = 0
         for index in wire.indices {
             if index == nextLength {

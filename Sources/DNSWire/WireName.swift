@@ -1,9 +1,10 @@
 /// Names as they stand in a message, with compression (RFC 1035 §4.1.4).
 ///
-/// The attacker is a resolver, or whoever forges its datagrams. Pointers go backwards only, and what they lead to ends
-/// before the name that has them begins, so that no name can loop; they do not go into the header, which each client gets
-/// anew, nor through what a ``Reply`` writes anew. That a pointer meets the beginning of a label of an earlier name is
-/// not checked: it could only make a name look different, and who can write that can write any name anyway.
+/// The attacker is a resolver, or whoever forges its datagrams. Pointers go backwards only, so that no name can loop, and
+/// what they lead to ends before the name that has them begins, so that it does not swallow its own pointer or record. They
+/// do not go into the header, which each client gets anew, and no length or pointer of a name is in what a ``Reply`` writes
+/// anew. That a pointer meets the beginning of a label of an earlier name is not checked: it could only make a name look
+/// different, even from second to second, and who can write that can write any name anyway.
 enum WireName {
     /// Pointers followed for one name. Each leads to a label, and a name has 127 at most.
     static let maximumHops = 127

@@ -19,20 +19,20 @@ final class CurrentReception: Sendable {
     struct Copy: ~Copyable, Sendable {
         private let source: CurrentReception
         private var generation: UInt64
-        private(set) var reception: Reception
+        private(set) var current: Reception
 
         init(of source: CurrentReception) {
             self.source = source
             generation = source.generation.load(ordering: .acquiring)
-            reception = source.current.withLock { $0 }
+            current = source.current.withLock { $0 }
         }
 
-        /// Makes `reception` the latest.
+        /// Makes `current` the latest.
         mutating func update() {
             let newest = source.generation.load(ordering: .acquiring)
             guard newest != generation else { return }
             generation = newest
-            reception = source.current.withLock { $0 }
+            current = source.current.withLock { $0 }
         }
     }
 }

@@ -6,9 +6,9 @@ import Transport
 final class DatagramListener: Sendable {
     let socket: DatagramSocket
     let tally: Tally
-    private let reader: LingeringReader<DatagramDesk>
+    private let reader: LingeringReader<QueryReceiver>
 
-    /// - Parameter failed: reading is over; once.
+    /// - Parameter failed: the socket could not be read; it is tried again.
     init(
         _ socket: DatagramSocket, label: String, reception: CurrentReception, resolver: Resolver,
         failed: @escaping @Sendable (SystemError) -> Void
@@ -17,7 +17,7 @@ final class DatagramListener: Sendable {
         tally = Tally(.udp)
         reader = LingeringReader(
             socket, label: label, failed: failed,
-            receiver: DatagramDesk(socket, CurrentReception.Copy(of: reception), resolver, tally))
+            receiver: QueryReceiver(socket, CurrentReception.Copy(of: reception), resolver, tally))
     }
 
     func start() throws(SystemError) {
@@ -34,14 +34,15 @@ final class DatagramListener: Sendable {
     }
 }
 
-/// What a listener's queue works with.
-private struct DatagramDesk: DatagramReceiver, ~Copyable {
+/// What a listener's queue does with the datagrams, and what it needs for that.
+private struct QueryReceiver: DatagramReceiver, ~Copyable {
     private let socket: DatagramSocket
     private var reception: CurrentReception.Copy
     private let resolver: Resolver
     private let tally: Tally
-    /// Messages that take each step together: about as many as a core has cache lines under way at a time.
+    /// Of the messages that take each step together: about as many as a core has cache lines under way at a time.
     private var reads = InlineArray<16, Reception.Read>(repeating: .nothing)
+    /// Of the batch. Not a variable of its function: even an empty array would be counted there for each batch of hits.
     private var misses: [Miss] = []
 
     init(
@@ -65,7 +66,7 @@ private struct DatagramDesk: DatagramReceiver, ~Copyable {
                 // The bytes are valid until the next receive, which comes after this function.
                 let message = unsafe batch.bytes(index).span
                 var reply = unsafe replies.next().mutableSpan
-                let outcome = reception.reception.receive(
+                let outcome = reception.current.receive(
                     reads[index &- start], message, from: sender.address, at: now, limit: nil, tally: tally,
                     into: &reply)
                 let miss: (question: Question, isRefresh: Bool)
@@ -97,8 +98,8 @@ private struct DatagramDesk: DatagramReceiver, ~Copyable {
     /// The first two steps, for messages that take them together.
     private mutating func read(_ batch: borrowing ReceiveBatch, _ range: Range<Int>) {
         for index in range {
-            reads[index &- range.lowerBound] = reception.reception.read(unsafe batch.bytes(index).span)
+            reads[index &- range.lowerBound] = reception.current.read(unsafe batch.bytes(index).span)
         }
-        for step in 0..<range.count { reception.reception.prefetch(reads[step]) }
+        for step in 0..<range.count { reception.current.prefetch(reads[step]) }
     }
 }

@@ -65,7 +65,9 @@ final class ServiceUpstream {
         let endpoint: Endpoint
         let access: Access
         let host: String
-        let tally: UpstreamTallies.Server
+        /// Not found before it is first asked: of those that are only listed nothing is counted.
+        private(set) lazy var tally = tallies.server(endpoint)
+        private let tallies: UpstreamTallies
         var idle: [ServiceConnection] = []
         /// Smoothed time from a request to its answer, in milliseconds (RFC 6298 §2).
         var roundTrip: Double?
@@ -74,10 +76,10 @@ final class ServiceUpstream {
         /// the service itself has to look up; 1 s while nothing is known.
         var patience: Int { roundTrip.map { max(250, Int($0 * 4)) } ?? 1000 }
 
-        init(_ endpoint: Endpoint, _ access: Access, _ tally: UpstreamTallies.Server) {
+        init(_ endpoint: Endpoint, _ access: Access, _ tallies: UpstreamTallies) {
             self.endpoint = endpoint
             self.access = access
-            self.tally = tally
+            self.tallies = tallies
             host = endpoint.hostField(serverName: access.serverName, isSecure: access.tls != nil)
         }
 
@@ -97,7 +99,7 @@ final class ServiceUpstream {
         self.loop = loop
         self.access = access
         self.tallies = tallies
-        pools = servers.map { Pool($0, access, tallies.server($0)) }
+        pools = servers.map { Pool($0, access, tallies) }
     }
 
     /// The servers are others now, or asked in another way; requests under way to the former ones end as they may.
@@ -105,30 +107,30 @@ final class ServiceUpstream {
     func replaceServers(_ servers: [Endpoint], access: Access? = nil) {
         if let access { self.access = access }
         for pool in pools { pool.closeIdle() }
-        pools = servers.map { Pool($0, self.access, tallies.server($0)) }
+        pools = servers.map { Pool($0, self.access, tallies) }
     }
 
     func send(_ request: ServiceRequest, to server: Int, _ names: [Name], _ families: Families, at now: Tick) {
         let pool = pools[server]
         let family = ServiceFamily(families)
+        let bytes: [UInt8]
         do throws(RequestError) {
-            let bytes = try pool.access.account.request(
+            bytes = try pool.access.account.request(
                 names, family: family, host: pool.host, at: WallClock.unixSeconds())
-            let doubtAt = now.advanced(milliseconds: pool.patience)
-            earliestDoubt = min(earliestDoubt ?? doubtAt, doubtAt)
-            var exchange = Exchange(
-                pool: pool, names: names, family: family, bytes: bytes, sent: now, doubtAt: doubtAt)
-            let connection = pool.idle.popLast()
-            pool.tally.connected(isSecure: pool.access.tls != nil, isReused: connection != nil)
-            if let connection { exchange.connections = Few(connection) }
-            exchanges[request] = exchange
-            if let connection {
-                connection.send(bytes, for: request)
-            } else {
-                putOnFreshConnection(request)
-            }
         } catch {
-            settle(request, .failed(Failure(.badAnswer, error.description)))
+            return settle(request, .failed(Failure(.badAnswer, error.description)))
+        }
+        let doubtAt = now.advanced(milliseconds: pool.patience)
+        earliestDoubt = min(earliestDoubt ?? doubtAt, doubtAt)
+        var exchange = Exchange(pool: pool, names: names, family: family, bytes: bytes, sent: now, doubtAt: doubtAt)
+        let connection = pool.idle.popLast()
+        pool.tally.connected(isSecure: pool.access.tls != nil, isReused: connection != nil)
+        if let connection { exchange.connections = Few(connection) }
+        exchanges[request] = exchange
+        if let connection {
+            connection.send(bytes, for: request)
+        } else {
+            putOnFreshConnection(request)
         }
     }
 

@@ -138,8 +138,8 @@ final class StreamServer: @unchecked Sendable {
         let buffer = unsafe scratch.buffer
         var reply = unsafe buffer.mutableSpan
         reception.update()
-        return reception.reception.receive(
-            reception.reception.read(message), message, from: address, at: now, limit: Int(UInt16.max), tally: tally,
+        return reception.current.receive(
+            reception.current.read(message), message, from: address, at: now, limit: Int(UInt16.max), tally: tally,
             into: &reply)
     }
 

@@ -1,11 +1,7 @@
 /// A list that has one element as a rule: the first needs no memory of its own.
-public struct Few<Element>: Sequence, ExpressibleByArrayLiteral {
+public struct Few<Element>: Sequence {
     private var first: Element?
     private var others: [Element] = []
-
-    public init(arrayLiteral elements: Element...) {
-        for element in elements { append(element) }
-    }
 
     public init(_ element: Element) { first = element }
 
@@ -33,6 +29,3 @@ public struct Few<Element>: Sequence, ExpressibleByArrayLiteral {
 
     public func makeIterator() -> Iterator { Iterator(first: first, others: others.makeIterator()) }
 }
-
-extension Few: Sendable where Element: Sendable {}
-extension Few: Equatable where Element: Equatable {}

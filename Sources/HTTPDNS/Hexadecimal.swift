@@ -1,7 +1,7 @@
 /// Bytes as hexadecimal text, as the service carries what is encrypted.
 ///
-/// Eight digits are four bytes at a time in one 64-bit number: digit by digit it was a tenth of what an encrypted lookup
-/// costs here.
+/// Eight digits, which are four bytes, at a time in one 64-bit number: digit by digit it would be a tenth of what an
+/// encrypted lookup costs here.
 package enum Hexadecimal {
     /// Appends two lower-case digits a byte.
     package static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {

@@ -81,16 +81,16 @@ public final class ServiceAccount {
         _ names: [Name], family: ServiceFamily, host: String, at unixSeconds: UInt64
     ) throws(RequestError) -> [UInt8] {
         guard !names.isEmpty, names.count <= ServiceProtocol.namesPerRequest else { throw .nameCount(names.count) }
-        var joinedNames = exchange(&self.joinedNames, with: [])
-        defer { self.joinedNames = joinedNames }
-        joinedNames.removeAll(keepingCapacity: true)
+        var joined = exchange(&joinedNames, with: [])
+        defer { joinedNames = joined }
+        joined.removeAll(keepingCapacity: true)
         for (index, name) in names.enumerated() {
-            if index > 0 { joinedNames.append(UInt8(ascii: ",")) }
-            try Self.append(name, to: &joinedNames)
+            if index > 0 { joined.append(UInt8(ascii: ",")) }
+            try Self.append(name, to: &joined)
         }
         if authExpirySeconds > 0 {
             // One for the whole batch, and encrypted with it.
-            joinedNames.append(contentsOf: ";\(unixSeconds &+ authExpirySeconds)".utf8)
+            joined.append(contentsOf: ";\(unixSeconds &+ authExpirySeconds)".utf8)
         }
         let tail =
             switch family {
@@ -100,12 +100,12 @@ public final class ServiceAccount {
             }
         var request: [UInt8] = []
         // Hexadecimal doubles, encryption adds an IV and a block at most; the constants and an `ip=` fit into 320.
-        request.reserveCapacity(2 * joinedNames.count + tail.count + host.utf8.count + 320)
+        request.reserveCapacity(2 * joined.count + tail.count + host.utf8.count + 320)
         request.append(contentsOf: ServiceProtocol.requestLineStart.utf8)
         if let cipher {
-            try Self.appendEncrypted(joinedNames, with: cipher, to: &request)
+            try Self.appendEncrypted(joined, with: cipher, to: &request)
         } else {
-            request.append(contentsOf: joinedNames)
+            request.append(contentsOf: joined)
         }
         request.append(contentsOf: tail)
         if let cipher, let routeIpToEncrypt {

@@ -3,11 +3,12 @@ internal import CLinux
 internal import Glibc
 
 /// The memory of a batch: for each slot a message header, its one vector, the peer's address, room for one control
-/// message and the payload, so that the kernel can fill or send many datagrams at once.
+/// message and for one payload, so that the kernel can fill or send many datagrams at once. What is received lies in its
+/// slot's own room; where in all of it the payloads to be sent lie, and that they keep apart, is for who writes them to say.
 ///
 /// All unsafe code of the batches is here. It is sound because the five regions are allocated in `init` and freed in
 /// `deinit`, nothing outside sees a pointer into them but the payload pointers (whose users say how long they last),
-/// every index is checked, and each header points into its own slot only.
+/// every index and offset is checked, each header points to its own vector, and each vector into the payloads.
 @safe struct MessageSlots: ~Copyable {
     let count: Int
     private let size: Int
@@ -20,6 +21,9 @@ internal import Glibc
     /// Wait for the first datagram only, then take what is there.
     static let waitForOne = Int32(MSG_WAITFORONE)
 
+    /// What a payload to be sent begins at a multiple of, so that a short one takes few.
+    static let cacheLine = 64
+
     private static let controlSize = Int(clinux_control_size)
 
     init(count: Int, size: Int) {
@@ -30,7 +34,8 @@ internal import Glibc
         unsafe vectors = .allocate(capacity: count)
         unsafe names = .allocate(byteCount: count * SocketAddress.storageStride, alignment: 8)
         unsafe controls = .allocate(byteCount: count * MessageSlots.controlSize, alignment: 8)
-        unsafe payloads = .allocate(capacity: count * size)
+        unsafe payloads = UnsafeMutableRawPointer.allocate(byteCount: count * size, alignment: MessageSlots.cacheLine)
+            .bindMemory(to: UInt8.self, capacity: count * size)
         unsafe messages.initialize(repeating: clinux_message(), count: count)
         for index in 0..<count {
             unsafe (vectors + index).initialize(to: iovec(iov_base: payloads + index * size, iov_len: size))
@@ -45,7 +50,7 @@ internal import Glibc
         unsafe vectors.deallocate()
         unsafe names.deallocate()
         unsafe controls.deallocate()
-        unsafe payloads.deallocate()
+        unsafe UnsafeMutableRawPointer(payloads).deallocate()
     }
 
     private func name(_ index: Int) -> UnsafeMutableRawPointer {

@@ -16,7 +16,6 @@ public struct ReplyBatch: ~Copyable {
     /// Where the next reply goes: close behind the last one, so that many short ones need few cache lines and pages.
     private var end = 0
     private let slots: MessageSlots
-    private static let cacheLine = 64
 
     public init(slots: Int = 64) {
         self.slots = MessageSlots(count: slots, size: ReplyBatch.slotSize)
@@ -40,7 +39,7 @@ public struct ReplyBatch: ~Copyable {
         slots.prepareToSend(count, at: end, length: length, to: peer, from: source)
         count += 1
         // At most one slot's size further, since that is whole cache lines.
-        end += (length + ReplyBatch.cacheLine - 1) & ~(ReplyBatch.cacheLine - 1)
+        end += (length + MessageSlots.cacheLine - 1) & ~(MessageSlots.cacheLine - 1)
     }
 
     /// Sends what was committed. Never waits: a datagram that cannot be sent at once is dropped, the rest still go.

@@ -27,6 +27,23 @@ struct TLSSessionTests {
         #expect(link.server.text() == "")
     }
 
+    /// Several records at once, one of them longer than a piece, and the end right behind them.
+    @Test(arguments: [tls12, tls13])
+    func everythingAtOnce(newest: Int32) throws {
+        let link = try TLSLink(client(), server(newest: newest))
+        link.carry()
+        let long = (0..<16_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        link.server.send("first ")
+        link.server.send(long)
+        link.server.send(" last")
+        #expect(link.server.hasCiphertext)
+        link.server.close()
+        link.client.receive(link.server.ciphertext())
+        #expect(!link.server.hasCiphertext)
+        #expect(link.client.plaintext() == Array("first ".utf8) + long + Array(" last".utf8))
+        #expect(link.client.state == .closed)
+    }
+
     @Test(arguments: [tls12, tls13])
     func oneByteAtATime(newest: Int32) throws {
         let link = try TLSLink(client(), server(newest: newest))

@@ -23,6 +23,5 @@ import Testing
             }
         }
         #expect(Array(Few(7)) == [7])
-        #expect(Array([1, 2, 3] as Few) == [1, 2, 3])
     }
 }

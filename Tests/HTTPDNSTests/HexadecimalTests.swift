@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTPDNS
 
-/// Against Foundation, which writes and reads one byte at a time.
+/// Against Foundation and the standard library, which write and read one byte at a time.
 @Suite struct HexadecimalTests {
     @Test func everyByteIsWrittenAtEachPlace() {
         for length in 0...17 {
@@ -26,7 +26,7 @@ import Testing
                 guard place < count else { continue }
                 text[place] = byte
                 let pairs = stride(from: 0, to: count, by: 2).map { text[$0..<$0 + 2] }
-                // Foundation takes a sign for part of a number.
+                // The standard library takes a sign for part of a number.
                 let expected = pairs.map { pair in
                     pair.contains(UInt8(ascii: "+")) ? nil : UInt8(String(decoding: pair, as: UTF8.self), radix: 16)
                 }

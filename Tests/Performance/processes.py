@@ -90,14 +90,13 @@ def busy(cores):
             pinned([core])()
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         return lower
-    work = [subprocess.Popen([sys.executable, "-c", "while True: pass"], stdin=subprocess.DEVNULL, preexec_fn=prepare(core))
-            for core in cores]
-    try:
+    with contextlib.ExitStack() as working:
+        for core in cores:
+            one = subprocess.Popen([sys.executable, "-c", "while True: pass"], stdin=subprocess.DEVNULL,
+                                   preexec_fn=prepare(core))
+            working.callback(one.wait)
+            working.callback(one.kill)
         yield
-    finally:
-        for one in work:
-            one.kill()
-            one.wait()
 
 
 @dataclass

@@ -145,6 +145,29 @@ import Testing
         #expect((0..<2).map { Array(batch.bytes($0)) } == [[1], [4]])
     }
 
+    @Test func repliesOfAllLengthsKeepApart() throws {
+        let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        let client = PlainClient()
+        client.send([1], to: socket.local)
+        var batch = ReceiveBatch(slots: 1)
+        #expect(try batch.receive(from: socket, waiting: false) == 1)
+        var replies = ReplyBatch(slots: 8)
+        let longest = ReplyBatch.slotSize
+        // The second time there is no octet left.
+        for lengths in [[0, 1, 63, 64, 65, 100, 512, longest], Array(repeating: longest, count: 8)] {
+            for (number, length) in lengths.enumerated() {
+                let room = replies.next()
+                #expect(room.count == longest)
+                _ = room.update(fromContentsOf: [UInt8](repeating: UInt8(number), count: length))
+                replies.commit(length, to: batch.sender(0), from: nil)
+            }
+            replies.flush(socket)
+            for (number, length) in lengths.enumerated() {
+                #expect(try #require(client.receive()).bytes == [UInt8](repeating: UInt8(number), count: length))
+            }
+        }
+    }
+
     @Test func aSlotThatHadASourceAddressSendsWithoutOneLater() throws {
         let socket = try DatagramSocket.bind(Endpoint(IPAddress(v4: 0), port: 0), count: 1)[0]
         let client = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]

@@ -23,7 +23,7 @@ final class UpstreamTallies {
         var fresh: UInt64 = 0
     }
 
-    /// One server's; for whoever asks it to keep.
+    /// What one server has cost.
     final class Server {
         /// By `ResponseKind.index`; nil for what was never answered.
         fileprivate var durations = [Durations?](repeating: nil, count: ResponseKind.count)
@@ -42,6 +42,7 @@ final class UpstreamTallies {
         }
     }
 
+    /// Of a server that is asked now: it is counted from then on, if there is room.
     func server(_ endpoint: Endpoint) -> Server {
         if let known = servers[endpoint] { return known }
         let new = Server()

@@ -68,12 +68,7 @@ extension IPAddress {
     /// Appends the 4 or 16 raw octets, in network byte order.
     public func append(to bytes: inout [UInt8]) {
         bytes.append(addingCapacity: octetCount) { octets in
-            var left = isIPv4 ? low << 32 : high
-            for index in 0..<octetCount {
-                if index == 8 { left = low }
-                octets.append(UInt8(left >> 56))
-                left <<= 8
-            }
+            for index in 0..<octetCount { octets.append(octet(index)) }
         }
     }
 

@@ -55,7 +55,7 @@ final class ServiceUpstream {
         let family: ServiceFamily
         let bytes: [UInt8]
         var sent: Tick
-        var connections = Few<ServiceConnection>()
+        var connections: Few<ServiceConnection>
         /// When its connection is doubted; nil once it was.
         var doubtAt: Tick?
     }
@@ -122,11 +122,11 @@ final class ServiceUpstream {
         }
         let doubtAt = now.advanced(milliseconds: pool.patience)
         earliestDoubt = min(earliestDoubt ?? doubtAt, doubtAt)
-        var exchange = Exchange(pool: pool, names: names, family: family, bytes: bytes, sent: now, doubtAt: doubtAt)
         let connection = pool.idle.popLast()
         pool.tally.connected(isSecure: pool.access.tls != nil, isReused: connection != nil)
-        if let connection { exchange.connections = Few(connection) }
-        exchanges[request] = exchange
+        exchanges[request] = Exchange(
+            pool: pool, names: names, family: family, bytes: bytes, sent: now, connections: Few(connection),
+            doubtAt: doubtAt)
         if let connection {
             connection.send(bytes, for: request)
         } else {

@@ -3,9 +3,8 @@ public struct Few<Element>: Sequence {
     private var first: Element?
     private var others: [Element] = []
 
-    public init(_ element: Element) { first = element }
-
-    public init() {}
+    /// - Parameter element: nil: empty.
+    public init(_ element: Element? = nil) { first = element }
 
     public var isEmpty: Bool { first == nil }
     public var count: Int { first == nil ? 0 : 1 + others.count }

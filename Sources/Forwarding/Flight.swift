@@ -141,3 +141,10 @@ struct RecentFailure {
     /// So often in a row, and the question is not looked up while it counts.
     static let mostTimes = 2
 }
+
+extension Dictionary where Value: AnyObject {
+    /// Takes `value` out, unless another has come to its place meanwhile.
+    mutating func remove(_ value: Value, forKey key: Key) {
+        if let place = index(forKey: key), values[place] === value { remove(at: place) }
+    }
+}

@@ -175,9 +175,7 @@ extension Forwarder {
 
     mutating func remove(_ flight: Flight) {
         flights.remove(flight.id)
-        if let place = flightOf.index(forKey: flight.key), flightOf.values[place] === flight {
-            flightOf.remove(at: place)
-        }
+        flightOf.remove(flight, forKey: flight.key)
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
         cancelQueries(of: flight)
     }
@@ -191,7 +189,7 @@ extension Forwarder {
     }
 
     mutating func reply(_ client: ClientNumber?, _ answer: Answer) {
-        if let client { reply(Few(client), answer, age: .elapsed(0)) }
+        reply(Few(client), answer, age: .elapsed(0))
     }
 
     /// RFC 8767 with the code of RFC 8914 that says so.

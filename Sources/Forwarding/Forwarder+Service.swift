@@ -88,7 +88,7 @@ extension Forwarder {
     }
 
     mutating func remove(_ lookup: Lookup) {
-        if let place = lookups.index(forKey: lookup.key), lookups.values[place] === lookup { lookups.remove(at: place) }
+        lookups.remove(lookup, forKey: lookup.key)
     }
 
     private mutating func forget(_ lookup: Lookup) {

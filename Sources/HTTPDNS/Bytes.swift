@@ -1,9 +1,3 @@
-/// What may stand in a name that goes to the service: everything else could forge a request (see `ServiceAccount`).
-@inline(__always)
-func isNameByte(_ byte: UInt8) -> Bool {
-    isLowerLetter(byte) || isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
-}
-
 /// RFC 3986 §2.3: what stands for itself in a URL.
 func isUnreserved(_ byte: UInt8) -> Bool {
     isLowerLetter(lowercased(byte)) || isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
@@ -70,12 +64,21 @@ package func lastIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int
 /// The high bit is set where one of eight octets is `byte`, the first octet being the lowest.
 @inline(__always)
 private func octets(equalTo byte: UInt8, in bytes: Span<UInt8>, at index: Int) -> UInt64 {
-    let low: UInt64 = 0x7F7F_7F7F_7F7F_7F7F
-    // Any eight octets make a UInt64; the load itself is bounds-checked.
-    let eight = unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-    let difference = UInt64(littleEndian: eight) ^ UInt64(byte) &* 0x0101_0101_0101_0101
+    let low = each(0x7F)
+    let difference = eightOctets(bytes, at: index) ^ each(byte)
     return ~((difference & low) &+ low | difference | low)
 }
+
+/// The first of them is the lowest.
+@inline(__always)
+func eightOctets(_ bytes: Span<UInt8>, at index: Int) -> UInt64 {
+    // Any eight octets make a UInt64; the load itself is bounds-checked.
+    UInt64(littleEndian: unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
+}
+
+/// A number with this one in each of its eight octets.
+@inline(__always)
+func each(_ octet: UInt8) -> UInt64 { UInt64(octet) &* 0x0101_0101_0101_0101 }
 
 /// Whether the bytes are `text`, which must be ASCII in lower case, letters' case aside.
 package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: StaticString) -> Bool {

@@ -32,8 +32,7 @@ package enum Hexadecimal {
         var room = unsafe span.mutableBytes
         var index = 0
         while index + 8 <= text.count {
-            let eight = unsafe text.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-            guard let four = octets(UInt64(littleEndian: eight)) else { return nil }
+            guard let four = octets(eightOctets(text, at: index)) else { return nil }
             room.storeBytes(of: four.littleEndian, toByteOffset: index / 2, as: UInt32.self)
             index += 8
         }
@@ -53,10 +52,6 @@ package enum Hexadecimal {
         let letter = (digit | 0x20) &- UInt8(ascii: "a")
         return letter < 6 ? letter + 10 : nil
     }
-
-    /// A number with this one in each octet.
-    @inline(__always)
-    private static func each(_ octet: UInt64) -> UInt64 { octet &* 0x0101_0101_0101_0101 }
 
     /// Eight digits, the first in the lowest octet, of four octets.
     @inline(__always)

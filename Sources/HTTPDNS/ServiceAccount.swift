@@ -160,17 +160,14 @@ public final class ServiceAccount {
     /// Anything but letters, digits, `-` and `_` in a label is refused: a `,` or `;` would ask for other names, and `&`
     /// or a space would forge the request itself.
     private static func append(_ name: Name, to text: inout [UInt8]) throws(RequestError) {
-        let wire = name.wire.span
+        guard name.isHostname else { throw .forbiddenName(name) }
         var position = 0
-        while position < wire.count, wire[position] > 0 {
+        while name.wire[position] > 0 {
             if position > 0 { text.append(UInt8(ascii: ".")) }
-            let end = position + 1 + Int(wire[position])
-            guard end < wire.count else { throw .forbiddenName(name) }
-            for index in position + 1..<end where !isNameByte(wire[index]) { throw .forbiddenName(name) }
+            let end = position + 1 + Int(name.wire[position])
             text.append(contentsOf: name.wire[position + 1..<end])
             position = end
         }
-        guard position > 0 else { throw .forbiddenName(name) }
     }
 
     private static func appendEncrypted(

@@ -1,5 +1,6 @@
 """What is measured: which servers run beside each other, and what they are asked."""
 
+import contextlib
 import time
 from dataclasses import dataclass, field
 
@@ -77,30 +78,32 @@ class Workload:
         return process.warmed.get(key, 0)
 
 
-def _beside_misses(hits, bench, process, seconds, priority):
-    """Hits at a fixed rate alone, then while another load has misses at full speed."""
-    alone = run_load(bench, process.port, seconds / 2, hits, priority)
-    before = usage(process.popen.pid)
-    misses = start_load(bench, process.port, seconds / 2 + 0.2, ("--new", new_names(), *MISSES))
-    beside = run_load(bench, process.port, seconds / 2, hits, priority)
-    missed = finish_load(misses, seconds + 30)
-    result = figures(beside, usage(process.popen.pid) - before)
-    return result | _ratios(result, alone) | {"misses/s": missed["rate"]}
+def _beside(other):
+    """Hits at a fixed rate alone, then while something else goes on."""
+    def run(hits, bench, process, seconds, priority):
+        alone = run_load(bench, process.port, seconds / 2, hits, priority)
+        before = usage(process.popen.pid)
+        with other(bench, process, seconds / 2) as seen:
+            beside = run_load(bench, process.port, seconds / 2, hits, priority)
+        result, quiet = figures(beside, usage(process.popen.pid) - before), alone["known"]
+        return result | seen | {"alone p50": quiet["p50"], "alone p99": quiet["p99"],
+                                "p99 ratio": result["p99"] / max(quiet["p99"], 1e-9)}
+    return run
 
 
-def _beside_work(hits, bench, process, seconds, priority):
-    """The same beside work that gives way to everything: what of the above the machine does, and no server."""
-    alone = run_load(bench, process.port, seconds / 2, hits, priority)
-    before = usage(process.popen.pid)
+@contextlib.contextmanager
+def _misses(bench, process, seconds):
+    """Another load has misses at full speed."""
+    load, seen = start_load(bench, process.port, seconds + 0.2, ("--new", new_names(), *MISSES)), {}
+    yield seen
+    seen["misses/s"] = finish_load(load, 2 * seconds + 30)["rate"]
+
+
+@contextlib.contextmanager
+def _work(bench, process, seconds):
+    """Work that gives way to everything keeps the cores busy: what of the above the machine does, and no server."""
     with busy(bench.cores.server | bench.cores.load):
-        beside = run_load(bench, process.port, seconds / 2, hits, priority)
-    result = figures(beside, usage(process.popen.pid) - before)
-    return result | _ratios(result, alone)
-
-
-def _ratios(result, alone):
-    quiet = alone["known"]
-    return {"alone p50": quiet["p50"], "alone p99": quiet["p99"], "p99 ratio": result["p99"] / max(quiet["p99"], 1e-9)}
+        yield {}
 
 
 LATENCY = ("cpu", "p50", "p99")
@@ -110,7 +113,7 @@ WORKLOADS = [
     Workload("rate-1000", "hits, 1,000 names, 10,000 queries/s", "cached", ("--rate", str(RATE), "--spin"), LATENCY, names=1000,
              weight=1.5),
     Workload("beside-work", "hits, 10,000 queries/s, beside work of the lowest priority", "cached",
-             ("--rate", str(RATE)), ("alone p99", "p99", "p99 ratio"), names=1000, priority=1, weight=1.5, run=_beside_work),
+             ("--rate", str(RATE)), ("alone p99", "p99", "p99 ratio"), names=1000, priority=1, weight=1.5, run=_beside(_work)),
     Workload("tcp-connections", "hits over TCP, one query a connection", "cached", ("--over", "connections", "--window", "16"),
              names=1000),
     Workload("tcp-pipeline", "hits over TCP, 64 queries under way on one connection", "cached",
@@ -124,7 +127,7 @@ WORKLOADS = [
              ("--rate", str(RATE), "--zipf", "1", "--new-percent", "5"), (*LATENCY, "miss p50", "miss p99"), names=10_000,
              new=True, with_limit=False),
     Workload("beside-misses", "hits, 10,000 queries/s, beside misses at full speed", "near", ("--rate", str(RATE)),
-             ("alone p99", "p99", "p99 ratio", "misses/s"), names=1000, priority=1, weight=2, with_limit=False, run=_beside_misses),
+             ("alone p99", "p99", "p99 ratio", "misses/s"), names=1000, priority=1, weight=2, with_limit=False, run=_beside(_misses)),
     Workload("miss-20ms", "misses, upstream 20 ms away, saturated", "far", ("--window", "1000"), ("rate", "cpu", "p50"), new=True),
     Workload("miss-one-20ms", "misses, upstream 20 ms away, one at a time", "far", ("--window", "1"), LATENCY, new=True),
 ]

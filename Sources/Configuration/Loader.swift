@@ -82,7 +82,7 @@ struct Loader {
         draft.account.dnsKey = Draft.SecretSource()
         draft.account.token = Draft.SecretSource()
         for (variable, text) in environment.sorted(by: { $0.key < $1.key })
-        where variable.hasPrefix(Key.variablePrefix) && !Loader.isKubernetesService(variable, text) {
+        where variable.hasPrefix(Key.variablePrefix) && !ServiceLink.isOne(variable, text) {
             guard let key = Key.variable(variable) else {
                 throw origins.error(variable: variable, Problem("unknown variable; \(Nearest.variable(variable))"))
             }
@@ -95,15 +95,6 @@ struct Loader {
         try refuseBothSources()
         if !draft.account.dnsKey.isGiven { draft.account.dnsKey = secretsOfFile.dnsKey }
         if !draft.account.token.isGiven { draft.account.token = secretsOfFile.token }
-    }
-
-    /// Kubernetes puts variables for each service of the namespace into every container; a service called `httpdnsd`
-    /// gets these, and they are not the operator's.
-    private static func isKubernetesService(_ variable: String, _ text: String) -> Bool {
-        let name = variable.dropFirst(Key.variablePrefix.count)
-        if name == "PORT" { return text.contains("://") }
-        if name.hasPrefix("PORT_") { return name.dropFirst(5).first?.isNumber == true }
-        return name == "SERVICE_HOST" || name == "SERVICE_PORT" || name.hasPrefix("SERVICE_PORT_")
     }
 
     private func refuseBothSources() throws(ConfigurationError) {

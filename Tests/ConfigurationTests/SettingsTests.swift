@@ -306,19 +306,6 @@ import Testing
         #expect(settings.httpdns == Settings.HTTPDNS(credential: .https(token: Secret(Array("1".utf8)))))
     }
 
-    @Test("variables that Kubernetes adds for a service called httpdnsd are not the operator's")
-    func kubernetes() throws {
-        // As `kubectl exec … env` shows them for a service with a named port.
-        let added = [
-            "HTTPDNSD_SERVICE_HOST": "10.96.0.10", "HTTPDNSD_SERVICE_PORT": "53", "HTTPDNSD_SERVICE_PORT_DNS": "53",
-            "HTTPDNSD_PORT": "udp://10.96.0.10:53", "HTTPDNSD_PORT_53_UDP": "udp://10.96.0.10:53",
-            "HTTPDNSD_PORT_53_UDP_PROTO": "udp", "HTTPDNSD_PORT_53_UDP_PORT": "53",
-            "HTTPDNSD_PORT_53_UDP_ADDR": "10.96.0.10",
-        ]
-        #expect(try load(nil, environment: added) == Settings())
-        #expect(message(nil, environment: ["HTTPDNSD_PORT": "53"]).hasPrefix("environment: HTTPDNSD_PORT: unknown"))
-    }
-
     @Test("what the encryption in use does not need is not looked at")
     func unusedCredentials() throws {
         let text = """

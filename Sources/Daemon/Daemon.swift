@@ -35,9 +35,12 @@ public final class Daemon: @unchecked Sendable {
     private static let longestRead = DispatchTimeInterval.seconds(1)
 
     /// Binds the sockets; nothing is asked or answered yet.
-    /// - Parameter environment: where `http_proxy` and its like are looked for.
+    /// - Parameters:
+    ///   - environment: where `http_proxy` and its like are looked for.
+    ///   - logLinesLost: how many of the log's lines were lost; from any thread.
     public init(
-        _ settings: Settings, environment: [String: String] = [:], log: Logger
+        _ settings: Settings, environment: [String: String] = [:], log: Logger,
+        logLinesLost: @escaping @Sendable () -> UInt64 = { 0 }
     ) throws(StartFailure) {
         let report = Report(log: log)
         (self.environment, self.settings) = (environment, settings)
@@ -83,7 +86,9 @@ public final class Daemon: @unchecked Sendable {
                 socket, label: "httpdnsd.udp.\(index)", reception: reception, resolver: resolver,
                 failed: report.systemFailed)
         }
-        let observer = Observer(settings, resolver: resolver, streams: streams, datagrams: datagrams, cache: cache)
+        let observer = Observer(
+            settings, resolver: resolver, streams: streams, datagrams: datagrams, cache: cache,
+            logLinesLost: logLinesLost)
         control = try StartFailure.ofSystem { [cacheFile] () throws(SystemError) in
             let unix = ControlServer.listen(settings.control, report)
             guard unix != nil || metrics != nil else { return nil }

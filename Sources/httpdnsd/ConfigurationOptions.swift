@@ -120,8 +120,5 @@ extension Settings.Log.Level {
 }
 
 extension LogThreshold {
-    func logger(_ format: Settings.Log.Format) -> Logger {
-        let form = LogForm(format)
-        return Logger(label: "httpdnsd") { _ in StandardErrorLog(self, form) }
-    }
+    func logger(_ writer: LogWriter) -> Logger { Logger(label: "httpdnsd") { _ in StandardErrorLog(self, writer) } }
 }

@@ -24,10 +24,12 @@ struct Demo: ParsableCommand {
                 throw Ending.system("\(error)")
             }
             let settings = settings(service)
+            let log = LogWriter(LogForm(settings.log.format))
+            defer { log.flush() }
             let daemon: Daemon
             do throws(StartFailure) {
                 daemon = try Daemon(
-                    settings, log: LogThreshold(settings.log.level.threshold).logger(settings.log.format))
+                    settings, log: LogThreshold(settings.log.level.threshold).logger(log))
                 try daemon.start()
             } catch .setting(_, let message) {
                 throw Ending.configuration(message)

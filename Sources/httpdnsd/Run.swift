@@ -20,9 +20,12 @@ struct Run: ParsableCommand {
             let loaded = try load()
             let signals = Signals(reloads: true)
             let threshold = LogThreshold(loaded.settings.log.level.threshold)
-            let log = threshold.logger(loaded.settings.log.format)
+            let log = LogWriter(LogForm(loaded.settings.log.format))
+            defer { log.flush() }
             let daemon = try loaded.naming { () throws(StartFailure) in
-                try Daemon(loaded.settings, environment: Environment.variables, log: log)
+                try Daemon(
+                    loaded.settings, environment: Environment.variables, log: threshold.logger(log),
+                    logLinesLost: { log.linesLost })
             }
             try loaded.naming(daemon.start)
             ServiceManager.ready()

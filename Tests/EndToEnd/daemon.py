@@ -6,6 +6,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import time
 
 import dns.message
 
@@ -71,6 +72,13 @@ class Daemon:
         return self
 
     def log(self):
+        """A thread of the daemon's own writes it: what it was told of by now is there when it has stopped growing."""
+        def grown():
+            before = self._log.stat().st_size
+            time.sleep(0.01)
+            return self._log.stat().st_size != before
+        while self.process.poll() is None and grown():
+            pass
         return self._log.read_text(errors="replace")
 
     def log_lines(self, pattern):

@@ -2,15 +2,15 @@ public import Configuration
 import Glibc
 public import Logging
 
-/// Writes the log: to standard error, one system call a line, or to the journal.
+/// The log, on standard error or in the journal.
 public struct StandardErrorLog: LogHandler {
     private let threshold: LogThreshold
-    private let form: LogForm
+    private let writer: LogWriter
     public var metadata: Logger.Metadata = [:]
 
-    public init(_ threshold: LogThreshold, _ form: LogForm) {
+    public init(_ threshold: LogThreshold, _ writer: LogWriter) {
         self.threshold = threshold
-        self.form = form
+        self.writer = writer
     }
 
     public var logLevel: Logger.Level {
@@ -28,14 +28,7 @@ public struct StandardErrorLog: LogHandler {
         if let given = event.metadata {
             fields = given.map { ($0.key, $0.value.description) }.sorted { $0.name < $1.name }
         }
-        let line = LogText(level: event.level, text: event.message.description, fields: fields)
-        if form == .journal, Journal.send(line.journalFields) { return }
-        var now = timespec()
-        // Cannot fail: every Linux has this clock, and the pointer is to a live variable.
-        _ = unsafe clock_gettime(CLOCK_REALTIME, &now)
-        let bytes = Array((line.text(form, at: now) + "\n").utf8)
-        // Nothing can be done about a log that cannot be written.
-        _ = unsafe bytes.withUnsafeBytes { unsafe write(STDERR_FILENO, $0.baseAddress, $0.count) }
+        writer.write(LogText(level: event.level, text: event.message.description, fields: fields), at: .now)
     }
 }
 

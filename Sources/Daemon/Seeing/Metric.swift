@@ -91,6 +91,9 @@ extension Metric {
         "httpdnsd_config_last_reload_success_timestamp_seconds", .gauge,
         "When the settings in effect were read, since 1970.")
 
+    static let logLinesLost = Metric(
+        "httpdnsd_log_lines_lost_total", .counter, "Lines of the log that nobody took in time.")
+
     static let cpu = Metric("process_cpu_seconds_total", .counter, "User and system time.")
     static let resident = Metric("process_resident_memory_bytes", .gauge, "Resident memory.")
     static let virtual = Metric("process_virtual_memory_bytes", .gauge, "Virtual memory.")

@@ -148,5 +148,6 @@ extension Overview {
         text.add(.reloads, [(["success"], reloads.succeeded), (["failure"], reloads.failed)])
         text.add(.lastReload, reloads.lastSucceeded ? 1 : 0)
         text.add(.lastReloadTime, reloads.lastSuccess)
+        text.add(.logLinesLost, logLinesLost)
     }
 }

@@ -13,6 +13,7 @@ final class Observer: Sendable {
     private let datagrams: [DatagramListener]
     private let cache: DNSCache
     private let cacheLimit: Int
+    private let logLinesLost: @Sendable () -> UInt64
     private let startedAt = WallClock.unixSeconds()
     private let isStopping = Atomic(false)
     let reloads = Mutex(Reloads())
@@ -21,8 +22,10 @@ final class Observer: Sendable {
     static let patience = DispatchTimeInterval.seconds(1)
 
     init(
-        _ settings: Settings, resolver: Resolver, streams: StreamServer, datagrams: [DatagramListener], cache: DNSCache
+        _ settings: Settings, resolver: Resolver, streams: StreamServer, datagrams: [DatagramListener], cache: DNSCache,
+        logLinesLost: @escaping @Sendable () -> UInt64
     ) {
+        self.logLinesLost = logLinesLost
         (self.resolver, self.streams, self.datagrams, self.cache) = (resolver, streams, datagrams, cache)
         cacheLimit = settings.cache.megabytes << 20
     }
@@ -51,6 +54,7 @@ final class Observer: Sendable {
         (overview.startedAt, overview.now) = (startedAt, WallClock.unixSeconds())
         overview.isStopping = isStopping.load(ordering: .relaxed)
         overview.cacheLimit = cacheLimit
+        overview.logLinesLost = logLinesLost()
         overview.reloads = reloads.withLock { $0 }
         let doors = datagrams.map(\.tally) + [streams.tally]
         for transport in [Tally.Transport.udp, .tcp] {

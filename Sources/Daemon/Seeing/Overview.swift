@@ -36,6 +36,7 @@ struct Overview: Sendable {
     var upstreams: [UpstreamTallies.Answered: Durations] = [:]
     var connections: [Endpoint: UpstreamTallies.Connections] = [:]
     var reloads = Reloads()
+    var logLinesLost: UInt64 = 0
     /// Questions in each of the last minutes, at most sixty, the newest last; nil where nobody counts them.
     var minutes: [UInt64]?
     /// Questions since the last of them was over.

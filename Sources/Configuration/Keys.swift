@@ -220,6 +220,9 @@ extension Key {
             .control, "socket", \.settings.control.socket, .optionalSocketPath,
             "where status, cache and flush reach the daemon; empty = off"),
         Key(
+            .control, "host", \.settings.control.host, .optionalName,
+            "a name by which metrics and page may be asked for, beside addresses and localhost; empty = none"),
+        Key(
             .control, "metrics", \.settings.control.metrics, .optionalEndpoint,
             "ADDRESS:PORT for /metrics, /healthz, /readyz and the status page; empty = off"),
 

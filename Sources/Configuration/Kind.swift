@@ -180,6 +180,19 @@ extension Kind where Value == Name {
     }
 }
 
+extension Kind where Value == Name? {
+    /// A host's own name.
+    static var optionalName: Kind {
+        .text(
+            "a host name such as \"dns.example.com\", or \"\" for none",
+            parse: { text in
+                if text.isEmpty { return .some(nil) }
+                guard let name = Name(text), name.isHostname, IPAddress(text) == nil else { return nil }
+                return .some(name)
+            }, show: { $0?.description ?? "" })
+    }
+}
+
 extension Kind where Value == [UInt8] {
     /// The SHA-256 digest of a public key.
     static var pin: Kind {

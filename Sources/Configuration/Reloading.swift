@@ -50,7 +50,7 @@ extension Key {
     var isHeededAtStartOnly: Bool { Self.heededAtStartOnly.contains(path) }
 
     private static let heededAtStartOnly: Set<String> = [
-        "listen.addresses", "listen.workers", "cache.megabytes", "cache.file", "control.socket", "control.metrics",
-        "log.format",
+        "listen.addresses", "listen.workers", "cache.megabytes", "cache.file", "control.socket", "control.host",
+        "control.metrics", "log.format",
     ]
 }

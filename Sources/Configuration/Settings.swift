@@ -178,6 +178,8 @@ public struct Settings: Sendable, Equatable {
     public struct Control: Sendable, Equatable {
         /// Path of the unix socket for the operator's commands; empty: none.
         public var socket = "/run/httpdnsd/control.sock"
+        /// A name by which what is at `metrics` may be asked for, beside addresses and `localhost`; nil: none.
+        public var host: Name?
         /// Where `/metrics`, `/healthz`, `/readyz` and the status page are served; nil: nowhere. Port 0 lets the system
         /// choose.
         public var metrics: Endpoint?

@@ -92,7 +92,9 @@ public final class Daemon: @unchecked Sendable {
         control = try StartFailure.ofSystem { [cacheFile] () throws(SystemError) in
             let unix = ControlServer.listen(settings.control, report)
             guard unix != nil || metrics != nil else { return nil }
-            return try ControlServer(unix, metrics: metrics, observer: observer, report: report) { name, done in
+            return try ControlServer(
+                unix, metrics: metrics, host: settings.control.host, observer: observer, report: report
+            ) { name, done in
                 Self.flush(name, cache, cacheFile, resolver, done)
             }
         }

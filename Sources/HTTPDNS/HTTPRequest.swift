@@ -8,6 +8,8 @@ package struct HTTPRequest: Equatable {
     /// Path and query as they were sent.
     package private(set) var target: [UInt8]
     package private(set) var keepAlive: Bool
+    /// Whom the client means to ask, as it was sent; nil: an HTTP/1.0 client did not say.
+    package private(set) var host: [UInt8]?
 
     /// - Parameter head: From the request line to the empty line.
     package init(_ head: Span<UInt8>) throws(MalformedRequest) {
@@ -27,6 +29,7 @@ package struct HTTPRequest: Equatable {
             while let (name, value) = try fields.next(head) {
                 if isEqual(head, name, to: "host") {
                     hosts += 1
+                    host = value.map { head[$0] }
                 } else if isEqual(head, name, to: "connection") {
                     if isEqual(head, value, to: "close") { keepAlive = false }
                 } else if isEqual(head, name, to: "content-length") {

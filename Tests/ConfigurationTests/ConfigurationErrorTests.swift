@@ -168,6 +168,11 @@ import Testing
                     + "\"[::1]:9153\", or \"\" for none"
             ),
             (
+                "[control]\nhost = \"192.0.2.1\"",
+                "2: control.host: \"192.0.2.1\" is not right; give a host name such as \"dns.example.com\", or \"\" "
+                    + "for none"
+            ),
+            (
                 "[control]\nsocket = 7",
                 "2: control.socket: 7 is not right; give the path of a socket, at most 107 bytes, or \"\" for none"
             ),

@@ -34,7 +34,7 @@ import Testing
         "cache.negativeTTL": .applied, "cache.staleSeconds": .applied, "cache.staleTTL": .applied,
         "cache.prefetchAt": .applied, "cache.keepAliveDomains": .applied, "cache.preResolve": .applied,
         "cache.file": .needsRestart,
-        "control.socket": .needsRestart, "control.metrics": .needsRestart,
+        "control.socket": .needsRestart, "control.host": .needsRestart, "control.metrics": .needsRestart,
         "log.level": .applied, "log.format": .needsRestart,
     ]
 

@@ -69,6 +69,7 @@ import Testing
 
         [control]
         socket = "control.sock"
+        host = "DNS.Example.com"
         metrics = "[::1]:9153"
 
         [log]
@@ -115,6 +116,7 @@ import Testing
         #expect(settings.cache.prefetchAt == 75)
         #expect(settings.cache.keepAliveDomains == [] && settings.cache.preResolve == [] && settings.cache.file == "")
         #expect(settings.control.socket == "/run/httpdnsd/control.sock" && settings.control.metrics == nil)
+        #expect(settings.control.host == nil)
         #expect(settings.log.level == .info && settings.log.format == .auto)
     }
 
@@ -206,6 +208,7 @@ import Testing
         expected.cache.preResolve = ["a.example", "b.example"].compactMap { Name($0) }
         expected.cache.file = "/etc/httpdnsd/cache"
         expected.control.socket = "/etc/httpdnsd/control.sock"
+        expected.control.host = Name("dns.example.com")
         expected.control.metrics = try endpoint("[::1]:9153")
         expected.log.level = .warning
         expected.log.format = .json

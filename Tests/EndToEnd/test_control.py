@@ -254,3 +254,25 @@ def test_it_stops_with_clients_connected(controlled):
         begun = time.monotonic()
         running.stop()
         assert time.monotonic() - begun < 1
+
+
+def test_only_who_means_this_machine_is_answered(controlled):
+    """A page elsewhere whose name was made to lead here asks by that name, and reads nothing (DNS rebinding)."""
+    def status(host, path="/metrics", version="1.1"):
+        with socket.create_connection(("127.0.0.1", 9153), timeout=5) as client:
+            field = b"" if host is None else b"Host: " + host.encode() + b"\r\n"
+            client.sendall(f"GET {path} HTTP/{version}\r\n".encode() + field + b"\r\n")
+            return int(client.makefile("rb").readline().split()[1])
+    _, operator = controlled(None, {"control": {"host": "dns.example.com"}})
+    for host in ("127.0.0.1:9153", "[::1]", "localhost:9153", "LocalHost.", "dns.example.com", "DNS.Example.com.:9153"):
+        assert status(host) == 200, host
+    for path in ("/", "/metrics", "/healthz", "/readyz", "/nothing"):
+        for host in ("attacker.example:9153", "dns.example.com.attacker.example", ""):
+            assert status(host, path) == 421, (host, path)
+    assert status(None) == 400 and status(None, version="1.0") == 200
+    assert status("attacker.example", version="1.0") == 421
+    # Nobody's page comes over the unix socket.
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(operator.socket))
+        client.sendall(b"GET /status HTTP/1.1\r\nHost: anything\r\n\r\n")
+        assert client.recv(4096).startswith(b"HTTP/1.1 200 ")

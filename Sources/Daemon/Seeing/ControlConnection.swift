@@ -109,6 +109,7 @@ struct ControlResponse: Sendable {
         case badRequest = 400
         case notFound = 404
         case methodNotAllowed = 405
+        case misdirected = 421
         case unavailable = 503
 
         fileprivate var reason: String {
@@ -117,6 +118,7 @@ struct ControlResponse: Sendable {
             case .badRequest: "Bad Request"
             case .notFound: "Not Found"
             case .methodNotAllowed: "Method Not Allowed"
+            case .misdirected: "Misdirected Request"
             case .unavailable: "Service Unavailable"
             }
         }

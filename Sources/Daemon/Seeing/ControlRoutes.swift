@@ -7,6 +7,9 @@ extension ControlServer {
     ///   - isOperator: it came over the unix socket: state may be asked for in full, and changed.
     ///   - done: called once, on the loop.
     func answer(_ request: HTTPRequest, isOperator: Bool, _ done: @escaping (ControlResponse) -> Void) {
+        guard serves(request, isOperator: isOperator) else {
+            return done(ControlResponse(.misdirected, "Ask by address, or name this host in control.host.\n"))
+        }
         let target = RequestTarget(request.target)
         guard let route = Route(target.path), isOperator || !route.isForOperators else {
             return done(ControlResponse(.notFound, "There is no such page.\n"))

@@ -1,6 +1,7 @@
 import Addresses
 import Configuration
 import DNSWire
+import HTTPDNS
 import Transport
 
 /// Answers operators on the unix socket and whoever watches on the metrics address, over HTTP/1.1.
@@ -12,6 +13,7 @@ final class ControlServer: @unchecked Sendable {
     let loop: EventLoop
     private let unix: UnixListener?
     private let metrics: StreamListener?
+    private let hosts: ServedHosts
     private let observer: Observer
     private let report: Report
     /// Forgets what is known of a name, or of all; on any thread. Told how many answers that were.
@@ -39,11 +41,11 @@ final class ControlServer: @unchecked Sendable {
     }
 
     init(
-        _ unix: UnixListener?, metrics: StreamListener?, observer: Observer, report: Report,
+        _ unix: UnixListener?, metrics: StreamListener?, host: Name?, observer: Observer, report: Report,
         flush: @escaping @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
     ) throws(SystemError) {
         loop = try EventLoop(label: "httpdnsd.control")
-        (self.unix, self.metrics) = (unix, metrics)
+        (self.unix, self.metrics, hosts) = (unix, metrics, ServedHosts(host))
         (self.observer, self.report, self.flush) = (observer, report, flush)
         if metrics != nil { history = RateHistory(at: Clock.now()) }
         overviews.begin = { [unowned self] round in
@@ -107,6 +109,9 @@ final class ControlServer: @unchecked Sendable {
     }
 
     // MARK: What is asked for
+
+    /// Whether a request means this server; who came over the unix socket does.
+    func serves(_ request: HTTPRequest, isOperator: Bool) -> Bool { isOperator || hosts.contains(request.host) }
 
     /// - Parameter done: called on the loop; nil: a queue of the daemon is stuck.
     func overview(_ done: @escaping (Overview?) -> Void) {

@@ -42,18 +42,25 @@ struct Status: ParsableCommand {
     @Flag(help: "As JSON.")
     var json = false
 
+    @Flag(help: "End with 0 if every queue of the daemon turns, else with 69; print nothing then but why not.")
+    var alive = false
+
     @Flag(help: "End with 0 if the daemon could answer a question now, else with 69; print nothing then but why not.")
     var ready = false
 
     func validate() throws {
-        if json && ready { throw ValidationError("--ready prints nothing that could be JSON; give one of the two") }
+        if [json, alive, ready].count(where: { $0 }) > 1 {
+            throw ValidationError("--json, --alive and --ready say different things; give one of them")
+        }
     }
 
     func run() throws {
         try ending {
-            guard ready else { return try options.show(.status(asJSON: json)) }
-            let response = try options.ask(.ready)
-            guard response.isFine else { throw Ending.unreachable("not ready: \(response.line)") }
+            guard alive || ready else { return try options.show(.status(asJSON: json)) }
+            let response = try options.ask(alive ? .alive : .ready)
+            guard response.isFine else {
+                throw Ending.unreachable("not \(alive ? "alive" : "ready"): \(response.line)")
+            }
         }
     }
 }

@@ -256,6 +256,40 @@ def test_it_stops_with_clients_connected(controlled):
         assert time.monotonic() - begun < 1
 
 
+def test_a_request_is_answered_although_many_say_nothing(controlled):
+    """What was sent whole goes before what was not, however many come at once: here all between two looks of the daemon's."""
+    running, operator = controlled(None)
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    os.kill(running.pid, signal.SIGSTOP)
+    silent = [socket.create_connection(("127.0.0.1", 9153)) for _ in range(20)]
+    asking = socket.create_connection(("127.0.0.1", 9153), timeout=5)
+    asking.sendall(request)
+    over = socket.socket(socket.AF_UNIX)
+    over.settimeout(5)
+    over.connect(str(operator.socket))
+    over.sendall(request)
+    silent += [socket.create_connection(("127.0.0.1", 9153)) for _ in range(100)]
+    os.kill(running.pid, signal.SIGCONT)
+    for client in (asking, over):
+        assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+    for client in (*silent, asking, over):
+        client.close()
+
+
+def test_alive(controlled, service, binary, place):
+    """Every queue turns, whether or not anybody could be asked; nothing is printed."""
+    chosen = service("aes")
+    running, operator = controlled(chosen, {"httpdns": {"httpOnly": True}})
+    chosen.stop()
+    assert ask("www.example.com").rcode() == 2
+    operator("status", "--ready", code=69)
+    assert operator("status", "--alive") == ""
+    ended = processes.run(binary, "status", "--alive", "--ready", "--socket", str(operator.socket))
+    assert ended.returncode == 64 and "--alive" in ended.stderr
+    running.stop()
+    assert "no daemon answers" in operator("status", "--alive", code=69)
+
+
 def test_only_who_means_this_machine_is_answered(controlled):
     """A page elsewhere whose name was made to lead here asks by that name, and reads nothing (DNS rebinding)."""
     def status(host, path="/metrics", version="1.1"):

@@ -68,9 +68,15 @@ def test_nothing_is_given_that_is_not_needed(top, manifest):
     assert security["runAsNonRoot"] and security["runAsUser"] == 65532 and security["readOnlyRootFilesystem"]
     assert security["allowPrivilegeEscalation"] is False and security["capabilities"] == {"drop": ["ALL"]}
     assert "hostNetwork" not in pod
+    # A Service called httpdnsd-something gives its variables to nobody.
+    assert pod["enableServiceLinks"] is False
     # Port 53 without the capability is what the pod's own network allows.
     assert {"name": "net.ipv4.ip_unprivileged_port_start", "value": "53"} in pod["securityContext"]["sysctls"]
-    assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(daemon)
+    # Over the control socket, which nobody outside the container can keep busy.
+    probes = {name: daemon[name]["exec"]["command"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
+    assert probes == {"startupProbe": ["/usr/sbin/httpdnsd", "status", "--ready"],
+                      "readinessProbe": ["/usr/sbin/httpdnsd", "status", "--ready"],
+                      "livenessProbe": ["/usr/sbin/httpdnsd", "status", "--alive"]}
     mounted = {mount["mountPath"] for mount in daemon["volumeMounts"]}
     assert mounted == {"/etc/httpdnsd/credentials", "/run/httpdnsd"}
     assert {mount["name"] for mount in daemon["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}

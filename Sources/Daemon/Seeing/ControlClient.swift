@@ -14,6 +14,7 @@ public final class ControlClient: @unchecked Sendable {
     public enum Request: Sendable {
         case status(asJSON: Bool)
         case cache(asJSON: Bool)
+        case alive
         case ready
         /// Everything is forgotten; nothing is left of the names given.
         case flush([String])
@@ -81,6 +82,7 @@ extension ControlClient.Request {
             switch self {
             case .status(let asJSON): "GET /status\(asJSON ? "?format=json" : "")"
             case .cache(let asJSON): "GET /cache\(asJSON ? "?format=json" : "")"
+            case .alive: "GET /healthz"
             case .ready: "GET /readyz"
             case .flush(let names):
                 "POST /flush?" + names.map { "name=" + RequestTarget.encoded($0) }.joined(separator: "&")

@@ -12,7 +12,7 @@ final class ControlConnection: EventHandler, @unchecked Sendable {
     private var registration: Registration?
     private var reader = HTTPRequestReader(headLimit: headLimit, pipelineLimit: headLimit)
     private var outgoing = StreamBuffer(limit: responseLimit)
-    private var phase = Phase.reading
+    private(set) var phase = Phase.reading
     private var isHead = false
     /// Octets thrown away since the response was sent.
     private var discarded = 0
@@ -22,8 +22,10 @@ final class ControlConnection: EventHandler, @unchecked Sendable {
     /// The metrics of a hundred servers take half of it.
     private static let responseLimit = 1 << 20
 
-    private enum Phase {
-        case reading, answering, writing
+    enum Phase {
+        /// It has not sent a whole request.
+        case reading
+        case answering, writing
         /// All is written; what the client still sends is thrown away until it closes, since closing first could take the
         /// response back from it (RFC 9112 §9.6).
         case ending

@@ -23,8 +23,7 @@ final class ControlServer: @unchecked Sendable {
     private let overviews = Gathering<Overview>()
     private let lives = Gathering<Bool>()
 
-    /// Connections at once by each way, so that watchers cannot keep operators out. Past it the oldest is closed: a
-    /// client that does nothing must not stand in the way of one that asks.
+    /// Connections at once by each way, so that watchers cannot keep operators out.
     private static let maximumConnections = 16
     /// From accept to close, in nanoseconds.
     private static let longestConnection: UInt64 = 10_000_000_000
@@ -80,11 +79,28 @@ final class ControlServer: @unchecked Sendable {
     }
 
     private func accept(_ socket: consuming StreamSocket, isOperator: Bool) {
-        let alike = connections.values.filter { $0.isOperator == isOperator }
-        if alike.count >= Self.maximumConnections { alike.min { $0.begun < $1.begun }?.close() }
+        guard makeRoom(isOperator: isOperator) else { return }
         // One that the loop cannot watch is closed, which its client notices.
         guard let connection = try? ControlConnection(socket, isOperator: isOperator, server: self) else { return }
         connections[ObjectIdentifier(connection)] = connection
+    }
+
+    /// Past the bound, closes the oldest connection that has not sent a whole request, else the oldest that was answered:
+    /// whoever opens connections and says nothing, however many a second, is not in the way of one that asks.
+    /// - Returns: false if all are owed an answer.
+    private func makeRoom(isOperator: Bool) -> Bool {
+        func alike() -> [ControlConnection] { connections.values.filter { $0.isOperator == isOperator } }
+        guard alike().count >= Self.maximumConnections else { return true }
+        // Of those that came in this turn of the loop, none has been read yet.
+        for connection in alike() where connection.phase == .reading { connection.ready(.readable) }
+        let left = alike()
+        guard left.count >= Self.maximumConnections else { return true }
+        func oldest(_ phase: ControlConnection.Phase) -> ControlConnection? {
+            left.filter { $0.phase == phase }.min { $0.begun < $1.begun }
+        }
+        guard let victim = oldest(.reading) ?? oldest(.ending) ?? oldest(.writing) else { return false }
+        victim.close()
+        return true
     }
 
     func remove(_ connection: ControlConnection) {

@@ -22,7 +22,7 @@ struct Document {
     /// to read the same file again and again must not grow by it.
     /// - Parameter file: How errors call the text.
     static func read(file: String, contents: String) throws(ConfigurationError) -> Document {
-        let text = Text(file: file, contents: contents)
+        let text = Text(file: file, contents: Digest(contents.utf8))
         if let known = latest.withLock({ $0.first { $0.text == text } }) { return try known.result.get() }
         let result = Result { () throws(ConfigurationError) in try Document(file: file, contents: contents) }
         latest.withLock { latest in
@@ -34,7 +34,8 @@ struct Document {
 
     private struct Text: Equatable {
         let file: String
-        let contents: String
+        /// It may hold a secret, which is kept where it is used and nowhere else.
+        let contents: Digest
     }
 
     private static let latest = Mutex<[(text: Text, result: Result<Document, ConfigurationError>)]>([])

@@ -37,9 +37,9 @@ extension Settings.TLS {
     /// Whether the file that a key names holds something else now.
     fileprivate func holdsOther(than new: Self, in key: Key) -> Bool {
         switch key.path {
-        case "tls.caFile": anchors != new.anchors
-        case "tls.clientCertificate": clientCertificateBytes != new.clientCertificateBytes
-        case "tls.clientCertificatePasswordFile": clientCertificatePassword != new.clientCertificatePassword
+        case "tls.caFile": caContents != new.caContents
+        case "tls.clientCertificate": clientKey != new.clientKey
+        case "tls.clientCertificatePasswordFile": password != new.password
         default: false
         }
     }

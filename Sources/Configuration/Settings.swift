@@ -105,7 +105,10 @@ public struct Settings: Sendable, Equatable {
         /// Path of a PEM or DER file; empty: the system's store.
         public var caFile = ""
         /// What `caFile` holds; nil without one.
-        public var anchors: [UInt8]?
+        public var anchors: [UInt8]? {
+            get { caContents?.bytes }
+            set { caContents = newValue.map { FileContents($0) } }
+        }
         /// With `caFile`: trust that file alone.
         public var caOnly = true
         /// SHA-256 digests of SubjectPublicKeyInfos, 32 bytes each, of which the verified chain must have one; empty:
@@ -118,13 +121,25 @@ public struct Settings: Sendable, Equatable {
         /// What `clientCertificate` holds, a private key; nil without one.
         public var clientCertificateBytes: [UInt8]? {
             get { clientKey?.bytes }
-            set { clientKey = newValue.map { Secret($0) } }
+            set { clientKey = newValue.map { FileContents($0) } }
         }
         /// Path of the file that holds the password of `clientCertificate`; empty: it has none.
         public var clientCertificatePasswordFile = ""
         /// What that file holds; nil without one, or without `clientCertificate`.
-        public var clientCertificatePassword: Secret?
-        private var clientKey: Secret?
+        public var clientCertificatePassword: Secret? {
+            get { password?.secret }
+            set { password = newValue.map { FileContents($0.bytes) } }
+        }
+        private(set) var caContents: FileContents?
+        private(set) var clientKey: FileContents?
+        private(set) var password: FileContents?
+
+        /// What the files held is forgotten, but whether they hold the same when they are read again.
+        public mutating func forgetFiles() {
+            caContents?.forget()
+            clientKey?.forget()
+            password?.forget()
+        }
     }
 
     /// Which names go to HTTPDNS; each stands for itself and those under it.

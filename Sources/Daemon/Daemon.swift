@@ -44,6 +44,7 @@ public final class Daemon: @unchecked Sendable {
     ) throws(StartFailure) {
         let report = Report(log: log)
         (self.environment, self.settings) = (environment, settings)
+        self.settings.tls.forgetFiles()
         let (settings, proxy) = settings.heedingProxy(in: environment)
         if let proxy { report.proxy(proxy) }
         var random = Random()

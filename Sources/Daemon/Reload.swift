@@ -47,6 +47,7 @@ extension Daemon {
         let (next, proxy) = new.heedingProxy(in: environment)
         let change = try resolver.change(to: next, from: running)
         settings = new
+        settings.tls.forgetFiles()
         if let proxy, proxy != proxyBefore { report.proxy(proxy) }
         if change.isOtherService || proxy != proxyBefore, !(proxy?.isHeeded ?? false) { report.service(next.httpdns) }
         if next.listen != running.listen {
@@ -103,6 +104,7 @@ extension Resolver {
     func take(_ change: Change, in cache: DNSCache) {
         let (old, new) = (settings, change.settings)
         settings = new
+        settings.tls.forgetFiles()
         let servers = new.httpdns?.dnsIp ?? []
         if change.isOtherService {
             if let service {

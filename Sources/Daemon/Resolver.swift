@@ -57,6 +57,7 @@ final class Resolver: @unchecked Sendable {
         self.service = service
         self.local = local
         self.settings = settings
+        self.settings.tls.forgetFiles()
         self.report = report
         self.forwarder.policy.families = Families(settings)
         service?.settle = { [unowned self] in settle($0, $1) }

@@ -96,6 +96,35 @@ import Testing
         #expect(before.reloading(try settings("1", "2", "0")).applied == ["tls.clientCertificate"])
     }
 
+    @Test("what files held can be forgotten, and is compared all the same")
+    func forgotten() throws {
+        func tls(_ contents: String) throws -> Settings {
+            try load(
+                "[tls]\ncaFile = '/ca'\nclientCertificate = '/p12'\nclientCertificatePasswordFile = '/password'",
+                files: ["/ca": "authority\(contents)", "/p12": "key\(contents)", "/password": "word\(contents)"])
+        }
+        var before = try tls("")
+        before.tls.forgetFiles()
+        #expect(before.tls.anchors == nil && before.tls.clientCertificateBytes == nil)
+        #expect(before.tls.clientCertificatePassword == nil)
+        let same = try tls("")
+        #expect(before == same && before.reloading(same).applied == [])
+        let after = try tls("!")
+        let applied = ["tls.caFile", "tls.clientCertificate", "tls.clientCertificatePasswordFile"]
+        #expect(before != after && before.reloading(after).applied == applied)
+        #expect(before.reloading(after).settings.tls.anchors == Array("authority!".utf8))
+        #expect(before != Settings())
+    }
+
+    @Test("a text that was read before is known by a digest, and any other is read")
+    func texts() throws {
+        for number in (0..<40).map({ $0 % 20 }) {
+            #expect(try load("[listen]\ntcpIdleSeconds = \(number + 1)").listen.tcpIdleSeconds == number + 1)
+        }
+        #expect(Digest("a".utf8) == Digest("a".utf8) && Digest("a".utf8) != Digest("b".utf8))
+        #expect(Digest("".utf8) != Digest("\0".utf8))
+    }
+
     @Test("a section that comes or goes is one change, beside what needs a restart")
     func section() throws {
         let with = try load("[httpdns]\ntoken = '1'\n[cache]\nmegabytes = 2")

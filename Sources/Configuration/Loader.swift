@@ -22,8 +22,14 @@ extension Settings {
         var loader = Loader(file: file)
         if let contents { try loader.apply(Document.read(file: loader.origins.fileName, contents: contents)) }
         try loader.apply(environment)
-        let settings = try loader.settings(
-            credentialsDirectory: environment["CREDENTIALS_DIRECTORY"], readFile: readFile)
+        var filesRead: [String] = []
+        let settings = try loader.settings(credentialsDirectory: environment["CREDENTIALS_DIRECTORY"]) { path in
+            guard let bytes = readFile(path) else { return nil }
+            filesRead.append(path)
+            return bytes
+        }
+        // Authorities are no secret; all else that is read is one.
+        loader.origins.secretFiles += filesRead.filter { $0 != settings.tls.caFile }
         return (settings, loader.origins)
     }
 }
@@ -45,7 +51,7 @@ extension Settings {
 struct Loader {
     let file: String?
     private(set) var draft = Draft()
-    private(set) var origins: Settings.Origins
+    fileprivate(set) var origins: Settings.Origins
     private(set) var hasHTTPDNS = false
 
     init(file: String?) {
@@ -75,6 +81,9 @@ struct Loader {
             throw origins.error(unknown.value, unknown.key, Problem("unknown section; \(Nearest.section(unknown.key))"))
         }
         try refuseBothSources()
+        if let file, !(draft.account.dnsKey.value.bytes + draft.account.token.value.bytes).isEmpty {
+            origins.secretFiles = [file]
+        }
     }
 
     mutating func apply(_ environment: [String: String]) throws(ConfigurationError) {

@@ -13,6 +13,9 @@ extension Settings {
         var keys: [String: Origin] = [:]
         /// The lines of the sections in the file.
         var sections: [String: Int] = [:]
+        /// The files that hold the secrets in use: keys, tokens, certificates with their keys, passwords; the configuration
+        /// itself if a secret stands in it.
+        public internal(set) var secretFiles: [String] = []
 
         /// An error at the place a key was given; for a key that was not, at its section, and without that section at
         /// the variable that could give it.

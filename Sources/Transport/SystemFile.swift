@@ -2,6 +2,21 @@ internal import Glibc
 
 /// Whole small files.
 public enum SystemFile {
+    /// The permission bits of a file that every user of this machine can read: it is open to all, and so is each folder on
+    /// the way there. Nil: not everybody can.
+    public static func modeOpenToAll(_ path: String) -> UInt32? {
+        guard let mode = permissions(of: path), mode & S_IROTH != 0 else { return nil }
+        let slashes = path.indices.filter { path[$0] == "/" }
+        let folders = slashes.map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
+        guard folders.allSatisfy({ permissions(of: $0).map { $0 & S_IXOTH != 0 } ?? false }) else { return nil }
+        return mode & 0o7777
+    }
+
+    private static func permissions(of path: String) -> mode_t? {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 ? status.st_mode : nil
+    }
+
     /// Reads a file or a pipe to its end.
     ///
     /// - Parameter limit: The most bytes it may have.

@@ -11,7 +11,8 @@ struct Check: ParsableCommand {
     func run() throws {
         try ending {
             let loaded = try options.load()
-            for warning in try loaded.naming({ () throws(StartFailure) in try Daemon.check(loaded.settings) }) {
+            let found = try loaded.naming { () throws(StartFailure) in try Daemon.check(loaded.settings) }
+            for warning in loaded.remarks + found {
                 StandardError.write(warning, isError: false)
             }
             StandardOutput.write(loaded.settings.effectiveText)

@@ -43,6 +43,7 @@ struct ConfigurationOptions: ParsableArguments {
     private var path: String { file ?? Self.defaultFile }
 
     private func contents() throws -> String? {
+        ProgramMemory.holdsSecrets()
         do throws(SystemError) {
             return String(decoding: try SystemFile.read(path, limit: Self.fileLimit), as: UTF8.self)
         } catch {
@@ -56,6 +57,16 @@ struct ConfigurationOptions: ParsableArguments {
 struct Loaded {
     var settings: Settings
     let origins: Settings.Origins
+
+    /// A line on each file with a secret that is open to everybody on this machine.
+    var remarks: [String] {
+        origins.secretFiles.compactMap { path in
+            SystemFile.modeOpenToAll(path).map { mode in
+                "\(path) holds a secret and every user can read it (mode 0\(String(mode, radix: 8))): "
+                    + "let root and the daemon's group alone read it, with chmod 640 and chgrp"
+            }
+        }
+    }
 
     /// Does what may find a setting wrong only by using it, and names its place then.
     func naming<T>(_ work: () throws(StartFailure) -> T) throws -> T {

@@ -2,6 +2,7 @@ import Addresses
 import ArgumentParser
 import Configuration
 import Daemon
+import Logging
 import Transport
 
 /// The life of the daemon in order.
@@ -17,16 +18,19 @@ struct Run: ParsableCommand {
 
     func run() throws {
         try ending {
-            let loaded = try load()
+            var loaded = try load()
             let signals = Signals(reloads: true)
             let threshold = LogThreshold(loaded.settings.log.level.threshold)
             let log = LogWriter(LogForm(loaded.settings.log.format))
             defer { log.flush() }
+            let logger = threshold.logger(log)
+            for remark in loaded.remarks { logger.warning("\(remark)") }
             let daemon = try loaded.naming { () throws(StartFailure) in
                 try Daemon(
-                    loaded.settings, environment: Environment.variables, log: threshold.logger(log),
+                    loaded.settings, environment: Environment.variables, log: logger,
                     logLinesLost: { log.linesLost })
             }
+            loaded.settings.tls.forgetFiles()
             try loaded.naming(daemon.start)
             ServiceManager.ready()
             ProgramMemory.forgetUnusedCode()

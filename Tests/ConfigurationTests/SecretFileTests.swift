@@ -74,6 +74,33 @@ import Testing
                 == "environment: HTTPDNSD_HTTPDNS_TOKENFILE: cannot read \"/k\"; give a file that this user may read")
     }
 
+    @Test("the files that hold a secret in use are known, and no other")
+    func known() throws {
+        func files(_ text: String?, environment: [String: String] = [:]) throws -> [String] {
+            let readable: Set = ["/token", "/run/c/token", "/p12", "/password", "/ca", "/etc/httpdnsd/unused"]
+            return try Settings.loadWithOrigins(
+                file: "/etc/httpdnsd/test.toml", contents: text, environment: environment,
+                readFile: { readable.contains($0) ? Array("1".utf8) : nil }
+            ).origins.secretFiles
+        }
+        #expect(try files(nil) == [])
+        #expect(try files("[tls]\ncaFile = '/ca'") == [])
+        #expect(try files("[httpdns]\ntokenFile = '/token'\ndnsKeyFile = 'unused'") == ["/token"])
+        #expect(
+            try files("[httpdns]\ntokenFile = 'token'", environment: ["CREDENTIALS_DIRECTORY": "/run/c"])
+                == ["/run/c/token"])
+        #expect(
+            try files(
+                "[tls]\ncaFile = '/ca'\nclientCertificate = '/p12'\nclientCertificatePasswordFile = '/password'")
+                == ["/p12", "/password"])
+        #expect(try files("[httpdns]\ntoken = '1'") == ["/etc/httpdnsd/test.toml"])
+        // It stands there, whichever is used.
+        #expect(
+            try files("[httpdns]\ntoken = '1'", environment: ["HTTPDNSD_HTTPDNS_TOKENFILE": "/token"])
+                == ["/etc/httpdnsd/test.toml", "/token"])
+        #expect(try files(nil, environment: ["HTTPDNSD_HTTPDNS_TOKEN": "1"]) == [])
+    }
+
     @Test("a secret is given once in a source")
     func bothGiven() {
         #expect(

@@ -2,11 +2,14 @@
 
 import base64
 import pathlib
+import subprocess
+import tempfile
 import urllib.parse
 
 import pytest
 
 import daemon as processes
+from control import metrics
 from dns_client import ask
 from httpdns_service import Fault, every_name
 from resolvers import answer_locally
@@ -82,3 +85,71 @@ def test_a_secret_on_the_command_line_is_not_possible(binary):
     for command in ("run", "check", "query", "probe", "demo"):
         shown = processes.run(binary, command, "--help").stdout.lower()
         assert "key" not in shown and "token" not in shown and "password" not in shown, shown
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that every user can look into, as those of pytest are not."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        folder = pathlib.Path(folder)
+        folder.chmod(0o755)
+        yield folder
+
+
+def test_a_secret_that_everybody_can_read_is_remarked_on(binary, open_folder, authority):
+    """By check and at the start: a line for each file, which says what would be right."""
+    token, settings = open_folder / "token", open_folder / "httpdnsd.toml"
+    token.write_text("1234567")
+    settings.write_text('[httpdns]\ntokenFile = "token"\n[fallback]\nservers = ["127.0.0.2"]\n')
+
+    def remarks(command="check"):
+        options = ["-c", str(settings)]
+        if command == "check":
+            ended = processes.run(binary, "check", *options)
+            assert ended.returncode == 0
+            return [line for line in ended.stderr.splitlines() if "can read it" in line]
+        ended = processes.run(binary, "run", *options, "--listen", "192.0.2.1:53")
+        assert ended.returncode == 71
+        return [line for line in ended.stderr.splitlines() if "can read it" in line]
+    for mode, is_open in ((0o644, True), (0o604, True), (0o640, False), (0o600, False), (0o666, True)):
+        token.chmod(mode)
+        for command in ("check", "run"):
+            found = remarks(command)
+            assert len(found) == is_open, (oct(mode), found)
+            assert not found or str(token) in found[0] and f"mode {mode:04o}" in found[0] and "chmod 640" in found[0]
+    # Nobody gets to it through a closed folder.
+    open_folder.chmod(0o700)
+    token.chmod(0o644)
+    assert remarks() == []
+    open_folder.chmod(0o755)
+    # The settings themselves count when a secret stands in them.
+    settings.chmod(0o644)
+    token.chmod(0o600)
+    assert remarks() == []
+    settings.write_text('[httpdns]\ntoken = "1234567"\n[fallback]\nservers = ["127.0.0.2"]\n')
+    found, = remarks()
+    assert str(settings) in found and "1234567" not in found
+    # Authorities are no secret.
+    settings.write_text(f'[tls]\ncaFile = "{authority.file}"\n[fallback]\nservers = ["127.0.0.2"]\n')
+    assert remarks() == []
+
+
+def test_no_other_program_of_the_same_user_looks_into_it(binary, open_folder):
+    """Neither a debugger nor a core dump; and the daemon still knows its own figures."""
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    program = open_folder / "httpdnsd"
+    program.write_bytes(pathlib.Path(binary).read_bytes())
+    program.chmod(0o755)
+    running = processes.Daemon(program, open_folder, {}, prefix=as_nobody, port=2053, variables={
+        "HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.1:2053", "HTTPDNSD_HTTPDNS_TOKEN": TOKEN,
+        "HTTPDNSD_CONTROL_METRICS": "127.0.0.1:9153"}).wait_until_ready()
+    try:
+        # Kept from the same user, who can read that of any other program of theirs.
+        for file in ("environ", "mem", "maps"):
+            ended = subprocess.run([*as_nobody, "head", "-c1", f"/proc/{running.pid}/{file}"], capture_output=True, text=True)
+            assert ended.returncode != 0 and "Permission denied" in ended.stderr, file
+        figures = metrics()
+        assert abs(figures["process_open_fds", ()] - running.descriptors()) <= 2
+        assert figures["process_resident_memory_bytes", ()] > 0
+    finally:
+        running.stop()

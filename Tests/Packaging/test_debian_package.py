@@ -80,6 +80,8 @@ def test_install_run_upgrade_purge(machine, deb, newer, version):
     # An account, and a lookup through it.
     settings, key = machine.path("/etc/httpdnsd/httpdnsd.toml"), machine.path("/etc/httpdnsd/credentials/dnsKey")
     assert key.parent.stat().st_mode & 0o777 == 0o700
+    # A secret may be put into it, and the service reads it as a member of its group.
+    assert machine.run("stat", "--format=%a %U %G", "/etc/httpdnsd/httpdnsd.toml").stdout == "640 root httpdnsd\n"
     changed = settings.read_text().replace("#addresses = ", 'addresses = ["127.0.0.1:53"]  #') + SETTINGS
     settings.write_text(changed)
     key.write_text(KEY)

@@ -34,6 +34,8 @@ def test_what_is_installed_is_uninstalled(top, tmp_path, version, prefix):
         f"{below}/share/man/man5/httpdnsd.toml.5", f"{below}/share/bash-completion/completions/httpdnsd",
         f"{below}/share/zsh/site-functions/_httpdnsd", f"{below}/share/fish/vendor_completions.d/httpdnsd.fish"}
     assert (tmp_path / "etc/resolv.conf").read_text() == "nameserver 192.0.2.1\n"
+    # A secret may be put into it.
+    assert (tmp_path / "etc/httpdnsd/httpdnsd.toml").stat().st_mode & 0o777 == 0o640
     installed = tmp_path / below / "sbin/httpdnsd"
     assert subprocess.run([installed, "--version"], capture_output=True, text=True).stdout.strip() == version
     assert installed.stat().st_size < 20_000_000, "it is not stripped"

@@ -70,6 +70,9 @@ def test_nothing_is_given_that_is_not_needed(top, manifest):
     assert "hostNetwork" not in pod
     # A Service called httpdnsd-something gives its variables to nobody.
     assert pod["enableServiceLinks"] is False
+    # The secret's files are for the daemon alone.
+    secret, = (volume["secret"] for volume in pod["volumes"] if "secret" in volume)
+    assert secret["defaultMode"] == 0o440 and pod["securityContext"]["fsGroup"] == security["runAsGroup"]
     # Port 53 without the capability is what the pod's own network allows.
     assert {"name": "net.ipv4.ip_unprivileged_port_start", "value": "53"} in pod["securityContext"]["sysctls"]
     # Over the control socket, which nobody outside the container can keep busy.

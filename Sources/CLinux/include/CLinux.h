@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -45,6 +46,9 @@ void clinux_set_local_address(
 
 /* malloc(3) keeps no heap but the first from now on. */
 static inline void clinux_share_heap(void) { mallopt(M_ARENA_MAX, 1); }
+
+/* prctl(2) is variadic, which Swift does not import. No core dump from now on, and no ptrace(2) without its capability. */
+static inline void clinux_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 /* The variables as the program was given them, `NAME=VALUE`, a null pointer last; Swift refuses the mutable global. */
 char *_Nullable const *_Nonnull clinux_environment(void);

@@ -20,11 +20,17 @@ struct Ring: ~Copyable {
     private(set) var liveEntries = 0
     private(set) var liveBytes = 0
     private(set) var evictions: UInt64 = 0
+    /// Octets that long records take from `tail` to `head`, whether they are live or not.
+    private var longBytes = 0
 
     /// Entries that were asked for again and are spared in one `append`, at most. It bounds the work of a store when
     /// everything is hot (some microseconds); hot entries that lie together are lost one in so many to a flood of names
-    /// asked once.
+    /// asked once. As many short entries are moved on, at most, to make room in the share of the long ones.
     static let maximumSpared = 256
+
+    /// A record of more octets is long. A usual answer has some hundred; whoever has a zone can have 60 KB said of as many
+    /// names as he likes, and would flush the cache with a few.
+    static let longestShort = 4096
 
     /// - Parameter bytes: everything together, index and ring.
     init(bytes: Int) {
@@ -52,8 +58,11 @@ struct Ring: ~Copyable {
         unsafe buckets.deallocate()
     }
 
-    /// The largest record kept: a quarter of the ring, so that one answer never empties a segment.
-    var largestRecord: Int { capacity / 4 }
+    /// What all long records together may take of the ring. They evict one another from it, and no short one.
+    private var longShare: Int { capacity / 8 }
+
+    /// The largest record kept: also in a small ring no more than a quarter of it, so that one answer never empties it.
+    var largestRecord: Int { min(capacity / 4, max(Ring.longestShort, longShare)) }
 
     // MARK: Finding
 
@@ -100,29 +109,26 @@ struct Ring: ~Copyable {
     // MARK: Changing
 
     /// Writes an entry and makes it findable. The caller has removed what it replaces.
-    /// - Returns: false when it is larger than `largestRecord`: it is not kept.
+    /// - Returns: false when it is not kept: it is larger than `largestRecord`, or long, and too many short entries lie
+    ///   between the tail and the oldest long one. They have been moved on, so that a later one comes further.
     mutating func append(_ new: Entry, body: Span<UInt8>, hash: UInt64) -> Bool {
         let extent = new.extent
         guard extent <= largestRecord else { return false }
         var spared = 0
-        var place = head % capacity
-        while true {
-            place = head % capacity
-            if hasRoom(for: extent) {
-                let padding = padding(before: extent)
-                if padding > 0 { pad(place, padding) }
-                break
-            }
-            evictOldest(spared: &spared)
+        while extent > Ring.longestShort, longBytes + extent > longShare {
+            guard spared < Ring.maximumSpared else { return false }
+            evictOldest(spared: &spared, sparingShort: true)
         }
-        place = head % capacity
+        while !hasRoom(for: extent) { evictOldest(spared: &spared) }
+        pad(before: extent)
+        let place = head % capacity
         // `extent` octets from `place` on are free and inside the memory, and the body fits into them behind the entry.
         unsafe body.withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress else { return }
             unsafe (memory + place + Entry.size).copyMemory(from: base, byteCount: bytes.count)
         }
         link(new, at: place)
-        head += extent
+        advanceHead(extent)
         return true
     }
 
@@ -152,7 +158,7 @@ struct Ring: ~Copyable {
 
     mutating func removeAll() {
         for bucket in 0...bucketMask { setFirst(0, inBucket: bucket) }
-        (tail, liveEntries, liveBytes) = (head, 0, 0)
+        (tail, liveEntries, liveBytes, longBytes) = (head, 0, 0, 0)
     }
 
     /// Calls `visit` with the place of every live entry, oldest first, until it returns false.
@@ -191,30 +197,38 @@ struct Ring: ~Copyable {
         head + padding(before: extent) + extent - tail <= capacity
     }
 
-    private mutating func evictOldest(spared: inout Int) {
+    /// Moves the tail over the oldest record, which is lost unless it is to be spared: moved to the head.
+    private mutating func evictOldest(spared: inout Int, sparingShort: Bool = false) {
         let place = tail % capacity
         guard let oldest = record(at: place) else {
             tail += capacity - place
             return
         }
         let extent = oldest.extent
+        let isLong = extent > Ring.longestShort
         tail += extent
+        if isLong { longBytes -= extent }
         guard oldest.flags.contains(.live) else { return }
         remove(at: place)
-        guard oldest.flags.contains(.referenced), spared < Ring.maximumSpared, hasRoom(for: extent) else {
+        let isToBeSpared = oldest.flags.contains(.referenced) || sparingShort && !isLong
+        guard isToBeSpared, spared < Ring.maximumSpared, hasRoom(for: extent) else {
             evictions += 1
             return
         }
         spared += 1
-        let padding = padding(before: extent)
-        if padding > 0 { pad(head % capacity, padding) }
+        pad(before: extent)
         let target = head % capacity
         // The freed bytes and the target may overlap when the ring is full: copyMemory is memmove.
         unsafe (memory + target).copyMemory(from: memory + place, byteCount: extent)
         var entry = oldest
         entry.flags.remove(.referenced)
         link(entry, at: target)
+        advanceHead(extent)
+    }
+
+    private mutating func advanceHead(_ extent: Int) {
         head += extent
+        if extent > Ring.longestShort { longBytes += extent }
     }
 
     private mutating func link(_ entry: Entry, at place: Int) {
@@ -233,11 +247,12 @@ struct Ring: ~Copyable {
         return place + extent > capacity ? capacity - place : 0
     }
 
-    private mutating func pad(_ place: Int, _ length: Int) {
+    private mutating func pad(before extent: Int) {
+        let length = padding(before: extent)
         if length >= Entry.size {
             var padding = Entry()
             padding.flags = .padding
-            update(at: place, padding)
+            update(at: head % capacity, padding)
         }
         head += length
     }

@@ -108,11 +108,15 @@ extension Segment {
         add(to: &statistics)
         var live: Set<Int> = []
         var bytes = 0
+        var longBytes = 0
         ring.forEachPlace { place in
             live.insert(place)
-            bytes += ring.entry(at: place).extent
+            let extent = ring.entry(at: place).extent
+            bytes += extent
+            if extent > 4096 { longBytes += extent }
             return true
         }
+        #expect(longBytes <= ring.capacity / 8, "\(when)")
         #expect(live.count == statistics.entries, "\(when)")
         #expect(bytes == statistics.bytes, "\(when)")
         #expect(bytes <= ring.capacity, "\(when)")

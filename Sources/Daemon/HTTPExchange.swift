@@ -96,7 +96,7 @@ final class HTTPExchange: EventHandler {
         var room = buffer.mutableSpan
         switch try socket.receive(into: &room) {
         case .wouldBlock: return
-        case .endOfStream: endOfStream()
+        case .endOfStream: endOfStream(isCut: tls != nil)
         case .bytes(let count):
             buffer.removeLast(buffer.count - count)
             try take(buffer)
@@ -115,7 +115,7 @@ final class HTTPExchange: EventHandler {
             // The alert that tells the server why.
             try flush()
             finish(.failed(Failure(.untrusted, error.description)))
-        case .closed: endOfStream()
+        case .closed: endOfStream(isCut: false)
         case .handshaking, .open: break
         }
     }
@@ -128,9 +128,9 @@ final class HTTPExchange: EventHandler {
         }
     }
 
-    private func endOfStream() {
+    private func endOfStream(isCut: Bool) {
         do throws(HTTPError) {
-            if let response = try reader.endOfStream() { return finish(.answered(response)) }
+            if let response = try reader.endOfStream(isCut: isCut) { return finish(.answered(response)) }
             finish(.failed(Failure(.unreachable, "closed by the server")))
         } catch {
             finish(.failed(Failure(.badAnswer, error.description)))

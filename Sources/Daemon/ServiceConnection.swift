@@ -100,7 +100,7 @@ final class ServiceConnection: EventHandler {
         do throws(SystemError) {
             switch try socket.receive(into: upstream.scratch) {
             case .wouldBlock: return
-            case .endOfStream: endOfStream()
+            case .endOfStream: endOfStream(isCut: tls != nil)
             case .bytes(let count):
                 let buffer = unsafe upstream.scratch.first(count)
                 take(unsafe buffer.span)
@@ -124,7 +124,7 @@ final class ServiceConnection: EventHandler {
             // The alert that tells the server why.
             flush()
             fail(Failure(.untrusted, error.description))
-        case .closed: endOfStream()
+        case .closed: endOfStream(isCut: false)
         case .handshaking, .open: break
         }
     }
@@ -135,9 +135,9 @@ final class ServiceConnection: EventHandler {
         finish { reader throws(HTTPError) in try reader.receive(bytes) }
     }
 
-    private func endOfStream() {
+    private func endOfStream(isCut: Bool) {
         guard request != nil else { return fail(Failure(.unreachable, "closed by the server")) }
-        finish { reader throws(HTTPError) in try reader.endOfStream() }
+        finish { reader throws(HTTPError) in try reader.endOfStream(isCut: isCut) }
         if !isClosed, request != nil { fail(Failure(.unreachable, "closed by the server")) }
     }
 

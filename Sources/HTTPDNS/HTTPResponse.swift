@@ -4,13 +4,19 @@ public struct HTTPResponse: Sendable, Equatable {
     public var body: [UInt8]
     /// Whether the connection can carry another request.
     public var keepAlive: Bool
+    /// Whether nobody but the server can have ended the body where it ends. Else it is no answer to read: the end of the
+    /// connection ended it, which whoever is on the path can bring about, and it is empty, or the end was not TLS's own.
+    public var isWhole: Bool
     /// Seconds the service wants to be left alone (RFC 9110 §10.2.3); nil without the field or when it holds a date.
     public var retryAfter: Int?
 
-    public init(status: Int, body: [UInt8], keepAlive: Bool = true, retryAfter: Int? = nil) {
+    public init(
+        status: Int, body: [UInt8], keepAlive: Bool = true, isWhole: Bool = true, retryAfter: Int? = nil
+    ) {
         self.status = status
         self.body = body
         self.keepAlive = keepAlive
+        self.isWhole = isWhole
         self.retryAfter = retryAfter
     }
 }

@@ -1,7 +1,8 @@
 /// Owns the bytes that came on one connection and have not become a response yet.
 ///
-/// For one request at a time: bytes past a complete response are kept for the next ``receive(_:)``. Once an error was
-/// thrown the same is thrown for ever.
+/// For one request at a time: bytes past a complete response are kept for the next ``receive(_:)``, and a connection
+/// whose reader is not ``isIdle`` then must not carry another request. They would be taken for its response, and each
+/// later one for that of the request after it. Once an error was thrown the same is thrown for ever.
 public struct HTTPResponseReader: Sendable {
     /// Bytes from the status line to the empty line, and of a chunked body's trailers. The service sends about 200.
     public static let headLimit = 16 * 1024
@@ -60,11 +61,13 @@ public struct HTTPResponseReader: Sendable {
     }
 
     /// The peer has sent all it will.
+    /// - Parameter isCut: Whether the end is that of TCP while TLS was open, without the close_notify that only the peer
+    ///   can send (RFC 8446 §6.1, RFC 9112 §9.8).
     /// - Returns: The response whose body the end of the connection ends; nil if nothing had begun.
-    public mutating func endOfStream() throws(HTTPError) -> HTTPResponse? {
+    public mutating func endOfStream(isCut: Bool = false) throws(HTTPError) -> HTTPResponse? {
         switch state {
         case .untilClose:
-            return finish()
+            return finish(isWhole: !isCut && !body.isEmpty)
         case .failed(let error):
             throw error
         default:
@@ -196,10 +199,11 @@ public struct HTTPResponseReader: Sendable {
         lineStart = end
     }
 
-    private mutating func finish() -> HTTPResponse? {
+    private mutating func finish(isWhole: Bool = true) -> HTTPResponse? {
         guard let head else { return nil }
         let response = HTTPResponse(
-            status: head.status, body: body, keepAlive: head.keepAlive, retryAfter: head.retryAfter)
+            status: head.status, body: body, keepAlive: head.keepAlive, isWhole: isWhole,
+            retryAfter: head.retryAfter)
         state = .head
         self.head = nil
         body = []

@@ -130,6 +130,7 @@ public final class ServiceAccount {
     /// The body in clear; nil for an encrypted one that holds nothing at all.
     private func plaintext(of response: HTTPResponse) throws(ServiceFailure) -> [UInt8]? {
         guard response.status == 200 else { throw .status(response.status) }
+        guard response.isWhole else { throw .cutOff }
         guard let cipher else { return response.body }
         let body = response.body.span
         let range = trimmed(body, 0..<body.count)

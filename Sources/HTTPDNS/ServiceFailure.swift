@@ -5,6 +5,8 @@ public import DNSWire
 public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible {
     /// The HTTP status, which is not 200.
     case status(Int)
+    /// The connection ended the body, and that may not have been the server's doing.
+    case cutOff
     /// The body is not the hexadecimal of something encrypted with the account's key.
     case undecryptable
     /// No line of the answer can be read.
@@ -21,6 +23,7 @@ public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible 
         case .status(429): "the service was asked too often (HTTP status 429)"
         case .status(500...): "the service failed (HTTP status \(code))"
         case .status: "the service answered HTTP status \(code)"
+        case .cutOff: "the connection ended where the answer need not have ended"
         case .undecryptable: "the answer cannot be decrypted: are dnsKey and encryptType right?"
         case .unparsable: "the answer is not an HTTPDNS answer"
         case .otherName: "the answer is for a name that was not asked"

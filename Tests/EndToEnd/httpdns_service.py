@@ -400,6 +400,8 @@ class HTTPDNSService:
             return True
         if kind == "until-close":
             connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body)
+            if self.tls is not None:
+                connection.unwrap()  # says close_notify; without it the body might have been cut short
             return False
         if kind == "byte-by-byte":
             reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body

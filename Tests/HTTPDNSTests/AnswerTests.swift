@@ -248,6 +248,20 @@ import Testing
                 == [Self.v4(Self.www[0], .addresses(all.prefix(32).map { IPAddress($0)! }, ttl: 60))])
     }
 
+    /// An empty one would say "no record", half a one would lack addresses.
+    @Test(arguments: ["", "www.example.com.:192.0.2.1,60"]) func aBodyThatMayHaveBeenCutIsNoAnswer(body: String) throws
+    {
+        let response = HTTPResponse(status: 200, body: Array(body.utf8), keepAlive: false, isWhole: false)
+        let accounts = [
+            try ServiceAccount(.https(token: Array("1".utf8))),
+            try ServiceAccount(.aes(id: 1, key: Array("0123456789abcdef".utf8))),
+        ]
+        for account in accounts {
+            #expect(throws: ServiceFailure.cutOff) { try account.parse(response, names: Self.www, family: .ipv4) }
+            #expect(throws: ServiceFailure.cutOff) { try account.parseConfiguration(response) }
+        }
+    }
+
     @Test(arguments: [100, 204, 301, 401, 403, 404, 429, 500, 501, 503])
     func statusOtherThan200(status: Int) throws {
         let account = try ServiceAccount(.https(token: Array("1".utf8)))

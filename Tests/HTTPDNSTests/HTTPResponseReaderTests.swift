@@ -8,7 +8,8 @@ struct Reading: Equatable {
     var error: HTTPError?
 
     /// - Parameter pieces: The bytes as they arrive; the end of the connection follows.
-    init(_ pieces: [[UInt8]]) {
+    /// - Parameter isCut: How it ends: by somebody else's doing, as the end of TCP under TLS may be.
+    init(_ pieces: [[UInt8]], isCut: Bool = false) {
         var reader = HTTPResponseReader()
         do throws(HTTPError) {
             for piece in pieces {
@@ -18,7 +19,7 @@ struct Reading: Equatable {
                     response = try reader.receive(Span())
                 }
             }
-            if let last = try reader.endOfStream() { responses.append(last) }
+            if let last = try reader.endOfStream(isCut: isCut) { responses.append(last) }
         } catch {
             self.error = error
         }
@@ -92,10 +93,26 @@ struct Reading: Equatable {
         ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: foo ,\tclose\r\n\r\n", false),
         ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: closed\r\n\r\n", true),
         ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n", false),
-        ("HTTP/1.1 200 OK\r\n\r\n", false),
     ])
     func keepAlive(text: String, expected: Bool) {
         #expect(Reading(text).responses == [HTTPResponse(status: 200, body: [], keepAlive: expected)])
+    }
+
+    /// A body that the end of the connection ends is whole if the server ended it, and never when nothing came of it.
+    @Test(arguments: [("hello", false, true), ("hello", true, false), ("", false, false), ("", true, false)])
+    func bodiesUntilTheEnd(body: String, isCut: Bool, isWhole: Bool) {
+        let reading = Reading([Array("HTTP/1.1 200 OK\r\n\r\n\(body)".utf8)], isCut: isCut)
+        let expected = HTTPResponse(status: 200, body: Array(body.utf8), keepAlive: false, isWhole: isWhole)
+        #expect(reading.responses == [expected])
+    }
+
+    /// A body with an end of its own does not need the connection's, nor does an empty one.
+    @Test(arguments: [fixed, chunked, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
+    func aCutBehindABodyChangesNothing(text: String) {
+        let bytes = Array(text.utf8)
+        #expect(Reading([bytes], isCut: true) == Reading([bytes]))
+        #expect(Reading([bytes]).responses.first?.isWhole == true)
+        #expect(Reading([bytes.dropLast()], isCut: true).responses == [])
     }
 
     /// Their Content-Length is that of what they do not carry (RFC 9112 §6.3).

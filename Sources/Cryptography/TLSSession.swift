@@ -5,7 +5,8 @@ internal import COpenSSL
 /// peer what ``takeCiphertext(into:)`` gives; both after every call, and after the session failed too (an alert may
 /// wait there). Made by ``TLSClientContext`` or ``TLSServerContext``; confined to one queue together with its context.
 ///
-/// The end of the peer's stream without close_notify is the caller's affair: HTTP messages carry their own length.
+/// The end of the peer's stream is not seen here: without close_notify, of which ``State/closed`` tells, anybody can have
+/// brought it about.
 public final class TLSSession {
     public enum State: Equatable, Sendable {
         case handshaking
@@ -108,6 +109,15 @@ public final class TLSSession {
         case .open: write(plaintext)
         case .closed, .failed: break
         }
+    }
+
+    /// Whether it is open and holds nothing of the peer's: neither plaintext to take nor a piece of a record.
+    public var isIdle: Bool {
+        guard state == .open, plaintext.isEmpty else { return false }
+        // A record of which no more than its header is there does not count as pending; "RH" is waiting for a header.
+        // Sound: the function returns a static string of two letters and the NUL behind them.
+        let reading = unsafe SSL_rstate_string(ssl.pointer)[1]
+        return unsafe SSL_has_pending(ssl.pointer) == 0 && reading == CChar(bitPattern: UInt8(ascii: "H"))
     }
 
     /// Whether something must go to the peer.

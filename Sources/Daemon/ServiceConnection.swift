@@ -57,6 +57,10 @@ final class ServiceConnection: EventHandler {
     /// Whether a failure now may only mean that the server had closed an idle connection before the request reached it.
     var mayHaveBeenClosedBefore: Bool { responses > 0 && isSilent }
 
+    /// Whether it is open and nothing is left of what the server has sent: the next octets are those of an answer to the
+    /// next request.
+    var isIdle: Bool { !isClosed && request == nil && reader.isIdle && tls?.isIdle ?? true }
+
     func send(_ bytes: [UInt8], for request: ServiceRequest) {
         self.request = request
         isSilent = true
@@ -96,7 +100,7 @@ final class ServiceConnection: EventHandler {
         if !isClosed, readiness.contains(.writable) || tls?.hasCiphertext ?? false { flush() }
     }
 
-    private func receive() {
+    fileprivate func receive() {
         do throws(SystemError) {
             switch try socket.receive(into: upstream.scratch) {
             case .wouldBlock: return
@@ -177,5 +181,18 @@ final class ServiceConnection: EventHandler {
         let request = self.request
         self.request = nil
         upstream.connection(self, failed: failure, during: request)
+    }
+}
+
+extension ServiceUpstream.Pool {
+    /// The newest idle connection. What has come on it unasked, or its end, may wait in the socket: it is read first, or it
+    /// would be taken for the answer to what is sent now.
+    func takeIdle() -> ServiceConnection? {
+        while let connection = idle.popLast() {
+            connection.receive()
+            if connection.isIdle { return connection }
+            connection.close()
+        }
+        return nil
     }
 }

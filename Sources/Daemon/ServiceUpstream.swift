@@ -9,7 +9,8 @@ import Transport
 /// The HTTPDNS servers as the forwarder sees them: a request goes out on a kept-alive connection, an outcome comes back.
 ///
 /// Which server is asked, and what a failure leads to, is the forwarder's decision. This is about connections: one
-/// carries one request at a time, the newest idle one is taken first, and one that stays silent is doubted.
+/// carries one request at a time, the newest idle one is taken first, one that stays silent is doubted, and one that says
+/// anything but the answers it was asked for is closed.
 final class ServiceUpstream {
     let loop: EventLoop
     private(set) var access: Access
@@ -122,7 +123,7 @@ final class ServiceUpstream {
         }
         let doubtAt = now.advanced(milliseconds: pool.patience)
         earliestDoubt = min(earliestDoubt ?? doubtAt, doubtAt)
-        let connection = pool.idle.popLast()
+        let connection = pool.takeIdle()
         pool.tally.connected(isSecure: pool.access.tls != nil, isReused: connection != nil)
         exchanges[request] = Exchange(
             pool: pool, names: names, family: family, bytes: bytes, sent: now, connections: Few(connection),
@@ -155,17 +156,20 @@ final class ServiceUpstream {
     func connection(_ connection: ServiceConnection, received response: HTTPResponse, for request: ServiceRequest) {
         let pool = connection.pool
         let now = Tick(nanoseconds: Clock.now())
-        if response.keepAlive, pools.contains(where: { $0 === pool }) {
+        guard let exchange = exchanges.removeValue(forKey: request) else { return connection.close() }
+        for other in exchange.connections where other !== connection { other.close() }
+        let sample = Double(now.milliseconds(since: exchange.sent))
+        pool.roundTrip = pool.roundTrip.map { $0 + (sample - $0) / 8 } ?? sample
+        let outcome = outcome(response, exchange)
+        // Text that is no answer to this request may be another's, and its own is yet to come. A response that was asked
+        // for is taken whatever stands behind it: it was whole before that.
+        let isInStep = response.status != 200 || outcome.responseCode == .noError
+        if response.keepAlive, isInStep, connection.isIdle, pools.contains(where: { $0 === pool }) {
             connection.idleSince = now.nanoseconds
             pool.idle.append(connection)
         } else {
             connection.close()
         }
-        guard let exchange = exchanges.removeValue(forKey: request) else { return }
-        for other in exchange.connections where other !== connection { other.close() }
-        let sample = Double(now.milliseconds(since: exchange.sent))
-        pool.roundTrip = pool.roundTrip.map { $0 + (sample - $0) / 8 } ?? sample
-        let outcome = outcome(response, exchange)
         pool.tally.answered(outcome.responseCode, nanoseconds: now.nanoseconds &- exchange.sent.nanoseconds)
         settle(request, outcome)
     }

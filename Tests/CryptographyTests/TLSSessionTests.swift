@@ -79,6 +79,27 @@ struct TLSSessionTests {
         #expect(down == data)
     }
 
+    /// Wherever a record is cut, what has come of it is not nothing.
+    @Test(arguments: [tls12, tls13])
+    func aPieceOfARecordIsNotIdleness(newest: Int32) throws {
+        let link = try TLSLink(client(), server(newest: newest))
+        #expect(!link.client.isIdle)
+        link.carry()
+        #expect(link.client.isIdle)
+        for round in 0..<3 {
+            link.server.send("answer \(round)")
+            for octet in link.server.ciphertext() {
+                link.client.receive([octet])
+                #expect(!link.client.isIdle)
+            }
+            #expect(link.client.text() == "answer \(round)")
+            #expect(link.client.isIdle)
+        }
+        link.server.close()
+        link.carry()
+        #expect(!link.client.isIdle)
+    }
+
     @Test(arguments: [tls12, tls13])
     func closeNotifyEndsBothSides(newest: Int32) throws {
         let link = try TLSLink(client(), server(newest: newest))

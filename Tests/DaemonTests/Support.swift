@@ -62,6 +62,22 @@ final class OnLoop<Value>: @unchecked Sendable {
     init(_ value: Value) { self.value = value }
 }
 
+/// A TCP socket that listens on a port of its own of 127.0.0.1.
+func listeningSocket() throws -> (descriptor: Int32, endpoint: Endpoint) {
+    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var name = sockaddr_in()
+    name.sin_family = sa_family_t(AF_INET)
+    name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let status = withUnsafeMutablePointer(to: &name) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            bind(listener, $0, length) + listen(listener, 16) + getsockname(listener, $0, &length)
+        }
+    }
+    guard status == 0 else { throw POSIXError(.EADDRINUSE) }
+    return (listener, Endpoint(.v4(127, 0, 0, 1), port: UInt16(bigEndian: name.sin_port)))
+}
+
 /// Answers each connection's first bytes with the next of its responses, on threads of its own; nil: closes without a
 /// word; the last one is repeated.
 final class ScriptedServer: Sendable {
@@ -70,19 +86,8 @@ final class ScriptedServer: Sendable {
     private let listener: Int32
 
     init(_ responses: [String?]) throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        self.listener = listener
-        var name = sockaddr_in()
-        name.sin_family = sa_family_t(AF_INET)
-        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let status = withUnsafeMutablePointer(to: &name) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) + listen(listener, 16) + getsockname(listener, $0, &length)
-            }
-        }
-        guard status == 0 else { throw POSIXError(.EADDRINUSE) }
-        endpoint = Endpoint(.v4(127, 0, 0, 1), port: UInt16(bigEndian: name.sin_port))
+        let (listener, endpoint) = try listeningSocket()
+        (self.listener, self.endpoint) = (listener, endpoint)
         Thread.detachNewThread { [requests] in
             var responses = responses
             while true {

@@ -1,0 +1,174 @@
+import Addresses
+import Cryptography
+import DNSCache
+import DNSWire
+import Forwarding
+import HTTPDNS
+import Testing
+import Transport
+
+@testable import Daemon
+
+/// Which connection to an HTTPDNS server may carry another request: over real sockets, plain and through TLS.
+@Suite struct ServiceConnectionTests {
+    private static let asked = Name("www.example.com")!
+    private static let next = Name("next.example.com")!
+
+    /// The service's answer: the name has the address, and nothing in IPv6.
+    private static func body(_ name: Name, _ address: String) -> String { "\(name).:\(address),60-0" }
+
+    private static func response(_ body: String, _ head: String = "200 OK") -> String {
+        "HTTP/1.1 \(head)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    }
+
+    private static func answered(_ name: Name, _ address: String) -> ServiceOutcome {
+        .answered([
+            NameAddresses(name: name, ipv4: .addresses([IPAddress(address)!], ttl: 60), ipv6: .noRecord)
+        ])
+    }
+
+    private static let first = response(body(asked, "192.0.2.1"))
+    private static let second = response(body(next, "192.0.2.2"))
+
+    /// An upstream of one server and what came of the requests to it.
+    private final class Asking: @unchecked Sendable {
+        let loop: EventLoop
+        /// Used on the loop alone.
+        let upstream: ServiceUpstream
+        private let outcomes = Arrivals<ServiceOutcome>()
+        private var requests: UInt32 = 0
+
+        init(_ server: ConversingServer) throws {
+            loop = try EventLoop(label: "test")
+            upstream = ServiceUpstream(
+                loop: loop, servers: [server.endpoint],
+                access: .init(
+                    account: try ServiceAccount(.https(token: Array("67890".utf8))),
+                    tls: try server.certificate.map { try TLSClientContext(TLSPolicy(anchors: $0)) }, serverName: nil))
+            let outcomes = outcomes
+            upstream.settle = { outcomes.append($1) }
+            loop.start()
+        }
+
+        /// - Parameter before: Done on the loop right before the request is sent: what comes meanwhile is not read.
+        func ask(_ name: Name, after before: @escaping @Sendable () -> Void = {}) -> ServiceOutcome? {
+            requests += 1
+            let request = ServiceRequest(standalone: requests)
+            loop.submit { [self] in
+                before()
+                upstream.send(request, to: 0, [name], .both, at: Tick(nanoseconds: Clock.now()))
+            }
+            return outcomes.next()
+        }
+
+        func end() {
+            let gate = Gate()
+            loop.submit { [self] in upstream.close() }
+            loop.stop { gate.open() }
+            #expect(gate.wait())
+        }
+    }
+
+    @Test(arguments: [false, true]) func aConnectionCarriesOneRequestAfterTheOther(isSecure: Bool) throws {
+        let server = try ConversingServer([.init(Self.first), .init(Self.second)], isSecure: isSecure)
+        let asking = try Asking(server)
+        #expect(asking.ask(Self.asked) == Self.answered(Self.asked, "192.0.2.1"))
+        #expect(asking.ask(Self.next) == Self.answered(Self.next, "192.0.2.2"))
+        #expect(server.connections == [1, 1])
+        asking.end()
+    }
+
+    /// Whatever stands behind a response is not the answer to the next request: the connection ends there.
+    @Test(
+        arguments: [
+            response(body(next, "192.0.2.66")), "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\n", "\r\n", "x",
+        ], [false, true])
+    func whatIsLeftOverAnswersNobody(stray: String, isSecure: Bool) throws {
+        let server = try ConversingServer([.init(Self.first + stray), .init(Self.second)], isSecure: isSecure)
+        let asking = try Asking(server)
+        #expect(asking.ask(Self.asked) == Self.answered(Self.asked, "192.0.2.1"))
+        #expect(asking.ask(Self.next) == Self.answered(Self.next, "192.0.2.2"))
+        #expect(server.connections == [1, 2])
+        asking.end()
+    }
+
+    /// A body behind a response that has none (RFC 9112 §6.3) is left over, too.
+    @Test(arguments: ["204 No Content", "304 Not Modified"]) func aBodyThatMayNotBe(head: String) throws {
+        let stray = Self.response(Self.response(Self.body(Self.next, "192.0.2.66")), head)
+        let server = try ConversingServer([.init(stray), .init(Self.second)])
+        let asking = try Asking(server)
+        guard case .failed(let failure) = asking.ask(Self.asked) else { return #expect(Bool(false)) }
+        #expect(failure.statusCode == Int(head.prefix(3)))
+        #expect(asking.ask(Self.next) == Self.answered(Self.next, "192.0.2.2"))
+        #expect(server.connections == [1, 2])
+        asking.end()
+    }
+
+    /// Somebody else's answer, or none at all: whose the next one on that connection is nobody knows.
+    @Test(
+        arguments: [body(next, "192.0.2.66"), "<html>captive portal</html>"], [false, true])
+    func aConnectionWhoseAnswerIsNoneEnds(wrong: String, isSecure: Bool) throws {
+        let server = try ConversingServer([.init(Self.response(wrong)), .init(Self.second)], isSecure: isSecure)
+        let asking = try Asking(server)
+        guard case .failed(let failure) = asking.ask(Self.asked) else { return #expect(Bool(false)) }
+        #expect(failure.kind == .badAnswer)
+        #expect(asking.ask(Self.next) == Self.answered(Self.next, "192.0.2.2"))
+        #expect(server.connections == [1, 2])
+        asking.end()
+    }
+
+    /// A refusal in HTTP is a response like any other.
+    @Test func aConnectionWithAnErrorStatusIsKept() throws {
+        let server = try ConversingServer([.init(Self.response("", "429 Too Many Requests")), .init(Self.second)])
+        let asking = try Asking(server)
+        guard case .failed(let failure) = asking.ask(Self.asked) else { return #expect(Bool(false)) }
+        #expect(failure.kind == .tooOften)
+        #expect(asking.ask(Self.next) == Self.answered(Self.next, "192.0.2.2"))
+        #expect(server.connections == [1, 1])
+        asking.end()
+    }
+
+    /// It has come before the next request goes out, and is not read yet.
+    @Test(arguments: [false, true]) func whatComesUnaskedAnswersNobody(isSecure: Bool) throws {
+        let server = try ConversingServer(
+            [.init(Self.first, stray: Self.response(Self.body(Self.next, "192.0.2.66"))), .init(Self.second)],
+            isSecure: isSecure)
+        let asking = try Asking(server)
+        #expect(asking.ask(Self.asked) == Self.answered(Self.asked, "192.0.2.1"))
+        #expect(asking.ask(Self.next) { server.strayIsSent() } == Self.answered(Self.next, "192.0.2.2"))
+        #expect(server.connections == [1, 2])
+        asking.end()
+    }
+
+    // MARK: Bodies that the end of the connection ends
+
+    private static let untilClose = "HTTP/1.1 200 OK\r\n\r\n"
+
+    @Test(arguments: [false, true]) func aBodyUntilTheEndIsTaken(isSecure: Bool) throws {
+        let whole = Self.untilClose + Self.body(Self.asked, "192.0.2.1")
+        let server = try ConversingServer([.init(whole, then: .goodbye)], isSecure: isSecure)
+        let asking = try Asking(server)
+        #expect(asking.ask(Self.asked) == Self.answered(Self.asked, "192.0.2.1"))
+        asking.end()
+    }
+
+    /// Who is on the path can end a TCP connection anywhere, through TLS as well.
+    @Test func withoutCloseNotifyABodyUntilTheEndIsNone() throws {
+        let cut = Self.untilClose + "\(Self.asked).:192.0.2.1"
+        let server = try ConversingServer([.init(cut, then: .cut)], isSecure: true)
+        let asking = try Asking(server)
+        guard case .failed(let failure) = asking.ask(Self.asked) else { return #expect(Bool(false)) }
+        #expect(failure.kind == .badAnswer)
+        asking.end()
+    }
+
+    /// It would say that the name has no record.
+    @Test(arguments: [ConversingServer.End.cut, .goodbye], [false, true])
+    func anEmptyBodyUntilTheEndIsNone(end: ConversingServer.End, isSecure: Bool) throws {
+        let server = try ConversingServer([.init(Self.untilClose, then: end)], isSecure: isSecure)
+        let asking = try Asking(server)
+        guard case .failed(let failure) = asking.ask(Self.asked) else { return #expect(Bool(false)) }
+        #expect(failure.kind == .badAnswer)
+        asking.end()
+    }
+}

@@ -95,6 +95,23 @@ func isDNSName(_ text: String, wildcard: Bool) -> Bool {
     }
 }
 
+/// When the first certificate of the chain that `verification` (an X509_STORE_CTX) has accepted ends, in seconds since
+/// 1970; 0 if that cannot be told.
+func chainEnd(_ verification: OpaquePointer) -> UInt64 {
+    // Sound: the chain and its certificates belong to the verification, which outlives this call.
+    let chain = unsafe X509_STORE_CTX_get0_chain(verification)
+    guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return 0 }
+    defer { unsafe ASN1_STRING_free(epoch) }
+    var end = UInt64.max
+    for index in 0..<(unsafe max(0, copenssl_sk_X509_num(chain))) {
+        let notAfter = unsafe X509_get0_notAfter(copenssl_sk_X509_value(chain, index))
+        var (days, seconds): (Int32, Int32) = (0, 0)
+        guard unsafe ASN1_TIME_diff(&days, &seconds, epoch, notAfter) == 1 else { return 0 }
+        end = min(end, UInt64(max(0, Int64(days) * 86_400 + Int64(seconds))))
+    }
+    return end
+}
+
 /// Most names of a certificate that a refusal lists; a certificate may hold thousands.
 private let namesShown = 8
 

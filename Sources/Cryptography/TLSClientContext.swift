@@ -62,18 +62,19 @@ public final class TLSClientContext {
     }
 
     /// A connection to `address`, resuming the last one there if it can; its first flight is ready to be taken.
-    public func session(to address: IPAddress) throws(TLSError) -> TLSSession {
+    /// - Parameter now: Seconds since 1970.
+    public func session(to address: IPAddress, at now: UInt64) throws(TLSError) -> TLSSession {
         let expected = peer ?? .address(address)
         guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free),
             unsafe expected.require(in: ssl.pointer, validating: validatesName)
         else { throw .library(code: 0) }
-        unsafe memory.offer(in: ssl.pointer, for: address)
+        let trust = unsafe memory.offer(in: ssl.pointer, for: address, at: now)
         return try TLSSession(
             ssl,
             client: .init(
-                peer: expected, address: address, memory: memory, pins: pins, hasCertificate: hasCertificate,
-                systemFile: systemFile),
-            buffer: buffer)
+                peer: expected, address: address, began: now, memory: memory, pins: pins,
+                hasCertificate: hasCertificate, systemFile: systemFile),
+            trust: trust, buffer: buffer)
     }
 }
 
@@ -98,6 +99,10 @@ final class SystemFile {
     }
 }
 
+/// The cipher suites of TLS 1.2: those whose keys nobody can compute later who comes by the server's private key, and
+/// whose records are authenticated with their encryption (RFC 9325 §4.2). All of TLS 1.3 are so.
+private let forwardSecret = "ECDHE+AESGCM:ECDHE+CHACHA20:DHE+AESGCM:DHE+CHACHA20"
+
 /// ALPN's name for HTTP/1.1 as it goes over the wire: length and text (RFC 7301 §3.1, §6).
 let httpProtocol: [UInt8] = [8] + Array("http/1.1".utf8)
 
@@ -106,7 +111,8 @@ extension Owned {
     static func tlsContext(_ method: OpaquePointer?) throws(TLSError) -> Owned {
         try withClearErrors { () throws(TLSError) in
             guard let context = unsafe Owned(SSL_CTX_new(method), freedBy: SSL_CTX_free),
-                unsafe copenssl_SSL_CTX_set_min_proto_version(context.pointer, TLS1_2_VERSION) == 1
+                unsafe copenssl_SSL_CTX_set_min_proto_version(context.pointer, TLS1_2_VERSION) == 1,
+                unsafe SSL_CTX_set_cipher_list(context.pointer, forwardSecret) == 1
             else { throw .library(code: ERR_peek_error()) }
             // An idle connection then holds no record buffers: two of 17 KiB less for as long as it is kept alive.
             unsafe copenssl_SSL_CTX_set_mode_release_buffers(context.pointer)

@@ -20,6 +20,8 @@ public final class TLSSession {
     struct Client {
         let peer: ExpectedPeer
         let address: IPAddress
+        /// Seconds since 1970.
+        let began: UInt64
         let memory: SessionMemory
         let pins: Pins
         /// Whether there is a certificate to show to a server that asks.
@@ -45,18 +47,23 @@ public final class TLSSession {
     /// Memory BIOs, shared with `ssl`: what the peer sent, and what it must be sent.
     private let input: Owned
     private let output: Owned
-    private let client: Client?
+    let client: Client?
     private let buffer: RecordBuffer
+    /// When what was verified for this session, or for the one it resumes, may be relied on, in seconds since 1970.
+    var trust: Range<UInt64>?
     private var early: [UInt8] = []
     private var plaintext: [UInt8] = []
     /// Why the peer's certificate was refused; left by the verification for the handshake's failure, which follows.
-    private var refusal: TLSError?
+    var refusal: TLSError?
     /// The server has asked for a certificate, and not shown yet whether what it got will do. In TLS 1.3 it may say so
     /// only after the handshake.
-    private var awaitsAcceptance = false
+    var awaitsAcceptance = false
 
     /// Takes over an SSL and begins; a client's first flight is then ready to be taken.
-    init(_ ssl: consuming Owned, client: Client?, buffer: RecordBuffer) throws(TLSError) {
+    /// - Parameter trust: What goes with the session that the SSL offers to resume.
+    init(
+        _ ssl: consuming Owned, client: Client?, trust: Range<UInt64>? = nil, buffer: RecordBuffer
+    ) throws(TLSError) {
         guard let input = Owned.memoryBIO(), let output = Owned.memoryBIO() else { throw .library(code: 0) }
         // SSL_set_bio takes over one reference to each; the other stays here.
         unsafe BIO_up_ref(input.pointer)
@@ -66,6 +73,7 @@ public final class TLSSession {
         self.output = output
         self.ssl = ssl
         self.client = client
+        self.trust = trust
         self.buffer = buffer
         // Sound: callbacks run only inside calls that this object makes, so the unretained pointer is alive then.
         unsafe SSL_set_ex_data(self.ssl.pointer, Self.selfIndex, Unmanaged.passUnretained(self).toOpaque())
@@ -119,6 +127,11 @@ public final class TLSSession {
         let reading = unsafe SSL_rstate_string(ssl.pointer)[1]
         return unsafe SSL_has_pending(ssl.pointer) == 0 && reading == CChar(bitPattern: UInt8(ascii: "H"))
     }
+
+    /// Whether the verification of the peer may still be relied on: it was at most a day ago, and its certificates have not
+    /// ended.
+    /// - Parameter now: Seconds since 1970.
+    public func isTrusted(at now: UInt64) -> Bool { trust?.contains(now) ?? false }
 
     /// Whether something must go to the peer.
     public var hasCiphertext: Bool { unsafe BIO_ctrl_pending(output.pointer) > 0 }
@@ -239,72 +252,5 @@ public final class TLSSession {
         early = []
         // What the peer fails on may be the session that was offered: begin afresh next time.
         if let client { client.memory.forget(client.address) }
-    }
-
-    // MARK: What OpenSSL calls back
-
-    /// Index of the SSL's "application data", free for every program's use.
-    private static let selfIndex: Int32 = 0
-
-    private static func of(_ ssl: OpaquePointer?) -> TLSSession? {
-        // Sound: the slot holds what `init` put there, or nothing.
-        guard let ssl = unsafe ssl, let slot = unsafe SSL_get_ex_data(ssl, selfIndex) else { return nil }
-        return unsafe Unmanaged<TLSSession>.fromOpaque(slot).takeUnretainedValue()
-    }
-
-    /// The session that `verification` (an X509_STORE_CTX) is for.
-    private static func of(verification: OpaquePointer) -> TLSSession? {
-        let slot = unsafe X509_STORE_CTX_get_ex_data(verification, SSL_get_ex_data_X509_STORE_CTX_idx())
-        return unsafe of(slot.map { OpaquePointer($0) })
-    }
-
-    /// Sets what a client's context calls: the check of a certificate, the server's question for one, and the arrival of
-    /// a session to remember (for TLS 1.3 that is after the handshake, perhaps several times).
-    static func installClientCallbacks(in context: OpaquePointer) {
-        unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER) { accepted, verification in
-            // OpenSSL's verdict stands; only its reason is noted.
-            guard accepted == 0, let verification = unsafe verification else { return accepted }
-            if let session = unsafe TLSSession.of(verification: verification), let client = session.client {
-                session.refusal = unsafe client.peer.refusal(verification)
-            }
-            return accepted
-        }
-        // Pins come after everything else and still within the verification: a chain that fails them ends the handshake
-        // before a byte of the caller's was sent. A resumed session is not verified again; it was made under this same
-        // context, hence with these pins.
-        unsafe SSL_CTX_set_cert_verify_callback(
-            context,
-            { verification, _ in
-                let verdict = unsafe X509_verify_cert(verification)
-                guard verdict > 0 else { return verdict }
-                guard let verification = unsafe verification,
-                    let session = unsafe TLSSession.of(verification: verification), let client = session.client
-                else { return 0 }
-                guard let refusal = unsafe client.pins.refusal(verification) else { return 1 }
-                session.refusal = refusal
-                unsafe X509_STORE_CTX_set_error(verification, X509_V_ERR_APPLICATION_VERIFICATION)
-                return 0
-            }, nil)
-        unsafe X509_STORE_set_get_issuer(SSL_CTX_get_cert_store(context)) { issuer, verification, certificate in
-            let found = unsafe X509_STORE_CTX_get1_issuer(issuer, verification, certificate)
-            guard found == 0, let verification = unsafe verification,
-                let file = unsafe TLSSession.of(verification: verification)?.client?.systemFile, file.read()
-            else { return found }
-            return unsafe X509_STORE_CTX_get1_issuer(issuer, verification, certificate)
-        }
-        unsafe SSL_CTX_set_cert_cb(
-            context,
-            { ssl, _ in
-                unsafe TLSSession.of(ssl)?.awaitsAcceptance = true
-                return 1
-            }, nil)
-        unsafe SSL_CTX_sess_set_new_cb(context) { ssl, resumable in
-            // Sound: returning 1 takes over the reference that comes with the call, so it must be freed here.
-            guard let client = unsafe TLSSession.of(ssl)?.client,
-                let owned = unsafe Owned(resumable, freedBy: SSL_SESSION_free)
-            else { return 0 }
-            client.memory.remember(owned, for: client.address)
-            return 1
-        }
     }
 }

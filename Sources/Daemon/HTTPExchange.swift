@@ -40,7 +40,7 @@ final class HTTPExchange: EventHandler {
         self.loop = loop
         self.done = done
         do throws(TLSError) {
-            tls = try context?.session(to: server.address)
+            tls = try context?.session(to: server.address, at: WallClock.unixSeconds())
         } catch {
             throw NotBegun(failure: Failure(.untrusted, error.description))
         }

@@ -42,7 +42,7 @@ final class ServiceConnection: EventHandler {
         self.pool = pool
         self.upstream = upstream
         do throws(TLSError) {
-            tls = try pool.access.tls?.session(to: endpoint.address)
+            tls = try pool.access.tls?.session(to: endpoint.address, at: WallClock.unixSeconds())
         } catch {
             throw Failed(failure: Failure(.untrusted, error.description))
         }
@@ -60,6 +60,10 @@ final class ServiceConnection: EventHandler {
     /// Whether it is open and nothing is left of what the server has sent: the next octets are those of an answer to the
     /// next request.
     var isIdle: Bool { !isClosed && request == nil && reader.isIdle && tls?.isIdle ?? true }
+
+    /// Whether the server's certificate has been verified lately.
+    /// - Parameter now: Seconds since 1970.
+    func isTrusted(at now: UInt64) -> Bool { tls?.isTrusted(at: now) ?? true }
 
     func send(_ bytes: [UInt8], for request: ServiceRequest) {
         self.request = request
@@ -187,10 +191,11 @@ final class ServiceConnection: EventHandler {
 extension ServiceUpstream.Pool {
     /// The newest idle connection. What has come on it unasked, or its end, may wait in the socket: it is read first, or it
     /// would be taken for the answer to what is sent now.
-    func takeIdle() -> ServiceConnection? {
+    /// - Parameter now: Seconds since 1970.
+    func takeIdle(at now: UInt64) -> ServiceConnection? {
         while let connection = idle.popLast() {
             connection.receive()
-            if connection.isIdle { return connection }
+            if connection.isIdle, connection.isTrusted(at: now) { return connection }
             connection.close()
         }
         return nil

@@ -114,16 +114,17 @@ final class ServiceUpstream {
     func send(_ request: ServiceRequest, to server: Int, _ names: [Name], _ families: Families, at now: Tick) {
         let pool = pools[server]
         let family = ServiceFamily(families)
+        let unixSeconds = WallClock.unixSeconds()
         let bytes: [UInt8]
         do throws(RequestError) {
             bytes = try pool.access.account.request(
-                names, family: family, host: pool.host, at: WallClock.unixSeconds())
+                names, family: family, host: pool.host, at: unixSeconds)
         } catch {
             return settle(request, .failed(Failure(.badAnswer, error.description)))
         }
         let doubtAt = now.advanced(milliseconds: pool.patience)
         earliestDoubt = min(earliestDoubt ?? doubtAt, doubtAt)
-        let connection = pool.takeIdle()
+        let connection = pool.takeIdle(at: unixSeconds)
         pool.tally.connected(isSecure: pool.access.tls != nil, isReused: connection != nil)
         exchanges[request] = Exchange(
             pool: pool, names: names, family: family, bytes: bytes, sent: now, connections: Few(connection),

@@ -9,10 +9,10 @@ final class CommandServer {
     let folder: TemporaryFolder
     private(set) var port: UInt16 = 0
 
-    init(_ arguments: String..., clientAuthority: String? = nil) throws {
+    init(_ arguments: String..., certificate: String = "good", clientAuthority: String? = nil) throws {
         folder = try TemporaryFolder()
-        try folder.write(TestCertificates.shared.chain("good"), to: "chain.pem")
-        try folder.write(TestCertificates.shared["good.key"], to: "key.pem")
+        try folder.write(TestCertificates.shared.chain(certificate), to: "chain.pem")
+        try folder.write(TestCertificates.shared["\(certificate).key"], to: "key.pem")
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments =
             ["openssl", "s_server", "-accept", "127.0.0.1:0", "-www", "-cert", folder.path("chain.pem")]

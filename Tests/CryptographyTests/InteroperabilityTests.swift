@@ -29,6 +29,35 @@ struct InteroperabilityTests {
         #expect(session.failure == .noSharedVersion)
     }
 
+    /// Whoever comes by the server's key later cannot read what was said, and every record is authenticated.
+    @Test(arguments: [
+        ("ECDHE-RSA-AES128-GCM-SHA256", true), ("ECDHE-RSA-AES256-GCM-SHA384", true),
+        ("ECDHE-RSA-CHACHA20-POLY1305", true), ("DHE-RSA-AES256-GCM-SHA384", true),
+        ("AES128-GCM-SHA256", false), ("AES256-GCM-SHA384", false), ("AES128-SHA", false),
+        ("ECDHE-RSA-AES128-SHA256", false), ("ECDHE-RSA-AES256-SHA", false),
+    ])
+    func forwardSecrecyAlone(cipher: String, isTaken: Bool) throws {
+        let theirs = try CommandServer("-tls1_2", "-cipher", cipher, certificate: "rsa")
+        let session = try client().session(to: loopback)
+        session.send("GET / HTTP/1.0\r\n\r\n")
+        let page = try LoopbackSocket(port: theirs.port).carry(session) { $0.contains("</pre>") }
+        #expect(page.hasPrefix("HTTP/1.0 200 ok") == isTaken)
+        // handshake_failure, RFC 5246 §7.2.2.
+        #expect(session.failure == (isTaken ? nil : .alert(40)))
+
+        let listener = try LoopbackSocket(port: 0)
+        let folder = try TemporaryFolder()
+        let (process, input, _) = try startClient("-tls1_2", "-cipher", cipher, port: listener.port, in: folder)
+        try input.write(contentsOf: Data("hello\n".utf8))
+        let served = try server("rsa").session()
+        // No parameters for DHE are configured, so as a server this side has none of it.
+        let isServed = isTaken && !cipher.hasPrefix("DHE")
+        #expect(listener.accepted().carry(served) { $0.hasSuffix("\n") } == (isServed ? "hello\n" : ""))
+        #expect(served.failure == (isServed ? nil : .noSharedCipher))
+        process.terminate()
+        process.waitUntilExit()
+    }
+
     /// `openssl s_client`, reading from `input` and writing both streams to `output`.
     private func startClient(_ arguments: String..., port: UInt16, in folder: TemporaryFolder) throws
         -> (process: Process, input: FileHandle, output: FileHandle)

@@ -4,8 +4,14 @@ import Foundation
 import Testing
 
 let loopback = IPAddress.v4(127, 0, 0, 1)
+/// Seconds since 1970, when it does not matter: of 2026, while the test's certificates are valid.
+let anyTime: UInt64 = 1_770_000_000
 let tls12: Int32 = 0x0303
 let tls13: Int32 = 0x0304
+
+extension TLSClientContext {
+    func session(to address: IPAddress) throws -> TLSSession { try session(to: address, at: anyTime) }
+}
 
 extension TLSSession {
     func receive(_ bytes: some Collection<UInt8>) { receive(Array(bytes).span) }
@@ -37,8 +43,11 @@ struct TLSLink {
     let client: TLSSession
     let server: TLSSession
 
-    init(_ client: TLSClientContext, _ server: TLSServerContext, to address: IPAddress = loopback) throws {
-        self.client = try client.session(to: address)
+    init(
+        _ client: TLSClientContext, _ server: TLSServerContext, to address: IPAddress = loopback,
+        at now: UInt64 = anyTime
+    ) throws {
+        self.client = try client.session(to: address, at: now)
         self.server = try server.session()
     }
 

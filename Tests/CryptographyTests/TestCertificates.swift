@@ -10,6 +10,16 @@ final class TestCertificates: Sendable {
     static let past = "20010203040506Z"
     static let future = "20900203040506Z"
 
+    /// An hour from now, in seconds since 1970, and as certificates have it.
+    static let soon = UInt64(Date().timeIntervalSince1970) + 3600
+    private static let soonText: String = {
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(secondsFromGMT: 0)
+        format.dateFormat = "yyyyMMddHHmmss'Z'"
+        return format.string(from: Date(timeIntervalSince1970: TimeInterval(soon)))
+    }()
+
     /// Certificates (NAME.pem) and keys (NAME.key); the files are gone once they are made.
     private let contents: [String: [UInt8]]
 
@@ -91,6 +101,10 @@ final class TestCertificates: Sendable {
         try issue("weakroot", by: nil, authority, algorithm: ["rsa:1024"])
         try issue("intermediate", by: "root", authority)
         try issue("good", by: "intermediate", names)
+        try issue("rsa", by: "intermediate", names, algorithm: ["rsa:2048"])
+        try issue("ending", by: "intermediate", names, end: TestCertificates.soonText)
+        try issue("endingintermediate", by: "root", authority, end: TestCertificates.soonText)
+        try issue("underending", by: "endingintermediate", names)
         try issue("expired", by: "intermediate", names, end: "20210203040506Z")
         try issue("notyet", by: "intermediate", names, start: "20800203040506Z")
         try issue("oldintermediate", by: "root", authority, end: "20210203040506Z")

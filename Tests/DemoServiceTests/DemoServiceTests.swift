@@ -51,7 +51,7 @@ import Testing
             TLSPolicy(serverName: nil, anchors: service.certificatePEM, anchorsOnly: true))
         let account = try ServiceAccount(.https(token: service.account.token))
         let socket = try BlockingSocket.connected(to: service.https)
-        let session = try context.session(to: service.https.address)
+        let session = try context.session(to: service.https.address, at: 0)
         var reader = HTTPResponseReader()
         for _ in 0..<3 {
             let request = try account.request(names("www.example.com"), family: .ipv6, host: "127.0.0.1")

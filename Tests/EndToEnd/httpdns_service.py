@@ -417,6 +417,11 @@ class HTTPDNSService:
             plain = connection
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return False
+        if kind == "stray":  # one more response, in the same segment, with another text
+            more = self.cipher.encrypt(value).encode()
+            head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+            connection.sendall(head % len(body) + body + head % len(more) + more)
+            return True
         return self._send(connection, 200, body, close=kind == "connection-close")
 
     @staticmethod

@@ -169,6 +169,19 @@ def test_hostile_service_bodies(daemon, service, chance, count):
     assert running.process.poll() is None
 
 
+@pytest.mark.parametrize("encryption", ["aes", "https"])
+def test_a_stray_response_answers_nobody(daemon, service, encryption):
+    """What stands behind a response is not the answer to the next question, however busy the connection is."""
+    chosen = service(encryption)
+
+    def stray(request):
+        number = int(request.names[0][1:].split(".")[0])
+        return Fault("stray", f"n{number + 1}.example.com.:203.0.113.66,60-0|203.0.113.7")
+    chosen.fault = stray
+    daemon(chosen, {"httpdns": {"httpOnly": True}})
+    assert [addresses(ask(f"n{i}.example.com")) for i in range(5)] == [[f"203.0.113.{i}"] for i in range(5)]
+
+
 # What a resolver that has never heard of a type must still be able to read (RFC 1035 §3.3, RFC 3596, RFC 3597 §4).
 READABLE_TYPES = {dns.rdatatype.from_text(kind) for kind in (
     "A NS MD MF CNAME SOA MB MG MR PTR MINFO MX RP AFSDB RT PX AAAA SRV KX DNAME OPT TSIG").split()}

@@ -250,6 +250,31 @@ def http():
     }
     for name, data in seeds.items():
         seed("http", name, data)
+    keepalive({name: data for name, data in seeds.items() if b"\0" not in data})
+
+
+def keepalive(responses):
+    """Several on one connection; at an octet 0 the next request is sent."""
+    usual, stray = responses["length"], responses["two"]
+    seeds = {
+        "usual": [usual] * 4,
+        "left-over": [stray, usual],
+        "left-over-head": [usual + b"HTTP/1.1 200 OK\r\n", b"Content-Length: 0\r\n\r\n", usual],
+        "left-over-octet": [usual + b"x", usual],
+        "left-over-interim": [usual + b"HTTP/1.1 100 Continue\r\n\r\n", usual],
+        "body-of-no-content": [responses["no-content"] + usual, usual],
+        "body-of-not-modified": [responses["not-modified"] + b"123456789", usual],
+        "cut": [usual[:-9], usual[-9:], usual],
+        "nothing": [b"", usual, b"", usual],
+        "chunked": [responses["chunked"], usual, responses["trailers"], responses["empty-chunked"]],
+        "close": [responses["close"], responses["http-1.0"], responses["until-close"], usual],
+        "refusals": [responses["unauthorized"], responses["too-many"], responses["date"], usual],
+        "interims": [responses["interim"], responses["interim"], responses["interims"], usual],
+        "errors": [responses["gzip"], responses["smuggling"], responses["ssh"], usual],
+        "all": list(responses.values()),
+    }
+    for name, data in seeds.items():
+        seed("keepalive", name, b"\0".join(data))
 
 
 def requests():

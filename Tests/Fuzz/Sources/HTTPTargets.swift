@@ -16,6 +16,24 @@ extension Target {
         }
     }
 
+    /// What such a server sends behind one request after the other on connections that are kept; at each octet 0 the next
+    /// request is sent. Each has to get what a reader would have made of its own part alone.
+    static let keepalive = Target(name: "keepalive") { bytes in
+        let parts = bytes.split(separator: 0, omittingEmptySubsequences: false).map { splits(of: Array($0)) }
+        let alone = parts.map { ways in
+            var reader = HTTPResponseReader()
+            return exchange(ways[0], &reader)
+        }
+        for way in 0..<3 {
+            var reader = HTTPResponseReader()
+            for (number, ways) in parts.enumerated() {
+                let kept = exchange(ways[min(way, ways.count - 1)], &reader)
+                check(kept == alone[number], "response \(number) is another than alone")
+                if !kept.isKept { reader = HTTPResponseReader() }
+            }
+        }
+    }
+
     /// What a client of the demo's service sends on one connection.
     static let request = Target(name: "request") { bytes in
         for isSecure in [true, false] {
@@ -51,6 +69,29 @@ private func read(_ pieces: [ArraySlice<UInt8>]) -> HTTPOutcome {
         check(failure(of: &reader) == error, "an error is forgotten")
     }
     return outcome
+}
+
+/// What came of one request, and whether its connection carries the next one.
+private struct Exchange: Equatable {
+    var response: HTTPResponse?
+    var error: HTTPError?
+    var isKept = false
+}
+
+/// Keeps the daemon's rule: the connection is kept when its response allows it and nothing came behind that.
+private func exchange(_ pieces: [ArraySlice<UInt8>], _ reader: inout HTTPResponseReader) -> Exchange {
+    check(reader.isIdle, "something is left over")
+    do throws(HTTPError) {
+        for (number, piece) in pieces.enumerated() {
+            let bytes = Array(piece)
+            guard let response = try reader.receive(bytes.span) else { continue }
+            let isLast = number == pieces.count - 1
+            return Exchange(response: response, isKept: response.keepAlive && reader.isIdle && isLast)
+        }
+        return Exchange(response: try reader.endOfStream())
+    } catch {
+        return Exchange(error: error)
+    }
 }
 
 /// What the reader says to nothing new.

@@ -59,14 +59,14 @@ public struct Policy: Sendable {
 
     func route(_ key: NameKey, _ type: RecordType) -> Route {
         let name = key.name
-        if type == .any { return .answer(.hinfo(name, ttl: Self.fixedTTL)) }
         let rule = rule(for: name)
         switch rule {
-        case .localhost: return .answer(localhost(name, type))
+        case .localhost where type != .any: return .answer(localhost(name, type))
         case .nonexistent: return .answer(.nxDomain(name, type: type, negativeTTL: Self.fixedTTL))
         case .noData: return .answer(.noData(name, type: type, negativeTTL: Self.fixedTTL))
         default: break
         }
+        if type == .any { return .answer(.hinfo(name, ttl: Self.fixedTTL)) }
         if let answer = hosts.answer(key, type, ttl: 0) { return .answer(answer) }
         guard goesToService(name, rule) else { return resolver(name, type) }
         switch type {
@@ -139,12 +139,12 @@ extension Policy.Rule {
 }
 
 extension Policy {
-    /// Names with a meaning of their own: RFC 6761 (localhost, invalid, test), 7686 (onion), 6762 (local), 8375
+    /// Names with a meaning of their own: RFC 6761 (localhost, invalid, test), 7686 (onion), 9476 (alt), 6762 (local), 8375
     /// (home.arpa), 7050 (ipv4only.arpa), 9462 (_dns.resolver.arpa), and the canary by which Firefox asks whether a
     /// network's resolver may be replaced: here it must not.
     private static let specialNames: [(Name, Rule)] = {
         var all: [(String, Rule)] = [
-            ("localhost", .localhost), ("invalid", .nonexistent), ("onion", .nonexistent),
+            ("localhost", .localhost), ("invalid", .nonexistent), ("onion", .nonexistent), ("alt", .nonexistent),
             ("use-application-dns.net", .nonexistent), ("_dns.resolver.arpa", .noData),
             ("local", .localOnly), ("test", .localOnly), ("home.arpa", .localOnly), ("ipv4only.arpa", .localOnly),
         ]

@@ -38,7 +38,7 @@ struct Segment: ~Copyable {
             return .miss
         }
         hits &+= 1
-        let due = isDue(entry, elapsed)
+        let due = isDue(entry, elapsed) && question.recursionDesired
         if due || !entry.flags.contains(.referenced) {
             entry.flags.insert(.referenced)
             if due { entry.flags.insert(.refreshing) }

@@ -78,6 +78,7 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable, CustomStringC
     public static let filtered = ExtendedError(rawValue: 17)
     public static let prohibited = ExtendedError(rawValue: 18)
     public static let staleNXDomainAnswer = ExtendedError(rawValue: 19)
+    public static let notAuthoritative = ExtendedError(rawValue: 20)
     public static let notSupported = ExtendedError(rawValue: 21)
     public static let noReachableAuthority = ExtendedError(rawValue: 22)
     public static let networkError = ExtendedError(rawValue: 23)
@@ -97,6 +98,7 @@ public struct ExtendedError: RawRepresentable, Hashable, Sendable, CustomStringC
         case .filtered: "Filtered"
         case .prohibited: "Prohibited"
         case .staleNXDomainAnswer: "Stale NXDomain Answer"
+        case .notAuthoritative: "Not Authoritative"
         case .notSupported: "Not Supported"
         case .noReachableAuthority: "No Reachable Authority"
         case .networkError: "Network Error"

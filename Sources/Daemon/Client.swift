@@ -18,6 +18,14 @@ struct Client: Sendable {
         case stream(StreamClient)
     }
 
+    /// Who asks.
+    var source: Source {
+        switch way {
+        case .datagram(_, let address, _): Source(address.address)
+        case .stream(let stream): stream.source
+        }
+    }
+
     init(_ question: Question, message: Span<UInt8>, way: Way, at now: Tick) {
         self.question = question
         arrived = now

@@ -70,7 +70,7 @@ public final class Daemon: @unchecked Sendable {
             settings.fallback, listening: sockets.endpoints, isNeeded: !(settings.httpdns?.httpOnly ?? false),
             report: report)
         let resolver = try Resolver(settings, service, local, cache, loop: resolverLoop, report: report)
-        let reception = CurrentReception(Reception(cache: cache, settings.listen) { resolver.hasRoom() })
+        let reception = CurrentReception(Reception(cache: cache, settings.listen, queue: resolver.queue))
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
             let policy = Policy(settings, hosts: local.hosts)
@@ -206,7 +206,7 @@ public final class Daemon: @unchecked Sendable {
             let clients = streams.counters
             resolver.loop.submit { [self] in
                 report.counters(
-                    resolver.forwarder.counters, refusedForRoom: resolver.refusedForRoom, resolver.mismatches, clients,
+                    resolver.forwarder.counters, refusedForRoom: resolver.queue.refused, resolver.mismatches, clients,
                     cache.statistics)
             }
         }

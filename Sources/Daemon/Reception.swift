@@ -2,6 +2,7 @@ import Addresses
 import Configuration
 import DNSCache
 import DNSWire
+import Forwarding
 import Glibc
 import Transport
 
@@ -16,15 +17,15 @@ struct Reception: Sendable {
     /// Seconds since 1970 at tick 0, for cookies; that the clock is set later does not make them bad.
     private let epoch: UInt32
     private var keepAlive: UInt16
-    private let hasRoom: @Sendable () -> Bool
+    private let queue: MissQueue
 
-    /// - Parameter hasRoom: whether one more question can be looked up; without room it gets SERVFAIL.
-    init(cache: DNSCache, _ settings: Settings.Listen, hasRoom: @escaping @Sendable () -> Bool) {
+    /// - Parameter queue: where what is not in the cache waits to be looked up; without room there it gets SERVFAIL.
+    init(cache: DNSCache, _ settings: Settings.Listen, queue: MissQueue) {
         self.cache = cache
         var random = Random()
         cookies = ServerCookies(seed: (random.uint64(), random.uint64()))
         epoch = UInt32(truncatingIfNeeded: time(nil)) &- Tick(nanoseconds: Clock.now()).seconds
-        self.hasRoom = hasRoom
+        self.queue = queue
         (allow, allowsLoopback, keepAlive) = ([], false, 0)
         heed(settings)
     }
@@ -44,7 +45,7 @@ struct Reception: Sendable {
         /// The reply is written, so many octets.
         case reply(Int)
         case silence
-        /// Not in the cache.
+        /// Not in the cache; it has a place in the queue.
         case ask(Question)
         /// The reply is written, and the entry wants a refresh.
         case replyAndRefresh(Int, Question)
@@ -115,7 +116,9 @@ struct Reception: Sendable {
                 tally.refreshed()
                 return .replyAndRefresh(length, question)
             case .miss:
-                guard hasRoom() else { return refuse(.servFail, question, message, tally, into: &reply) }
+                guard queue.enter(Source(client)) else {
+                    return refuse(.servFail, question, message, tally, into: &reply)
+                }
                 return .ask(question)
             }
         }

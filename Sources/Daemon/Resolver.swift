@@ -3,7 +3,6 @@ import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
-import Synchronization
 import Transport
 
 /// The shell around the brain: one loop that brings it questions, outcomes and the time, and carries out what it says.
@@ -38,11 +37,7 @@ final class Resolver: @unchecked Sendable {
     /// Other settings that came so early.
     private var deferred: [() -> Void] = []
     /// Misses that were submitted and not taken on yet.
-    private let queued = Atomic(0)
-    private let turnedAway = Atomic<UInt64>(0)
-    /// Questions that wait to be taken on, some 250 octets each: listeners are faster than one resolver. Past it the newest
-    /// is refused with SERVFAIL, and hits go on as ever.
-    static let maximumQueued = 1024
+    let queue = MissQueue()
     /// When waiting for the last answers ends, and who is told.
     private var drain: (until: UInt64, done: () -> Void)?
 
@@ -67,9 +62,11 @@ final class Resolver: @unchecked Sendable {
     }
 
     /// Takes over what the cache could not answer. From any thread.
-    /// - Parameter here: the caller has nothing else to do: if the loop is at rest, its thread asks upstream itself.
+    /// - Parameters:
+    ///   - misses: in the ``queue``, but for those that are refreshes.
+    ///   - here: the caller has nothing else to do: if the loop is at rest, its thread asks upstream itself.
     func submit(_ misses: [Miss], here: Bool = false) {
-        queued.add(misses.count, ordering: .relaxed)
+        for miss in misses where miss.isRefresh { queue.enterAnyway(miss.client.source) }
         let work: @Sendable () -> Void = { [self] in
             if early == nil { receive(misses) } else { hold(misses) }
         }
@@ -90,28 +87,19 @@ final class Resolver: @unchecked Sendable {
         if !known.isEmpty { receive(known) }
     }
 
-    /// Whether one more may be submitted; each "no" is counted. From any thread.
-    func hasRoom() -> Bool {
-        if queued.load(ordering: .relaxed) < Self.maximumQueued { return true }
-        turnedAway.add(1, ordering: .relaxed)
-        return false
-    }
-
-    /// Questions refused since the start because too many were queued already.
-    var refusedForRoom: UInt64 { turnedAway.load(ordering: .relaxed) }
-
     /// What came from those who are no local resolver; on the loop.
     var mismatches: MismatchCounters { local.mismatches }
 
     private func receive(_ misses: [Miss]) {
-        queued.subtract(misses.count, ordering: .relaxed)
         let now = Tick(nanoseconds: Clock.now())
         for miss in misses {
             let client = miss.client
-            let name = client.question.name(in: client.query.span)
+            let (question, source) = (client.question, client.source)
+            queue.leave(source)
             forwarder.receive(
-                name, client.question.type, for: Audience(of: client.question),
-                from: miss.isRefresh ? nil : clients.insert(client), at: now)
+                question.name(in: client.query.span), question.type, for: Audience(of: question),
+                from: miss.isRefresh ? nil : clients.insert(client), of: source,
+                recursionDesired: question.recursionDesired, at: now)
         }
     }
 

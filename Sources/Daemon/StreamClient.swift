@@ -1,12 +1,14 @@
 import Addresses
 import DNSCache
 import DNSWire
+import Forwarding
 import Transport
 
 /// One TCP client: its queries are taken as they come and answered as they are ready, in any order (RFC 7766 §7).
 final class StreamClient: EventHandler, @unchecked Sendable {
     // Unchecked: other queues only hold it; every method is called on the server's loop.
     let address: IPAddress
+    let source: Source
     private unowned let server: StreamServer
     private var socket: StreamSocket
     private var registration: Registration?
@@ -30,6 +32,7 @@ final class StreamClient: EventHandler, @unchecked Sendable {
     init(_ socket: consuming StreamSocket, from address: IPAddress, server: StreamServer) throws(SystemError) {
         self.socket = socket
         self.address = address
+        source = Source(address)
         self.server = server
         registration = try server.loop.register(self.socket.descriptor, .readable, self)
     }

@@ -2,6 +2,7 @@ import Addresses
 import Configuration
 import DNSCache
 import DNSWire
+import Forwarding
 import Transport
 
 /// All TCP clients (RFC 7766), on a loop of their own so that a slow one is nobody else's affair.
@@ -15,7 +16,7 @@ final class StreamServer: @unchecked Sendable {
     private var listeners: [StreamListener]
     private var clients: [ObjectIdentifier: StreamClient] = [:]
     /// Clients of each source that is not this host.
-    private var ofSource: [IPAddress: Int] = [:]
+    private var ofSource: [Source: Int] = [:]
     /// Octets kept for all clients: what they have sent in part and what they have not read.
     private var kept = 0
     private(set) var counters = StreamCounters()
@@ -84,8 +85,8 @@ final class StreamServer: @unchecked Sendable {
     var openClients: Int { clients.count }
 
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
-        let source = address.address.source
-        if let source, ofSource[source, default: 0] >= maximumOfSource, !makeRoom(of: source) {
+        let source = Source(address.address)
+        if source != .host, ofSource[source, default: 0] >= maximumOfSource, !makeRoom(of: source) {
             counters.refusedOfOneSource += 1
             return
         }
@@ -96,7 +97,7 @@ final class StreamServer: @unchecked Sendable {
         do {
             let client = try StreamClient(socket, from: address.address, server: self)
             clients[ObjectIdentifier(client)] = client
-            if let source { ofSource[source, default: 0] += 1 }
+            if source != .host { ofSource[source, default: 0] += 1 }
             counters.accepted += 1
             scheduleIdleCheck()
         } catch {
@@ -107,11 +108,11 @@ final class StreamServer: @unchecked Sendable {
     /// At a cap the client that has been idle longest goes, as RFC 7766 §6.2.3 advises, else the one whose half-sent
     /// query or unread answer is oldest; if all wait for answers, the newest is refused.
     /// - Parameter source: whose clients are meant; nil: all.
-    private func makeRoom(of source: IPAddress?) -> Bool {
+    private func makeRoom(of source: Source?) -> Bool {
         func oldest(_ clients: [StreamClient]) -> StreamClient? {
             clients.min { $0.lastActivity < $1.lastActivity }
         }
-        let those = clients.values.filter { source == nil || $0.address.source == source }
+        let those = clients.values.filter { source == nil || $0.source == source }
         guard let client = oldest(those.filter(\.isIdle)) ?? oldest(those.filter(\.isQuiet)) else { return false }
         counters.closedForRoom += 1
         client.close()
@@ -144,11 +145,9 @@ final class StreamServer: @unchecked Sendable {
     }
 
     func remove(_ client: StreamClient) {
-        guard clients.removeValue(forKey: ObjectIdentifier(client)) != nil, let source = client.address.source else {
-            return
-        }
-        let left = ofSource[source, default: 1] - 1
-        ofSource[source] = left > 0 ? left : nil
+        guard clients.removeValue(forKey: ObjectIdentifier(client)) != nil, client.source != .host else { return }
+        let left = ofSource[client.source, default: 1] - 1
+        ofSource[client.source] = left > 0 ? left : nil
     }
 
     private func closeIdleClients() {
@@ -182,14 +181,4 @@ struct StreamCounters: Sendable, Equatable {
     var closedIdle: UInt64 = 0
     /// Connections closed because the client let more gather than is kept for one, or for all.
     var cutOff: UInt64 = 0
-}
-
-extension IPAddress {
-    /// What counts as one source of connections: an IPv4 address or the first 64 bits of an IPv6 address, of which one
-    /// host has as many as it likes. Nil for this host.
-    fileprivate var source: IPAddress? {
-        if isLoopback { return nil }
-        let address = unmapped
-        return address.isIPv4 ? address : IPAddress(v6: address.high, 0)
-    }
 }

@@ -27,7 +27,12 @@ final class Flight {
     /// `Forwarder.generation` when it began.
     let generation: Int
     /// Who waits.
-    var clients = Few<ClientNumber>()
+    var clients = Few<Waiter>()
+    /// Of the source that this is counted for; nil before and after. Unowned, as a source that has a flight has a share.
+    unowned var share: Share?
+    /// The flights that were counted for the same source right before and after this one.
+    var older: Flight?
+    unowned var newer: Flight?
     /// A client has asked this. What only the daemon asks, to have it ready, is not worth the local resolver's word.
     var isWanted = false
     /// The clients were given what there was; the flight goes on to fill the cache.

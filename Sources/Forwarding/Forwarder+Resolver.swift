@@ -4,6 +4,8 @@ import DNSWire
 /// The local resolver's side of the second door, and how a flight ends.
 extension Forwarder {
     mutating func askResolver(_ flight: Flight, at now: Tick) {
+        // It made room for another meanwhile.
+        guard flights[flight.id] != nil else { return }
         // What `httpOnly` forbids is not even asked for anew when it was allowed a moment ago.
         guard !policy.httpOnly, let server = resolvers.choose(excluding: flight.triedResolvers) else {
             flight.resolver = .ended
@@ -168,13 +170,14 @@ extension Forwarder {
     }
 
     /// Those who wait, to be answered now: they wait no longer.
-    func takeClients(of flight: Flight) -> Few<ClientNumber> {
+    func takeClients(of flight: Flight) -> Few<Waiter> {
         flight.isOverdue = true
         return exchange(&flight.clients, with: Few())
     }
 
     mutating func remove(_ flight: Flight) {
         flights.remove(flight.id)
+        shares.take(flight)
         flightOf.remove(flight, forKey: flight.key)
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
         cancelQueries(of: flight)
@@ -182,22 +185,30 @@ extension Forwarder {
 }
 
 extension Forwarder {
-    mutating func reply(_ clients: Few<ClientNumber>, _ answer: Answer, age: Reply.Age) {
+    mutating func reply(_ clients: Few<Waiter>, _ answer: Answer, age: Reply.Age) {
         guard !clients.isEmpty else { return }
-        waiting -= clients.count
-        actions.append(.reply(clients, answer, age))
+        var numbers = Few<ClientNumber>()
+        for client in clients {
+            numbers.append(client.number)
+            shares.answered(client)
+        }
+        actions.append(.reply(numbers, answer, age))
     }
 
-    mutating func reply(_ client: ClientNumber?, _ answer: Answer) {
-        reply(Few(client), answer, age: .elapsed(0))
+    /// Answers a client that did not have to wait.
+    mutating func reply(_ client: Asker?, _ answer: Answer, age: Reply.Age = .elapsed(0)) {
+        guard let client else { return }
+        actions.append(.reply(Few(client.number), answer, age))
     }
 
-    /// RFC 8767 with the code of RFC 8914 that says so.
-    mutating func replyStale(_ clients: Few<ClientNumber>, _ answer: Answer) {
+    mutating func replyStale(_ clients: Few<Waiter>, _ answer: Answer) {
         counters.servedStale += UInt64(clients.count)
-        var stale = answer
-        stale.head.extendedError = .staleAnswer
-        reply(clients, stale, age: .fixed(timing.staleTTL))
+        reply(clients, answer.stale, age: .fixed(timing.staleTTL))
+    }
+
+    mutating func replyStale(_ client: Asker, _ answer: Answer) {
+        counters.servedStale += 1
+        reply(client, answer.stale, age: .fixed(timing.staleTTL))
     }
 
     mutating func report(_ events: [Event]) {
@@ -222,6 +233,15 @@ extension Forwarder {
 extension Flight {
     /// Why it failed, for a client that understands RFC 8914.
     fileprivate var extendedError: ExtendedError { lastFailure?.extendedError ?? .noReachableAuthority }
+}
+
+extension Answer {
+    /// As it is given when it is stale: RFC 8767 with the code of RFC 8914 that says so.
+    fileprivate var stale: Answer {
+        var stale = self
+        stale.head.extendedError = .staleAnswer
+        return stale
+    }
 }
 
 extension ResponseCode {

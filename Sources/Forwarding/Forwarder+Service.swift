@@ -80,7 +80,19 @@ extension Forwarder {
 
     /// Whether it was held until everybody who asked had been told something: sent now, it would only stand in the way
     /// of those who still wait.
-    private func wasLeft(_ lookup: Lookup) -> Bool { !lookup.wasSent && lookup.flights.allSatisfy(\.isOverdue) }
+    private func wasLeft(_ lookup: Lookup) -> Bool {
+        lookup.flights.isEmpty || !lookup.wasSent && lookup.flights.allSatisfy(\.isOverdue)
+    }
+
+    /// A flight goes before HTTPDNS has answered it. What was sent for nobody else is still worth keeping when it comes.
+    mutating func withdraw(_ flight: Flight) {
+        guard flight.service == .waiting, let lookup = lookups[flight.key.name] else { return }
+        lookup.flights.removeAll { $0 === flight }
+        // The newest are at the end.
+        guard lookup.flights.isEmpty, let place = outbox.lastIndex(where: { $0 === lookup }) else { return }
+        outbox.remove(at: place)
+        remove(lookup)
+    }
 
     /// Whether its name must not go to HTTPDNS any more: other rules hold since it was asked for.
     private func isBarred(_ lookup: Lookup) -> Bool {

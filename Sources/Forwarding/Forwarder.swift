@@ -19,8 +19,8 @@ public struct Forwarder: ~Copyable {
     public var actions: [Action] = []
     public internal(set) var counters = Counters()
 
-    /// Clients that wait, of all flights.
-    var waiting = 0
+    /// Who has how many of the flights, and of the clients that wait.
+    var shares = Shares()
     var flights = Table<Flight>()
     var flightOf: [Flight.Key: Flight] = [:]
     var lookups: [NameKey: Lookup] = [:]
@@ -56,12 +56,14 @@ public struct Forwarder: ~Copyable {
         case plan
     }
 
-    /// Questions under way at once, some 1.3 KB each. Past it the newest is refused with SERVFAIL: those under way have
-    /// come further.
+    /// Questions under way at once, some 1.3 KB each. Past it the newest of the source that has the most is refused with
+    /// SERVFAIL: see ``makeRoom(for:at:)``.
     public static var maximumFlights: Int { 1536 }
-    /// Clients waiting for one question. Past it the newest is refused likewise.
+    /// Clients waiting for one question. The newest is refused likewise when its source has its part of them: see
+    /// ``Source/mayHaveMore(own:all:most:)``.
     public static var maximumWaiting: Int { 1024 }
-    /// Clients waiting for all questions together, some 300 octets each. Past it the newest is refused likewise.
+    /// Clients waiting for all questions together, some 300 octets each, shared out likewise. The first who asks something
+    /// is always taken on.
     public static var maximumClients: Int { 8192 }
     /// HTTPDNS requests under way at once. Past it names wait, and go out in fuller requests.
     public static var maximumRequests: Int { 128 }
@@ -85,11 +87,15 @@ public struct Forwarder: ~Copyable {
 
     /// A client asks; the cache had no fresh answer when its listener looked.
     ///
-    /// - Parameter client: nil for a question the daemon asks for itself, to refresh an entry.
+    /// - Parameters:
+    ///   - client: nil for a question the daemon asks for itself, to refresh an entry.
+    ///   - source: the client's.
+    ///   - recursionDesired: false: the client wants what is known here, and nobody is asked (RFC 1034 §4.3.1).
     public mutating func receive(
-        _ name: Name, _ type: RecordType, for audience: Audience, from client: ClientNumber?, at now: Tick
+        _ name: Name, _ type: RecordType, for audience: Audience, from client: ClientNumber?,
+        of source: Source = .host, recursionDesired: Bool = true, at now: Tick
     ) {
-        if client != nil { waiting += 1 }
+        let client = client.map { Asker(number: $0, source: source, recursionDesired: recursionDesired) }
         let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
         switch policy.route(key.name, type) {
         case .answer(let answer):
@@ -109,24 +115,39 @@ public struct Forwarder: ~Copyable {
         }
     }
 
-    private mutating func ask(_ key: Flight.Key, from client: ClientNumber?, service: Bool, at now: Tick) {
+    private mutating func ask(_ key: Flight.Key, from client: Asker?, service: Bool, at now: Tick) {
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
         if let client, let known, known.isFresh {
-            return reply(Few(client), known.answer, age: .elapsed(known.elapsed))
+            return reply(client, known.answer, age: .elapsed(known.elapsed))
+        }
+        if let client, !client.recursionDesired {
+            // RFC 8914 §4.21: the name is nobody's whom this daemon could speak for.
+            return reply(
+                client, .failure(key.name.name, type: key.type, .refused, extendedError: .notAuthoritative))
         }
         if let flight = flightOf[key] { return join(flight, client, known, at: now) }
         if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
             return giveUp(key, client, known, failure.extendedError)
         }
-        guard flights.count < Self.maximumFlights else { return refuse(key, client, known, .tooManyFlights) }
+        let source = client?.source ?? .daemon
+        guard flights.count < Self.maximumFlights || makeRoom(for: source, at: now) else {
+            return refuse(key, client, known, .tooManyFlights)
+        }
+        begin(key, from: client, of: source, isKnown: known != nil, service: service, at: now)
+    }
+
+    private mutating func begin(
+        _ key: Flight.Key, from client: Asker?, of source: Source, isKnown: Bool, service: Bool, at now: Tick
+    ) {
         let flight = Flight(
             key, id: flights.nextID, generation: generation,
             answerBy: now.advanced(milliseconds: timing.answerWithin))
+        shares.give(flight, to: source)
         if let client {
-            flight.clients = Few(client)
+            flight.clients = Few(shares.wait(client))
             flight.isWanted = true
         }
-        if known != nil { flight.staleAt = now.advanced(milliseconds: timing.staleWithin) }
+        if isKnown { flight.staleAt = now.advanced(milliseconds: timing.staleWithin) }
         flights.insert(flight)
         flightOf[key] = flight
         counters.flights += 1
@@ -138,7 +159,7 @@ public struct Forwarder: ~Copyable {
         schedule(flight)
     }
 
-    private mutating func join(_ flight: Flight, _ client: ClientNumber?, _ known: DNSCache.Found?, at now: Tick) {
+    private mutating func join(_ flight: Flight, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick) {
         guard let client else { return }
         if !flight.isWanted {
             flight.isWanted = true
@@ -148,13 +169,14 @@ public struct Forwarder: ~Copyable {
         }
         if flight.isOverdue, let known {
             // RFC 8767 §5: while a refresh is known to be stuck, what is stale need not be waited for.
-            return replyStale(Few(client), known.answer)
+            return replyStale(client, known.answer)
         }
-        guard flight.clients.count < Self.maximumWaiting else {
-            return refuse(flight.key, client, known, .tooManyWaiting)
+        guard mayWait(client, for: flight) else { return refuse(flight.key, client, known, .tooManyWaiting) }
+        if let share = flight.share, (shares[client.source]?.flights ?? 0) + 1 < share.flights {
+            // Otherwise a source that has many could take with it whoever asks what it asks.
+            shares.give(flight, to: client.source)
         }
-        guard waiting <= Self.maximumClients else { return refuse(flight.key, client, known, .tooManyWaiting) }
-        flight.clients.append(client)
+        flight.clients.append(shares.wait(client))
         counters.joined += 1
         guard flight.isOverdue else { return }
         flight.isOverdue = false
@@ -165,26 +187,6 @@ public struct Forwarder: ~Copyable {
             flight.triedResolvers = []
             askResolver(flight, at: now)
         }
-    }
-
-    private mutating func refuse(
-        _ key: Flight.Key, _ client: ClientNumber?, _ known: DNSCache.Found?, _ refusal: Refusal
-    ) {
-        switch refusal {
-        case .tooManyFlights: counters.refusedFlights += 1
-        case .tooManyWaiting: counters.refusedWaiting += 1
-        }
-        if refusing.insert(refusal).inserted { actions.append(.report(.refusing(refusal))) }
-        giveUp(key, client, known, nil)
-    }
-
-    /// Nobody is asked: what is stale, else a failure.
-    private mutating func giveUp(
-        _ key: Flight.Key, _ client: ClientNumber?, _ known: DNSCache.Found?, _ extendedError: ExtendedError?
-    ) {
-        guard let client else { return }
-        if let known { return replyStale(Few(client), known.answer) }
-        reply(client, .failure(key.name.name, type: key.type, .servFail, extendedError: extendedError))
     }
 
     // MARK: Third door

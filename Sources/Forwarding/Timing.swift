@@ -45,9 +45,9 @@ public struct Counters: Sendable, Equatable {
     /// Questions that were not in the cache and started a flight, and those that joined one.
     public internal(set) var flights: UInt64 = 0
     public internal(set) var joined: UInt64 = 0
-    /// Questions refused because `maximumFlights` were under way.
+    /// Questions refused because `maximumFlights` were under way, the newest of the source that has the most.
     public internal(set) var refusedFlights: UInt64 = 0
-    /// Questions refused because `maximumWaiting` clients waited for the same one, or `maximumClients` in all.
+    /// Questions refused because their source had its part of `maximumWaiting` or `maximumClients`.
     public internal(set) var refusedWaiting: UInt64 = 0
     /// HTTPDNS requests and the names in them.
     public internal(set) var serviceRequests: UInt64 = 0

@@ -3,6 +3,7 @@
 By default they are short. HTTPDNSD_FLOOD_NAMES=10000000 HTTPDNSD_SLOW_SECONDS=120 is their full size.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -19,7 +20,8 @@ import dns.message
 import pytest
 
 from conftest import TEST_SECONDS
-from dns_client import Stream, addresses, ask
+from dns_client import Stream, addresses, ask, labels
+from httpdns_service import Record
 from resolvers import reply_to
 from waiting import eventually
 
@@ -93,6 +95,37 @@ def test_random_names(daemon, flood, fast_service, scripted_resolver, chance, ho
     assert ("silent" in how) == (good == 0)
     assert most <= (MEGABYTES + BESIDE_CACHE) * 1024
     service.send_signal(signal.SIGCONT)
+
+
+def test_one_source_cannot_take_all_lookups(daemon, service, scripted_resolver):
+    """2,000 dead names a second from one address: what another asks for the first time is answered, each of it."""
+    silent = scripted_resolver(lambda asked: None)
+    live = [f"live{number}.example.com" for number in range(100)]
+    address = "10.53.53.53"
+    running = daemon(service("aes", {name: Record(["192.0.2.1"], [], 600) for name in live}),
+           {"listen": {"addresses": ["0.0.0.0:2053"], "allow": ["127.0.0.0/8", "10.53.53.0/24"]},
+            "fallback": {"servers": [silent.endpoint]}}, port=2053)
+    over = threading.Event()
+
+    def flood():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+            channel.connect((address, 2053))
+            begun, number = time.monotonic(), 0
+            while not over.is_set():
+                name = labels(f"dead{number}.d{number % 500}.example")
+                with contextlib.suppress(ConnectionRefusedError):
+                    channel.send(struct.pack("!6H", number & 0xFFFF, 0x100, 1, 0, 0, 0) + name + b"\0\1\0\1")
+                number += 1
+                time.sleep(max(0, begun + number / 2000 - time.monotonic()))
+    attacker = threading.Thread(target=flood)
+    attacker.start()
+    try:
+        eventually(lambda: running.log_lines("questions are refused: too many are under way"), "the flood fills all it can")
+        replies = [ask(name, port=2053) for name in live]
+    finally:
+        over.set()
+        attacker.join()
+    assert sum(addresses(reply) == ["192.0.2.1"] for reply in replies) == len(live)
 
 
 class SlowClients:

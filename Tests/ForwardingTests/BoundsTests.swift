@@ -195,7 +195,7 @@ import Testing
         var (resolverQueries, deadlines, namesWithoutRecord, failures) = (0, 0, 0, 0)
 
         mutating func grow(_ forwarder: borrowing Forwarder) {
-            clients = max(clients, forwarder.waiting)
+            clients = max(clients, forwarder.shares.clients)
             flights = max(flights, forwarder.flights.count, forwarder.flightOf.count)
             lookups = max(lookups, forwarder.lookups.count)
             outbox = max(outbox, forwarder.outbox.count)
@@ -207,20 +207,23 @@ import Testing
         }
     }
 
-    /// Clients of few names, more than there is room for: the newest are refused, and all are answered.
-    @Test func pastTheMostClientsTheNewestAreRefused() {
+    /// Clients of few names, more than one source has room for: the newest are refused, and all are answered.
+    @Test func pastItsPartOfTheMostClientsASourcesNewestAreRefused() {
         var forwarder = Self.forwarder()
-        let (most, names) = (Forwarder.maximumClients, 100)
+        let (most, names) = (Forwarder.maximumClients / 8 * 7, 100)
         for number in 0..<most + 1000 {
             forwarder.receive(name(number % names), .a, for: .everyone, from: number, at: Self.now)
         }
-        #expect(forwarder.waiting == most)
+        #expect(forwarder.shares.clients == most)
         #expect(forwarder.counters.refusedWaiting == 1000)
+        // Another source is taken on.
+        forwarder.receive(name(0), .a, for: .everyone, from: -1, of: Source(.v4(192, 0, 2, 1)), at: Self.now)
+        #expect(forwarder.shares.clients == most + 1)
         let late = Self.now.advanced(milliseconds: 4000)
         forwarder.expire(at: late)
-        #expect(forwarder.waiting == 0)
+        #expect(forwarder.shares.clients == 0)
         var answered = 0
         for case .reply(let clients, _, _) in forwarder.actions { answered += clients.count }
-        #expect(answered == most + 1000)
+        #expect(answered == most + 1001)
     }
 }

@@ -92,7 +92,7 @@ import Testing
             }
             forwarder.receive(
                 Name("n\(chance.below(12)).example")!, types[chance.below(types.count)], for: audience, from: client,
-                at: now)
+                of: Source(.v4(192, 0, 2, UInt8(chance.below(5)))), recursionDesired: chance.below(10) > 0, at: now)
         }
 
         mutating func family(_ addresses: [IPAddress]) -> FamilyAddresses {
@@ -113,7 +113,8 @@ import Testing
             for name in names where chance.below(6) > 0 {
                 results.append(
                     NameAddresses(
-                        name: name, ipv4: family([.v4(1, 2, 3, 4)]), ipv6: family([IPAddress("2001:db8::1")!])))
+                        name: name, ipv4: family([.v4(1, 2, 3, 4)]),
+                        ipv6: family([IPAddress("2001:db8::1")!])))
             }
             if chance.below(5) == 0 { results += results }
             if chance.below(5) == 0 {
@@ -195,8 +196,8 @@ import Testing
                 faults.append("a lookup of a flight that has ended")
             }
             let waiting = forwarder.flightOf.values.reduce(0) { $0 + $1.clients.count }
-            if isFirst ? forwarder.waiting != waiting : forwarder.waiting < waiting {
-                faults.append("\(forwarder.waiting) clients, \(waiting) wait")
+            if isFirst ? forwarder.shares.clients != waiting : forwarder.shares.clients < waiting {
+                faults.append("\(forwarder.shares.clients) clients, \(waiting) wait")
             }
         }
     }
@@ -216,7 +217,8 @@ import Testing
         run.advance(1_000_000)
         if !run.waiting.isEmpty { run.faults.append("\(run.waiting.count) clients are never answered") }
         let left = [
-            run.forwarder.waiting, run.forwarder.flights.count, run.forwarder.flightOf.count,
+            run.forwarder.shares.clients, run.forwarder.shares.count, run.forwarder.flights.count,
+            run.forwarder.flightOf.count,
             run.forwarder.lookups.count, run.forwarder.outbox.count, run.forwarder.requests.count,
             run.forwarder.resolverQueries.count, run.forwarder.deadlines.count,
         ]

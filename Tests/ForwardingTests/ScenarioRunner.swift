@@ -14,7 +14,7 @@ struct ScenarioFailure: Error, CustomStringConvertible {
 
 /// Runs a scenario: a text of settings and of lines `TIME SUBJECT VERB …` in the order of their times.
 ///
-/// - `0s client 1 asks www.example.com A [dnssec] [cd]`, `0s daemon asks …` (a refresh of its own)
+/// - `0s client 1 asks www.example.com A [dnssec] [cd] [norec] [from ADDRESS]`, `0s daemon asks …` (a refresh of its own)
 /// - `0s httpdns [2] [for NAME] answers ADDRESSES ttl N | none | nothing | NAME = …; NAME = …`; without a name it is the
 ///   answer to every name of the request
 /// - `0s httpdns [2] [for NAME] fails timeout | refused | untrusted | unauthorized | too often [retry N] |
@@ -179,7 +179,12 @@ final class ScenarioRunner {
         let dnssecOK = words.skip("dnssec")
         let query = Query.message(
             id: UInt16(client ?? 0), name, type: type, dnssecOK: dnssecOK, checkingDisabled: words.skip("cd")
-        ).spelled(spelling)
+        ).spelled(spelling).withRecursion(!words.skip("norec"))
+        var source = Source.host
+        if words.skip("from") {
+            guard let address = words.next().flatMap({ IPAddress($0) }) else { throw malformed() }
+            source = Source(address)
+        }
         guard case .question(let question) = Question.read(query.span) else { throw malformed() }
         isTurnOpen = true
         guard let client else {
@@ -194,7 +199,10 @@ final class ScenarioRunner {
             question, cache.key(question, query: query.span), query: query.span, at: now.seconds, limit: limit,
             into: &out)
         {
-        case .miss: forwarder.receive(name, type, for: Audience(of: question), from: client, at: now)
+        case .miss:
+            forwarder.receive(
+                name, type, for: Audience(of: question), from: client, of: source,
+                recursionDesired: question.recursionDesired, at: now)
         case .hit(let length): unexpected.append("client \(client) \(query.reading(reply[..<length]))")
         case .hitDueForRefresh(let length):
             unexpected.append("client \(client) \(query.reading(reply[..<length]))")

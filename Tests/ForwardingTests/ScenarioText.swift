@@ -79,6 +79,13 @@ extension [UInt8] {
         return query
     }
 
+    /// A query with or without RD.
+    func withRecursion(_ isDesired: Bool) -> [UInt8] {
+        var query = self
+        query[2] = isDesired ? query[2] | 1 : query[2] & ~1
+        return query
+    }
+
     /// What a reply to this query says, as a scenario would say it.
     func reading(_ reply: ArraySlice<UInt8>) -> String {
         let reply = Array(reply)

@@ -127,7 +127,7 @@ extension Resolver {
         overview.isOpen = isOpen
         overview.counters = forwarder.counters
         overview.limits.flights = forwarder.underWay.flights
-        overview.limits.refusedForRoom = refusedForRoom
+        overview.limits.refusedForRoom = queue.refused
         overview.limits.mismatches = local.mismatches
         overview.upstreams = local.tallies.durations
         overview.connections = local.tallies.connections

@@ -47,7 +47,7 @@ private final class Server: @unchecked Sendable {
         let label = String(repeating: "x", count: 63)
         let targets = (0..<200).map { Name("\(label).\(label).host-\($0)")! }
         cache.store(.pointers(name, targets, ttl: 600_000), to: name, type: .ptr, for: .everyone, at: now)
-        let reception = Reception(cache: cache, Settings.Listen(), hasRoom: { false })
+        let reception = Reception(cache: cache, Settings.Listen(), queue: MissQueue(maximum: 0))
         let loop = try EventLoop(label: "fuzz")
         let report = Report(log: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
         let policy = Policy(hasService: false, httpOnly: false, negativeTTL: 30, intercept: [], bypass: [])

@@ -1,0 +1,59 @@
+import DNSCache
+import DNSWire
+
+/// What is done when there is no room for a question.
+extension Forwarder {
+    /// Makes room for a flight of a source by ending the newest of the source that has the most: those who send names
+    /// without end crowd out themselves. Between equals the one under way has come further, and stays.
+    mutating func makeRoom(for source: Source, at now: Tick) -> Bool {
+        guard let heaviest = shares.heaviest, let newest = heaviest.newest,
+            (shares[source]?.flights ?? 0) + 1 < heaviest.flights
+        else { return false }
+        sayRefusing(.tooManyFlights)
+        counters.refusedFlights += UInt64(newest.clients.count)
+        let key = newest.key
+        if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
+            replyStale(takeClients(of: newest), known.answer)
+        } else {
+            give(newest, .failure(key.name.name, type: key.type, .servFail, extendedError: nil))
+        }
+        withdraw(newest)
+        remove(newest)
+        return true
+    }
+
+    /// Whether one more client may wait, for this flight and at all.
+    func mayWait(_ client: Asker, for flight: Flight) -> Bool {
+        let own = shares[client.source]
+        guard
+            Source.mayHaveMore(own: own?.clients ?? 0, all: shares.clients, most: Self.maximumClients)
+        else { return false }
+        let all = flight.clients.count
+        // Only near the bound does it matter whose those are who wait.
+        return Source.mayHaveMore(own: all, all: all, most: Self.maximumWaiting)
+            || Source.mayHaveMore(
+                own: flight.clients.reduce(0) { $0 + ($1.share === own ? 1 : 0) }, all: all, most: Self.maximumWaiting)
+    }
+
+    mutating func refuse(_ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, _ refusal: Refusal) {
+        switch refusal {
+        case .tooManyFlights: counters.refusedFlights += 1
+        case .tooManyWaiting: counters.refusedWaiting += 1
+        }
+        sayRefusing(refusal)
+        giveUp(key, client, known, nil)
+    }
+
+    private mutating func sayRefusing(_ refusal: Refusal) {
+        if refusing.insert(refusal).inserted { actions.append(.report(.refusing(refusal))) }
+    }
+
+    /// Nobody is asked: what is stale, else a failure.
+    mutating func giveUp(
+        _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, _ extendedError: ExtendedError?
+    ) {
+        guard let client else { return }
+        if let known { return replyStale(client, known.answer) }
+        reply(client, .failure(key.name.name, type: key.type, .servFail, extendedError: extendedError))
+    }
+}

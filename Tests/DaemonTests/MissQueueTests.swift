@@ -1,0 +1,38 @@
+import Addresses
+import Forwarding
+import Testing
+
+@testable import Daemon
+
+@Suite struct MissQueueTests {
+    private static let flooding = Source(.v4(192, 0, 2, 66))
+
+    @Test func oneSourceLeavesRoomForOthers() {
+        let queue = MissQueue()
+        var taken = 0
+        for _ in 0..<5000 where queue.enter(Self.flooding) { taken += 1 }
+        #expect(taken == 896)
+        #expect(queue.refused == UInt64(5000 - taken))
+        // Some may share a place with it, one in 256.
+        let others = (0..<100).count { queue.enter(Source(.v4(198, 51, 100, UInt8($0)))) }
+        #expect(others >= 90)
+        // What was refused is not counted, and what is taken on leaves its place.
+        for _ in 0..<taken { queue.leave(Self.flooding) }
+        #expect(queue.enter(Self.flooding))
+    }
+
+    @Test func neverMoreThanThereIsRoomFor() {
+        let queue = MissQueue(maximum: 64)
+        let taken = (0..<10_000).count { queue.enter(Source(IPAddress(v6: UInt64($0) << 32, 1))) }
+        #expect(taken <= 64 && taken > 50)
+        #expect(!MissQueue(maximum: 0).enter(.host))
+    }
+
+    @Test func aRefreshIsAlwaysTakenOn() {
+        let queue = MissQueue(maximum: 1)
+        queue.enterAnyway(.host)
+        #expect(!queue.enter(Self.flooding))
+        queue.leave(.host)
+        #expect(queue.enter(Self.flooding))
+    }
+}

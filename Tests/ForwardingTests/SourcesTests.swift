@@ -1,0 +1,167 @@
+import Addresses
+import DNSCache
+import DNSWire
+import TestSupport
+import Testing
+
+@testable import Forwarding
+
+/// Nobody can take what all share.
+@Suite struct SourcesTests {
+    @Test func whatIsOneSource() {
+        func source(_ text: String) -> Source { Source(IPAddress(text)!) }
+        #expect(source("127.0.0.1") == .host && source("127.9.9.9") == .host && source("::1") == .host)
+        #expect(source("::ffff:127.0.0.1") == .host)
+        #expect(source("192.0.2.1") == source("::ffff:192.0.2.1"))
+        #expect(source("192.0.2.1") != source("192.0.2.2"))
+        #expect(
+            source("2001:db8::1") == source("2001:db8::ffff:1") && source("2001:db8::1") != source("2001:db8:0:1::1"))
+        // An IPv6 network whose bits are an IPv4 address's.
+        #expect(source("192.0.2.1") != Source(IPAddress(v6: 0xC000_0201, 1)))
+        #expect(Source.daemon != .host)
+    }
+
+    @Test func howeverManyThereAreSomeIsLeft() {
+        for sources in 1...40 {
+            var has = [Int](repeating: 0, count: sources)
+            var grows = true
+            while grows {
+                grows = false
+                for source in has.indices
+                where Source.mayHaveMore(own: has[source], all: has.reduce(0, +), most: 1024) {
+                    has[source] += 1
+                    grows = true
+                }
+            }
+            let all = has.reduce(0, +)
+            #expect(all < 1024 && Source.mayHaveMore(own: 0, all: all, most: 1024))
+            if sources == 1 { #expect(all == 896) }
+        }
+    }
+
+    /// One source asks for 2,000 names a second that do not end, another for 50 that are answered in 30 ms.
+    private struct Flood: ~Copyable {
+        var forwarder: Forwarder
+        var chance: Chance
+        var now = Tick(nanoseconds: 1_000_000_000_000)
+        var due: [(at: Tick, request: ServiceRequest, names: [Name])] = []
+        var clients = 0
+        /// Of the other source: those that wait, and what became of the rest.
+        var waiting: Set<Int> = []
+        var (answered, refused) = (0, 0)
+        var most = 0
+
+        init(seed: UInt64) {
+            chance = Chance(seed: seed)
+            forwarder = Forwarder(
+                policy: Policy(hasService: true, httpOnly: false, negativeTTL: 30, intercept: [], bypass: []),
+                timing: Timing(), serviceServers: 1, resolverServers: 1,
+                cache: DNSCache(bytes: 1 << 20, seed: (seed, 2)))
+        }
+
+        mutating func ask(_ name: String, of source: Source) -> Int {
+            clients += 1
+            forwarder.receive(Name(name)!, .a, for: .everyone, from: clients, of: source, at: now)
+            return clients
+        }
+
+        mutating func turn() {
+            forwarder.endTurn(at: now)
+            let actions = forwarder.actions
+            forwarder.actions = []
+            for action in actions {
+                switch action {
+                case .askService(let request, _, let names, _):
+                    due.append((now.advanced(milliseconds: 20 + chance.below(20)), request, names))
+                case .reply(let numbers, let answer, _):
+                    for number in numbers where waiting.remove(number) != nil {
+                        if answer.head.answerCount > 0 { answered += 1 } else { refused += 1 }
+                    }
+                default: break
+                }
+            }
+            most = max(most, forwarder.underWay.flights)
+        }
+
+        /// A millisecond: HTTPDNS has no record of a dead name, and the local resolver says nothing of it.
+        mutating func pass() {
+            now = now.advanced(milliseconds: 1)
+            forwarder.expire(at: now)
+            let ended = due.filter { $0.at <= now }
+            due.removeAll { $0.at <= now }
+            for (_, request, names) in ended {
+                let results = names.map { name in
+                    let isDead = name.description.hasPrefix("dead")
+                    return NameAddresses(
+                        name: name, ipv4: isDead ? .noRecord : .addresses([.v4(192, 0, 2, 1)], ttl: 60), ipv6: .noRecord
+                    )
+                }
+                forwarder.settle(request, .answered(results), at: now)
+            }
+            turn()
+        }
+
+        /// - Returns: the share of the other's names that were answered.
+        mutating func run(_ other: Source) -> Double {
+            for millisecond in 0..<12_000 {
+                for _ in 0..<2 {
+                    _ = ask("dead\(chance.next()).d\(chance.below(100)).example", of: Source(.v4(192, 0, 2, 66)))
+                }
+                // The first seconds fill the table.
+                if millisecond > 4000, millisecond % 20 == 0 {
+                    waiting.insert(ask("live\(millisecond).example.com", of: other))
+                }
+                pass()
+            }
+            for _ in 0..<5000 { pass() }
+            return Double(answered) / Double(answered + refused + waiting.count)
+        }
+    }
+
+    @Test(arguments: UInt64(1)...4) func aFloodOfDeadNamesLeavesOthersTheirs(seed: UInt64) {
+        var alone = Flood(seed: seed)
+        let inOneShare = alone.run(Source(.v4(192, 0, 2, 66)))
+        var beside = Flood(seed: seed)
+        let inItsOwn = beside.run(Source(.v4(192, 0, 2, 1)))
+        print(
+            "seed \(seed): \(Int(inOneShare * 100)) % answered in the flood's share, \(Int(inItsOwn * 100)) % in its own"
+        )
+        #expect(beside.most == Forwarder.maximumFlights, "the flood is one")
+        #expect(inOneShare < 0.6)
+        #expect(inItsOwn == 1)
+        #expect(beside.forwarder.shares.count == 0 && beside.forwarder.shares.clients == 0)
+    }
+
+    /// Names that still wait to be sent make room as well, and are not sent.
+    @Test func whatWaitsForARequestMakesRoom() {
+        var flood = Flood(seed: 9)
+        for number in 0..<Forwarder.maximumFlights {
+            _ = flood.ask("dead\(number).example.com", of: Source(.v4(192, 0, 2, 66)))
+        }
+        flood.turn()
+        let waiting = flood.forwarder.outbox.count
+        #expect(waiting == Forwarder.maximumFlights - 8 * Forwarder.maximumRequests)
+        _ = flood.ask("live.example.com", of: .host)
+        #expect(flood.forwarder.outbox.count == waiting)
+        #expect(flood.forwarder.outbox.last?.key.name == Name("live.example.com"))
+        #expect(flood.forwarder.lookups[NameKey(Name("dead1535.example.com")!)] == nil)
+        #expect(flood.forwarder.counters.refusedFlights == 1)
+    }
+
+    /// A name of the flood's that was sent already is kept when its answer comes, though nobody waits any more.
+    @Test func whatWasSentIsKept() throws {
+        var flood = Flood(seed: 9)
+        for number in 0..<Forwarder.maximumFlights {
+            _ = flood.ask("live\(number).example.com", of: Source(.v4(192, 0, 2, 66)))
+            if number % 8 == 7 { flood.turn() }
+        }
+        for number in 0..<600 { _ = flood.ask("other\(number).example.com", of: Source(.v4(192, 0, 2, 1))) }
+        flood.turn()
+        #expect(flood.forwarder.lookups[NameKey(Name("live1000.example.com")!)]?.flights.isEmpty == true)
+        for _ in 0..<200 { flood.pass() }
+        let found = flood.forwarder.cache.find(
+            Name("live1000.example.com")!, type: .a, for: .everyone, at: flood.now.seconds)
+        #expect(found?.answer.head.answerCount == 1)
+        #expect(flood.forwarder.underWay == (0, 0) && flood.forwarder.lookups.isEmpty)
+    }
+}

@@ -115,6 +115,11 @@ struct Report: Sendable {
             say(
                 .warning, .planExceeded, about: "plan",
                 "httpdns.queriesPerSecond is reached: names beyond it go to the local resolver, or wait with httpOnly")
+        case .noRecordBudgetSpent:
+            say(
+                .warning, .noRecordBudgetSpent, about: "names without a record",
+                "HTTPDNS is asked for names without a record below one domain as if somebody made them up: new ones below it go to the local resolver, or are refused with httpOnly"
+            )
         case .refusing(let refusal):
             say(
                 .warning, .questionsRefused, about: "limits", "questions are refused: \(refusal.text)",

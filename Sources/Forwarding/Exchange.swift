@@ -171,6 +171,8 @@ public enum Event: Sendable, Equatable {
     case refusing(Refusal)
     /// `queriesPerSecond` is reached: the names beyond it go to the local resolver, or wait with `httpOnly`.
     case planExceeded
+    /// Too many names below one domain had no record: new ones go to the local resolver, or are refused with `httpOnly`.
+    case noRecordBudgetSpent
 }
 
 /// Why a question was not taken on.

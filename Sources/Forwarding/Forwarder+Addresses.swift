@@ -9,6 +9,7 @@ extension Forwarder {
         lookup.request = nil
         remove(lookup)
         guard result.hasAddresses else {
+            noRecordBudget.charge(lookup.key.name, at: now)
             if lookup.generation == generation {
                 namesWithoutRecord.insert(
                     lookup.key, (), until: now.advanced(milliseconds: Int(timing.negativeTTL) * 1000))

@@ -56,4 +56,17 @@ extension Forwarder {
         if let known { return replyStale(client, known.answer) }
         reply(client, .failure(key.name.name, type: key.type, .servFail, extendedError: extendedError))
     }
+
+    /// Whether HTTPDNS is not to be asked for a name because too many below its domain had no record. What it gave an
+    /// answer to before, is being asked for or is refreshed by the daemon itself is asked as ever.
+    mutating func isPastNoRecordBudget(
+        _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick
+    ) -> Bool {
+        guard client != nil, known?.answer.head.answerCount ?? 0 == 0, lookups[key.name] == nil,
+            !noRecordBudget.hasRoom(for: key.name.name, at: now)
+        else { return false }
+        counters.pastNoRecordBudget += 1
+        if noRecordNews.isNews(at: now) { actions.append(.report(.noRecordBudgetSpent)) }
+        return true
+    }
 }

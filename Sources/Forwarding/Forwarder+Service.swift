@@ -112,7 +112,7 @@ extension Forwarder {
     }
 
     private mutating func planExceeded(at now: Tick) {
-        if plan?.isNewlyEmpty(at: now) ?? false { actions.append(.report(.planExceeded)) }
+        if plan?.news.isNews(at: now) ?? false { actions.append(.report(.planExceeded)) }
         guard !canFallBack, !isPlanAwaited else { return }
         deadlines.insert(.plan, at: plan?.nextRoom ?? now)
         isPlanAwaited = true

@@ -32,6 +32,8 @@ public struct Forwarder: ~Copyable {
     var services: ServiceServers
     var resolvers: ResolverServers
     var namesWithoutRecord = Remembered<NameKey, Void>(atMost: maximumNamesWithoutRecord)
+    var noRecordBudget = NoRecordBudget()
+    var noRecordNews = News()
     var failures = Remembered<Flight.Key, RecentFailure>(atMost: maximumFailures)
     /// What was said of refusals since there was last plenty of room.
     var refusing: Set<Refusal> = []
@@ -128,6 +130,13 @@ public struct Forwarder: ~Copyable {
         if let flight = flightOf[key] { return join(flight, client, known, at: now) }
         if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
             return giveUp(key, client, known, failure.extendedError)
+        }
+        var service = service
+        if service, isPastNoRecordBudget(key, client, known, at: now) {
+            guard canFallBack else { return giveUp(key, client, known, .blocked) }
+            counters.fallbacks += 1
+            counters.fellBack(because: .noRecordBudget)
+            service = false
         }
         let source = client?.source ?? .daemon
         guard flights.count < Self.maximumFlights || makeRoom(for: source, at: now) else {

@@ -64,6 +64,8 @@ public struct Counters: Sendable, Equatable {
     private var fallbackReasons = [UInt64](repeating: 0, count: FallbackReason.allCases.count)
     /// Names past `queriesPerSecond`.
     public internal(set) var pastPlan: UInt64 = 0
+    /// Names that HTTPDNS was not asked for, as too many below their domain had no record.
+    public internal(set) var pastNoRecordBudget: UInt64 = 0
     public internal(set) var servedStale: UInt64 = 0
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0
@@ -83,6 +85,8 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
     case noRecord
     /// `queriesPerSecond` is reached.
     case plan
+    /// Too many names below the same domain had no record.
+    case noRecordBudget
     /// What the last server failed by: see ``Failure/Kind``.
     case timedOut, unreachable, untrusted, unauthorized, tooOften, badAnswer
 

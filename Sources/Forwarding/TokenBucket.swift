@@ -5,10 +5,8 @@ struct TokenBucket {
     private let perSecond: Double
     private var tokens: Double
     private var filledAt: Tick?
-    private var saidAt: Tick?
-
-    /// That the plan is exceeded is said again after this time without, in milliseconds.
-    private static let quiet = 60_000
+    /// That it is empty.
+    var news = News()
 
     init(perSecond: Int) {
         self.perSecond = Double(perSecond)
@@ -35,10 +33,18 @@ struct TokenBucket {
         // A nanosecond more than computed, so that rounding never wakes too early for nothing.
         return Tick(nanoseconds: filledAt.nanoseconds + UInt64((1 - tokens) / perSecond * 1e9) + 1)
     }
+}
 
-    /// Whether that it is empty is news.
-    mutating func isNewlyEmpty(at now: Tick) -> Bool {
-        defer { saidAt = now }
-        return saidAt.map { now.milliseconds(since: $0) > Self.quiet } ?? true
+/// Something worth a line in the log when it begins, and not while it goes on.
+struct News {
+    private var happenedAt: Tick?
+
+    /// What did not happen for so long has begun anew when it does, in milliseconds.
+    private static let quiet = 60_000
+
+    /// It happens: whether that is news.
+    mutating func isNews(at now: Tick) -> Bool {
+        defer { happenedAt = now }
+        return happenedAt.map { now.milliseconds(since: $0) > Self.quiet } ?? true
     }
 }

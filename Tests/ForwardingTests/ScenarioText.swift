@@ -239,6 +239,7 @@ extension Event {
             "resolver \(server + 1) fails \(Failure.Kind.words[failure.kind]!)"
         case .resolverAnswersAgain(let server): "resolver \(server + 1) answers again"
         case .planExceeded: "plan exceeded"
+        case .noRecordBudgetSpent: "no-record budget spent"
         case .refusing(.tooManyFlights): "refusing too many flights"
         case .refusing(.tooManyWaiting): "refusing too many waiting"
         }

@@ -164,4 +164,24 @@ import Testing
         #expect(found?.answer.head.answerCount == 1)
         #expect(flood.forwarder.underWay == (0, 0) && flood.forwarder.lookups.isEmpty)
     }
+
+    @Test func theRegisteredDomainOfAName() {
+        func isSame(_ name: String, _ other: String) -> Bool {
+            NoRecordBudget.domain(of: Name(name)!) == NoRecordBudget.domain(of: Name(other)!)
+        }
+        #expect(isSame("a.example.com", "b.c.example.com") && !isSame("a.example.com", "a.example.net"))
+        #expect(isSame("a.example.co.uk", "b.c.example.co.uk") && !isSame("a.example.co.uk", "a.other.co.uk"))
+        #expect(isSame("a.b.example.cn", "c.example.cn") && isSame("one.co.uk", "two.co.uk"))
+        #expect(NoRecordBudget.domain(of: Name("example.com")!) == nil)
+        #expect(NoRecordBudget.domain(of: Name("com")!) == nil && NoRecordBudget.domain(of: Name(".")!) == nil)
+    }
+
+    @Test func theBudgetsStayWithinTheirBound() {
+        var budget = NoRecordBudget()
+        let now = Tick(nanoseconds: 1_000_000_000_000)
+        for number in 0..<5000 {
+            budget.charge(Name("x.d\(number).example")!, at: now)
+        }
+        #expect(budget.count <= NoRecordBudget.maximumDomains)
+    }
 }

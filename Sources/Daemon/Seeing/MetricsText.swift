@@ -134,6 +134,7 @@ extension Overview {
             [
                 (["lookups"], counters.refusedFlights), (["waiting"], counters.refusedWaiting),
                 (["queue"], limits.refusedForRoom), (["plan"], counters.pastPlan),
+                (["no_record_names"], counters.pastNoRecordBudget),
                 (["tcp_clients"], limits.clients.refused),
                 (["tcp_clients_of_source"], limits.clients.refusedOfOneSource),
             ])

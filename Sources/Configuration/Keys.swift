@@ -167,6 +167,12 @@ extension Key {
         Key(
             .domains, "bypass", \.settings.domains.bypass, .list(of: .domain),
             "these and those under them never do"),
+        Key(
+            .domains, "privateAddresses", \.settings.domains.privateAddresses, .choice,
+            "\"refuse\": private, loopback and link-local addresses are taken out of answers"),
+        Key(
+            .domains, "privateAllowed", \.settings.domains.privateAllowed, .list(of: .domain),
+            "these and those under them may have them; so may those of bypass"),
 
         Key(
             .fallback, "servers", \.settings.fallback.servers,

@@ -148,6 +148,16 @@ public struct Settings: Sendable, Equatable {
         public var intercept: [Name] = []
         /// These never do.
         public var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
+        public var privateAddresses = PrivateAddresses.pass
+        /// With ``PrivateAddresses/refuse``: these may have them.
+        public var privateAllowed: [Name] = []
+
+        /// What becomes of private, loopback and link-local addresses in answers.
+        public enum PrivateAddresses: String, Sendable, CaseIterable {
+            case pass
+            /// They are taken out, against DNS rebinding.
+            case refuse
+        }
     }
 
     /// The local resolver.

@@ -3,7 +3,7 @@ public import Addresses
 /// Answers of our own making. All are in class IN, and their records are owned by the name asked.
 extension Answer {
     /// A compression pointer to the question's name: the name right behind the header.
-    private static let questionPointer: UInt16 = 0xC00C
+    static let questionPointer: UInt16 = 0xC00C
 
     /// A synthetic SOA's RDATA before MINIMUM: MNAME `httpdnsd.invalid.`, RNAME `nobody.invalid.` (RFC 2606 §2: no
     /// zone can have these), serial 1, refresh 3600, retry 600, expire 86400.

@@ -42,7 +42,9 @@ extension Policy {
         self.init(
             hasService: settings.httpdns != nil, httpOnly: settings.httpdns?.httpOnly ?? false,
             negativeTTL: settings.cache.negativeTTL, intercept: settings.domains.intercept,
-            bypass: settings.domains.bypass, hosts: hosts)
+            bypass: settings.domains.bypass,
+            privateAllowed: settings.domains.privateAddresses == .refuse ? settings.domains.privateAllowed : nil,
+            hosts: hosts)
     }
 
     /// Whether answers about a name may come from elsewhere: not if they are made up here, as the hosts file's are.
@@ -53,11 +55,14 @@ extension Policy {
 }
 
 extension Settings {
-    /// Stands for the settings that answers depend on (FNV-1a): who is asked for which names, and for which route.
+    /// Stands for the settings that answers depend on (FNV-1a): who is asked for which names, for which route, and which
+    /// addresses pass.
     var cacheContext: UInt64 {
         let route =
             httpdns.map { "\($0.routeIp.map(\.description) ?? "-") \($0.routeIpEncrypted) \($0.httpOnly)" } ?? "none"
-        let text = "\(route)|\(domains.intercept)|\(domains.bypass)"
+        // Nothing where all addresses pass: files of before this setting stay good.
+        let addresses = domains.privateAddresses == .refuse ? "|refuse \(domains.privateAllowed)" : ""
+        let text = "\(route)|\(domains.intercept)|\(domains.bypass)\(addresses)"
         return text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 

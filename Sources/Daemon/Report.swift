@@ -120,6 +120,10 @@ struct Report: Sendable {
                 .warning, .noRecordBudgetSpent, about: "names without a record",
                 "HTTPDNS is asked for names without a record below one domain as if somebody made them up: new ones below it go to the local resolver, or are refused with httpOnly"
             )
+        case .privateRefused:
+            say(
+                .notice, .privateRefused, about: "private addresses",
+                "private addresses are taken out of answers (domains.privateAddresses)")
         case .refusing(let refusal):
             say(
                 .warning, .questionsRefused, about: "limits", "questions are refused: \(refusal.text)",

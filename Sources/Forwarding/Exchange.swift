@@ -173,6 +173,8 @@ public enum Event: Sendable, Equatable {
     case planExceeded
     /// Too many names below one domain had no record: new ones go to the local resolver, or are refused with `httpOnly`.
     case noRecordBudgetSpent
+    /// Private addresses were taken out of an answer.
+    case privateRefused
 }
 
 /// Why a question was not taken on.

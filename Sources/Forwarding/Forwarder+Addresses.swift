@@ -38,7 +38,7 @@ extension Forwarder {
 
     /// A family without addresses beside one that has some is an answer, not a gap for the local resolver to fill: it
     /// could put in whatever it likes. It is kept as long as those: to ask again earlier would be billed for nothing.
-    private func keep(
+    private mutating func keep(
         _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses, at now: Tick
     ) -> Answer {
         let name = lookup.key.name
@@ -50,7 +50,13 @@ extension Forwarder {
             if family == .noRecord { keep(answer, to: name, type, for: .everyone, lookup.generation, at: now) }
             return answer
         }
-        let answer = Answer.addresses(name, type: type, addresses, ttl: timing.clamped(ttl))
+        let permitted = permitted(addresses, of: name, at: now)
+        var answer = Answer.addresses(name, type: type, permitted, ttl: timing.clamped(ttl))
+        if permitted.isEmpty {
+            // It is an answer: who else might be asked could give the same addresses.
+            answer = policy.noPermittedAddress(name, type)
+            answer.keep = max(answer.keep, timing.clamped(ttl))
+        }
         keep(answer, to: name, type, for: .everyone, lookup.generation, at: now)
         return answer
     }

@@ -83,7 +83,7 @@ extension Forwarder {
                         state.server, answer.head.responseCode.isAnswer,
                         roundTrip: now.milliseconds(since: state.sent), at: now))
             }
-            settle(flight, answer, at: now)
+            settle(flight, permitted(answer, to: flight.key, at: now), at: now)
         }
     }
 

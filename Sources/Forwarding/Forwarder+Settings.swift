@@ -18,8 +18,8 @@ extension Forwarder {
     ///
     /// What is under way ends as it may, and is told to those who wait for it; under a doubt nobody new joins it, none of
     /// it is kept, and a name that HTTPDNS may not be told any more is not sent to it. What is cached and in doubt is
-    /// forgotten: answers for which somebody else would be asked now, or for `serviceAnswers` those of all names that go to
-    /// HTTPDNS.
+    /// forgotten: answers for which somebody else would be asked now, or that may have other addresses, or for
+    /// `serviceAnswers` those of all names that go to HTTPDNS.
     ///
     /// - Parameters:
     ///   - services: How many HTTPDNS servers there are now; nil if they are the same, and asked in the same way.
@@ -49,7 +49,7 @@ extension Forwarder {
         cache.removeAll { name, type in
             let route = policy.route(name, type)
             if doubt.contains(.serviceAnswers), route == .service || route == .serviceBinding { return true }
-            return route != before.route(name, type)
+            return route != before.route(name, type) || policy.refusesPrivate(name) != before.refusesPrivate(name)
         }
     }
 

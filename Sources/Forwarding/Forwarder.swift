@@ -34,6 +34,7 @@ public struct Forwarder: ~Copyable {
     var namesWithoutRecord = Remembered<NameKey, Void>(atMost: maximumNamesWithoutRecord)
     var noRecordBudget = NoRecordBudget()
     var noRecordNews = News()
+    var privateNews = News()
     var failures = Remembered<Flight.Key, RecentFailure>(atMost: maximumFailures)
     /// What was said of refusals since there was last plenty of room.
     var refusing: Set<Refusal> = []

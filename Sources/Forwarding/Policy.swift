@@ -23,6 +23,8 @@ public struct Policy: Sendable {
     public var negativeTTL: UInt32
     private var rules = SuffixTable<Rule>()
     private var interceptsAll: Bool
+    /// The names that may have private addresses; nil: all may.
+    private var privateAllowed: SuffixTable<Void>?
     /// `[fallback] hosts`, replaced whole when the file changes.
     public var hosts: HostsTable
     /// `addressType`: the families that HTTPDNS is asked for; it follows the routes when that is "auto".
@@ -41,9 +43,11 @@ public struct Policy: Sendable {
     /// - Parameters:
     ///   - intercept: if not empty, only these names and those under them go to HTTPDNS.
     ///   - bypass: these names and those under them never do; of two rules the longer name's holds.
+    ///   - privateAllowed: if not nil, only these names and those under them may have private addresses, and those that
+    ///     `bypass` or an RFC leaves to the local resolver.
     public init(
         hasService: Bool, httpOnly: Bool, negativeTTL: UInt32, intercept: [Name], bypass: [Name],
-        hosts: HostsTable = HostsTable()
+        privateAllowed: [Name]? = nil, hosts: HostsTable = HostsTable()
     ) {
         self.hasService = hasService
         self.httpOnly = httpOnly && hasService
@@ -53,6 +57,19 @@ public struct Policy: Sendable {
         for name in intercept { rules[name] = .intercept }
         for name in bypass { rules[name] = .bypass }
         for (name, rule) in Self.specialNames { rules[name] = rule }
+        guard let privateAllowed else { return }
+        var table = SuffixTable<Void>()
+        for name in privateAllowed { table[name] = () }
+        self.privateAllowed = table
+    }
+
+    /// Whether private addresses are taken out of answers to questions for a name.
+    func refusesPrivate(_ name: Name) -> Bool {
+        guard let privateAllowed, privateAllowed.first(holding: name, where: { _ in true }) == nil else { return false }
+        switch rule(for: name) {
+        case .bypass, .localOnly: return false
+        default: return true
+        }
     }
 
     public func route(_ name: Name, _ type: RecordType) -> Route { route(NameKey(name), type) }
@@ -98,6 +115,11 @@ public struct Policy: Sendable {
     /// HTTPDNS cannot be asked this and nobody else may be.
     func notSupported(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .notSupported)
+    }
+
+    /// There were addresses, all of them private, and the name may not have such: this daemon's operator wants it so.
+    func noPermittedAddress(_ name: Name, _ type: RecordType) -> Answer {
+        .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .blocked)
     }
 
     /// HTTPDNS has no record and nobody else may be asked.

@@ -66,6 +66,8 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var pastPlan: UInt64 = 0
     /// Names that HTTPDNS was not asked for, as too many below their domain had no record.
     public internal(set) var pastNoRecordBudget: UInt64 = 0
+    /// Answers that private addresses were taken out of.
+    public internal(set) var withoutPrivate: UInt64 = 0
     public internal(set) var servedStale: UInt64 = 0
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0

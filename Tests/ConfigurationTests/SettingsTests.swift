@@ -47,6 +47,8 @@ import Testing
         [domains]
         intercept = ["Example.COM", "example.org."]
         bypass = []
+        privateAddresses = "refuse"
+        privateAllowed = ["Office.Example"]
 
         [fallback]
         servers = ["192.0.2.53", "[2001:db8::53]:5353"]
@@ -192,6 +194,8 @@ import Testing
         expected.tls.clientCertificatePassword = Secret(Array("Swift-HTTPDNS-16 the password".utf8))
         expected.domains.intercept = ["example.com", "example.org"].compactMap { Name($0) }
         expected.domains.bypass = []
+        expected.domains.privateAddresses = .refuse
+        expected.domains.privateAllowed = ["office.example"].compactMap { Name($0) }
         expected.fallback.servers = [try endpoint("192.0.2.53:53"), try endpoint("[2001:db8::53]:5353")]
         expected.fallback.resolvConf = ["/run/one", "/etc/httpdnsd/two"]
         expected.fallback.timeout = 60000

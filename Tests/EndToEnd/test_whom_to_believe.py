@@ -1,12 +1,54 @@
-"""Whom the daemon does not ask."""
+"""What upstreams say and the daemon does not pass on, and what it does not ask."""
 
 import dns.flags
 import dns.message
 import dns.rcode
 import pytest
 
-from dns_client import addresses, ask, extended_errors
+from conftest import ZONE
+from control import metrics, total
+from dns_client import addresses, ask, extended_errors, synthetic_soa
+from httpdns_service import Record
 from resolvers import reply_to
+from waiting import eventually
+
+METRICS = {"control": {"metrics": "127.0.0.1:9153"}}
+PRIVATE = ZONE | {"rebind.example.com": Record(["10.0.0.1", "127.0.0.1"], ["fd00::1"], 600),
+                  "mixed.example.com": Record(["192.168.1.1", "192.0.2.1"], ["2001:db8::1", "fe80::1"], 600),
+                  "nas.office.example.com": Record(["192.168.1.7"], [], 600)}
+
+
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+def test_private_addresses_are_taken_out(daemon, service, scripted_resolver, transport):
+    """Whoever says them, and in hints too; with an extended error, a line in the log and a metric."""
+    local = scripted_resolver(lambda asked: reply_to(
+        asked.message, '60 IN HTTPS 1 . ipv4hint="10.0.0.1"' if asked.kind == "HTTPS" else "60 IN A 169.254.169.254",
+        "60 IN RRSIG A 8 3 60 20300101000000 20200101000000 1 example.com. AAAA", flags=dns.flags.RA | dns.flags.AD))
+    running = daemon(service("aes", PRIVATE), METRICS | {
+        "domains": {"privateAddresses": "refuse", "privateAllowed": ["office.example.com"]},
+        "fallback": {"servers": [local.endpoint]}})
+
+    def asked(name, kind="A"):
+        return ask(name, kind, transport=transport, edns=True, want_dnssec=True)
+    for kind in ("A", "AAAA", "A"):
+        reply = asked("rebind.example.com", kind)
+        assert reply.rcode() == dns.rcode.NOERROR and not reply.answer
+        assert extended_errors(reply) == [15] and synthetic_soa(reply)[1] == 30
+    assert local.questions == [], "no way round"
+    assert addresses(asked("mixed.example.com")) == ["192.0.2.1"]
+    assert addresses(asked("mixed.example.com", "AAAA"), "AAAA") == ["2001:db8::1"]
+    assert addresses(asked("nas.office.example.com")) == ["192.168.1.7"]
+    for kind in ("A", "HTTPS"):
+        reply = asked("missing.example.net", kind)
+        assert not reply.answer and extended_errors(reply) == [15] and not reply.flags & dns.flags.AD
+    assert addresses(asked("nas.lan")) == ["169.254.169.254"], "bypassed names may have them"
+    assert len(running.log_lines("private addresses are taken out of answers")) == 1
+    eventually(lambda: total(metrics(), "httpdnsd_private_addresses_refused_total") == 6, "each is counted")
+
+
+def test_by_default_they_pass(daemon, service):
+    daemon(service("aes", PRIVATE))
+    assert addresses(ask("rebind.example.com")) == ["10.0.0.1", "127.0.0.1"]
 
 
 @pytest.mark.parametrize("transport", ["udp", "tcp"])

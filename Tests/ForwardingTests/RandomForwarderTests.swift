@@ -35,7 +35,8 @@ import Testing
             resolvers = chance.below(4)
             let policy = Policy(
                 hasService: chance.below(8) > 0, httpOnly: chance.below(4) == 0, negativeTTL: timing.negativeTTL,
-                intercept: [], bypass: [Name("n1.example")!])
+                intercept: [], bypass: [Name("n1.example")!],
+                privateAllowed: chance.below(2) == 0 ? [Name("n2.example")!] : nil)
             let stale = [0, 5, 1000][chance.below(3)]
             forwarder = Forwarder(
                 policy: policy, timing: timing, serviceServers: 1 + chance.below(3), resolverServers: resolvers,
@@ -113,7 +114,7 @@ import Testing
             for name in names where chance.below(6) > 0 {
                 results.append(
                     NameAddresses(
-                        name: name, ipv4: family([.v4(1, 2, 3, 4)]),
+                        name: name, ipv4: family([chance.below(3) == 0 ? .v4(10, 2, 3, 4) : .v4(1, 2, 3, 4)]),
                         ipv6: family([IPAddress("2001:db8::1")!])))
             }
             if chance.below(5) == 0 { results += results }

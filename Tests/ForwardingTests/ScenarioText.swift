@@ -240,6 +240,7 @@ extension Event {
         case .resolverAnswersAgain(let server): "resolver \(server + 1) answers again"
         case .planExceeded: "plan exceeded"
         case .noRecordBudgetSpent: "no-record budget spent"
+        case .privateRefused: "private refused"
         case .refusing(.tooManyFlights): "refusing too many flights"
         case .refusing(.tooManyWaiting): "refusing too many waiting"
         }
@@ -265,6 +266,7 @@ struct ScenarioSettings {
     private var prefetchAt: UInt32 = 0
     private var intercept: [Name] = []
     private var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
+    private var privateAllowed: [Name]?
     private var preResolve: [Name] = []
     private var keepAlive: [Name] = []
     private var families = Families.both
@@ -283,6 +285,7 @@ struct ScenarioSettings {
         switch words[1] {
         case "intercept": intercept = names
         case "bypass": bypass = names
+        case "privateAllowed": privateAllowed = names
         case "preResolve": preResolve = names
         case "keepAliveDomains": keepAlive = names
         case "addressType":
@@ -297,6 +300,7 @@ struct ScenarioSettings {
         switch key {
         case "httpdns": hasService = flag
         case "httpOnly": httpOnly = flag
+        case "refusePrivate": privateAllowed = flag ? privateAllowed ?? [] : nil
         case "enableReport": timing.reportsLookups = flag
         default: return false
         }
@@ -343,7 +347,7 @@ struct ScenarioSettings {
         let table = HostsTable(parsing: Array(hosts.utf8).span)
         var policy = Policy(
             hasService: hasService, httpOnly: httpOnly, negativeTTL: timing.negativeTTL, intercept: intercept,
-            bypass: bypass, hosts: table)
+            bypass: bypass, privateAllowed: privateAllowed, hosts: table)
         policy.families = families
         return policy
     }
@@ -358,7 +362,7 @@ struct ScenarioSettings {
         case "httpOnly": doubt = .serviceAnswers
         case "dnsIp": services = dnsIp
         case "httpdns": (services, doubt) = (hasService ? dnsIp : 0, .routes)
-        case "intercept", "bypass", "addressType": doubt = .routes
+        case "intercept", "bypass", "addressType", "privateAllowed", "refusePrivate": doubt = .routes
         default: break
         }
         forwarder.reconfigure(policy: policy, timing: timing, services: services, doubt: doubt, at: now)

@@ -28,6 +28,7 @@ enum Occasion: String, CaseIterable, Sendable {
     case planExceeded = "plan-exceeded"
     /// Names without a record below one domain are no more asked of HTTPDNS.
     case noRecordBudgetSpent = "no-record-budget-spent"
+    case privateRefused = "private-refused"
     /// A limit was reached.
     case questionsRefused = "questions-refused"
     /// A system call that should not fail.
@@ -61,6 +62,7 @@ enum Occasion: String, CaseIterable, Sendable {
         case .networkBack: "187fc30a07404ab188f24ce8c62cc155"
         case .planExceeded: "633d9ee3fbe847b98e7f717320212a63"
         case .noRecordBudgetSpent: "57d4c97e9256cd182c71cd385f924cb6"
+        case .privateRefused: "ee7eddbcd3f83c9c5812e92d6be24e40"
         case .questionsRefused: "1ed5f4b9b6694b0ab93e31389c63f983"
         case .systemFailed: "a073daaaa51349d9ba67bbb446978266"
         case .serviceListFails: "d627e2b0d3da4d6ebf23f59703e82d40"

@@ -77,6 +77,9 @@ extension Metric {
         "httpdnsd_lookups_overdue_total", .counter, "Lookups whose clients were answered because time ran out.")
     static let refused = Metric(
         "httpdnsd_refused_total", .counter, ["limit"], "Questions and connections past a limit.")
+    static let withoutPrivate = Metric(
+        "httpdnsd_private_addresses_refused_total", .counter,
+        "Answers of upstreams that private addresses were taken out of (domains.privateAddresses).")
     static let tcpClients = Metric("httpdnsd_tcp_clients", .gauge, "Open TCP connections of clients.")
 
     static let tcpAccepted = Metric("httpdnsd_tcp_accepted_total", .counter, "TCP connections taken on.")

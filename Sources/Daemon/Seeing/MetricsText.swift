@@ -138,6 +138,7 @@ extension Overview {
                 (["tcp_clients"], limits.clients.refused),
                 (["tcp_clients_of_source"], limits.clients.refusedOfOneSource),
             ])
+        text.add(.withoutPrivate, counters.withoutPrivate)
         text.add(.tcpClients, limits.tcpClients)
         text.add(.tcpAccepted, limits.clients.accepted)
         text.add(

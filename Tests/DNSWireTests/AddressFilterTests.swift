@@ -1,0 +1,117 @@
+import Addresses
+import DNSWire
+import Testing
+
+/// Answers of which some addresses are unwanted: here those of 10/8, and fd00:: followed by anything.
+@Suite struct AddressFilterTests {
+    private static let asked = Name("www.example.com")!
+    private static let pointer: [UInt8] = [0xC0, 0x0C]
+    private static let target = [6] + Array("target".utf8) + [0xC0, 0x10]
+
+    private static func isUnwanted(_ address: IPAddress) -> Bool {
+        address.isIPv4 ? address.low >> 24 == 10 : address.high >> 48 == 0xFD00
+    }
+
+    private static func record(_ owner: [UInt8], _ type: RecordType, _ data: [UInt8], ttl: UInt8 = 60) -> [UInt8] {
+        owner + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1, 0, 0, 0, ttl]
+            + [UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
+    }
+
+    private static func signature(of type: RecordType, _ owner: [UInt8] = pointer) -> [UInt8] {
+        record(
+            owner, .rrsig, [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF)] + [UInt8](repeating: 7, count: 20))
+    }
+
+    private static func answer(
+        _ type: RecordType, _ answers: [[UInt8]], authority: [[UInt8]] = [], additional: [[UInt8]] = []
+    ) -> Answer {
+        let head = AnswerHead(
+            responseCode: .noError, authenticData: true, answerCount: UInt16(answers.count),
+            authorityCount: UInt16(authority.count), additionalCount: UInt16(additional.count))
+        let question = asked.wire + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1]
+        return Answer(
+            head: head, body: question + (answers + authority + additional).flatMap { $0 }, keep: 60, isCacheable: true)
+    }
+
+    private static func texts(_ answer: Answer?) -> [String]? { answer?.records().map { "\($0.section) \($0)" } }
+
+    @Test func whatHasNoneStaysAsItIs() {
+        let answer = Self.answer(
+            .a, [Self.record(Self.pointer, .a, [192, 0, 2, 1]), Self.signature(of: .a)],
+            additional: [Self.record(Self.pointer, .txt, [4, 10, 0, 0, 1])])
+        #expect(answer.without(Self.isUnwanted) == nil)
+        #expect(answer.answersToTheType == 1)
+    }
+
+    @Test func anAliasStaysAndWhatItLeadsToGoesWithItsSignature() throws {
+        // `target` stands in the alias's data, and what comes behind points there.
+        let alias = Self.record(Self.pointer, .cname, Self.target)
+        let place = UInt8(12 + Self.asked.wire.count + 4 + 12)
+        let owner: [UInt8] = [0xC0, place]
+        let answer = Self.answer(
+            .a,
+            [
+                alias, Self.record(owner, .a, [10, 0, 0, 1]), Self.signature(of: .a, owner),
+                Self.record(owner, .a, [192, 0, 2, 1]), Self.signature(of: .cname),
+            ], authority: [Self.record(owner, .ns, Self.pointer)],
+            additional: [
+                Self.record(owner, .aaaa, [0xFD] + [UInt8](repeating: 0, count: 15)), Self.signature(of: .aaaa, owner),
+                Self.record(owner, .a, [10, 9, 9, 9]),
+            ])
+        let rest = try #require(answer.without(Self.isUnwanted))
+        let signature = try #require(answer.records().last { $0.type == .rrsig && $0.section == .answer })
+        #expect(
+            Self.texts(rest) == [
+                "answer www.example.com. 60 IN CNAME target.example.com.",
+                "answer target.example.com. 60 IN A 192.0.2.1", "answer \(signature)",
+                "authority target.example.com. 60 IN NS www.example.com.",
+            ])
+        #expect(!rest.head.authenticData && rest.keep == 60 && rest.isCacheable)
+        #expect(rest.answersToTheType == 1)
+        // It is what a snapshot of the cache would take back.
+        let message = [UInt8](repeating: 0, count: 12) + rest.body
+        #expect(try StoredAnswer.check(message.span, rest.head).type == .a)
+    }
+
+    @Test(
+        "the record whose hints name one goes, and one that cannot be read",
+        arguments: [
+            ([0, 4, 0, 4, 10, 0, 0, 1] as [UInt8], true), ([0, 4, 0, 8, 192, 0, 2, 1, 10, 0, 0, 1], true),
+            ([0, 4, 0, 4, 192, 0, 2, 1], false), ([0, 1, 0, 3, 2, 0x68, 0x32], false),
+            ([0, 6, 0, 16, 0xFD] + [UInt8](repeating: 0, count: 15), true),
+            ([0, 6, 0, 16, 0x20] + [UInt8](repeating: 0, count: 15), false), ([], false),
+            ([0, 4, 0, 3, 10, 0, 0], true),
+            ([0, 4, 0, 9, 10, 0, 0, 1], true), ([0, 4, 0], true),
+        ])
+    func hints(_ parameters: [UInt8], _ goes: Bool) {
+        for type in [RecordType.https, .svcb] {
+            for name: [UInt8] in [[0], [3, 0x66, 0x6F, 0x6F, 0]] {
+                let answer = Self.answer(
+                    type, [Self.record(Self.pointer, type, [0, 1] + name + parameters), Self.signature(of: type)])
+                let rest = answer.without(Self.isUnwanted)
+                #expect((rest != nil) == goes)
+                if let rest { #expect(rest.records().isEmpty && rest.answersToTheType == 0) }
+            }
+        }
+        let cut = Self.answer(.https, [Self.record(Self.pointer, .https, [0, 1, 9, 1])])
+        #expect(cut.without(Self.isUnwanted)?.records() == [])
+    }
+
+    /// Written out, the names of a small hostile answer are longer than any message.
+    @Test func whatIsTooLongLosesTheRest() throws {
+        let label = [63] + [UInt8](repeating: 0x61, count: 63)
+        let long = Self.record(Self.pointer, .ns, label + label + label + Self.pointer)
+        let place = UInt8(12 + Self.asked.wire.count + 4 + 12)
+        let owner: [UInt8] = [0xC0, place]
+        let many = (0..<1000).map { _ in Self.record(owner, .txt, [0]) }
+        let unwanted = Self.record(Self.pointer, .a, [10, 0, 0, 1])
+        let first = Self.answer(
+            .a, [unwanted, Self.record(Self.pointer, .a, [192, 0, 2, 1])], authority: [], additional: [])
+        #expect(first.without(Self.isUnwanted)?.answersToTheType == 1)
+        let inAdditional = Self.answer(
+            .ns, [long, Self.record(Self.pointer, .a, [10, 0, 0, 1])], additional: many)
+        #expect(try #require(inAdditional.without(Self.isUnwanted)).records().count == 1)
+        let inAnswer = Self.answer(.ns, [long] + many + [unwanted])
+        #expect(try #require(inAnswer.without(Self.isUnwanted)).records().isEmpty)
+    }
+}

@@ -107,10 +107,27 @@ private func checkRead(_ reply: Response.Reply, _ name: Name, _ type: RecordType
         let message = [UInt8](repeating: 0xEE, count: Header.length) + answer.body
         let stored = try? StoredAnswer.check(message.span, answer.head)
         check(stored == StoredAnswer.Question(nameLength: name.wire.count, type: type), "cannot be stored")
+        checkFiltered(answer, name, type)
     }
     answer.clampTTLs(minimum: 10, maximum: 100)
     check(answer.records().allSatisfy { (10...100).contains($0.ttl) }, "clamped")
     check(!answer.isCacheable || (10...100).contains(answer.keep), "keep is not clamped")
+}
+
+/// Without some addresses it is an answer still, and they are gone.
+private func checkFiltered(_ answer: Answer, _ name: Name, _ type: RecordType) {
+    let kinds: [(IPAddress) -> Bool] = [\.isPrivate, \.isIPv4, { _ in true }]
+    for isUnwanted in kinds {
+        guard let rest = answer.without(isUnwanted) else { continue }
+        check(rest.without(isUnwanted) == nil, "an address stays")
+        check(rest.head.recordCount < answer.head.recordCount && !rest.head.authenticData, "nothing is taken out")
+        check(rest.records().count == rest.head.recordCount, "records that cannot be read without addresses")
+        let message = [UInt8](repeating: 0xEE, count: Header.length) + rest.body
+        let stored = try? StoredAnswer.check(message.span, rest.head)
+        check(
+            stored == StoredAnswer.Question(nameLength: name.wire.count, type: type),
+            "cannot be stored without addresses")
+    }
 }
 
 /// A reply has to be one that our own reader takes for the same answer.

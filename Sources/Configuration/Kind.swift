@@ -267,7 +267,7 @@ extension Kind where Value == String {
 }
 
 extension Kind where Value == Secret {
-    /// A secret, masked when shown and never part of a message.
+    /// A secret, masked when shown and never part of a message. What is shown can be read again.
     ///
     /// - Parameter showsLength: For a key whose length everybody knows: shown, it still has the right length.
     static func secret(_ expected: String, showsLength: Bool) -> Kind {
@@ -278,7 +278,7 @@ extension Kind where Value == Secret {
                 return Secret(Array(text.utf8))
             },
             show: { secret in
-                let mask = showsLength ? String(repeating: "*", count: secret.bytes.count) : secret.description
+                let mask = showsLength ? String(repeating: "*", count: secret.bytes.count) : "masked"
                 return quoted(secret.bytes.isEmpty ? "" : mask)
             })
     }

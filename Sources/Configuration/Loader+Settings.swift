@@ -75,11 +75,9 @@ extension Loader {
         if account.encryptType == .https {
             let (token, key) = try secret("token", account.token)
             // It goes into a URL as it is.
-            let isPrintable = token.allSatisfy {
-                $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "&") && $0 != UInt8(ascii: "#")
-            }
-            guard isPrintable else {
-                throw origins.error(key, "the token is not right; give printable ASCII without space, & and #")
+            guard token.allSatisfy(isUnreserved) else {
+                let right = "letters, digits, \"-\", \".\", \"_\" and \"~\" alone"
+                throw origins.error(key, "the token has other characters than a URL takes; give \(right)")
             }
             return .https(token: Secret(token))
         }

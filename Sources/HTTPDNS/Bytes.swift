@@ -1,8 +1,4 @@
-/// RFC 3986 §2.3: what stands for itself in a URL.
-func isUnreserved(_ byte: UInt8) -> Bool {
-    isLowerLetter(lowercased(byte)) || isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
-        || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "~")
-}
+internal import Addresses
 
 /// A server name, an address in text, brackets and a port.
 func isHostByte(_ byte: UInt8) -> Bool {

@@ -118,26 +118,34 @@ public final class ServiceAccount {
     }
 
     /// Reads the service's answer to a request of the same `names` and `family`.
-    /// - Returns: In the order of `names`, at least one; a name that nothing readable is said about is absent.
+    /// - Returns: In the order of `names`, at least one; a name that nothing is said about is absent.
     ///   At most ``ServiceProtocol/addressesPerFamily`` addresses a family, in the service's order and each once.
     public func parse(
         _ response: HTTPResponse, names: [Name], family: ServiceFamily
     ) throws(ServiceFailure) -> [NameResult] {
-        guard let text = try plaintext(of: response) else { return ServiceAnswer.noRecords(of: names, family) }
-        return try ServiceAnswer.read(text.span, names: names, family: family)
+        try read(response) { text throws(ServiceFailure) in
+            try ServiceAnswer.read(text, names: names, family: family, isEncrypted: cipher != nil)
+        }
     }
 
-    /// The body in clear; nil for an encrypted one that holds nothing at all.
-    private func plaintext(of response: HTTPResponse) throws(ServiceFailure) -> [UInt8]? {
+    /// Reads the body in clear. Whatever is wrong with an encrypted one, the failure is the same.
+    private func read<Content>(
+        _ response: HTTPResponse, _ content: (Span<UInt8>) throws(ServiceFailure) -> Content
+    ) throws(ServiceFailure) -> Content {
         guard response.status == 200 else { throw .status(response.status) }
         guard response.isWhole else { throw .cutOff }
-        guard let cipher else { return response.body }
-        let body = response.body.span
-        let range = trimmed(body, 0..<body.count)
-        guard let payload = Hexadecimal.decode(body.extracting(range)) else { throw .undecryptable }
-        if payload.isEmpty || payload.count == emptyPayloadLength { return nil }
-        guard let text = try? cipher.decrypt(payload.span) else { throw .undecryptable }
-        return text
+        guard let cipher else { return try content(response.body.span) }
+        guard let text = decrypted(response.body.span, cipher), let content = try? content(text.span) else {
+            throw .undecryptable
+        }
+        return content
+    }
+
+    /// The text of an encrypted body; of one that holds nothing at all, too.
+    private func decrypted(_ body: Span<UInt8>, _ cipher: PayloadCipher) -> [UInt8]? {
+        guard let payload = Hexadecimal.decode(body.extracting(trimmed(body, 0..<body.count))) else { return nil }
+        if payload.isEmpty || payload.count == emptyPayloadLength { return [] }
+        return try? cipher.decrypt(payload.span)
     }
 
     /// Writes one HTTP/1.1 request for the service's configuration, its list of addresses above all.
@@ -152,8 +160,7 @@ public final class ServiceAccount {
 
     /// Reads the service's answer to a ``configurationRequest(host:)``.
     public func parseConfiguration(_ response: HTTPResponse) throws(ServiceFailure) -> ServiceConfiguration {
-        guard let text = try plaintext(of: response) else { throw .unparsable }
-        return try ServiceConfiguration(parsing: text.span)
+        try read(response, ServiceConfiguration.init(parsing:))
     }
 
     /// Appends the name as the service wants it: lower case, no final dot.
@@ -199,7 +206,7 @@ public final class ServiceAccount {
 
 /// How a customer proves itself to the service. Prints as its kind alone.
 public enum ServiceCredential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
-    /// TLS with a token, a decimal number given as its ASCII digits.
+    /// TLS with a token, which stands in a URL as it is (``isUnreserved(_:)``): a decimal number by the documentation.
     case https(token: [UInt8])
     /// HTTP, names and answers encrypted with AES-128-CBC; the key has 16 bytes.
     case aes(id: UInt32, key: [UInt8])

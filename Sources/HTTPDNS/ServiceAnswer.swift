@@ -1,94 +1,87 @@
 internal import Addresses
 internal import DNSWire
 
-/// Reads the text of an answer, line by line: `[NAME.:]LIST[-LIST][|CLIENT]`, a list being `0` or `ADDRESS;…`, then
-/// `,TTL`. Hostile text is normal here: nobody signs it, and in HTTP mode nothing protects it from being changed.
+/// Reads the text of an answer, lines of `NAME.:LIST[-LIST][|CLIENT]`, a list being `0` or `ADDRESS;…[;]` with its `,TTL`.
+///
+/// All of it can be read or nothing of it counts: what the service did not write as it was asked was written by somebody
+/// else, and whoever is on the path changes what is encrypted without the key. Text that is skipped would be where the
+/// random octets go that such a change brings with it.
 struct ServiceAnswer {
     private let names: [Name]
     private let family: ServiceFamily
+    /// Encrypted, and so changed by whoever is on the path if it was.
+    private let isEncrypted: Bool
 
-    /// - Throws: When the text says something, but nothing about `names`.
+    /// - Returns: What is said of each of the `names` that the text speaks of; at least one.
     static func read(
-        _ text: Span<UInt8>, names: [Name], family: ServiceFamily
+        _ text: Span<UInt8>, names: [Name], family: ServiceFamily, isEncrypted: Bool
     ) throws(ServiceFailure) -> [NameResult] {
+        let answer = ServiceAnswer(names: names, family: family, isEncrypted: isEncrypted)
         let whole = trimmed(text, 0..<text.count)
-        guard !whole.isEmpty else { return noRecords(of: names, family) }
-        let answer = ServiceAnswer(names: names, family: family)
+        guard !whole.isEmpty else { return names.map(answer.noRecord) }
         var results = [NameResult?](repeating: nil, count: names.count)
-        var namesAnother = false
         // The service answers in the order it was asked: the name behind the last one is looked at first.
         var next = 0
         var start = whole.lowerBound
         while start < whole.upperBound {
-            let rest = start..<whole.upperBound
-            let end = firstIndex(of: UInt8(ascii: "\n"), in: text, rest) ?? rest.upperBound
-            switch answer.line(text, trimmed(text, start..<end), next: next) {
-            case .result(let result, let index):
-                results[index] = results[index] ?? result
-                next = index + 1
-            case .anotherName: namesAnother = true
-            case .unreadable: break
-            }
+            let end = firstIndex(of: UInt8(ascii: "\n"), in: text, start..<whole.upperBound) ?? whole.upperBound
+            let hasReturn = end > start && text[end - 1] == UInt8(ascii: "\r")
+            let (result, index) = try answer.line(text, start..<end - (hasReturn ? 1 : 0), next: next)
+            guard results[index] == nil || results[index] == result else { throw .unparsable }
+            results[index] = result
+            next = index + 1
             start = end + 1
         }
-        let found = results.compactMap { $0 }
-        guard !found.isEmpty else { throw namesAnother ? .otherName : .unparsable }
-        return found
-    }
-
-    static func noRecords(of names: [Name], _ family: ServiceFamily) -> [NameResult] {
-        let answer = ServiceAnswer(names: names, family: family)
-        return names.map { answer.result($0, AddressList(), AddressList()) }
-    }
-
-    private enum Line {
-        case result(NameResult, index: Int)
-        case anotherName
-        case unreadable
+        return results.compactMap { $0 }
     }
 
     /// The order of the cuts is what keeps the separators apart: IPv6 addresses hold `:`, names hold `-`.
-    private func line(_ text: Span<UInt8>, _ range: Range<Int>, next: Int) -> Line {
-        let client = lastIndex(of: UInt8(ascii: "|"), in: text, range)
-        let body = trimmed(text, range.lowerBound..<(client ?? range.upperBound))
+    private func line(
+        _ text: Span<UInt8>, _ range: Range<Int>, next: Int
+    ) throws(ServiceFailure) -> (NameResult, index: Int) {
+        var body = range
+        if let bar = lastIndex(of: UInt8(ascii: "|"), in: text, range) {
+            guard IPAddress(parsing: text.extracting(bar + 1..<range.upperBound)) != nil else { throw .unparsable }
+            body = range.lowerBound..<bar
+        }
         if let colon = firstIndex(of: UInt8(ascii: ":"), in: text, body), colon > body.lowerBound,
             text[colon - 1] == UInt8(ascii: ".")
         {
-            guard let index = index(ofName: text, body.lowerBound..<colon - 1, next: next) else { return .anotherName }
-            guard let result = lists(text, colon + 1..<body.upperBound, of: names[index], exact: false) else {
-                return .unreadable
-            }
-            return .result(result, index: index)
+            guard let index = index(ofName: text, body.lowerBound..<colon - 1, next: next) else { throw .otherName }
+            return (try lists(text, colon + 1..<body.upperBound, of: names[index]), index)
         }
-        if names.count == 1, let result = lists(text, body, of: names[0], exact: true) {
-            return .result(result, index: 0)
-        }
-        let ended = body.last.map { text[$0] == UInt8(ascii: ".") } ?? false
-        if let index = index(ofName: text, body.lowerBound..<body.upperBound - (ended ? 1 : 0), next: next) {
-            return .result(result(names[index], AddressList(), AddressList()), index: index)
-        }
-        return .unreadable
+        guard let index = index(ofName: text, body, next: next) else { throw .unparsable }
+        return (noRecord(of: names[index]), index)
     }
 
-    /// Reads what stands behind a name; nil if it says nothing.
-    private func lists(_ text: Span<UInt8>, _ range: Range<Int>, of name: Name, exact: Bool) -> NameResult? {
+    private func noRecord(of name: Name) -> NameResult { result(name, AddressList(), AddressList()) }
+
+    /// Reads what stands behind a name.
+    private func lists(_ text: Span<UInt8>, _ range: Range<Int>, of name: Name) throws(ServiceFailure) -> NameResult {
         switch family {
-        case .ipv4:
-            guard let list = AddressList(text, range, of: .ipv4, exact: exact) else { return nil }
-            return result(name, list, AddressList())
-        case .ipv6:
-            guard let list = AddressList(text, range, of: .ipv6, exact: exact) else { return nil }
-            return result(name, AddressList(), list)
+        case .ipv4: return result(name, try list(text, range, of: .ipv4), AddressList())
+        case .ipv6: return result(name, AddressList(), try list(text, range, of: .ipv6))
         case .both:
             guard let dash = firstIndex(of: UInt8(ascii: "-"), in: text, range) else {
-                guard let list = AddressList(text, range, of: .both, exact: exact) else { return nil }
+                let list = try list(text, range, of: .both)
                 return result(name, list, list)
             }
-            guard let first = AddressList(text, range.lowerBound..<dash, of: .ipv4, exact: exact),
-                let second = AddressList(text, dash + 1..<range.upperBound, of: .ipv6, exact: exact)
-            else { return nil }
-            return result(name, first, second)
+            return result(
+                name, try list(text, range.lowerBound..<dash, of: .ipv4),
+                try list(text, dash + 1..<range.upperBound, of: .ipv6))
         }
+    }
+
+    private func list(
+        _ text: Span<UInt8>, _ range: Range<Int>, of family: ServiceFamily
+    ) throws(ServiceFailure) -> AddressList {
+        var list = try AddressList(text, range, of: family)
+        if isEncrypted {
+            // Short is what fits into the one block that can be written at will.
+            guard list.hasTTL || list.isEmpty else { throw .unparsable }
+            list.ttl = min(list.ttl, ServiceProtocol.maximumEncryptedTTL)
+        }
+        return list
     }
 
     private func result(_ name: Name, _ first: AddressList, _ second: AddressList) -> NameResult {
@@ -102,13 +95,15 @@ struct ServiceAnswer {
             ipv6: familyResult(second.ipv6, second.ttl, asked: family.includesIPv6))
     }
 
-    /// Which of the names asked the text is, letters' case aside.
+    /// Which of the names asked the text is.
     private func index(ofName text: Span<UInt8>, _ range: Range<Int>, next: Int) -> Int? {
         guard !range.isEmpty else { return nil }
         if next < names.count, isName(names[next], text, range) { return next }
         return names.firstIndex { isName($0, text, range) }
     }
 
+    /// Letters' case aside in clear. Encrypted, whoever changes one bit of a name that is hidden would learn from the
+    /// answer's being taken all the same that there is a letter.
     private func isName(_ name: Name, _ text: Span<UInt8>, _ range: Range<Int>) -> Bool {
         // As many octets as the wire form without the first length and the root label.
         guard range.count == name.wire.count - 2 else { return false }
@@ -116,7 +111,8 @@ struct ServiceAnswer {
         // Each octet of the text is compared with the next of the wire form; at a length octet a dot must stand.
         var nextLength = 1 + Int(wire[0])
         for offset in 0..<range.count {
-            let byte = lowercased(text[range.lowerBound + offset])
+            let octet = text[range.lowerBound + offset]
+            let byte = isEncrypted ? octet : lowercased(octet)
             let position = offset + 1
             if position == nextLength {
                 guard byte == UInt8(ascii: ".") else { return false }
@@ -134,43 +130,31 @@ private struct AddressList {
     var ipv4: [IPAddress] = []
     var ipv6: [IPAddress] = []
     var ttl = ServiceProtocol.defaultTTL
+    var hasTTL = false
+
+    var isEmpty: Bool { ipv4.isEmpty && ipv6.isEmpty }
 
     /// An empty one: no record.
     init() {}
 
-    /// Reads `ADDRESS;…[;][,TTL]`. Addresses that are bad or of another family are left out.
-    /// - Parameter exact: Whether everything must be as it should be.
-    /// - Returns: nil for text that is neither empty nor `0` and yet has no address; with `exact`, for any flaw.
-    init?(_ text: Span<UInt8>, _ range: Range<Int>, of family: ServiceFamily, exact: Bool) {
+    /// Reads `0[,TTL]` or `ADDRESS;…[;][,TTL]`. One with an address that no machine has is read as an empty one: a
+    /// zone's owner can write it into the zone, so the service need not have failed.
+    init(_ text: Span<UInt8>, _ range: Range<Int>, of family: ServiceFamily) throws(ServiceFailure) {
         var end = range.upperBound
         if let comma = lastIndex(of: UInt8(ascii: ","), in: text, range) {
-            let seconds = decimal(
-                text, trimmed(text, comma + 1..<range.upperBound), maximum: Int(ServiceProtocol.maximumTTL))
-            if exact, seconds == nil { return nil }
-            if let seconds { ttl = UInt32(seconds) }
+            let maximum = Int(ServiceProtocol.maximumTTL)
+            guard let seconds = decimal(text, comma + 1..<end, maximum: maximum) else { throw .unparsable }
+            (ttl, hasTTL) = (UInt32(seconds), true)
             end = comma
         }
-        var flawed = false
-        var start = range.lowerBound
-        while start < end {
-            let separator = firstIndex(of: UInt8(ascii: ";"), in: text, start..<end) ?? end
-            let element = trimmed(text, start..<separator)
-            start = separator + 1
-            let isZero = element.count == 1 && text[element.lowerBound] == UInt8(ascii: "0")
-            if element.isEmpty || isZero { continue }
-            if let address = IPAddress(parsing: text.extracting(element)) {
-                if address.isIPv4, family.includesIPv4 {
-                    Self.append(address, to: &ipv4)
-                    continue
-                }
-                if !address.isIPv4, family.includesIPv6 {
-                    Self.append(address, to: &ipv6)
-                    continue
-                }
-            }
-            flawed = true
+        if end - range.lowerBound == 1, text[range.lowerBound] == UInt8(ascii: "0") { return }
+        var isTaken = true
+        try forEachAddress(text, range.lowerBound..<end) { address throws(ServiceFailure) in
+            guard address.isIPv4 ? family.includesIPv4 : family.includesIPv6 else { throw .unparsable }
+            isTaken = isTaken && address.isOfOneMachine
+            if address.isIPv4 { Self.append(address, to: &ipv4) } else { Self.append(address, to: &ipv6) }
         }
-        if flawed, exact || ipv4.isEmpty && ipv6.isEmpty { return nil }
+        if !isTaken { (ipv4, ipv6) = ([], []) }
     }
 
     /// An RRset holds no record twice (RFC 2181 §5).

@@ -8,7 +8,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// Minutes after which to ask anew, 1…1440.
     public var ttlMinutes: Int
 
-    /// Minutes, for a missing or senseless one.
+    /// Minutes, for a missing one and one that is out of range.
     public static let defaultTTLMinutes = 60
     /// The documentation's limit: a day.
     public static let maximumTTLMinutes = 1440
@@ -18,61 +18,62 @@ public struct ServiceConfiguration: Sendable, Equatable {
         self.ttlMinutes = ttlMinutes
     }
 
-    /// Reads `log:0|domain:0|ip:ADDRESS;…[;]|ttl:MINUTES`, fields in any order; unknown ones are skipped, of two alike
-    /// the first counts.
-    /// - Throws: ``ServiceFailure/unparsable`` when it has none of these fields, or `ip` holds something but not one
-    ///   address.
+    /// Reads `log:0|domain:0|ip:ADDRESS;…[;]|ttl:MINUTES`, fields in any order and each once; `ip` may be empty and, like
+    /// `ttl`, missing. Other fields may stand between them, with a number each.
+    ///
+    /// All of it can be read or nothing of it counts, as with an answer: whoever is on the path could have the servers
+    /// asked that he likes, for as long as a day and wherever this machine goes meanwhile. With `log` and `domain` the
+    /// text is longer than the one block of AES that can be written without the key.
+    /// - Throws: ``ServiceFailure/unparsable``
     init(parsing text: Span<UInt8>) throws(ServiceFailure) {
-        var (list, minutes): (Range<Int>?, Int?) = (nil, nil)
-        var isConfiguration = false
-        var start = 0
-        while start < text.count {
-            let end = firstIndex(of: UInt8(ascii: "|"), in: text, start..<text.count) ?? text.count
-            let field = start..<end
-            start = end + 1
+        let whole = trimmed(text, 0..<text.count)
+        var known: Set<Field> = []
+        self.init(addresses: [], ttlMinutes: Self.defaultTTLMinutes)
+        var start = whole.lowerBound
+        repeat {
+            let end = firstIndex(of: UInt8(ascii: "|"), in: text, start..<whole.upperBound) ?? whole.upperBound
             // The first: IPv6 addresses hold more.
-            guard let colon = firstIndex(of: UInt8(ascii: ":"), in: text, field) else { continue }
-            let name = trimmed(text, field.lowerBound..<colon)
-            let value = trimmed(text, colon + 1..<end)
-            if isEqual(text, name, to: "ip") {
-                list = list ?? value
-            } else if isEqual(text, name, to: "ttl") {
-                minutes = minutes ?? decimal(text, value, maximum: .max)
-            } else if !isEqual(text, name, to: "log"), !isEqual(text, name, to: "domain") {
+            guard let colon = firstIndex(of: UInt8(ascii: ":"), in: text, start..<end) else { throw .unparsable }
+            let value = colon + 1..<end
+            let field = try Field(text, start..<colon)
+            start = end + 1
+            guard field == .other || known.insert(field).inserted else { throw .unparsable }
+            if field == .ip {
+                if !value.isEmpty { addresses = try Self.addresses(text, value) }
                 continue
             }
-            isConfiguration = true
-        }
-        guard isConfiguration else { throw .unparsable }
-        addresses = try list.map { range throws(ServiceFailure) in try Self.addresses(text, range) } ?? []
-        let isSensible = minutes.map { $0 >= 1 && $0 <= Self.maximumTTLMinutes } ?? false
-        ttlMinutes = isSensible ? minutes ?? Self.defaultTTLMinutes : Self.defaultTTLMinutes
+            guard let number = decimal(text, value, maximum: .max) else { throw .unparsable }
+            if field == .ttl, number >= 1, number <= Self.maximumTTLMinutes { ttlMinutes = number }
+        } while start <= whole.upperBound
+        guard known.isSuperset(of: [.log, .domain]) else { throw .unparsable }
     }
 
-    /// What is no address of one machine is left out.
-    private static func addresses(_ text: Span<UInt8>, _ range: Range<Int>) throws(ServiceFailure) -> [IPAddress] {
-        var addresses: [IPAddress] = []
-        var isFlawed = false
-        var start = range.lowerBound
-        while start < range.upperBound, addresses.count < ServiceProtocol.addressesPerService {
-            let end = firstIndex(of: UInt8(ascii: ";"), in: text, start..<range.upperBound) ?? range.upperBound
-            let element = trimmed(text, start..<end)
-            start = end + 1
-            if element.isEmpty || element.count == 1 && text[element.lowerBound] == UInt8(ascii: "0") { continue }
-            if let address = IPAddress(parsing: text.extracting(element)), address.isOfOneMachine {
-                if !addresses.contains(address) { addresses.append(address) }
+    private enum Field {
+        case log, domain, ip, ttl, other
+
+        init(_ text: Span<UInt8>, _ name: Range<Int>) throws(ServiceFailure) {
+            guard !name.isEmpty, name.allSatisfy({ isLowerLetter(text[$0]) }) else { throw .unparsable }
+            if isEqual(text, name, to: "log") {
+                self = .log
+            } else if isEqual(text, name, to: "domain") {
+                self = .domain
+            } else if isEqual(text, name, to: "ip") {
+                self = .ip
+            } else if isEqual(text, name, to: "ttl") {
+                self = .ttl
             } else {
-                isFlawed = true
+                self = .other
             }
         }
-        if isFlawed, addresses.isEmpty { throw .unparsable }
-        return addresses
     }
-}
 
-extension IPAddress {
-    /// Neither unspecified nor multicast nor reserved, broadcast included (RFC 6890, RFC 4291 §2.4).
-    fileprivate var isOfOneMachine: Bool {
-        !isUnspecified && (isIPv4 ? low >> 24 > 0 && low >> 24 < 224 : high >> 56 != 0xFF)
+    private static func addresses(_ text: Span<UInt8>, _ range: Range<Int>) throws(ServiceFailure) -> [IPAddress] {
+        var addresses: [IPAddress] = []
+        try forEachAddress(text, range) { address throws(ServiceFailure) in
+            guard address.isOfOneMachine else { throw .unparsable }
+            guard addresses.count < ServiceProtocol.addressesPerService, !addresses.contains(address) else { return }
+            addresses.append(address)
+        }
+        return addresses
     }
 }

@@ -7,11 +7,12 @@ public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible 
     case status(Int)
     /// The connection ended the body, and that may not have been the server's doing.
     case cutOff
-    /// The body is not the hexadecimal of something encrypted with the account's key.
+    /// An encrypted body is not an answer, be it by its hexadecimal, its padding or its text: told apart, they would help
+    /// whoever tries out changed bodies to find out what was encrypted.
     case undecryptable
-    /// No line of the answer can be read.
+    /// A body in clear is not an answer.
     case unparsable
-    /// What can be read of the answer is about names that were not asked.
+    /// A body in clear speaks of a name that was not asked.
     case otherName
 
     /// One line for an operator; holds nothing secret.
@@ -24,7 +25,7 @@ public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible 
         case .status(500...): "the service failed (HTTP status \(code))"
         case .status: "the service answered HTTP status \(code)"
         case .cutOff: "the connection ended where the answer need not have ended"
-        case .undecryptable: "the answer cannot be decrypted: are dnsKey and encryptType right?"
+        case .undecryptable: "the answer cannot be decrypted and read: are dnsKey and encryptType right?"
         case .unparsable: "the answer is not an HTTPDNS answer"
         case .otherName: "the answer is for a name that was not asked"
         }
@@ -53,7 +54,7 @@ public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
         case .nameCount(let count): "\(count) names do not fit into one request"
         case .forbiddenName(let name): "\(name) is not a name the service can be asked for"
         case .forbiddenHost: "the host is neither a name nor an address"
-        case .badToken: "the token is not a number"
+        case .badToken: "the token has characters that cannot stand in a URL"
         case .encryption(let error): error.description
         }
     }

@@ -7,14 +7,15 @@
 /// - An empty body, and an encrypted empty text, is "no record" for every name asked. The iOS SDK takes any AES body of
 ///   at most an initialization vector's length for that; here only exactly such a vector alone is, and anything else
 ///   that cannot be decrypted is a failure, so that garbage is never remembered as the absence of a name.
-/// - "No record" of a family: an empty list, `0`, and either with a TTL, which is then ignored. The name alone, as one
-///   sample of the documentation prints it (`www.example.com|203.0.113.7`), is "no record" of every family asked.
-/// - `|CLIENT` may end any line, or none; what stands there is not looked at.
-/// - A line without a name is believed only if one name was asked and everything in it is as it should be (what the
-///   service answers without `query=1`, and did before it had it).
+/// - "No record" of a family is `0`, with a TTL or without; the name alone, as one sample of the documentation prints it
+///   (`www.example.com|203.0.113.7`), is "no record" of every family asked.
+/// - `|CLIENT`, an address, may end any line, or none; which it is does not matter.
+/// - Each line bears the name, and each list its TTL: with `query=1&ttl=1` the service writes both. The one sample of a
+///   list without a TTL beside a `0` (for a request without `ttl=1`) is taken in https mode alone.
 /// - A `type=addrs` answer of one list instead of two holds the addresses of both families.
-/// - Two lines for one name: the first that can be read counts.
-/// - A line all of whose addresses are bad, or of a family not asked, is not "no record" but unreadable.
+/// - A text is read whole or not at all: neither a line nor an address in it is skipped, and a name may come twice only if
+///   the same is said of it. White space at both ends, and a carriage return before a line feed, mean nothing.
+/// - An address that no machine has is read, but nothing of its list is taken.
 /// - Error statuses carry nothing that is read.
 /// - Of the service's configuration (`/conf`) only `ip` and `ttl` count: `log` is about reports to the vendor, which are
 ///   never sent, and `domain` about a name of the service, which is never asked for.
@@ -25,10 +26,13 @@ public enum ServiceProtocol {
     public static let addressesPerService = 16
     /// Addresses taken of one family of one name. The service names no limit; a reply with more fits no UDP datagram.
     public static let addressesPerFamily = 32
-    /// Seconds, for an address list without a readable TTL (the service's advice is never to keep less than a minute).
+    /// Seconds, for an address list without a TTL (the service's advice is never to keep less than a minute).
     public static let defaultTTL: UInt32 = 60
     /// Seconds; the largest TTL that DNS can carry (RFC 2181 §8).
     public static let maximumTTL = UInt32(Int32.max)
+    /// Seconds; what is taken of a TTL in aes and des, where whoever is on the path may have written the answer. The
+    /// service's advice is to keep answers for 120 to 600 seconds.
+    public static let maximumEncryptedTTL: UInt32 = 600
 
     /// Echo the name, give the TTL, give the client address: always asked, so that an answer can be checked and kept.
     static let flags = "&ttl=1&query=1&clientip=1"

@@ -67,8 +67,8 @@ import Testing
                 == "test.toml:4: httpdns.dnsKeyFile: \"/k\" is empty; put the dnsKey into it")
         #expect(
             message("[httpdns]\ntokenFile = \"/k\"", files: ["/k": "two words"])
-                == "test.toml:2: httpdns.tokenFile: the token is not right; "
-                + "give printable ASCII without space, & and #")
+                == "test.toml:2: httpdns.tokenFile: the token has other characters than a URL takes; "
+                + "give letters, digits, \"-\", \".\", \"_\" and \"~\" alone")
         #expect(
             message(nil, environment: ["HTTPDNSD_HTTPDNS_TOKENFILE": "/k"])
                 == "environment: HTTPDNSD_HTTPDNS_TOKENFILE: cannot read \"/k\"; give a file that this user may read")

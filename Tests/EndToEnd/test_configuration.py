@@ -25,6 +25,7 @@ WRONG = {
     "aes key missing": ('[httpdns]\nencryptType = "aes"\ndnsId = 1\n', None, "httpdns.dnsKey"),
     "aes id missing": ('[httpdns]\nencryptType = "aes"\ndnsKey = "Swift-HTTPDNS-16"\n', None, "httpdns.dnsId"),
     "https without token": (HTTPS, None, "httpdns.token"),
+    "a token that no URL takes": ('[httpdns]\ntoken = "dG9rZW4="\n', 2, "httpdns.token"),
     "unknown encryption": (AES.replace('"aes"', '"rot13"'), 2, "httpdns.encryptType"),
     "id is no number": (AES.replace("12345", '"many"'), 3, "httpdns.dnsId"),
     "id out of range": (AES.replace("12345", "-1"), 3, "httpdns.dnsId"),

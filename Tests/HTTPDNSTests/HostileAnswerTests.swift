@@ -9,7 +9,7 @@ import Testing
         "www.example.com.:192.0.2.1;192.0.2.2,120|203.0.113.7",
         "www.example.com.:192.0.2.1,120-2001:db8::1;2001:db8::2,60|203.0.113.7",
         "a.example.:192.0.2.1,60-0,60|203.0.113.7\nb.example.:0,60-2001:db8::1,60|203.0.113.7",
-        "192.0.2.1,120-2001:db8::1;2001:db8::2,60|203.0.113.7", "www.example.com|203.0.113.7",
+        "www.example.com.:192.0.2.1;,120-2001:db8::1;2001:db8::2;,60|203.0.113.7", "www.example.com|203.0.113.7",
         "www.example.com.:0-0|203.0.113.7",
     ]
     private static let syntax = Array("|:;,-.0\n\r fF".utf8)

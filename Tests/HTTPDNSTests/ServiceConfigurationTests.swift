@@ -13,40 +13,62 @@ import Testing
     @Test(arguments: [
         ("log:0|domain:0|ip:119.29.29.98;119.28.28.98|ttl:60", "119.29.29.98 119.28.28.98", 60),
         ("log:1|domain:1|ip:119.29.29.98;119.28.28.98;|ttl:1440", "119.29.29.98 119.28.28.98", 1440),
-        ("ttl:1|ip:119.29.29.98", "119.29.29.98", 1),
-        ("IP: 119.29.29.98 ; 119.28.28.98 | TTL : 5 \r\n", "119.29.29.98 119.28.28.98", 5),
+        ("ttl:1|ip:119.29.29.98|domain:0|log:0", "119.29.29.98", 1),
+        (" log:0|domain:0|ip:119.29.29.98|ttl:5\r\n", "119.29.29.98", 5),
         // Missing or senseless times.
-        ("ip:192.0.2.1", "192.0.2.1", 60), ("ip:192.0.2.1|ttl:0", "192.0.2.1", 60),
-        ("ip:192.0.2.1|ttl:1441", "192.0.2.1", 60),
-        ("ip:192.0.2.1|ttl:-5", "192.0.2.1", 60), ("ip:192.0.2.1|ttl:", "192.0.2.1", 60),
-        ("ip:192.0.2.1|ttl:99999999999999999999999", "192.0.2.1", 60),
+        ("log:0|domain:0|ip:192.0.2.1", "192.0.2.1", 60), ("log:0|domain:0|ip:192.0.2.1|ttl:0", "192.0.2.1", 60),
+        ("log:0|domain:0|ip:192.0.2.1|ttl:1441", "192.0.2.1", 60),
+        ("log:0|domain:0|ip:192.0.2.1|ttl:99999999999999999999999", "192.0.2.1", 60),
         // No address is an answer.
-        ("log:0|domain:0|ip:|ttl:30", "", 30), ("log:0|domain:0|ttl:30", "", 30), ("log:0", "", 60), ("ip:;;", "", 60),
-        ("ip:0|ttl:9", "", 9),
-        // Some good ones.
-        ("ip:192.0.2.1;nonsense;192.0.2.2;192.0.2.1", "192.0.2.1 192.0.2.2", 60),
-        ("ip:2001:db8::1;192.0.2.1", "2001:db8::1 192.0.2.1", 60),
-        ("ip:0.0.0.0;224.0.0.1;255.255.255.255;0.1.2.3;ff02::1;::;192.0.2.1", "192.0.2.1", 60),
-        // What is not known, and what comes twice.
-        ("new:1|ip:192.0.2.1|other|:|ttl:7|ttl:8|ip:192.0.2.2", "192.0.2.1", 7),
+        ("log:0|domain:1|ip:|ttl:30", "", 30), ("log:0|domain:1|ttl:30", "", 30), ("log:0|domain:1", "", 60),
+        ("log:0|domain:0|ip:2001:db8::1;192.0.2.1;192.0.2.1", "2001:db8::1 192.0.2.1", 60),
+        // What is not known, with a number.
+        ("new:1|log:0|other:27|domain:0|ip:192.0.2.1|other:28", "192.0.2.1", 60),
     ])
     func whatIsRead(body: String, expected: String, minutes: Int) throws {
         let configuration = try read(body)
         #expect(configuration.addresses.map(\.description).joined(separator: " ") == expected)
         #expect(configuration.ttlMinutes == minutes)
+        for (account, cipher) in try encryptedAccounts() {
+            #expect(try account.parseConfiguration(HTTPResponse(encrypted: body, cipher)) == configuration)
+        }
     }
 
     @Test(arguments: [
-        "", " ", "192.0.2.1", "www.example.com.:192.0.2.1,60|203.0.113.7", "<html>", "ip", "|||", ":", "ip:nonsense",
-        "ip:192.0.2.1,60", "ip:ff02::1;0.0.0.0",
+        "", " ", "192.0.2.1", "www.example.com.:192.0.2.1,60|203.0.113.7", "<html>", "ip", "|||", ":",
+        // As much as fits into one block, which needs no key.
+        "ip:192.0.2.1", "ip:6.6.6.6|ttl:9", "log:0", "ttl:9", "ip:;;",
+        // A bad address, or one that no machine has, among good ones or alone.
+        "log:0|domain:0|ip:192.0.2.1;nonsense;192.0.2.2|ttl:60", "log:0|domain:0|ip:nonsense|ttl:60",
+        "log:0|domain:0|ip:192.0.2.1;|ttl:60|ip:;", "log:0|domain:0|ip:192.0.2.1;;192.0.2.2", "log:0|domain:0|ip:;",
+        "log:0|domain:0|ip:192.0.2.1;0.0.0.0", "log:0|domain:0|ip:224.0.0.1", "log:0|domain:0|ip:255.255.255.255",
+        "log:0|domain:0|ip:0.1.2.3", "log:0|domain:0|ip:ff02::1", "log:0|domain:0|ip:::",
+        "log:0|domain:0|ip:::ffff:192.0.2.1", "log:0|domain:0|ip:192.0.2.1,60", "log:0|domain:0|ip:0",
+        "log:0|domain:0|ip: 192.0.2.1|ttl:60",
+        // Something unreadable, which may be what a changed block decrypts to, beside what is readable.
+        "log:0|domain:0|ip:192.0.2.1|ttl:60|", "log:0|domain:0|ip:192.0.2.1|ttl:6x", "log:0|domain:0|ttl:-5",
+        "log:0|domain:0|ttl:", "log:x|domain:0|ip:192.0.2.1|ttl:60", "log:0|domain:|ip:192.0.2.1|ttl:60",
+        "log:0|domain:0|other|ip:192.0.2.1", "log:0|domain:0|other:x|ip:192.0.2.1",
+        "log:0|domain:0|\u{1}\u{7f}:0|ip:192.0.2.1", "log:0|domain:0|OTHER:0|ip:192.0.2.1",
+        // The list that was there, given another name.
+        "log:0|domain:0|xp:119.29.29.98|ip:6.6.6.6|ttl:60", "ip:6.6.6.6|log:0p:119.29.29.98;119.28.28.98|ttl:60",
+        // A field twice.
+        "log:0|domain:0|ip:192.0.2.1|ip:192.0.2.1", "log:0|log:0|domain:0", "log:0|domain:0|ttl:7|ttl:8",
+        // One of those missing that make it long.
+        "log:0|ip:192.0.2.1|ttl:60", "domain:0|ip:192.0.2.1|ttl:60",
     ])
-    func whatIsRefused(body: String) {
+    func whatIsRefused(body: String) throws {
         #expect(throws: ServiceFailure.unparsable) { try read(body) }
+        for (account, cipher) in try encryptedAccounts() {
+            #expect(throws: ServiceFailure.undecryptable) {
+                try account.parseConfiguration(HTTPResponse(encrypted: body, cipher))
+            }
+        }
     }
 
     @Test func aLongListIsCut() throws {
         let list = (1...100).map { "192.0.2.\($0)" }
-        let configuration = try read("ip:" + list.joined(separator: ";"))
+        let configuration = try read("log:0|domain:0|ip:" + list.joined(separator: ";"))
         #expect(configuration.addresses.map(\.description) == Array(list.prefix(ServiceProtocol.addressesPerService)))
     }
 
@@ -73,7 +95,7 @@ import Testing
             #expect(throws: ServiceFailure.undecryptable) {
                 try account.parseConfiguration(HTTPResponse(ok: "ip:192.0.2.1|ttl:60"))
             }
-            #expect(throws: ServiceFailure.unparsable) { try account.parseConfiguration(HTTPResponse(ok: "")) }
+            #expect(throws: ServiceFailure.undecryptable) { try account.parseConfiguration(HTTPResponse(ok: "")) }
         }
         #expect(throws: ServiceFailure.undecryptable) { try aes.parseConfiguration(HTTPResponse(ok: desBody)) }
     }

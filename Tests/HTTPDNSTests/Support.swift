@@ -33,8 +33,27 @@ func decrypted(_ hexadecimal: Substring, _ cipher: PayloadCipher) throws -> Stri
 
 func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
+/// The accounts whose answers are encrypted, each with what encrypts them.
+func encryptedAccounts() throws -> [(ServiceAccount, PayloadCipher)] {
+    [
+        (try ServiceAccount(.aes(id: 1, key: aesKey)), try PayloadCipher(.aes, key: aesKey)),
+        (try ServiceAccount(.des(id: 1, key: desKey)), try PayloadCipher(.des, key: desKey)),
+    ]
+}
+
 extension HTTPResponse {
     init(ok body: String) { self.init(status: 200, body: Array(body.utf8)) }
+
+    init(encrypted text: String, _ cipher: PayloadCipher) throws {
+        self.init(payload: try cipher.encrypt(Array(text.utf8).span))
+    }
+
+    /// The hexadecimal of what was encrypted, or of what somebody made of it.
+    init(payload: [UInt8]) {
+        var body: [UInt8] = []
+        Hexadecimal.append(payload.span, to: &body)
+        self.init(status: 200, body: body)
+    }
 }
 
 extension ServiceAccount {

@@ -229,14 +229,16 @@ public struct Settings: Sendable, Equatable {
 }
 
 extension Settings.HTTPDNS.Credential {
-    /// 443 for HTTPS, 80 for the encrypted requests over plain HTTP.
-    var defaultPort: UInt16 {
-        if case .https = self { 443 } else { 80 }
+    /// Whether TLS proves that the service is who answers; aes and des only hide what is asked and answered.
+    public var isHTTPS: Bool {
+        if case .https = self { true } else { false }
     }
+
+    /// 443 for HTTPS, 80 for the encrypted requests over plain HTTP.
+    var defaultPort: UInt16 { isHTTPS ? 443 : 80 }
 
     /// The address the service's operator publishes for this kind of request.
     var publicService: Endpoint {
-        if case .https = self { return Endpoint(.v4(119, 29, 29, 99), port: defaultPort) }
-        return Endpoint(.v4(119, 29, 29, 98), port: defaultPort)
+        Endpoint(isHTTPS ? .v4(119, 29, 29, 99) : .v4(119, 29, 29, 98), port: defaultPort)
     }
 }

@@ -108,10 +108,18 @@ public final class DNSCache: @unchecked Sendable {
     }
 
     /// Keeps an answer, in the place of what was known for the same question and audience. `keep` 0 is not kept.
-    public func store(_ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32) {
+    ///
+    /// - Parameter isStandIn: The answer only stands in for one that is not to be had now, and is less sure than that: it
+    ///   is forgotten when its TTL ends, is in no snapshot, and takes no place from an answer for everyone that can still
+    ///   be given, if only as RFC 8767 allows.
+    public func store(
+        _ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32,
+        isStandIn: Bool = false
+    ) {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         unsafe segments[Self.segment(hash)].withLock { segment in
-            segment.store(answer, hash: hash, name, type: type, audience: audience, at: now)
+            segment.store(
+                answer, hash: hash, name, type: type, audience: audience, at: now, isStandIn: isStandIn)
         }
     }
 

@@ -35,6 +35,8 @@ struct Entry {
     /// RFC 8914 INFO-CODE plus one, so that 0 is none.
     var extendedError: UInt16 = 0
     var responseCode: UInt8 = 0
+    /// See ``DNSCache/store(_:to:type:for:at:isStandIn:)``.
+    var isStandIn = false
 
     struct Flags: OptionSet {
         var rawValue: UInt8
@@ -55,7 +57,8 @@ struct Entry {
 
     init() {}
 
-    init(_ answer: Answer, nameLength: Int, audience: Audience, hash: UInt32, now: UInt32) {
+    init(_ answer: Answer, nameLength: Int, audience: Audience, isStandIn: Bool = false, hash: UInt32, now: UInt32) {
+        self.isStandIn = isStandIn
         self.hash = hash
         stored = now
         keep = answer.keep

@@ -61,29 +61,40 @@ struct Segment: ~Copyable {
     ) -> DNSCache.Found? {
         guard let place = ring.place(hash: hash, name, type: type, audience: audience) else { return nil }
         let entry = ring.entry(at: place)
+        guard isUsable(entry, at: now) else { return nil }
         let elapsed = entry.elapsed(at: now)
-        guard UInt64(elapsed) < UInt64(entry.keep) + UInt64(staleSeconds) else { return nil }
         let body = unsafe Array(ring.body(at: place, length: Int(entry.bodyLength)))
         return DNSCache.Found(
             answer: Answer(head: entry.head, body: body, keep: entry.keep, isCacheable: true), elapsed: elapsed,
             isFresh: elapsed < entry.keep)
     }
 
+    /// Whether an entry is fresh or may be given although it is not (RFC 8767).
+    func isUsable(_ entry: Entry, at now: UInt32) -> Bool {
+        UInt64(entry.elapsed(at: now)) < UInt64(entry.keep) + (entry.isStandIn ? 0 : UInt64(staleSeconds))
+    }
+
     mutating func store(
-        _ answer: Answer, hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
+        _ answer: Answer, hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32,
+        isStandIn: Bool = false
     ) {
         guard answer.keep > 0, answer.body.count <= Int(UInt16.max), answer.body.count >= name.wire.count + 4 else {
             return
         }
-        changes &+= 1
         let flags = Entry.Flags(audience)
+        if isStandIn, let place = ring.place(hash: hash, name, type: type, audience: flags) {
+            let known = ring.entry(at: place)
+            if known.flags.contains(.everyone), isUsable(known, at: now) { return }
+        }
+        changes &+= 1
         for replaced in Segment.replaced(by: flags) {
             while let place = ring.place(hash: hash, name, type: type, audience: replaced) {
                 ring.remove(at: place)
             }
         }
         let entry = Entry(
-            answer, nameLength: name.wire.count, audience: audience, hash: Ring.tag(hash), now: now)
+            answer, nameLength: name.wire.count, audience: audience, isStandIn: isStandIn, hash: Ring.tag(hash),
+            now: now)
         _ = ring.append(entry, body: answer.body.span, hash: hash)
     }
 

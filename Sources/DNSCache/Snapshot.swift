@@ -163,16 +163,16 @@ extension Segment {
         let sliceEnd = min(end, position + Snapshot.slice)
         while let place = ring.nextPlace(&position, before: sliceEnd) {
             let entry = ring.entry(at: place)
-            let age = entry.elapsed(at: now)
-            guard UInt64(age) < UInt64(entry.keep) + UInt64(staleSeconds) else { continue }
+            guard isUsable(entry, at: now), !entry.isStandIn else { continue }
             // Copied at once, with the lock held.
-            unsafe block.append(entry, age: age, body: ring.body(at: place, length: Int(entry.bodyLength)))
+            unsafe block.append(
+                entry, age: entry.elapsed(at: now), body: ring.body(at: place, length: Int(entry.bodyLength)))
         }
     }
 }
 
 extension Entry {
-    /// What is not kept: place, hash and name length, which are found anew.
+    /// What is not kept: place, hash and name length, which are found anew, and that it stands in for nothing.
     func appendRecord(age: UInt32, to bytes: inout [UInt8]) {
         bytes.append(age)
         bytes.append(keep)

@@ -45,6 +45,7 @@ extension Policy {
             bypass: settings.domains.bypass,
             privateAllowed: settings.domains.privateAddresses == .refuse ? settings.domains.privateAllowed : nil,
             hosts: hosts)
+        if let credential = settings.httpdns?.credential { serviceProves = credential.isHTTPS }
     }
 
     /// Whether answers about a name may come from elsewhere: not if they are made up here, as the hosts file's are.
@@ -69,11 +70,9 @@ extension Settings {
     /// The settings as `httpdns.proxy` has them in an environment that may name a proxy for the service.
     func heedingProxy(in environment: [String: String]) -> (settings: Settings, found: ProxyFound?) {
         guard let httpdns, httpdns.proxy == .bypass else { return (self, nil) }
-        var isSecure = false
-        if case .https = httpdns.credential { isSecure = true }
         let proxy = ProxyEnvironment(environment)
         let variable = httpdns.dnsIp.lazy.compactMap {
-            proxy.variable(for: $0, isSecure: isSecure, serverName: tls.serverName)
+            proxy.variable(for: $0, isSecure: httpdns.credential.isHTTPS, serverName: tls.serverName)
         }.first
         guard let variable else { return (self, nil) }
         var settings = self
@@ -158,7 +157,7 @@ extension ServiceAccount {
 extension TLSClientContext? {
     /// Nil unless the account is asked over https.
     init(_ settings: Settings.HTTPDNS, _ tls: Settings.TLS) throws(StartFailure) {
-        guard case .https = settings.credential else {
+        guard settings.credential.isHTTPS else {
             self = nil
             return
         }

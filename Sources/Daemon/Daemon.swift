@@ -218,14 +218,16 @@ extension Daemon {
 
     /// Tries what only use can find wrong in settings, and says what is right but worth a word.
     public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
+        var words: [String] = []
         if let httpdns = settings.httpdns {
             _ = try TLSClientContext?(httpdns, settings.tls)
-            if httpdns.httpOnly { return [] }
+            if let limits = Report.limits(of: httpdns.credential) { words.append(limits) }
+            if httpdns.httpOnly { return words }
         }
         let found = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
-        if !found.usable.isEmpty { return [] }
-        guard let (server, source) = found.loops.first else { return [Report.noLocalResolver] }
-        return [Report.loop(server, source)]
+        if !found.usable.isEmpty { return words }
+        guard let (server, source) = found.loops.first else { return words + [Report.noLocalResolver] }
+        return words + [Report.loop(server, source)]
     }
 
     /// The local resolvers a daemon with these settings would ask.

@@ -39,10 +39,20 @@ struct Report: Sendable {
         }
         let servers = settings.dnsIp.map(\.description).joined(separator: ", ")
         log.notice("HTTPDNS by \(settings.credential.name) at \(servers)")
-        if case .des = settings.credential {
-            log.warning(
-                "encryptType \"des\" hides names from a passer-by only: use \"https\" or \"aes\" where the account has them"
-            )
+        if let limits = Self.limits(of: settings.credential) { log.warning("\(limits)") }
+    }
+
+    /// What whoever is on the path can do all the same; nil over https.
+    static func limits(of credential: Settings.HTTPDNS.Credential) -> String? {
+        switch credential {
+        case .https: nil
+        case .aes:
+            "encryptType \"aes\" hides names and proves nothing: whoever is on the path can repeat old answers, write those "
+                + "of short names, and give those of one name for another that begins with the same 16 characters; "
+                + "\"https\" proves"
+        case .des:
+            "encryptType \"des\" hides names from a passer-by only and proves nothing: whoever is on the path can repeat old "
+                + "answers, and put new ones together from pieces of them; \"https\" proves"
         }
     }
 

@@ -123,6 +123,9 @@ public struct Failure: Sendable, Equatable {
         self.retryAfter = retryAfter
     }
 
+    /// "No record" of HTTPDNS's, which may be somebody else's word.
+    static let unproven = Failure(.badAnswer, "no record, which aes and des do not prove")
+
     /// RFC 8914: 22 when nobody answered, 23 when the network or the peer made it impossible.
     var extendedError: ExtendedError { kind == .timedOut ? .noReachableAuthority : .networkError }
 }

@@ -44,6 +44,8 @@ final class Flight {
     var repeatedQuery: TableID?
     /// Places of the local resolvers that were asked.
     var triedResolvers: Set<Int> = []
+    /// HTTPDNS owes an answer and has not proven that it has none: a local resolver's only stands in for it.
+    var isOwed: Bool
     /// A resolver had an answer; HTTPDNS may still go on.
     var wasAnswered = false
     /// A resolver's SERVFAIL or the like, given if no other server does better.
@@ -56,8 +58,9 @@ final class Flight {
     /// When the clients get whatever there is.
     var answerBy: Tick
 
-    init(_ key: Key, id: TableID, generation: Int, answerBy: Tick) {
+    init(_ key: Key, id: TableID, generation: Int, isOwed: Bool, answerBy: Tick) {
         self.key = key
+        self.isOwed = isOwed
         self.id = id
         self.generation = generation
         self.answerBy = answerBy

@@ -12,7 +12,7 @@ extension Forwarder {
             noRecordBudget.charge(lookup.key.name, at: now)
             if lookup.generation == generation {
                 namesWithoutRecord.insert(
-                    lookup.key, (), until: now.advanced(milliseconds: Int(timing.negativeTTL) * 1000))
+                    lookup.key, (), until: now.advanced(milliseconds: Int(negativeTTL) * 1000))
             }
             for flight in lookup.flights where !askOther(than: families, flight, at: now) {
                 settleWithoutRecord(flight, at: now)
@@ -43,7 +43,7 @@ extension Forwarder {
     ) -> Answer {
         let name = lookup.key.name
         guard case .addresses(let addresses, let ttl) = family else {
-            var answer = Answer.noData(name, type: type, negativeTTL: timing.negativeTTL)
+            var answer = Answer.noData(name, type: type, negativeTTL: negativeTTL)
             if case .addresses(_, let ttl) = other {
                 answer.keep = max(answer.keep, timing.clamped(ttl))
             }
@@ -61,22 +61,36 @@ extension Forwarder {
         return answer
     }
 
+    /// Seconds for which HTTPDNS's "no record" is remembered.
+    private var negativeTTL: UInt32 {
+        policy.serviceProves ? timing.negativeTTL : min(timing.negativeTTL, Timing.unprovenNegativeTTL)
+    }
+
     /// Caches an answer, unless it was asked for under rules that hold no more.
     func keep(
-        _ answer: Answer, to name: Name, _ type: RecordType, for audience: Audience, _ generation: Int, at now: Tick
+        _ answer: Answer, to name: Name, _ type: RecordType, for audience: Audience, _ generation: Int, at now: Tick,
+        isStandIn: Bool = false
     ) {
         guard generation == self.generation else { return }
-        cache.store(answer, to: name, type: type, for: audience, at: now.seconds)
+        cache.store(answer, to: name, type: type, for: audience, at: now.seconds, isStandIn: isStandIn)
     }
 
     private mutating func settleWithoutRecord(_ flight: Flight, at now: Tick) {
         flight.service = .ended
         flight.hedgeAt = nil
+        flight.isOwed = !policy.serviceProves
         if policy.httpOnly {
+            guard policy.serviceProves else {
+                flight.lastFailure = .unproven
+                return settleIfDone(flight, at: now)
+            }
             let (name, type) = (flight.key.name.name, flight.key.type)
             let answer = policy.noRecord(name, type)
             keep(answer, to: name, type, for: .everyone, flight.generation, at: now)
             finish(flight, answer)
+        } else if flight.isOwed, !flight.isWanted {
+            // What HTTPDNS said before is not given up for what the local resolver may say.
+            remove(flight)
         } else if flight.resolver == .idle {
             counters.fellBack(because: .noRecord)
             askResolver(flight, at: now)

@@ -48,6 +48,15 @@ extension Forwarder {
         if refusing.insert(refusal).inserted { actions.append(.report(.refusing(refusal))) }
     }
 
+    /// HTTPDNS was found to have no record, and nobody else may be asked.
+    mutating func replyNoRecord(_ key: Flight.Key, _ client: Asker?, at now: Tick) {
+        let (name, type) = (key.name.name, key.type)
+        if policy.serviceProves { return reply(client, policy.noRecord(name, type)) }
+        giveUp(
+            key, client, cache.find(name, type: type, for: key.audience, at: now.seconds),
+            Failure.unproven.extendedError)
+    }
+
     /// Nobody is asked: what is stale, else a failure.
     mutating func giveUp(
         _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, _ extendedError: ExtendedError?

@@ -116,9 +116,12 @@ extension Forwarder {
         flight.resolver = .ended
         flight.wasAnswered = true
         var answer = answer
-        answer.clampTTLs(minimum: timing.minTTL, maximum: timing.maxTTL)
+        let longest = flight.isOwed ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
+        answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
         let key = flight.key
-        keep(answer, to: key.name.name, key.type, for: key.audience, flight.generation, at: now)
+        keep(
+            answer, to: key.name.name, key.type, for: key.audience, flight.generation, at: now, isStandIn: flight.isOwed
+        )
         if flight.service == .waiting {
             // HTTPDNS was slow; what it still says replaces this in the cache.
             give(flight, answer)

@@ -105,20 +105,22 @@ public struct Forwarder: ~Copyable {
             reply(client, answer)
         case .service:
             let hasRecord = namesWithoutRecord.value(key.name, at: now) == nil
-            guard hasRecord || !policy.httpOnly else { return reply(client, policy.noRecord(name, type)) }
-            ask(key, from: client, service: hasRecord, at: now)
+            guard hasRecord || !policy.httpOnly else { return replyNoRecord(key, client, at: now) }
+            ask(key, from: client, service: hasRecord, isOwed: hasRecord || !policy.serviceProves, at: now)
         case .serviceBinding:
             guard namesWithoutRecord.value(key.name, at: now) != nil else {
                 return reply(client, policy.noServiceBinding(name, type))
             }
             guard !policy.httpOnly else { return reply(client, policy.notSupported(name, type)) }
-            ask(key, from: client, service: false, at: now)
+            ask(key, from: client, service: false, isOwed: !policy.serviceProves, at: now)
         case .resolver:
-            ask(key, from: client, service: false, at: now)
+            ask(key, from: client, service: false, isOwed: false, at: now)
         }
     }
 
-    private mutating func ask(_ key: Flight.Key, from client: Asker?, service: Bool, at now: Tick) {
+    private mutating func ask(
+        _ key: Flight.Key, from client: Asker?, service: Bool, isOwed: Bool, at now: Tick
+    ) {
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
         if let client, let known, known.isFresh {
             return reply(client, known.answer, age: .elapsed(known.elapsed))
@@ -143,14 +145,15 @@ public struct Forwarder: ~Copyable {
         guard flights.count < Self.maximumFlights || makeRoom(for: source, at: now) else {
             return refuse(key, client, known, .tooManyFlights)
         }
-        begin(key, from: client, of: source, isKnown: known != nil, service: service, at: now)
+        begin(key, from: client, of: source, isKnown: known != nil, service: service, isOwed: isOwed, at: now)
     }
 
     private mutating func begin(
-        _ key: Flight.Key, from client: Asker?, of source: Source, isKnown: Bool, service: Bool, at now: Tick
+        _ key: Flight.Key, from client: Asker?, of source: Source, isKnown: Bool, service: Bool, isOwed: Bool,
+        at now: Tick
     ) {
         let flight = Flight(
-            key, id: flights.nextID, generation: generation,
+            key, id: flights.nextID, generation: generation, isOwed: isOwed,
             answerBy: now.advanced(milliseconds: timing.answerWithin))
         shares.give(flight, to: source)
         if let client {
@@ -235,6 +238,8 @@ public struct Forwarder: ~Copyable {
             let key = flight.key
             if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
                 replyStale(takeClients(of: flight), known.answer)
+                // Nobody waits for what the local resolver would say, nor is it kept beside this.
+                if flight.isOwed { flight.hedgeAt = nil }
             }
         } else if !flight.isOverdue, flight.answerBy <= now {
             if !flight.clients.isEmpty { counters.overdue += 1 }

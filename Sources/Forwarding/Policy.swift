@@ -19,6 +19,9 @@ public struct Policy: Sendable {
     public var hasService: Bool
     /// `httpOnly`: the local resolver is never asked.
     public var httpOnly: Bool
+    /// Whether what HTTPDNS says is proven to be its word: by TLS. In aes and des whoever is on the path can say that there
+    /// is no record.
+    public var serviceProves = true
     /// `minTTL`-independent TTL of the answers made up here, and of "no record", in seconds.
     public var negativeTTL: UInt32
     private var rules = SuffixTable<Rule>()

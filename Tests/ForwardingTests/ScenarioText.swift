@@ -260,6 +260,7 @@ struct ScenarioSettings {
     private var timing = Timing()
     private var hasService = true
     private var httpOnly = false
+    private var serviceProves = true
     private var dnsIp = 1
     private var resolvers = 1
     private var staleSeconds: UInt32 = 86400
@@ -283,6 +284,7 @@ struct ScenarioSettings {
         if let number = Int(words[2]), number >= 0 { return read(words[1], number) }
         let names = words.dropFirst(2).compactMap { Name($0) }
         switch words[1] {
+        case "encryptType": serviceProves = words[2] == "https"
         case "intercept": intercept = names
         case "bypass": bypass = names
         case "privateAllowed": privateAllowed = names
@@ -349,6 +351,7 @@ struct ScenarioSettings {
             hasService: hasService, httpOnly: httpOnly, negativeTTL: timing.negativeTTL, intercept: intercept,
             bypass: bypass, privateAllowed: privateAllowed, hosts: table)
         policy.families = families
+        policy.serviceProves = serviceProves
         return policy
     }
 

@@ -36,7 +36,8 @@ public enum Response {
     ///   ``maximumNegativeTTL`` (RFC 2308 §5), or `defaultNegativeTTL` without an SOA.
     /// - What does not answer the question is not cached: other response codes, records of unrelated names, referrals,
     ///   alias loops.
-    /// - FORMERR, SERVFAIL, NOTIMP and REFUSED may come as a bare header, as from servers that cannot read EDNS.
+    /// - FORMERR, SERVFAIL, NOTIMP and REFUSED may come as a bare header, as from servers that cannot read EDNS; some leave
+    ///   the query's numbers of records in it.
     public static func read(
         _ message: Span<UInt8>, id: UInt16, to name: Name, type: RecordType, recordClass: RecordClass = .in,
         defaultNegativeTTL: UInt32
@@ -71,7 +72,8 @@ public enum Response {
     private static func isBareRefusal(_ message: Span<UInt8>, _ code: ResponseCode) -> Bool {
         switch code {
         case .formErr, .servFail, .notImp, .refused:
-            message.integer16(at: 4) == 0 && message.integer16(at: 6) == 0 && message.integer16(at: 8) == 0
+            message.count == Header.length
+                || message.integer16(at: 4) == 0 && message.integer16(at: 6) == 0 && message.integer16(at: 8) == 0
         default: false
         }
     }

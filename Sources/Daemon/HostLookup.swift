@@ -13,6 +13,7 @@ final class HostLookup: EventHandler {
     private var random = Random()
     private var id: UInt16 = 0
     private var type = RecordType.a
+    private var usesEDNS = true
 
     /// What the query allows, and more.
     private static let messageLimit = 4096
@@ -56,7 +57,8 @@ final class HostLookup: EventHandler {
 
     private func ask() throws(SystemError) {
         id = random.uint16()
-        let message = Query.message(id: id, name, type: type, dnssecOK: false, checkingDisabled: false)
+        let message = Query.message(
+            id: id, name, type: type, dnssecOK: false, checkingDisabled: false, hasEDNS: usesEDNS)
         // Not sent for want of room is as good as lost.
         _ = try socket.send(message.span)
     }
@@ -65,6 +67,10 @@ final class HostLookup: EventHandler {
         // What is no answer to this query may be forged: the true one may still come.
         guard let reply = try? Response.read(message.span, id: id, to: name, type: type, defaultNegativeTTL: 0) else {
             return
+        }
+        if usesEDNS, reply.responseCode.mayBeAboutEDNS {
+            usesEDNS = false
+            return try ask()
         }
         for record in reply.answer.records() where record.section == .answer && record.type == type {
             if let address = IPAddress(bytes: record.rdata.span) { return finish(address) }

@@ -1,4 +1,5 @@
 import Addresses
+import DNSCache
 import DNSWire
 import Forwarding
 import Transport
@@ -10,7 +11,10 @@ final class LocalUpstream {
     var settle: (ResolverQuery, ResolverOutcome) -> Void = { _, _ in }
     /// In the order of the forwarder's places.
     var servers: [Endpoint] {
-        didSet { spelling.keep(servers) }
+        didSet {
+            spelling.keep(servers)
+            edns.keep(servers)
+        }
     }
     /// `negativeTTL`, for an answer that says "no such record" without an SOA.
     var negativeTTL: UInt32
@@ -21,6 +25,7 @@ final class LocalUpstream {
 
     private var random = Random()
     private var spelling = Spelling()
+    private var edns = EDNSKnowledge()
     private var exchanges: [ResolverQuery: any LocalExchange] = [:]
 
     init(
@@ -37,24 +42,32 @@ final class LocalUpstream {
             return settle(query, .failed(Failure(.unreachable, "the server is no longer configured")))
         }
         let server = servers[server]
-        let sent = message(question, to: server, overTCP: overTCP)
+        let knowsEDNS = edns.includes(server, at: Tick(nanoseconds: Clock.now()))
+        begin(query, message(question, to: server, overTCP: overTCP, edns: knowsEDNS ? .used : .omitted))
+    }
+
+    private func begin(_ query: ResolverQuery, _ sent: SentQuery) {
         do throws(SystemError) {
             exchanges[query] =
-                overTCP ? try StreamExchange(query, sent, self) : try DatagramExchange(query, sent, self)
+                sent.overTCP ? try StreamExchange(query, sent, self) : try DatagramExchange(query, sent, self)
         } catch {
             settle(query, .failed(Failure(.unreachable, error.description)))
         }
     }
 
     /// Over TCP the letters' case would be one guess more for a forger who has to guess sequence numbers anyway.
-    private func message(_ question: ResolverQuestion, to server: Endpoint, overTCP: Bool) -> SentQuery {
+    private func message(
+        _ question: ResolverQuestion, to server: Endpoint, overTCP: Bool, edns: SentQuery.EDNS
+    ) -> SentQuery {
         let id = random.uint16()
         var bytes = Query.message(
             id: id, question.name, type: question.type, dnssecOK: question.dnssecOK,
-            checkingDisabled: question.checkingDisabled)
+            checkingDisabled: question.checkingDisabled, hasEDNS: edns == .used)
         let isMixed =
             !overTCP && spelling.repeatsCase(server) != false && Query.mixCase(of: &bytes) { random.uint64() }
-        return SentQuery(id: id, question: question, server: server, bytes: bytes, isMixed: isMixed, at: Clock.now())
+        return SentQuery(
+            id: id, question: question, server: server, bytes: bytes, overTCP: overTCP, edns: edns,
+            isMixed: isMixed, at: Clock.now())
     }
 
     func cancel(_ query: ResolverQuery) {
@@ -81,9 +94,17 @@ final class LocalUpstream {
                 mismatches.otherCase += 1
                 return false
             }
-            outcome = reply.truncated ? .truncated : .answered(reply.answer)
-            tallies.server(sent.server).answered(
-                reply.answer.head.responseCode, nanoseconds: Clock.now() &- sent.at)
+            let now = Clock.now()
+            tallies.server(sent.server).answered(reply.answer.head.responseCode, nanoseconds: now &- sent.at)
+            if reply.responseCode.mayBeAboutEDNS {
+                guard sent.edns != .used else {
+                    askWithoutEDNS(query, sent)
+                    return true
+                }
+            } else if sent.edns == .tried {
+                edns.lacks(sent.server, at: Tick(nanoseconds: now))
+            }
+            outcome = Self.outcome(reply)
         } catch {
             // Also one that begins well: whoever guesses must not be able to end the wait for the true answer.
             if error == .mismatch { mismatches.otherQuery += 1 } else { mismatches.malformed += 1 }
@@ -91,6 +112,18 @@ final class LocalUpstream {
         }
         end(query, outcome)
         return true
+    }
+
+    /// A FORMERR is not passed on: whoever waits has asked a question that can be read.
+    private static func outcome(_ reply: Response.Reply) -> ResolverOutcome {
+        if reply.responseCode == .formErr { return .failed(Failure(.badAnswer, "FORMERR, without EDNS too")) }
+        return reply.truncated ? .truncated : .answered(reply.answer)
+    }
+
+    /// The same question once more, with an id and a port of its own, within the time that the first one has.
+    private func askWithoutEDNS(_ query: ResolverQuery, _ sent: SentQuery) {
+        exchanges.removeValue(forKey: query)?.close()
+        begin(query, message(sent.question, to: sent.server, overTCP: sent.overTCP, edns: .tried))
     }
 
     func end(_ query: ResolverQuery, _ outcome: ResolverOutcome) {

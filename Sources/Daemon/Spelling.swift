@@ -7,6 +7,9 @@ final class SentQuery {
     let question: ResolverQuestion
     let server: Endpoint
     let bytes: [UInt8]
+    let overTCP: Bool
+    /// Whether it has an OPT record.
+    let edns: EDNS
     /// The name has a letter in upper case, so an answer shows whether its server repeats them.
     let isMixed: Bool
     /// On the clock's scale, in nanoseconds.
@@ -14,9 +17,20 @@ final class SentQuery {
     /// Something came that was the answer but for its letters' case.
     var sawOtherCase = false
 
-    init(id: UInt16, question: ResolverQuestion, server: Endpoint, bytes: [UInt8], isMixed: Bool, at: UInt64) {
+    init(
+        id: UInt16, question: ResolverQuestion, server: Endpoint, bytes: [UInt8], overTCP: Bool, edns: EDNS,
+        isMixed: Bool, at: UInt64
+    ) {
         (self.id, self.question, self.server, self.bytes) = (id, question, server, bytes)
-        (self.isMixed, self.at) = (isMixed, at)
+        (self.overTCP, self.edns, self.isMixed, self.at) = (overTCP, edns, isMixed, at)
+    }
+
+    enum EDNS {
+        case used
+        /// The server is known not to understand it.
+        case omitted
+        /// The same query with it has just been answered with an error.
+        case tried
     }
 }
 

@@ -190,6 +190,9 @@ extension Key {
         Key(
             .fallback, "hosts", \.settings.fallback.hosts, .optionalPath,
             "answered from this file first; empty = off"),
+        Key(
+            .fallback, "trustAD", \.settings.fallback.trustAD, .boolean,
+            "pass on the AD bit of resolvers that are not on loopback"),
 
         Key(
             .cache, "megabytes", \.settings.cache.megabytes, .number(1...65_536),

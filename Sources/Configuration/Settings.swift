@@ -174,6 +174,8 @@ public struct Settings: Sendable, Equatable {
         public var hedgeAfter = 1000
         /// Path of a hosts file answered from first; empty: none.
         public var hosts = "/etc/hosts"
+        /// Pass on the AD bit of resolvers that are not on loopback.
+        public var trustAD = false
     }
 
     /// Times in seconds, 0…604800.

@@ -139,8 +139,8 @@ public final class DNSCache: @unchecked Sendable {
     }
 
     /// Forgets the answers that `isOutdated`. Walks the cache, for settings that have changed.
-    /// - Parameter isOutdated: given the question; must not use the cache.
-    public func removeAll(where isOutdated: @Sendable (Name, RecordType) -> Bool) {
+    /// - Parameter isOutdated: given the question and whom the answer is for; must not use the cache.
+    public func removeAll(where isOutdated: @Sendable (Name, RecordType, Audience) -> Bool) {
         for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.removeAll(where: isOutdated) } }
     }
 

@@ -98,6 +98,13 @@ struct Entry {
 }
 
 extension Entry.Flags {
+    /// Whom the answer is for.
+    var whose: Audience {
+        contains(.everyone)
+            ? .everyone
+            : .those(dnssecOK: contains(.dnssecOK), checkingDisabled: contains(.checkingDisabled))
+    }
+
     init(_ audience: Audience) {
         switch audience {
         case .everyone: self = .everyone

@@ -121,13 +121,14 @@ struct Segment: ~Copyable {
         return places.count
     }
 
-    mutating func removeAll(where isOutdated: @Sendable (Name, RecordType) -> Bool) {
+    mutating func removeAll(where isOutdated: @Sendable (Name, RecordType, Audience) -> Bool) {
         var places: [Int] = []
         ring.forEachPlace { place in
-            let length = Int(ring.entry(at: place).nameLength)
+            let entry = ring.entry(at: place)
+            let length = Int(entry.nameLength)
             let body = unsafe ring.body(at: place, length: length + 2).span
             let type = RecordType(rawValue: UInt16(body[length]) << 8 | UInt16(body[length + 1]))
-            if isOutdated(Name(wire: body, at: 0, length: length), type) { places.append(place) }
+            if isOutdated(Name(wire: body, at: 0, length: length), type, entry.flags.whose) { places.append(place) }
             return true
         }
         for place in places { ring.remove(at: place) }

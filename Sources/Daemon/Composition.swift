@@ -56,14 +56,14 @@ extension Policy {
 }
 
 extension Settings {
-    /// Stands for the settings that answers depend on (FNV-1a): who is asked for which names, for which route, and which
-    /// addresses pass.
+    /// Stands for the settings that answers depend on (FNV-1a): who is asked for which names, for which route, which
+    /// addresses pass, and whose AD bit counts.
     var cacheContext: UInt64 {
         let route =
             httpdns.map { "\($0.routeIp.map(\.description) ?? "-") \($0.routeIpEncrypted) \($0.httpOnly)" } ?? "none"
         // Nothing where all addresses pass: files of before this setting stay good.
         let addresses = domains.privateAddresses == .refuse ? "|refuse \(domains.privateAllowed)" : ""
-        let text = "\(route)|\(domains.intercept)|\(domains.bypass)\(addresses)"
+        let text = "\(route)|\(domains.intercept)|\(domains.bypass)\(addresses)|\(fallback.trustAD)"
         return text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
@@ -97,7 +97,7 @@ extension Resolver {
             loop: loop, forwarder: Forwarder(settings, local, cache), service: service,
             local: LocalUpstream(
                 loop: loop, servers: local.servers, negativeTTL: settings.cache.negativeTTL,
-                tallies: service?.tallies ?? UpstreamTallies()),
+                trustsAD: settings.fallback.trustAD, tallies: service?.tallies ?? UpstreamTallies()),
             settings: settings, report: report)
         followServiceList()
         reporter = try makeReporter(settings)

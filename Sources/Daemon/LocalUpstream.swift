@@ -18,6 +18,8 @@ final class LocalUpstream {
     }
     /// `negativeTTL`, for an answer that says "no such record" without an SOA.
     var negativeTTL: UInt32
+    /// `trustAD`: the AD bit of resolvers beyond this machine counts too.
+    var trustsAD: Bool
     fileprivate(set) var mismatches = MismatchCounters()
     /// What any query's messages are read into.
     let scratch = Scratch(65_535 + 2)
@@ -29,12 +31,14 @@ final class LocalUpstream {
     private var exchanges: [ResolverQuery: any LocalExchange] = [:]
 
     init(
-        loop: EventLoop, servers: [Endpoint], negativeTTL: UInt32, tallies: UpstreamTallies = UpstreamTallies()
+        loop: EventLoop, servers: [Endpoint], negativeTTL: UInt32, trustsAD: Bool = false,
+        tallies: UpstreamTallies = UpstreamTallies()
     ) {
         self.tallies = tallies
         self.loop = loop
         self.servers = servers
         self.negativeTTL = negativeTTL
+        self.trustsAD = trustsAD
     }
 
     func send(_ query: ResolverQuery, to server: Int, overTCP: Bool, _ question: ResolverQuestion) {
@@ -104,7 +108,7 @@ final class LocalUpstream {
             } else if sent.edns == .tried {
                 edns.lacks(sent.server, at: Tick(nanoseconds: now))
             }
-            outcome = Self.outcome(reply)
+            outcome = self.outcome(reply, from: sent.server)
         } catch {
             // Also one that begins well: whoever guesses must not be able to end the wait for the true answer.
             if error == .mismatch { mismatches.otherQuery += 1 } else { mismatches.malformed += 1 }
@@ -115,9 +119,15 @@ final class LocalUpstream {
     }
 
     /// A FORMERR is not passed on: whoever waits has asked a question that can be read.
-    private static func outcome(_ reply: Response.Reply) -> ResolverOutcome {
+    ///
+    /// AD says that the server has validated the answer. It proves nothing when it has come through a network, where
+    /// whoever is on the path can set it (RFC 4035 §4.9.3); from loopback it has not.
+    private func outcome(_ reply: Response.Reply, from server: Endpoint) -> ResolverOutcome {
         if reply.responseCode == .formErr { return .failed(Failure(.badAnswer, "FORMERR, without EDNS too")) }
-        return reply.truncated ? .truncated : .answered(reply.answer)
+        if reply.truncated { return .truncated }
+        var answer = reply.answer
+        if !trustsAD, !server.address.isLoopback { answer.head.authenticData = false }
+        return .answered(answer)
     }
 
     /// The same question once more, with an id and a port of its own, within the time that the first one has.

@@ -121,6 +121,7 @@ extension Resolver {
             reporter?.heed(httpdns)
         }
         local.negativeTTL = new.cache.negativeTTL
+        local.trustsAD = new.fallback.trustAD
         cache.heed(staleSeconds: new.cache.staleSeconds, prefetchAt: new.cache.prefetchAt)
         let now = Tick(nanoseconds: Clock.now())
         var policy = Policy(new, hosts: forwarder.policy.hosts)
@@ -153,6 +154,7 @@ extension Settings {
         {
             doubt.insert(.serviceAnswers)
         }
+        if fallback.trustAD != old.fallback.trustAD { doubt.insert(.resolverAnswers) }
         return doubt
     }
 }

@@ -30,7 +30,7 @@ import Testing
         "domains.intercept": .applied, "domains.bypass": .applied, "domains.privateAddresses": .applied,
         "domains.privateAllowed": .applied,
         "fallback.servers": .applied, "fallback.resolvConf": .applied, "fallback.timeout": .applied,
-        "fallback.hedgeAfter": .applied, "fallback.hosts": .applied,
+        "fallback.hedgeAfter": .applied, "fallback.hosts": .applied, "fallback.trustAD": .applied,
         "cache.megabytes": .needsRestart, "cache.minTTL": .applied, "cache.maxTTL": .applied,
         "cache.negativeTTL": .applied, "cache.staleSeconds": .applied, "cache.staleTTL": .applied,
         "cache.prefetchAt": .applied, "cache.keepAliveDomains": .applied, "cache.preResolve": .applied,

@@ -56,6 +56,7 @@ import Testing
         timeout = 60000
         hedgeAfter = 0
         hosts = ""
+        trustAD = true
 
         [cache]
         megabytes = 65536
@@ -109,6 +110,7 @@ import Testing
         #expect(settings.fallback.timeout == 2000)
         #expect(settings.fallback.hedgeAfter == 1000)
         #expect(settings.fallback.hosts == "/etc/hosts")
+        #expect(!settings.fallback.trustAD)
         #expect(settings.cache.megabytes == 32)
         #expect(settings.cache.minTTL == 0)
         #expect(settings.cache.maxTTL == 86400)
@@ -201,6 +203,7 @@ import Testing
         expected.fallback.timeout = 60000
         expected.fallback.hedgeAfter = 0
         expected.fallback.hosts = ""
+        expected.fallback.trustAD = true
         expected.cache.megabytes = 65536
         expected.cache.minTTL = 60
         expected.cache.maxTTL = 604800

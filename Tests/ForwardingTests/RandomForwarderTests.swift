@@ -177,7 +177,7 @@ import Testing
             let isOther = chance.below(2) == 0
             forwarder.reconfigure(
                 policy: policy, timing: timing, services: isOther ? chance.below(4) : nil,
-                doubt: [[], .routes, .serviceAnswers][chance.below(3)], at: now)
+                doubt: [[], .routes, .serviceAnswers, .resolverAnswers][chance.below(4)], at: now)
             if isOther { forwarder.start(preResolve: [], keepAlive: [], at: now) }
         }
 

@@ -355,14 +355,15 @@ struct ScenarioSettings {
         return policy
     }
 
-    /// `KEY VALUE` at work, as a reload has it; `routeIp` has no value of its own here.
+    /// `KEY VALUE` at work, as a reload has it; `routeIp` and `trustAD` have no value of their own here.
     mutating func change(_ words: [String], _ forwarder: inout Forwarder, at now: Tick) -> Bool {
-        guard words[0] == "routeIp" || read(["set"] + words) else { return false }
+        guard ["routeIp", "trustAD"].contains(words[0]) || read(["set"] + words) else { return false }
         if words[0] == "keepAliveDomains" { start(&forwarder, at: now) }
         var (services, doubt): (Int?, Forwarder.Doubt) = (nil, [])
         switch words[0] {
         case "routeIp": (services, doubt) = (dnsIp, .serviceAnswers)
         case "httpOnly": doubt = .serviceAnswers
+        case "trustAD": doubt = .resolverAnswers
         case "dnsIp": services = dnsIp
         case "httpdns": (services, doubt) = (hasService ? dnsIp : 0, .routes)
         case "intercept", "bypass", "addressType", "privateAllowed", "refusePrivate": doubt = .routes

@@ -1,11 +1,13 @@
 /// What goes to a client. Nothing here allocates.
 public enum Reply {
-    /// The UDP size in our OPT records: what passes every path unfragmented.
+    /// The UDP size in our OPT records, and the largest datagram that leaves for a network: what passes every path
+    /// unfragmented, as a fragment can be forged (RFC 9715 §3.1).
     public static let udpSize: UInt16 = 1232
     /// The largest datagram for a client without EDNS, and the least that one with EDNS takes (RFC 1035 §4.2.1,
     /// RFC 6891 §6.2.3).
     public static let minimumUDPSize = 512
-    /// The largest datagram we send, whatever a client offers.
+    /// The largest datagram we send, whatever a client offers; to one on loopback, where nothing is fragmented in reach of
+    /// others.
     public static let maximumUDPSize = 4096
 
     /// The longest reply without records: header, the longest question, OPT with an extended error and all options.
@@ -20,10 +22,11 @@ public enum Reply {
         case fixed(UInt32)
     }
 
-    /// How large a datagram the client takes: 512 without EDNS, else its size within 512…4096.
-    public static func udpLimit(_ question: Question) -> Int {
+    /// How large a datagram the client gets: 512 without EDNS, else its size within 512…1232, on loopback within 512…4096.
+    @inline(__always)
+    public static func udpLimit(_ question: Question, isLoopback: Bool) -> Int {
         guard let edns = question.edns else { return minimumUDPSize }
-        return min(max(Int(edns.udpSize), minimumUDPSize), maximumUDPSize)
+        return min(max(Int(edns.udpSize), minimumUDPSize), isLoopback ? maximumUDPSize : Int(udpSize))
     }
 
     /// Writes a whole reply and returns its length.

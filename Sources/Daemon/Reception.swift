@@ -106,7 +106,7 @@ struct Reception: Sendable {
             }
             let found = cache.answer(
                 question, read.key ?? cache.key(question, query: message), query: message, at: now.seconds,
-                limit: limit ?? Reply.udpLimit(question), into: &reply)
+                limit: limit ?? Reply.udpLimit(question, isLoopback: client.isLoopback), into: &reply)
             switch found {
             case .hit(let length):
                 tally.answered(flags: reply[3])

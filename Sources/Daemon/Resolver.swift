@@ -277,7 +277,7 @@ final class Resolver: @unchecked Sendable {
             outgoing.add(through: socket, to: address, from: source) { room in
                 Reply.write(
                     answer, age: age, to: client.question, query: client.query.span,
-                    limit: Reply.udpLimit(client.question), into: &room)
+                    limit: Reply.udpLimit(client.question, isLoopback: address.address.isLoopback), into: &room)
             }
         case .stream(let stream):
             var bytes = [UInt8](

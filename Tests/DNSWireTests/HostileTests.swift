@@ -66,7 +66,8 @@ struct HostileTests {
                 let name = question.name(in: query.span)
                 let own = Answer.noData(name, type: question.type, negativeTTL: 30)
                 let length = Reply.write(
-                    own, age: .elapsed(1), to: question, query: query.span, limit: Reply.udpLimit(question), into: &out)
+                    own, age: .elapsed(1), to: question, query: query.span,
+                    limit: Reply.udpLimit(question, isLoopback: true), into: &out)
                 let message = Array(buffer[..<length])
                 // The other half of the module must accept it as the answer to that question.
                 let read = try? Response.read(

@@ -39,7 +39,8 @@ struct QuestionTests {
         #expect(question.recursionDesired && !question.checkingDisabled && !question.wantsAuthenticData)
         #expect(try nameAsked(Vectors.query) == Name("www.example.com"))
         #expect(question.end == Vectors.query.count)
-        #expect(Reply.udpLimit(question) == 512)
+        #expect(Reply.udpLimit(question, isLoopback: true) == 512)
+        #expect(Reply.udpLimit(question, isLoopback: false) == 512)
     }
 
     @Test func readsEDNS() throws {
@@ -50,7 +51,7 @@ struct QuestionTests {
         let offset = Int(edns.cookieOffset)
         let cookie = Vectors.ednsQuery[offset..<offset + Int(edns.cookieLength)]
         #expect(Array(cookie) == hex("0102030405060708") && !edns.asksForKeepAlive)
-        #expect(Reply.udpLimit(question) == 4096)
+        #expect(Reply.udpLimit(question, isLoopback: true) == 4096)
     }
 
     @Test(arguments: [
@@ -60,7 +61,8 @@ struct QuestionTests {
         let size = String(offered, radix: 16)
         let padded = String(repeating: "0", count: 4 - size.count) + size
         let message = query(counts: [1, 0, 0, 1], "00 0029 \(padded) 00000000 0000")
-        #expect(try Reply.udpLimit(question(message)) == limit)
+        #expect(try Reply.udpLimit(question(message), isLoopback: true) == limit)
+        #expect(try Reply.udpLimit(question(message), isLoopback: false) == min(limit, 1232))
     }
 
     @Test func signedQueriesAreReadAndTheSignatureSkipped() throws {

@@ -194,7 +194,7 @@ final class ScenarioRunner {
         questions[client] = query
         var reply = [UInt8](repeating: 0, count: Reply.maximumUDPSize)
         var out = reply.mutableSpan
-        let limit = Reply.udpLimit(question)
+        let limit = Reply.udpLimit(question, isLoopback: true)
         switch cache.answer(
             question, cache.key(question, query: query.span), query: query.span, at: now.seconds, limit: limit,
             into: &out)
@@ -304,7 +304,8 @@ final class ScenarioRunner {
                 var reply = [UInt8](repeating: 0, count: Reply.maximumUDPSize)
                 var out = reply.mutableSpan
                 let length = Reply.write(
-                    answer, age: age, to: question, query: query.span, limit: Reply.udpLimit(question), into: &out)
+                    answer, age: age, to: question, query: query.span,
+                    limit: Reply.udpLimit(question, isLoopback: true), into: &out)
                 return "client \(client) \(query.reading(reply[..<length]))"
             }
         case .askService(let id, let server, let names, let families):

@@ -20,7 +20,7 @@ extension Target {
             checkRefusal(.refused, question, message)
             guard question.recordClass == .in else { return }
             for answer in ownAnswers(name, question.type) {
-                for limit in [Reply.minimumUDPSize, Reply.udpLimit(question), 65_535] {
+                for limit in [Reply.minimumUDPSize, Reply.udpLimit(question, isLoopback: true), 65_535] {
                     checkReply(answer, .elapsed(0), to: question, message, limit: limit)
                 }
             }

@@ -32,8 +32,8 @@ struct Entry {
     var answerCount: UInt16 = 0
     var authorityCount: UInt16 = 0
     var additionalCount: UInt16 = 0
-    /// RFC 8914 INFO-CODE plus one, so that 0 is none.
-    var extendedError: UInt16 = 0
+    /// Octets of the body's end.
+    var extendedErrorLength: UInt16 = 0
     var responseCode: UInt8 = 0
     /// See ``DNSCache/store(_:to:type:for:at:isStandIn:)``.
     var isStandIn = false
@@ -69,7 +69,7 @@ struct Entry {
         answerCount = answer.head.answerCount
         authorityCount = answer.head.authorityCount
         additionalCount = answer.head.additionalCount
-        if let code = answer.head.extendedError { extendedError = code.rawValue &+ 1 }
+        extendedErrorLength = answer.head.extendedErrorLength
         responseCode = UInt8(truncatingIfNeeded: answer.head.responseCode.rawValue)
     }
 
@@ -93,7 +93,7 @@ struct Entry {
             responseCode: ResponseCode(rawValue: UInt16(responseCode)),
             authenticData: flags.contains(.authenticData),
             answerCount: answerCount, authorityCount: authorityCount, additionalCount: additionalCount,
-            extendedError: extendedError == 0 ? nil : ExtendedError(rawValue: extendedError &- 1))
+            extendedErrorLength: extendedErrorLength)
     }
 }
 

@@ -128,7 +128,7 @@ extension Entry {
         answerCount = bytes.integer16(at: offset + 12)
         authorityCount = bytes.integer16(at: offset + 14)
         additionalCount = bytes.integer16(at: offset + 16)
-        extendedError = bytes.integer16(at: offset + 18)
+        extendedErrorLength = bytes.integer16(at: offset + 18)
         guard keep > 0, keep <= Int32.max, flags.isSubset(of: .kept), responseCode < 16,
             !flags.contains(.everyone) || flags.isDisjoint(with: [.dnssecOK, .checkingDisabled])
         else { return nil }

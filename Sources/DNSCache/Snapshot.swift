@@ -10,7 +10,7 @@ import Synchronization
 /// A record is an ``Entry`` without what only this process knows, with its age in seconds, and the body.
 enum Snapshot {
     static let magic = Array("httpdnsd".utf8)
-    static let version: UInt32 = 1
+    static let version: UInt32 = 2
     static let headerLength = 52
     static let blockHeaderLength = 16
     static let recordHeaderLength = 20
@@ -182,7 +182,7 @@ extension Entry {
         bytes.append(answerCount)
         bytes.append(authorityCount)
         bytes.append(additionalCount)
-        bytes.append(extendedError)
+        bytes.append(extendedErrorLength)
     }
 }
 

@@ -1,8 +1,9 @@
 /// A whole answer to one question, kept by the cache and given to any client that asks it.
 public struct Answer: Sendable, Equatable {
     public var head: AnswerHead
-    /// The message from offset 12 on: question (name in lower case), answer, authority, additional without OPT.
-    /// Compression pointers are as in the message, so offset 12 is `body[0]`.
+    /// The message from offset 12 on: question (name in lower case), answer, authority, additional without OPT; behind it
+    /// the extended errors as options for the OPT of a reply. Compression pointers are as in the message, so offset 12 is
+    /// `body[0]`.
     public var body: [UInt8]
     /// Seconds it may be cached; 0 = not at all.
     public var keep: UInt32
@@ -59,19 +60,19 @@ public struct AnswerHead: Sendable, Equatable {
     public var authorityCount: UInt16
     /// Without OPT.
     public var additionalCount: UInt16
-    /// The reason to give to clients that understand EDNS.
-    public var extendedError: ExtendedError?
+    /// Octets at the end of the body: the reasons to give to clients that understand EDNS.
+    public var extendedErrorLength: UInt16
 
     public init(
         responseCode: ResponseCode, authenticData: Bool = false, answerCount: UInt16 = 0, authorityCount: UInt16 = 0,
-        additionalCount: UInt16 = 0, extendedError: ExtendedError? = nil
+        additionalCount: UInt16 = 0, extendedErrorLength: UInt16 = 0
     ) {
         self.responseCode = responseCode
         self.authenticData = authenticData
         self.answerCount = answerCount
         self.authorityCount = authorityCount
         self.additionalCount = additionalCount
-        self.extendedError = extendedError
+        self.extendedErrorLength = extendedErrorLength
     }
 
     /// The records of all sections.

@@ -62,11 +62,11 @@ extension Answer {
         let dataLength = authorityData.count + 4
         var answer = Answer(
             name, type: type, code, keep: ttl, isCacheable: true, room: recordHeaderLength + dataLength)
-        answer.head.extendedError = extendedError
         answer.appendRecordHeader(.soa, ttl: ttl, dataLength: dataLength)
         answer.body.append(contentsOf: authorityData)
         answer.body.append32(ttl)
         answer.head.authorityCount = 1
+        if let extendedError { answer.add(extendedError) }
         return answer
     }
 
@@ -81,7 +81,7 @@ extension Answer {
         _ name: Name, type: RecordType, recordClass: RecordClass, _ code: ResponseCode, extendedError: ExtendedError?
     ) -> Answer {
         var answer = Answer(name, type: type, recordClass: recordClass, code, keep: 0, isCacheable: false)
-        answer.head.extendedError = extendedError
+        if let extendedError { answer.add(extendedError) }
         return answer
     }
 

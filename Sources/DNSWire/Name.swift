@@ -58,8 +58,9 @@ public struct Name: Hashable, Sendable {
         return wire.count > 1
     }
 
+    /// - Parameter octet: no letter in upper case, as names have none here.
     @inline(__always)
-    private static func isHostnameOctet(_ octet: UInt8) -> Bool {
+    static func isHostnameOctet(_ octet: UInt8) -> Bool {
         // One bit for each octet: 0…63 have "-" and digits, 64…127 "_" and the lower-case letters.
         let allowed: UInt64 = octet < 64 ? 0x03FF_2000_0000_0000 : 0x07FF_FFFE_8000_0000
         return octet < 128 && allowed >> UInt64(octet & 63) & 1 == 1

@@ -10,10 +10,10 @@ public enum Reply {
     /// others.
     public static let maximumUDPSize = 4096
 
-    /// The longest reply without records: header, the longest question, OPT with an extended error and all options.
+    /// The longest refusal: header, the longest question, OPT with an extended error and all options.
     public static let maximumRefusalLength =
-        Header.length + Name.maximumLength + 4 + EDNS.recordLength + extendedErrorLength + ReplyOptions.maximumLength
-    private static let extendedErrorLength = 6
+        Header.length + Name.maximumLength + 4 + EDNS.recordLength + ExtendedErrors.headLength
+        + ReplyOptions.maximumLength
 
     public enum Age: Sendable {
         /// TTLs count down by so many seconds, not below 0.
@@ -34,7 +34,8 @@ public enum Reply {
     /// Id, RD and CD are the client's; QR and RA are set, AA and Z clear; AD only if the client understands it
     /// (RFC 6840 §5.8). The question is byte for byte the client's, so that its letters' case comes back. An OPT goes
     /// only to a client that sent one (RFC 6891 §6.1.1), with the question's ``Question/replyOptions``. A reply larger than `limit` loses its additional section, which
-    /// needs no TC (RFC 2181 §9), and if that is not enough all records, with TC set. A `body` that is not what its
+    /// needs no TC (RFC 2181 §9), then the extended errors that do not fit, which shall be no reason for one either (RFC 8914
+    /// §3), and if that is not enough all records, with TC set. A `body` that is not what its
     /// head and the question say becomes SERVFAIL.
     ///
     /// - Parameters:
@@ -49,14 +50,16 @@ public enum Reply {
         precondition(limit >= minimumUDPSize)
         let limit = min(limit, out.count)
         let questionLength = question.end - Header.length
-        let optLength = optLength(question, head.extendedError)
-        guard body.count >= questionLength, query.count >= question.end else {
+        let optLength = optLength(question)
+        var errorLength = question.edns == nil ? 0 : Int(head.extendedErrorLength)
+        var bodyEnd = body.count - Int(head.extendedErrorLength)
+        guard bodyEnd >= questionLength, query.count >= question.end else {
             return refuse(.servFail, question: question, query: query, into: &out)
         }
-        var bodyEnd = body.count
+        let errorStart = bodyEnd
         var recordCount = head.recordCount
         var additionalCount = head.additionalCount
-        if Header.length + bodyEnd + optLength > limit {
+        if Header.length + bodyEnd + optLength + errorLength > limit {
             additionalCount = 0
             recordCount -= Int(head.additionalCount)
             guard let shorter = end(of: recordCount, in: body, at: questionLength) else {
@@ -64,8 +67,13 @@ public enum Reply {
             }
             bodyEnd = shorter
             if Header.length + bodyEnd + optLength > limit {
-                return writeWithoutRecords(
-                    head.responseCode, Header.truncated, head.extendedError, question, query, &out)
+                let room = question.edns == nil ? 0 : limit - question.end - optLength
+                let errors = ExtendedErrors.range(body, from: errorStart, fitting: room)
+                return writeWithoutRecords(head.responseCode, Header.truncated, body, errors, question, query, &out)
+            }
+            if errorLength > 0 {
+                let room = limit - Header.length - bodyEnd - optLength
+                errorLength = ExtendedErrors.range(body, from: errorStart, fitting: room).count
             }
         }
         out.copy(query, 0..<question.end, to: 0)
@@ -77,7 +85,8 @@ public enum Reply {
         writeHeader(
             question, head.responseCode, isAuthentic ? Header.authenticData : 0,
             (head.answerCount, head.authorityCount, additionalCount), &out)
-        return writeOPT(head.responseCode, head.extendedError, question, at: Header.length + bodyEnd, &out)
+        let errors = errorStart..<errorStart + errorLength
+        return writeOPT(head.responseCode, body, errors, question, at: Header.length + bodyEnd, &out)
     }
 
     /// As above, for a stored answer.
@@ -99,7 +108,11 @@ public enum Reply {
         _ code: ResponseCode, extendedError: ExtendedError? = nil, question: Question?, query: Span<UInt8>,
         into out: inout MutableSpan<UInt8>
     ) -> Int {
-        if let question { return writeWithoutRecords(code, 0, extendedError, question, query, &out) }
+        if let question {
+            let error = ExtendedErrors.option(extendedError)
+            let length = extendedError == nil || question.edns == nil ? 0 : error.count
+            return writeWithoutRecords(code, 0, error.span, 0..<length, question, query, &out)
+        }
         guard query.count >= Header.length, out.count >= Header.length else { return 0 }
         let asked = query.integer16(at: 2)
         var flags = Header.response | asked & Header.opcode | code.inHeaderAlone.rawValue
@@ -116,14 +129,14 @@ public enum Reply {
 extension Reply {
     /// Header, question and OPT.
     private static func writeWithoutRecords(
-        _ code: ResponseCode, _ flags: UInt16, _ extendedError: ExtendedError?, _ question: Question,
+        _ code: ResponseCode, _ flags: UInt16, _ options: Span<UInt8>, _ errors: Range<Int>, _ question: Question,
         _ query: Span<UInt8>, _ out: inout MutableSpan<UInt8>
     ) -> Int {
-        let length = question.end + optLength(question, extendedError)
+        let length = question.end + optLength(question) + errors.count
         guard query.count >= question.end, out.count >= length else { return 0 }
         out.copy(query, 0..<question.end, to: 0)
         writeHeader(question, code, flags, (0, 0, 0), &out)
-        return writeOPT(code, extendedError, question, at: question.end, &out)
+        return writeOPT(code, options, errors, question, at: question.end, &out)
     }
 
     private static func writeHeader(
@@ -142,14 +155,15 @@ extension Reply {
         out.write(counts.2 &+ (hasOPT ? 1 : 0), at: 10)
     }
 
-    private static func optLength(_ question: Question, _ extendedError: ExtendedError?) -> Int {
-        guard question.edns != nil else { return 0 }
-        return EDNS.recordLength + question.replyOptions.length + (extendedError == nil ? 0 : extendedErrorLength)
+    /// Octets of our OPT without extended errors.
+    private static func optLength(_ question: Question) -> Int {
+        question.edns == nil ? 0 : EDNS.recordLength + question.replyOptions.length
     }
 
     /// Writes our OPT at `offset` if the client sent one, and returns the reply's length. DO is copied (RFC 3225 §3).
+    /// - Parameter errors: where extended errors are in `options`.
     private static func writeOPT(
-        _ code: ResponseCode, _ extendedError: ExtendedError?, _ question: Question, at offset: Int,
+        _ code: ResponseCode, _ options: Span<UInt8>, _ errors: Range<Int>, _ question: Question, at offset: Int,
         _ out: inout MutableSpan<UInt8>
     ) -> Int {
         guard let edns = question.edns else { return offset }
@@ -159,11 +173,9 @@ extension Reply {
         out.write(UInt32(code.rawValue >> 4) << 24 | (edns.dnssecOK ? EDNS.dnssecOKBit : 0), at: offset + 5)
         var end = offset + EDNS.recordLength
         if question.replyOptions.length > 0 { end = question.replyOptions.write(into: &out, at: end) }
-        if let extendedError {
-            out.write(EDNS.extendedErrorOption, at: end)
-            out.write(UInt16(2), at: end + 2)
-            out.write(extendedError.rawValue, at: end + 4)
-            end += extendedErrorLength
+        if !errors.isEmpty {
+            out.copy(options, errors, to: end)
+            end += errors.count
         }
         out.write(UInt16(end - offset - EDNS.recordLength), at: offset + 9)
         return end

@@ -29,15 +29,16 @@ public enum Response {
 
     /// Validates a whole message and turns it into an answer.
     ///
-    /// - OPT goes, and with it the records behind it (a TSIG likewise): they are between the resolver and us. The first
-    ///   extended error (RFC 8914) stays.
+    /// - OPT goes, and with it the records behind it (a TSIG likewise): they are between the resolver and us. Extended errors
+    ///   (RFC 8914) stay, up to ``ExtendedErrors/maximumCount``.
+    /// - Letters that could be a query's spelling go into lower case, see ``RepeatedLabels``.
     /// - A TTL with its high bit set counts as 0 (RFC 2181 §8).
     /// - `keep` is the least TTL shown. For NXDOMAIN and "no such record" it is at most the SOA's TTL and MINIMUM and
     ///   ``maximumNegativeTTL`` (RFC 2308 §5), or `defaultNegativeTTL` without an SOA.
     /// - What does not answer the question is not cached: other response codes, records of unrelated names, referrals,
     ///   alias loops.
-    /// - FORMERR, SERVFAIL, NOTIMP and REFUSED may come as a bare header, as from servers that cannot read EDNS; some leave
-    ///   the query's numbers of records in it.
+    /// - FORMERR, SERVFAIL, NOTIMP and REFUSED may come as a bare header. Servers that do not know EDNS may leave the query's
+    ///   numbers of records in it.
     public static func read(
         _ message: Span<UInt8>, id: UInt16, to name: Name, type: RecordType, recordClass: RecordClass = .in,
         defaultNegativeTTL: UInt32
@@ -56,24 +57,36 @@ public enum Response {
         if flags & Header.truncated != 0 {
             return Reply(answer: asked.failure(code, nil), truncated: true, responseCode: code)
         }
+        let lifetime = Lifetime(asked: asked, code: code, defaultNegativeTTL: defaultNegativeTTL)
         let records = try ResponseRecords(message, questionNameEnd: Header.length + name.wire.count)
+        guard !records.repeatedLabels.isEmpty else { return reply(message, records, lifetime) }
+        // Read anew, as pointers into labels could lead elsewhere now; only an attacker has them, and once is enough.
+        let lowerCase = records.repeatedLabels.inLowerCase(message)
+        let reread = try ResponseRecords(lowerCase.span, questionNameEnd: Header.length + name.wire.count)
+        guard reread.repeatedLabels.isEmpty else { throw .badPointer(at: Header.length) }
+        return reply(lowerCase.span, reread, lifetime)
+    }
+
+    private static func reply(_ message: Span<UInt8>, _ records: ResponseRecords, _ lifetime: Lifetime) -> Reply {
+        let (asked, code) = (lifetime.asked, lifetime.code)
         let wholeCode = ResponseCode(rawValue: records.upperCodeBits << 4 | code.rawValue)
         guard code == wholeCode else {
-            return Reply(
-                answer: asked.failure(wholeCode, records.extendedError), truncated: false, responseCode: wholeCode)
+            var failure = asked.failure(wholeCode, nil)
+            failure.append(records.extendedErrors)
+            return Reply(answer: failure, truncated: false, responseCode: wholeCode)
         }
-        var answer = records.answer(
-            message, asked, code, authenticData: flags & Header.authenticData != 0)
-        Lifetime(asked: asked, code: code, defaultNegativeTTL: defaultNegativeTTL)
-            .set(on: &answer, records, message)
+        let isAuthentic = message.integer16(at: 2) & Header.authenticData != 0
+        var answer = records.answer(message, asked, code, authenticData: isAuthentic)
+        lifetime.set(on: &answer, records, message)
+        answer.append(records.extendedErrors)
         return Reply(answer: answer, truncated: false, responseCode: code)
     }
 
     private static func isBareRefusal(_ message: Span<UInt8>, _ code: ResponseCode) -> Bool {
-        switch code {
-        case .formErr, .servFail, .notImp, .refused:
-            message.count == Header.length
-                || message.integer16(at: 4) == 0 && message.integer16(at: 6) == 0 && message.integer16(at: 8) == 0
+        let isEmpty = message.integer16(at: 4) == 0 && message.integer16(at: 6) == 0 && message.integer16(at: 8) == 0
+        return switch code {
+        case .formErr, .notImp: isEmpty || message.count == Header.length
+        case .servFail, .refused: isEmpty
         default: false
         }
     }
@@ -111,7 +124,8 @@ struct ResponseRecords {
     private(set) var additional: [RecordHeader] = []
     /// Owner names of the answer section, uncompressed.
     private(set) var answerOwners: [Name] = []
-    private(set) var extendedError: ExtendedError?
+    private(set) var extendedErrors = ExtendedErrors()
+    private(set) var repeatedLabels = RepeatedLabels()
     private(set) var upperCodeBits: UInt16 = 0
     /// Behind the last record kept.
     private var keptEnd: Int
@@ -157,6 +171,7 @@ struct ResponseRecords {
         guard isAdditional || record.type != .opt && record.type != .tsig else { throw .badOption(at: offset) }
         rewritten.append(record)
         try record.checkData(message, avoiding: rewritten)
+        repeatedLabels.look(at: record, message)
         offset = record.end
         return record
     }
@@ -167,8 +182,8 @@ struct ResponseRecords {
             guard record.end - option >= 4 else { throw .badOption(at: option) }
             let length = Int(message.integer16(at: option + 2))
             guard record.end - option - 4 >= length else { throw .badOption(at: option) }
-            if extendedError == nil, message.integer16(at: option) == EDNS.extendedErrorOption, length >= 2 {
-                extendedError = ExtendedError(rawValue: message.integer16(at: option + 4))
+            if message.integer16(at: option) == EDNS.extendedErrorOption {
+                extendedErrors.append(message, option + 4..<option + 4 + length, question: Header.length)
             }
             option += 4 + length
         }
@@ -180,8 +195,7 @@ struct ResponseRecords {
         body.replaceSubrange(0..<asked.name.wire.count, with: asked.name.wire)
         let head = AnswerHead(
             responseCode: code, authenticData: authenticData, answerCount: UInt16(answer.count),
-            authorityCount: UInt16(authority.count), additionalCount: UInt16(additional.count),
-            extendedError: extendedError)
+            authorityCount: UInt16(authority.count), additionalCount: UInt16(additional.count))
         return Answer(head: head, body: body, keep: 0, isCacheable: false)
     }
 }

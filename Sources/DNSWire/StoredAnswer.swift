@@ -9,12 +9,17 @@ public enum StoredAnswer {
 
     /// Checks that a body is one that ``Response/read(_:id:to:type:recordClass:defaultNegativeTTL:)`` or a factory of
     /// ``Answer`` could have made: the question in class IN with its name in lower case, exactly the records that `head`
-    /// counts, all of them whole, no OPT or TSIG among them.
+    /// counts, all of them whole, no OPT or TSIG among them, and the extended errors.
     ///
     /// - Parameter message: the body from octet 12 on; the octets before, where a message has its header, are not looked
     ///   at.
     /// - Returns: what it is an answer to.
     public static func check(_ message: Span<UInt8>, _ head: AnswerHead) throws(WireError) -> Question {
+        let whole = message
+        guard whole.count >= Int(head.extendedErrorLength) else { throw .truncated(at: whole.count) }
+        let errors = whole.count - Int(head.extendedErrorLength)..<whole.count
+        guard ExtendedErrors.areValid(whole, errors) else { throw .badOption(at: errors.lowerBound) }
+        let message = whole.extracting(first: errors.lowerBound)
         let nameEnd = try WireName.end(message, at: Header.length)
         // It is the first name, hence without compression: its lengths, at most 63, are no letters.
         for index in Header.length..<nameEnd where message[index] &- UInt8(ascii: "A") < 26 { throw .mismatch }

@@ -242,7 +242,7 @@ extension Answer {
     /// As it is given when it is stale: RFC 8767 with the code of RFC 8914 that says so.
     fileprivate var stale: Answer {
         var stale = self
-        stale.head.extendedError = .staleAnswer
+        stale.add(.staleAnswer)
         return stale
     }
 }

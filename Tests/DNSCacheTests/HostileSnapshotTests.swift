@@ -73,7 +73,7 @@ import Testing
         #expect(error(Array("# a configuration file\n".utf8)) == .foreign)
         #expect(error(Array("\u{7F}ELF".utf8)) == .foreign)
         #expect(error([UInt8](repeating: 0, count: 100_000)) == .foreign)
-        #expect(error(changed(11, to: 2)) == .version(2))
+        #expect(error(changed(11, to: 1)) == .version(1))
         #expect(error(changed(20, to: 9)) == .damaged(at: 0))
         #expect(error(changed(52, to: 0xFF)) == .damaged(at: 52))
         #expect(error(changed(108, to: 0xEE)) == .damaged(at: 52))

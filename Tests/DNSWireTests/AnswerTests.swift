@@ -32,7 +32,7 @@ struct AnswerTests {
             ])
         #expect(noData.records().map(\.section) == [.authority])
         #expect(
-            noData.head == AnswerHead(responseCode: .noError, authorityCount: 1, extendedError: .notSupported))
+            noData.head == AnswerHead(responseCode: .noError, authorityCount: 1, extendedErrorLength: 6))
         #expect(noData.keep == 30)
         let nxDomain = Answer.nxDomain(name, type: .a, negativeTTL: 5)
         #expect(nxDomain.head == AnswerHead(responseCode: .nxDomain, authorityCount: 1))
@@ -41,8 +41,9 @@ struct AnswerTests {
 
     @Test func failuresAreNotKept() {
         let answer = Answer.failure(name, type: .a, .servFail, extendedError: .networkError)
-        #expect(answer.body == hex(question))
-        #expect(answer.head == AnswerHead(responseCode: .servFail, extendedError: .networkError))
+        #expect(answer.body == hex(question + "000f 0002 0017"))
+        #expect(answer.head == AnswerHead(responseCode: .servFail, extendedErrorLength: 6))
+        #expect(answer.extendedErrors == [.networkError])
         #expect(answer.keep == 0 && !answer.isCacheable)
         // BADVERS in a header alone would read NOERROR.
         #expect(Answer.failure(name, type: .a, .badVers, extendedError: nil).head.responseCode == .servFail)

@@ -51,6 +51,24 @@ struct ReplyTests {
         #expect(try reply(answer, to: Vectors.query) == hex("1234 8182 0001 0000 0000 0000" + sent))
     }
 
+    @Test func extendedErrorsGoAsFarAsThereIsRoom() throws {
+        let text = String(repeating: "61", count: 200)
+        let options = [String](repeating: "000f 00ca 0006" + text, count: 3).joined()
+        let answer = try read(
+            hex("1234 8182 0001 0000 0000 0001" + sent + "00 0029 04d0 00000000 026a" + options)
+        ).answer
+        #expect(answer.extendedErrors == [.dnssecBogus, .dnssecBogus, .dnssecBogus])
+        let whole = 44 + 3 * 206
+        #expect(try reply(answer, to: Vectors.ednsQuery, limit: whole).count == whole)
+        #expect(try reply(answer, to: Vectors.ednsQuery, limit: whole - 1).count == whole - 206)
+        #expect(try reply(answer, to: Vectors.ednsQuery, limit: 512).count == whole - 206)
+        #expect(try reply(answer, to: Vectors.query, limit: 512) == hex("1234 8182 0001 0000 0000 0000" + sent))
+        var stale = answer
+        stale.add(.staleAnswer)
+        #expect(stale.extendedErrors == [.staleAnswer] + answer.extendedErrors)
+        #expect(try reply(stale, to: Vectors.ednsQuery).count == whole + 6)
+    }
+
     @Test(arguments: [
         (Reply.Age.elapsed(0), [300, 60, 60, 3600, 3600] as [UInt32]), (.elapsed(59), [241, 1, 1, 3541, 3541]),
         (.elapsed(60), [240, 0, 0, 3540, 3540]), (.elapsed(4_000_000_000), [0, 0, 0, 0, 0]),
@@ -105,12 +123,15 @@ struct ReplyTests {
         let addresses = (0..<31).map { IPAddress.v4(192, 0, 2, $0) }
         var answer = Answer.addresses(name, type: .a, addresses, ttl: 60)
         answer.head.authenticData = true
-        answer.head.extendedError = .staleAnswer
+        answer.add(.staleAnswer)
         #expect(try reply(answer, to: Vectors.query, limit: 529).count == 33 + 31 * 16)
         #expect(try reply(answer, to: Vectors.query, limit: 528) == hex("1234 8380 0001 0000 0000 0000" + sent))
         #expect(
-            try reply(answer, to: Vectors.ednsQuery, limit: 545)
+            try reply(answer, to: Vectors.ednsQuery, limit: 539)
                 == hex("1234 8380 0001 0000 0000 0001" + sent + opt + "0006 000f 0002 0003"))
+        // An extended error is no reason to truncate (RFC 8914 §3).
+        #expect(try reply(answer, to: Vectors.ednsQuery, limit: 540).count == 540)
+        #expect(try reply(answer, to: Vectors.ednsQuery, limit: 545).count == 540)
         #expect(try reply(answer, to: Vectors.ednsQuery, limit: 546).count == 546)
         // A buffer smaller than the limit counts as the limit.
         #expect(try reply(answer, to: Vectors.query, room: 528).count == 33)

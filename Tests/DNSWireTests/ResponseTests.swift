@@ -134,9 +134,53 @@ struct ResponseTests {
     }
 
     @Test func extendedErrorsStay() throws {
-        #expect(try read(Vectors.nxDomain).answer.head.extendedError == .dnssecBogus)
-        #expect(try read(Vectors.servFail).answer.head.extendedError == .noReachableAuthority)
-        #expect(try read(Vectors.chain).answer.head.extendedError == nil)
+        #expect(try read(Vectors.nxDomain).answer.extendedErrors == [.dnssecBogus])
+        #expect(try read(Vectors.servFail).answer.extendedErrors == [.noReachableAuthority])
+        #expect(try read(Vectors.chain).answer.extendedErrors == [])
+    }
+
+    /// A response to www.example.com with these options in its OPT.
+    private func withOptions(_ options: [[UInt8]], code: UInt8 = 0) -> [UInt8] {
+        let data = options.joined()
+        var message = response(counts: [0, 0, 1], "00 0029 04d0 00000000")
+        message[3] |= code
+        return message + [UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
+    }
+
+    private func option(_ code: UInt16, _ text: [UInt8]) -> [UInt8] {
+        [0, 15, UInt8((text.count + 2) >> 8), UInt8((text.count + 2) & 0xFF), UInt8(code >> 8), UInt8(code & 0xFF)]
+            + text
+    }
+
+    private func errors(_ options: [[UInt8]]) throws -> [UInt8] {
+        let answer = try read(withOptions(options)).answer
+        return Array(answer.body.suffix(Int(answer.head.extendedErrorLength)))
+    }
+
+    @Test func extendedErrorsStayWhole() throws {
+        let sent = [option(6, Array("signature expired".utf8)), option(22, []), option(49152, [0xC3, 0xA4, 0])]
+        #expect(try errors(sent) == Array(sent.joined()))
+        let others: [[UInt8]] = [[0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8], [0, 15, 0, 0], [0, 15, 0, 1, 7]]
+        #expect(try errors(others + sent) == Array(sent.joined()), "what is none of them is left out")
+    }
+
+    @Test func extendedErrorsAreBounded() throws {
+        #expect(try errors([[UInt8]](repeating: option(6, [0x61]), count: 30)).count == 8 * 7)
+        #expect(try errors([option(6, [UInt8](repeating: 0x61, count: 255))]).count == 6 + 255)
+        #expect(try errors([option(6, [UInt8](repeating: 0x61, count: 1100))]).count == 6 + 255)
+        // A character of three octets is cut off whole.
+        let text = [UInt8](repeating: 0x61, count: 253) + Array("\u{20AC}uro".utf8)
+        #expect(try errors([option(6, text)]) == option(6, Array(text[..<253])))
+        #expect(try errors([option(6, [UInt8](repeating: 0x80, count: 300))]) == option(6, []))
+    }
+
+    @Test(arguments: [
+        ("no signature for wWw.ExAmPLe.com. A", "no signature for www.example.com. A"),
+        ("<EXAMPLE.COM>", "<example.com>"), ("WWW", "www"), ("WWWW Example2 -COM", "WWWW Example2 -COM"),
+        ("Other.Example", "Other.example"), ("", ""),
+    ])
+    func textsDoNotShowHowANameWasSpelled(text: String, shown: String) throws {
+        #expect(try errors([option(6, Array(text.utf8))]) == option(6, Array(shown.utf8)))
     }
 
     @Test func upperResponseCodeBitsAreNotLost() throws {

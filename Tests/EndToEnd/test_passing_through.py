@@ -32,7 +32,7 @@ RECORDS = {
     "DNSKEY": (48, b"\1\1\3\x0f" + bytes(range(32))),
     "SVCB with hints": (64, b"\0\1\3Svc\7Example\3net\0\0\4\0\x08\xc0\x0c\xc0\x0c\xc6\x33\x64\1\xff\0\0\2\xc0\x0c"),
     "NAPTR": (35, b"\0\1\0\2\1u\3sip\4!x!y\2Up\7example\3net\0"),
-    "MX, upper case": (15, b"\0\x0a\4Mail\7EXAMPLE\3net\0"),
+    "MX, upper case": (15, b"\0\x0a\4Mail\x09ELSEWHERE\3Org\0"),
     "MX, compressed": (15, b"\0\x0a\4Mail\xc0\x10"),
     "SOA, compressed": (6, b"\2ns\xc0\x10\1h\xc0\x10" + bytes(20)),
     "SRV": (33, b"\0\1\0\2\1\xbb\4Host\7example\3net\0"),
@@ -123,7 +123,23 @@ def test_extended_errors_and_authenticity_are_passed_on(resolver):
                                   (None, 0x0100, 0x8180)):
         got, records, options = ask_raw(16, edns=edns, flags=flags)
         assert got == expected and records[-3:] == b"\2ok"
-        assert options == (None if edns is None else error[:1] + b"\x0f\0\2\0\6"), "the code, without the text"
+        assert options == (None if edns is None else error)
+
+
+def test_all_extended_errors_are_passed_on_and_kept(resolver):
+    """RFC 8914 allows several; of each the text. What is no extended error is between the resolver and the daemon."""
+    def error(code, text=b""):
+        return struct.pack("!HHH", 15, 2 + len(text), code) + text
+    sent = [error(6, b"no signature for rAW.Example.Net."), error(49152), error(23, "\u00fc".encode())]
+    shown = [error(6, b"no signature for raw.example.net."), *sent[1:]]
+    resolver.script = Raw([record(16, b"\2ok")], options=b"\0\x0a\0\x08" + bytes(8) + b"".join(sent))
+    for _ in range(2):
+        assert ask_raw(16)[2] == b"".join(shown)
+    assert len(resolver.questions) == 1, "it was kept"
+    resolver.script = Raw([], flags=0x8182, options=b"".join(sent))
+    assert ask_raw(15)[2] == b"".join(shown)
+    resolver.script = Raw([record(33, b"\0\1\0\2\1\xbb\0")], options=error(6, b"x" * 5000) + error(7) * 20)
+    assert ask_raw(33)[2] == error(6, b"x" * 255) + error(7) * 7, "within bounds"
 
 
 def test_what_does_not_answer_is_not_kept(resolver):

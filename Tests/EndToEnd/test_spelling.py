@@ -1,10 +1,12 @@
 """The letters' case of a name: a secret that an off-path forger of the local resolver's answers has to guess (0x20)."""
 
+import struct
 import time
 
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rrset
 
 from control import metrics, total
 from dns_client import addresses, ask, extended_errors
@@ -81,6 +83,44 @@ def test_a_refusal_without_a_question_needs_no_spelling(daemon, scripted_resolve
     begun = time.monotonic()
     assert ask("two.example.net", port=PORT).rcode() == dns.rcode.REFUSED
     assert time.monotonic() - begun < 2
+
+
+def test_the_spelling_does_not_show_in_an_answer(daemon, scripted_resolver):
+    """A CNAME made below a DNAME has the letters of the question in its target; so may whatever is not compressed."""
+    def below(asked):
+        host = spelled(asked).split(".")[0]
+        zone = spelled(asked).split(".", 1)[1]
+        reply = reply_to(asked.message)
+        for owner, kind, data in ((zone, "DNAME", "New.Elsewhere.org."), (spelled(asked), "CNAME", f"{host}.New.Elsewhere.org."),
+                                  (f"{host}.New.Elsewhere.org.", "A", "192.0.2.1")):
+            reply.answer.append(dns.rrset.from_text(owner, 60, "IN", kind, data))
+        reply.authority.append(dns.rrset.from_text(zone, 60, "IN", "NS", f"Ns.{zone}"))
+        wire = reply.to_wire()
+        # As it would be without compression.
+        return wire if asked.kind == "A" else uncompressed(reply)
+    resolver = scripted_resolver(below)
+    start(daemon, resolver)
+    for kind in ("A", "TXT"):
+        for number in range(10):
+            reply = ask(f"Host{number}.Old.example.net", kind, port=PORT)
+            text = reply.to_text()
+            assert f"host{number}.New.Elsewhere.org." in text and f"Host{number}.Old.example.net." in text
+            names = [name for line in text.splitlines() if " IN " in line for name in line.split() if "." in name]
+            for name in names:
+                assert name in {f"Host{number}.Old.example.net.", f"host{number}.old.example.net.", "Old.example.net.",
+                                "old.example.net.", "New.Elsewhere.org.", f"host{number}.New.Elsewhere.org.",
+                                f"host{number}.new.elsewhere.org.", "Ns.Old.example.net.", "Ns.old.example.net.",
+                                "192.0.2.1"}, text
+
+
+def uncompressed(reply):
+    records = [record for section in (reply.answer, reply.authority) for record in section]
+    question = reply.question[0]
+    body = question.name.to_wire() + struct.pack("!HH", question.rdtype, 1)
+    for rrset in records:
+        data = rrset[0].to_wire()
+        body += rrset.name.to_wire() + struct.pack("!HHIH", rrset.rdtype, 1, 60, len(data)) + data
+    return struct.pack("!6H", reply.id, 0x8180, 1, len(reply.answer), len(reply.authority), 0) + body
 
 
 def test_over_tcp_letters_are_no_matter(daemon, scripted_resolver):

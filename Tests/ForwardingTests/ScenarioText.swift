@@ -114,7 +114,7 @@ enum ScenarioAnswer {
             words.append("\(record.type == .soa ? "soa" : "\(record.type)") \(record.ttl)")
         }
         if answer.head.authenticData { words.append("AD") }
-        if let code = answer.head.extendedError { words.append("EDE \(code.rawValue)") }
+        for error in answer.extendedErrors { words.append("EDE \(error.rawValue)") }
         return words.joined(separator: " ")
     }
 
@@ -140,7 +140,10 @@ enum ScenarioAnswer {
         default: return nil
         }
         answer.head.authenticData = words.skip("AD")
-        if words.skip("EDE") { answer.head.extendedError = words.number().map { ExtendedError(rawValue: UInt16($0)) } }
+        while words.skip("EDE") {
+            guard let code = words.number() else { return nil }
+            answer.add(ExtendedError(rawValue: UInt16(code)))
+        }
         return words.isEmpty ? answer : nil
     }
 

@@ -402,12 +402,12 @@ def checksum(data, state=0):
 
 
 def cachefile(messages):
-    def record(message, age=5, keep=60, flags=8, code=0, counts=None, error=0):
+    def record(message, age=5, keep=60, flags=8, code=0, counts=None, errors=0):
         body = message[12:]
         counts = counts or struct.unpack("!3H", message[6:12])
-        return struct.pack("!IIHBB4H", age, keep, len(body), flags, code, *counts, error) + body
+        return struct.pack("!IIHBB4H", age, keep, len(body), flags, code, *counts, errors) + body
 
-    def snapshot(*blocks, version=1, context=0):
+    def snapshot(*blocks, version=2, context=0):
         header = b"httpdnsd" + struct.pack("!IIQQQQ", version, 4900, 1_700_000_000, 0, 77, context)
         header += struct.pack("!I", checksum(header))
         data = header
@@ -427,7 +427,7 @@ def cachefile(messages):
         "stale": record(lower("address"), age=120),
         "too-old": record(lower("address"), age=1000),
         "nodata": record(lower("nodata"), flags=0),
-        "nxdomain": record(lower("nxdomain")[:-11 - 11], code=3, flags=16, counts=(0, 1, 0), error=7),
+        "nxdomain": record(lower("nxdomain")[:-11 - 11] + b"\0\x0f\0\2\0\6", code=3, flags=16, counts=(0, 1, 0), errors=6),
         "all-types": record(messages["all-types"], flags=32),
         "type-txt": record(messages["type-txt"], flags=4 | 48),
         "type-soa": record(messages["type-soa"], flags=0),
@@ -449,7 +449,7 @@ def cachefile(messages):
     seed("cachefile", "records", b"".join(several))
     seed("cachefile", "file-blocks", snapshot(several[:2], several[2:]))
     seed("cachefile", "file-empty", snapshot())
-    seed("cachefile", "file-version", snapshot(version=2))
+    seed("cachefile", "file-version", snapshot(version=1))
     seed("cachefile", "file-context", snapshot(several[:1], context=7))
     seed("cachefile", "file-cut", snapshot(several)[:-20])
     seed("cachefile", "file-trailing", snapshot(several) + b"x")

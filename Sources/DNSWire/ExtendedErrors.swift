@@ -1,0 +1,118 @@
+/// Extended errors (RFC 8914) as an answer has them: OPT options, one behind the other, at the end of its body.
+///
+/// Those of a resolver are passed on with their texts, within bounds: whoever answers for it may send anything.
+struct ExtendedErrors {
+    /// The options, whole.
+    private(set) var options: [UInt8] = []
+    private var count = 0
+
+    /// Errors of one response; those behind them are left out. Nobody sends more than a few.
+    static let maximumCount = 8
+    /// Octets of a text; what is behind them is cut off.
+    static let maximumTextLength = 255
+    /// Code and length of an option, and the error's own code.
+    static let headLength = 6
+
+    /// Appends an error from the data of a resolver's option: INFO-CODE and EXTRA-TEXT (§2).
+    ///
+    /// - Parameters:
+    ///   - range: of the data in `message`; one without a code is passed over.
+    ///   - question: where the name asked begins. A text may show it as it was spelled on the way to the resolver, which is
+    ///     nobody else's business: words that are labels of it come out in lower case.
+    mutating func append(_ message: Span<UInt8>, _ range: Range<Int>, question: Int) {
+        guard range.count >= 2, count < ExtendedErrors.maximumCount else { return }
+        count += 1
+        let text = range.dropFirst(2)
+        var end = min(text.upperBound, text.lowerBound + ExtendedErrors.maximumTextLength)
+        // Not within a character of UTF-8.
+        if end < text.upperBound { while end > text.lowerBound, message[end] & 0xC0 == 0x80 { end -= 1 } }
+        append(code: message.integer16(at: range.lowerBound), textLength: end - text.lowerBound)
+        let start = options.count
+        options += message.bytes(in: text.lowerBound..<end)
+        lowercaseLabels(from: start, of: message, question)
+    }
+
+    mutating func append(_ code: ExtendedError) {
+        append(code: code.rawValue, textLength: 0)
+    }
+
+    private mutating func append(code: UInt16, textLength: Int) {
+        options.append16(EDNS.extendedErrorOption)
+        options.append16(UInt16(2 + textLength))
+        options.append16(code)
+    }
+
+    private mutating func lowercaseLabels(from start: Int, of message: Span<UInt8>, _ question: Int) {
+        var word = start
+        for index in start...options.count
+        where index == options.count || !Name.isHostnameOctet(lowercased(options[index])) {
+            let letters = options[word..<index]
+            if letters.contains(where: { lowercased($0) != $0 }), WireName.hasLabel(message, at: question, letters) {
+                for letter in word..<index { options[letter] = lowercased(options[letter]) }
+            }
+            word = index + 1
+        }
+    }
+
+    /// The option for one error without a text; for nil, of no meaning.
+    static func option(_ error: ExtendedError?) -> InlineArray<6, UInt8> {
+        let (option, code) = (EDNS.extendedErrorOption, error?.rawValue ?? 0)
+        return [UInt8(option >> 8), UInt8(option & 0xFF), 0, 2, UInt8(code >> 8), UInt8(code & 0xFF)]
+    }
+
+    /// The first of the options from `start` to the end of `bytes`, as many as take no more octets than `room`.
+    static func range(_ bytes: Span<UInt8>, from start: Int, fitting room: Int) -> Range<Int> {
+        var end = start
+        while bytes.count - end >= headLength {
+            let next = end + 4 + Int(bytes.integer16(at: end + 2))
+            guard next <= bytes.count, next - start <= room else { break }
+            end = next
+        }
+        return start..<end
+    }
+
+    /// Whether `range` holds such options and nothing else.
+    static func areValid(_ message: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        var offset = range.lowerBound
+        var count = 0
+        while offset < range.upperBound {
+            guard range.upperBound - offset >= headLength, count < maximumCount,
+                message.integer16(at: offset) == EDNS.extendedErrorOption
+            else { return false }
+            let length = Int(message.integer16(at: offset + 2))
+            guard (2...2 + maximumTextLength).contains(length) else { return false }
+            offset += 4 + length
+            count += 1
+        }
+        return offset == range.upperBound
+    }
+}
+
+extension Answer {
+    /// The codes of its extended errors, in order.
+    public var extendedErrors: [ExtendedError] {
+        var codes: [ExtendedError] = []
+        var offset = body.count - Int(head.extendedErrorLength)
+        let bytes = body.span
+        while offset >= 0, offset + ExtendedErrors.headLength <= bytes.count {
+            codes.append(ExtendedError(rawValue: bytes.integer16(at: offset + 4)))
+            offset += 4 + Int(bytes.integer16(at: offset + 2))
+        }
+        return codes
+    }
+
+    /// Puts an error in front of those it has.
+    public mutating func add(_ error: ExtendedError) {
+        var own = ExtendedErrors()
+        own.append(error)
+        body.insert(contentsOf: own.options, at: body.count - Int(head.extendedErrorLength))
+        head.extendedErrorLength += UInt16(own.options.count)
+    }
+
+    /// - Precondition: it has none yet.
+    mutating func append(_ errors: ExtendedErrors) {
+        precondition(head.extendedErrorLength == 0)
+        body += errors.options
+        head.extendedErrorLength = UInt16(errors.options.count)
+    }
+}

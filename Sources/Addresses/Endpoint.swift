@@ -1,20 +1,38 @@
-/// An address and a port, written `1.2.3.4:53` or `[::1]:53` (RFC 3986 §3.2.2, RFC 5952 §6).
+/// An address and a port, written `1.2.3.4:53` or `[::1]:53` (RFC 3986 §3.2.2, RFC 5952 §6); a link-local address may have
+/// its zone, `[fe80::1%eth0]:53`.
 public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     public var address: IPAddress
     public var port: UInt16
+    /// Of a link-local IPv6 address.
+    public var zone: Zone?
 
-    public init(_ address: IPAddress, port: UInt16) {
+    public init(_ address: IPAddress, port: UInt16, zone: Zone? = nil) {
         self.address = address
         self.port = port
+        self.zone = zone
+    }
+
+    /// The endpoint at an address from text.
+    ///
+    /// - Parameter allowsZone: The text of a link-local address may name its zone.
+    public init?(address text: some StringProtocol, port: UInt16, allowsZone: Bool) {
+        let end = allowsZone ? text.firstIndex(of: "%") ?? text.endIndex : text.endIndex
+        guard let address = IPAddress(text[..<end]) else { return nil }
+        self.init(address, port: port)
+        guard end != text.endIndex else { return }
+        guard address.isIPv6LinkLocal, let zone = Zone(text[end...].dropFirst()) else { return nil }
+        self.zone = zone
     }
 
     /// An endpoint from text; nil if it is anything else.
     ///
-    /// - Parameter defaultPort: The port of a text that names none, which may then also be an IPv6 address without
-    ///   brackets. Nil: the text must name its port.
-    public init?(_ text: some StringProtocol, defaultPort: UInt16? = nil) {
-        if let defaultPort, let address = IPAddress(text) {
-            self.init(address, port: defaultPort)
+    /// - Parameters:
+    ///   - defaultPort: The port of a text that names none, which may then also be an IPv6 address without brackets. Nil:
+    ///     the text must name its port.
+    ///   - allowsZone: A link-local address may have its zone.
+    public init?(_ text: some StringProtocol, defaultPort: UInt16? = nil, allowsZone: Bool = false) {
+        if let defaultPort, let endpoint = Endpoint(address: text, port: defaultPort, allowsZone: allowsZone) {
+            self = endpoint
             return
         }
         let inBrackets = text.utf8.first == UInt8(ascii: "[")
@@ -22,20 +40,14 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
             return nil
         }
         let rest = inBrackets ? text[end...].dropFirst() : text[end...]
-        guard let address = IPAddress(inBrackets ? text[..<end].dropFirst() : text[..<end]),
-            address.isIPv4 != inBrackets
-        else { return nil }
-        if rest.isEmpty, let defaultPort {
-            self.init(address, port: defaultPort)
-        } else if let port = Endpoint.port(rest) {
-            self.init(address, port: port)
-        } else {
-            return nil
-        }
+        guard let port = rest.isEmpty ? defaultPort : Endpoint.port(rest) else { return nil }
+        self.init(address: inBrackets ? text[..<end].dropFirst() : text[..<end], port: port, allowsZone: allowsZone)
+        guard address.isIPv4 != inBrackets else { return nil }
     }
 
     public var description: String {
-        address.isIPv4 ? "\(address):\(port)" : "[\(address)]:\(port)"
+        let zone = zone.map { "%\($0)" } ?? ""
+        return address.isIPv4 ? "\(address):\(port)" : "[\(address)\(zone)]:\(port)"
     }
 
     /// Reads `:53`.

@@ -1,4 +1,4 @@
-/// An IPv4 or IPv6 address as a plain value: no heap, no reference count, no scope (zone) identifier.
+/// An IPv4 or IPv6 address as a plain value: no heap, no reference count, no zone, which ``Endpoint`` has.
 ///
 /// An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`, RFC 4291 §2.5.5.2) stays an IPv6 address and differs from `1.2.3.4`;
 /// only ``isLoopback``, ``isUnspecified`` and ``Network/contains(_:)`` look through the mapping, because a dual-stack
@@ -56,6 +56,9 @@ extension IPAddress {
         if let bits = mappedIPv4 ?? ipv4 { return bits == 0 }
         return high == 0 && low == 0
     }
+
+    /// fe80::/10 (RFC 4291 §2.5.6).
+    public var isIPv6LinkLocal: Bool { !isIPv4 && high >> 54 == 0x3FA }
 
     /// The IPv4 address inside an IPv4-mapped one (RFC 4291 §2.5.5.2), any other as it is.
     public var unmapped: IPAddress { mappedIPv4.map { IPAddress(v4: $0) } ?? self }

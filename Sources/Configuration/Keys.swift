@@ -176,7 +176,7 @@ extension Key {
 
         Key(
             .fallback, "servers", \.settings.fallback.servers,
-            .list(of: .server(defaultPort: 53, example: "192.0.2.53")),
+            .list(of: .server(defaultPort: 53, example: "192.0.2.53", allowsZone: true)),
             "empty = those of resolvConf"),
         Key(
             .fallback, "resolvConf", \.settings.fallback.resolvConf, .list(of: .path),

@@ -18,6 +18,8 @@ final class LocalServers {
     private(set) var hosts = HostsTable()
 
     private static let resolvConfLimit = 64 * 1024
+    /// Where systemd-resolved writes whom it asks (systemd-resolved.service(8)).
+    private static let resolvedServers = "/run/systemd/resolve/resolv.conf"
     private static let hostsLimit = 16 * 1024 * 1024
 
     /// - Parameters:
@@ -54,8 +56,10 @@ final class LocalServers {
     }
 
     private func watchFiles() throws(SystemError) {
-        let resolvConf = isNeeded && settings.servers.isEmpty ? settings.resolvConf : []
-        let paths = resolvConf + (settings.hosts.isEmpty ? [] : [settings.hosts])
+        let resolvConf = settings.servers.isEmpty ? settings.resolvConf : []
+        // Whether a server leads back here may change with whom systemd-resolved asks.
+        let paths =
+            (isNeeded ? resolvConf + [Self.resolvedServers] : []) + (settings.hosts.isEmpty ? [] : [settings.hosts])
         guard !paths.isEmpty, let loop else { return }
         watch = try FileWatch(paths, in: loop) { [unowned self] in readFiles() }
     }
@@ -84,25 +88,31 @@ final class LocalServers {
         return found.usable
     }
 
-    /// The configured servers, or those of the first file that names any; a server that is this daemon itself is none.
+    /// The configured servers, or those of the first file that names any; a server that leads back to this daemon is none.
     static func find(
         _ settings: Settings.Fallback, listening: [Endpoint]
     ) -> (usable: [Endpoint], loops: [(Endpoint, source: String)]) {
         let own = (try? Interfaces.addresses()) ?? []
+        let resolvedAsks = servers(of: resolvedServers) ?? []
         var loops: [(Endpoint, source: String)] = []
         func usable(_ servers: [Endpoint], _ source: String) -> [Endpoint] {
-            let split = ResolverList.withoutLoops(servers, listening: listening, own: own)
+            let split = ResolverList.withoutLoops(servers, listening: listening, own: own, resolvedAsks: resolvedAsks)
             loops += split.loops.map { ($0, source) }
             return split.usable
         }
         guard settings.servers.isEmpty else { return (usable(settings.servers, "fallback.servers"), loops) }
         for path in settings.resolvConf {
             // A file that is not there is the normal case: each kind of host has one of them.
-            guard let text = try? SystemFile.read(path, limit: resolvConfLimit) else { continue }
-            let found = usable(ResolverList.parse(text.span), path)
+            guard let servers = servers(of: path) else { continue }
+            let found = usable(servers, path)
             if !found.isEmpty { return (found, loops) }
         }
         return ([], loops)
+    }
+
+    /// Those that a file names; nil if it cannot be read.
+    private static func servers(of path: String) -> [Endpoint]? {
+        (try? SystemFile.read(path, limit: resolvConfLimit)).map { ResolverList.parse($0.span) }
     }
 
     private func readHosts() -> HostsTable {

@@ -5,38 +5,50 @@ public enum ResolverList {
     /// As many as anybody would wait for; glibc takes three.
     public static let maximumServers = 8
 
-    /// The servers in their order; port 53 each. A zone (`fe80::1%eth0`) is not supported and the line passed over.
+    /// The servers in their order; port 53 each.
     public static func parse(_ text: Span<UInt8>) -> [Endpoint] {
         var servers: [Endpoint] = []
         for words in TextLines(text, comment: [UInt8(ascii: "#"), UInt8(ascii: ";")]) {
-            guard words.count >= 2, words[0] == "nameserver", let address = IPAddress(words[1]) else { continue }
-            let endpoint = Endpoint(address, port: 53)
+            guard words.count >= 2, words[0] == "nameserver",
+                let endpoint = Endpoint(address: words[1], port: 53, allowsZone: true)
+            else { continue }
             if !servers.contains(endpoint) { servers.append(endpoint) }
             if servers.count == maximumServers { break }
         }
         return servers
     }
 
-    /// Splits servers into those that can be asked and those that are this daemon itself: forwarding to them would ask
-    /// the same question again for ever.
+    /// Where systemd-resolved answers (systemd-resolved.service(8)).
+    private static let resolvedStubs = [
+        Endpoint(.v4(127, 0, 0, 53), port: 53), Endpoint(.v4(127, 0, 0, 54), port: 53),
+    ]
+
+    /// Splits servers into those that can be asked and those that lead back to this daemon, as they are it or are
+    /// systemd-resolved, which asks it: forwarding to them would ask the same question again for ever.
     /// - Parameters:
     ///   - listening: the endpoints the daemon answers on.
-    ///   - own: this machine's addresses; any loopback address is its own as well.
+    ///   - own: this machine's addresses, with port 0; any loopback address is its own as well.
+    ///   - resolvedAsks: the servers of systemd-resolved; empty where it does not run.
     public static func withoutLoops(
-        _ servers: [Endpoint], listening: [Endpoint], own: [IPAddress]
+        _ servers: [Endpoint], listening: [Endpoint], own: [Endpoint], resolvedAsks: [Endpoint] = []
     ) -> (usable: [Endpoint], loops: [Endpoint]) {
         func isOwn(_ server: Endpoint) -> Bool {
             // ::ffff:192.0.2.1 leads to 192.0.2.1.
-            let server = Endpoint(server.address.unmapped, port: server.port)
+            let server = Endpoint(server.address.unmapped, port: server.port, zone: server.zone)
             return listening.contains { listener in
                 guard listener.port == server.port else { return false }
-                if listener.address == server.address { return true }
+                if listener.address == server.address, listener.zone == server.zone { return true }
                 guard listener.address.isUnspecified, listener.address.isIPv4 == server.address.isIPv4 else {
                     return server.address.isUnspecified && listener.address.isLoopback
                 }
-                return server.address.isLoopback || server.address.isUnspecified || own.contains(server.address)
+                return server.address.isLoopback || server.address.isUnspecified
+                    || own.contains(Endpoint(server.address, port: 0, zone: server.zone))
             }
         }
-        return (servers.filter { !isOwn($0) }, servers.filter(isOwn))
+        let resolvedAsksUs = resolvedAsks.contains(where: isOwn)
+        func isLoop(_ server: Endpoint) -> Bool {
+            isOwn(server) || resolvedAsksUs && resolvedStubs.contains(server)
+        }
+        return (servers.filter { !isLoop($0) }, servers.filter(isLoop))
     }
 }

@@ -174,8 +174,3 @@ extension Span<UInt8> {
         return unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self)
     }
 }
-
-extension IPAddress {
-    /// fe80::/10 (RFC 4291 §2.5.6).
-    var isIPv6LinkLocal: Bool { !isIPv4 && high >> 54 == 0x3FA }
-}

@@ -29,7 +29,7 @@ public struct QuerySocket: ~Copyable, Sendable {
         } else {
             try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_RECVERR, 1)
         }
-        return QuerySocket(descriptor: descriptor, resolver: SocketAddress(endpoint))
+        return QuerySocket(descriptor: descriptor, resolver: try SocketAddress(reaching: endpoint))
     }
 
     /// Sends one datagram; false if there is no room for it now. Fails at once when there is no route
@@ -70,7 +70,7 @@ public struct QuerySocket: ~Copyable, Sendable {
             }
         }
         switch outcome {
-        case .done(let count): return sender?.endpoint == resolver.endpoint ? .bytes(count) : .stranger
+        case .done(let count): return sender == resolver ? .bytes(count) : .stranger
         case .wouldBlock: return .wouldBlock
         case .failed(let code): throw SystemError("recv", code: code)
         }

@@ -14,7 +14,7 @@ public enum Routes {
 
     private static func leads(to address: IPAddress) -> Bool {
         guard let socket = try? Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM),
-            socket.connect(Endpoint(address, port: 53)) == 0, let local = try? socket.boundEndpoint()
+            socket.connect(SocketAddress(Endpoint(address, port: 53))) == 0, let local = try? socket.boundEndpoint()
         else { return false }
         // A router that announces itself but no prefix: nobody beyond the link could answer.
         return !local.address.isIPv6LinkLocal

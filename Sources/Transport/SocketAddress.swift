@@ -14,11 +14,32 @@ public struct SocketAddress: Hashable, Sendable {
         scope = 0
     }
 
+    /// The address of a server to be asked, on its link.
+    ///
+    /// - Throws: ENODEV when its zone names no interface that there is now.
+    init(reaching endpoint: Endpoint) throws(SystemError) {
+        self.init(endpoint)
+        if let zone = endpoint.zone { scope = try zone.interfaceIndex() }
+    }
+
     public var endpoint: Endpoint { Endpoint(address, port: port) }
 }
 
 extension SocketAddress: CustomStringConvertible {
     public var description: String { endpoint.description }
+}
+
+extension Zone {
+    /// A name comes before a number that looks alike, as glibc has it.
+    fileprivate func interfaceIndex() throws(SystemError) -> UInt32 {
+        let text = description
+        let index = unsafe if_nametoindex(text)
+        if index != 0 { return index }
+        guard let number = UInt32(text), number > 0 else {
+            throw SystemError("if_nametoindex", text, code: ENODEV)
+        }
+        return number
+    }
 }
 
 /// The kernel's form: `sockaddr_in` or `sockaddr_in6` in memory of at least `storageSize` bytes, aligned to 8.

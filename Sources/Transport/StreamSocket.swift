@@ -29,8 +29,9 @@ public struct StreamSocket: ~Copyable, Sendable {
 
     /// Begins to connect. The socket becomes writable when it is decided; then ask ``connectResult()``.
     public static func connect(to endpoint: Endpoint) throws(SystemError) -> StreamSocket {
-        let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, SOCK_STREAM)
-        let code = descriptor.connect(endpoint)
+        let address = try SocketAddress(reaching: endpoint)
+        let descriptor = try Descriptor.socket(address.family, SOCK_STREAM)
+        let code = descriptor.connect(address)
         guard code == 0 || code == EINPROGRESS else { throw SystemError("connect", endpoint.description, code: code) }
         return StreamSocket(adopting: descriptor)
     }
@@ -63,8 +64,8 @@ public struct StreamSocket: ~Copyable, Sendable {
 extension Descriptor {
     /// Connects and returns the error number, 0 for success. An interrupted connect goes on by itself and must not be
     /// made again (connect(2)): it counts as in progress.
-    func connect(_ endpoint: Endpoint) -> Int32 {
-        let result = unsafe SocketAddress(endpoint).withStorage { unsafe Glibc.connect(raw, $0, $1) }
+    func connect(_ address: SocketAddress) -> Int32 {
+        let result = unsafe address.withStorage { unsafe Glibc.connect(raw, $0, $1) }
         if result == 0 { return 0 }
         return errno == EINTR ? EINPROGRESS : errno
     }

@@ -44,6 +44,39 @@ import Testing
         #expect(Endpoint(text, defaultPort: 53) == nil)
     }
 
+    @Test(
+        "a link-local address may have its zone where that means something",
+        arguments: [
+            ("[fe80::1%eth0]:53", "[fe80::1%eth0]:53"), ("fe80::1%eth0", "[fe80::1%eth0]:9"),
+            ("[febf::1%2]", "[febf::1%2]:9"), ("fe80::1%a.very-long_if9", "[fe80::1%a.very-long_if9]:9"),
+            ("fe80::1", "[fe80::1]:9"), ("1.2.3.4:5", "1.2.3.4:5"), ("::1", "[::1]:9"),
+        ])
+    func zones(_ text: String, _ full: String) throws {
+        let endpoint = try #require(Endpoint(text, defaultPort: 9, allowsZone: true))
+        #expect(endpoint.description == full)
+        #expect(Endpoint(full, allowsZone: true) == endpoint)
+        #expect((Endpoint(text, defaultPort: 9) == endpoint) == (endpoint.zone == nil))
+    }
+
+    @Test("a zone tells two endpoints apart")
+    func zonesDiffer() {
+        let endpoints = ["%eth0", "%eth1", "%1", ""].map {
+            Endpoint(address: "fe80::1\($0)", port: 53, allowsZone: true)
+        }
+        #expect(Set(endpoints).count == 4 && !endpoints.contains(nil))
+    }
+
+    @Test(
+        "no zones",
+        arguments: [
+            "fe80::1%", "[fe80::1%]:53", "fe80::1%sixteen-octets-x", "fe80::1%a b", "fe80::1%a/b", "fe80::1%a:b",
+            "fe80::1%a%b", "fe80::1%]", "fe80::1%\u{e4}", "fe80::1%a\0", "2001:db8::1%eth0", "::1%lo", "fec0::1%eth0",
+            "1.2.3.4%eth0", "1.2.3.4%eth0:53", "%eth0", "[fe80::1]%eth0:53",
+        ])
+    func noZones(_ text: String) {
+        #expect(Endpoint(text, defaultPort: 53, allowsZone: true) == nil)
+    }
+
     @Test("an IPv6 address without brackets is never cut into address and port")
     func ambiguous() {
         #expect(Endpoint("::1:53") == nil)

@@ -130,13 +130,15 @@ class ScriptedResolver:
                     for answer in outer._answers(wire, "tcp", self.client_address[1]):
                         self.request.sendall(struct.pack("!H", len(answer)) + answer)
 
+        family, _, _, _, place = socket.getaddrinfo(address, port)[0]
+
         class UDPServer(socketserver.ThreadingUDPServer):
-            daemon_threads, max_packet_size, block_on_close = True, 65535, False
+            address_family, daemon_threads, max_packet_size, block_on_close = family, True, 65535, False
 
         class TCPServer(socketserver.ThreadingTCPServer):
-            daemon_threads, allow_reuse_address, block_on_close = True, True, False
+            address_family, daemon_threads, allow_reuse_address, block_on_close = family, True, True, False
 
-        self._servers = [UDPServer((address, port), OverUDP), TCPServer((address, port), OverTCP)]
+        self._servers = [UDPServer(place, OverUDP), TCPServer(place, OverTCP)]
         for server in self._servers:
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 

@@ -1,11 +1,14 @@
 """How the daemon asks the local resolver, and how it finds it."""
 
 import os
+import subprocess
 
 import dns.flags
 import dns.message
 import dns.rcode
+import pytest
 
+from daemon import environment, toml
 from dns_client import addresses, ask, extended_errors
 from resolvers import reply_to
 from waiting import eventually
@@ -133,6 +136,25 @@ def test_it_never_asks_itself(daemon, tmp_path):
         assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply)
     assert len(running.log_lines("itself")) == 1, running.log()
     assert len(running.log_lines("no local resolver")) == 1, running.log()
+
+
+@pytest.mark.parametrize(("resolved_asks", "is_loop"), [("127.0.0.1", True), ("192.0.2.1", False)])
+def test_it_does_not_ask_who_asks_it_in_turn(daemon, binary, scripted_resolver, tmp_path, resolved_asks, is_loop):
+    """systemd-resolved answers at 127.0.0.53 and writes whom it asks into a file of its own."""
+    file = "/run/systemd/resolve/resolv.conf"
+    script = f"mount -t tmpfs none /run && mkdir -p {file[:-12]} && echo nameserver {resolved_asks} > {file} && exec \"$@\""
+    inside = ("unshare", "--mount", "sh", "-c", script, "sh")
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.53"), address="127.0.0.53")
+    chosen = {"listen": {"addresses": ["127.0.0.1:53"]}, "fallback": {"servers": [resolver.endpoint], "hosts": ""}}
+    running = daemon(whole=chosen, prefix=inside)
+    reply = ask("w.example.net", edns=True, timeout=4)
+    said = "127.0.0.53:53, which leads back to this daemon"
+    assert bool(running.log_lines(said)) == is_loop == (not resolver.questions)
+    assert reply.rcode() == (dns.rcode.SERVFAIL if is_loop else dns.rcode.NOERROR)
+    (tmp_path / "chosen.toml").write_text(toml(chosen))
+    checked = subprocess.run([*inside, binary, "check", "-c", tmp_path / "chosen.toml"], capture_output=True, text=True,
+                             env=environment(), check=True)
+    assert (said in checked.stderr) == is_loop
 
 
 def test_the_next_file_when_one_names_only_the_daemon(daemon, scripted_resolver, tmp_path):

@@ -184,12 +184,15 @@ import Testing
             options edns0 trust-ad
             nameserver 192.0.2.1
             nameserver fe80::1%eth0
+            nameserver fe80::1%
+            nameserver 2001:db8::1%eth0
+            nameserver 192.0.2.9:5353
             nameserver
             nameserver nonsense
             Nameserver 192.0.2.7
             nameserver 127.0.0.53 trailing
             """
-        #expect(parse(text) == ["192.0.2.1:53", "[2001:db8::1]:53", "127.0.0.53:53"])
+        #expect(parse(text) == ["192.0.2.1:53", "[2001:db8::1]:53", "[fe80::1%eth0]:53", "127.0.0.53:53"])
     }
 
     @Test func noMoreThanAnybodyWouldWaitFor() {
@@ -207,15 +210,34 @@ import Testing
         ("[::]:53", "[::1]:53", true), ("[::]:53", "[2001:db8::10]:53", true), ("[::]:53", "[2001:db8::11]:53", false),
         ("[::1]:53", "[::1]:53", true), ("[::1]:53", "[::]:53", true), ("[::1]:53", "127.0.0.1:53", false),
         ("127.0.0.1:53", "[::ffff:127.0.0.1]:53", true), ("0.0.0.0:53", "[::ffff:192.0.2.10]:53", true),
-        ("127.0.0.1:53", "[::ffff:192.0.2.11]:53", false),
+        ("127.0.0.1:53", "[::ffff:192.0.2.11]:53", false), ("[::]:53", "[fe80::10%eth0]:53", true),
+        ("[::]:53", "[fe80::10%2]:53", true), ("[::]:53", "[fe80::10%eth1]:53", false),
+        ("[::1]:53", "[fe80::10%eth0]:53", false),
     ])
     func whatIsTheDaemonItself(_ row: (String, String, Bool)) throws {
-        let server = try #require(Endpoint(row.1))
+        let server = try #require(Endpoint(row.1, allowsZone: true))
         let split = ResolverList.withoutLoops(
             [server], listening: [try #require(Endpoint(row.0))],
-            own: [IPAddress("192.0.2.10")!, IPAddress("2001:db8::10")!])
+            own: ["192.0.2.10:0", "[2001:db8::10]:0", "[fe80::10%eth0]:0", "[fe80::10%2]:0"].map {
+                Endpoint($0, allowsZone: true)!
+            })
         #expect(split.loops == (row.2 ? [server] : []))
         #expect(split.usable == (row.2 ? [] : [server]))
+    }
+
+    /// systemd-resolved stands behind 127.0.0.53; whom it asks is in a file of its own.
+    @Test(arguments: [
+        ("127.0.0.53:53", ["192.0.2.1:53"], false), ("127.0.0.53:53", ["192.0.2.1:53", "127.0.0.1:53"], true),
+        ("127.0.0.54:53", ["127.0.0.1:53"], true), ("127.0.0.53:53", ["127.0.0.1:5353"], false),
+        ("127.0.0.53:5353", ["127.0.0.1:53"], false), ("192.0.2.1:53", ["127.0.0.1:53"], false),
+        ("127.0.0.53:53", [], false),
+    ])
+    func whoAsksTheDaemonInTurn(_ row: (server: String, resolvedAsks: [String], isLoop: Bool)) throws {
+        let server = try #require(Endpoint(row.server))
+        let split = ResolverList.withoutLoops(
+            [server], listening: [Endpoint("127.0.0.1:53")!], own: [],
+            resolvedAsks: row.resolvedAsks.compactMap { Endpoint($0) })
+        #expect(split.loops == (row.isLoop ? [server] : []))
     }
 
     @Test func theOrderStays() {

@@ -69,16 +69,33 @@ import Testing
         #expect(SocketAddress(reading: storage, length: 28) == address)
     }
 
+    @Test func aZoneIsAnInterfaceThatThereIs() throws {
+        let index = UInt32(if_nametoindex("lo"))
+        for (zone, scope) in [("lo", index), ("\(index)", index), ("4294967295", .max)] {
+            let endpoint = try #require(Endpoint(address: "fe80::1%\(zone)", port: 53, allowsZone: true))
+            #expect(try SocketAddress(reaching: endpoint).scope == scope)
+        }
+        for zone in ["no-such-if", "0", "4294967296"] {
+            let endpoint = try #require(Endpoint(address: "fe80::1%\(zone)", port: 53, allowsZone: true))
+            #expect(throws: SystemError("if_nametoindex", zone, code: ENODEV)) {
+                try SocketAddress(reaching: endpoint)
+            }
+        }
+    }
+
     @Test func theMachinesAddressesAreThere() throws {
         let addresses = try Interfaces.addresses()
-        #expect(addresses.contains(loopback))
+        #expect(addresses.contains(Endpoint(loopback, port: 0)))
         // One line each: 32 hexadecimal digits, index, prefix length, scope, flags, name.
         let lines = (try? String(contentsOfFile: "/proc/net/if_inet6", encoding: .utf8)) ?? ""
         for line in lines.split(separator: "\n") {
             let digits = Array(line.prefix(32))
             let octets = stride(from: 0, to: 32, by: 2).map { UInt8(String(digits[$0...$0 + 1]), radix: 16)! }
-            let address = IPAddress(bytes: octets.span)
-            #expect(address.map(addresses.contains) == true)
+            let read = IPAddress(bytes: octets.span)
+            let address = try #require(read)
+            let name = line.split(separator: " ").last.flatMap { Zone($0) }
+            let zone = address.isIPv6LinkLocal ? name : nil
+            #expect(addresses.contains(Endpoint(address, port: 0, zone: zone)))
         }
     }
 

@@ -1,0 +1,27 @@
+/// Which link a link-local address is on (RFC 4007 §11): an interface's name or number, as in `fe80::1%eth0`. A plain value.
+///
+/// It is kept as text, since an interface may go and come back with another number.
+public struct Zone: Hashable, Sendable, CustomStringConvertible {
+    /// The text's octets from the highest down, then zeros.
+    private var high: UInt64 = 0
+    private var low: UInt64 = 0
+
+    /// What Linux allows an interface's name (IFNAMSIZ, less the zero at its end).
+    public static let maximumLength = 15
+
+    /// Nil for what is no interface's name: empty, too long, or with anything but printable ASCII or one of `/ : % [ ]`.
+    public init?(_ text: some StringProtocol) {
+        let octets = text.utf8
+        guard (1...Zone.maximumLength).contains(octets.count) else { return nil }
+        for (index, octet) in octets.enumerated() {
+            guard octet > 0x20, octet < 0x7F, !"/:%[]".utf8.contains(octet) else { return nil }
+            let bits = UInt64(octet) << UInt64(56 - index % 8 * 8)
+            if index < 8 { high |= bits } else { low |= bits }
+        }
+    }
+
+    public var description: String {
+        let octets = (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> UInt64(56 - $0 % 8 * 8)) }
+        return String(decoding: octets.prefix { $0 != 0 }, as: UTF8.self)
+    }
+}

@@ -16,6 +16,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 sbindir = $(PREFIX)/sbin
 mandir = $(PREFIX)/share/man
+docdir = $(PREFIX)/share/doc/httpdnsd
 unitdir = $(PREFIX)/lib/systemd/system
 sysusersdir = $(PREFIX)/lib/sysusers.d
 bashcompletionsdir = $(PREFIX)/share/bash-completion/completions
@@ -41,6 +42,9 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 	install -D --mode=644 config/httpdnsd.sysusers "$(DESTDIR)$(sysusersdir)/httpdnsd.conf"
 	install -D --mode=644 --target-directory="$(DESTDIR)$(mandir)/man8" config/man/httpdnsd.8
 	install -D --mode=644 --target-directory="$(DESTDIR)$(mandir)/man5" config/man/httpdnsd.toml.5
+	# As they lie here, so that their links to one another hold.
+	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)" README.md
+	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/docs" docs/*.md
 	mkdir -p "$(DESTDIR)$(bashcompletionsdir)" "$(DESTDIR)$(zshcompletionsdir)" "$(DESTDIR)$(fishcompletionsdir)"
 	# bash's comes with a line that makes a program of it.
 	"$$built" --generate-completion-script bash | sed '1{/^#!/d;}' > "$(DESTDIR)$(bashcompletionsdir)/httpdnsd"
@@ -51,9 +55,10 @@ uninstall: ## the counterpart; a configuration that was changed and what lies be
 	@rm -f "$(DESTDIR)$(sbindir)/httpdnsd" $(patsubst systemd/%,"$(DESTDIR)$(unitdir)/%",$(wildcard systemd/*)) \
 	  "$(DESTDIR)$(sysusersdir)/httpdnsd.conf" "$(DESTDIR)$(mandir)/man8/httpdnsd.8" \
 	  "$(DESTDIR)$(mandir)/man5/httpdnsd.toml.5" "$(DESTDIR)$(bashcompletionsdir)/httpdnsd" \
-	  "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd" "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish"
+	  "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd" "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish" \
+	  "$(DESTDIR)$(docdir)/README.md" $(patsubst %,"$(DESTDIR)$(docdir)/%",$(wildcard docs/*.md))
 	! cmp --quiet config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml" || rm "$(DESTDIR)$(confdir)/httpdnsd.toml"
-	for folder in "$(DESTDIR)$(confdir)/credentials" "$(DESTDIR)$(confdir)"; do
+	for folder in "$(DESTDIR)$(confdir)/credentials" "$(DESTDIR)$(confdir)" "$(DESTDIR)$(docdir)/docs" "$(DESTDIR)$(docdir)"; do
 	  [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"
 	done
 

@@ -1,19 +1,17 @@
 import Foundation
 import Testing
 
-/// What the README says of the log must be what the log says.
+/// What docs/troubleshooting.md says of the log must be what the log says.
 @Suite struct WordsTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// The lines of the log that the trouble-shooting quotes: between back quotes, in the column of the tables that is
-    /// about the log.
+    /// The lines of the log that it quotes: between back quotes, in the column of the tables that is about the log.
     private static func quoted() throws -> [String] {
-        let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
-        let chapter = try #require(readme.split(separator: "\n## ").first { $0.hasPrefix("Trouble-shooting\n") })
+        let document = try String(contentsOf: root.appending(path: "docs/troubleshooting.md"), encoding: .utf8)
         var lines: [String] = []
         var column: Int?
-        for row in chapter.split(separator: "\n") {
+        for row in document.split(separator: "\n") {
             guard row.hasPrefix("|") else {
                 column = nil
                 continue
@@ -31,7 +29,7 @@ import Testing
     /// The texts of the sources, what is put into them left out.
     private static func texts() throws -> String {
         var texts = ""
-        for module in ["Daemon", "HTTPDNS", "Cryptography", "DNSCache", "Transport", "Forwarding"] {
+        for module in ["httpdnsd", "Daemon", "HTTPDNS", "Cryptography", "DNSCache", "Transport", "Forwarding"] {
             let folder = root.appending(path: "Sources/\(module)")
             for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift")
             {
@@ -56,7 +54,7 @@ import Testing
             .filter { $0.count > 2 }
     }
 
-    @Test("each line of the log that the README quotes is one that is said")
+    @Test("each line of the log that the document quotes is one that is said")
     func linesAreSaid() throws {
         let (lines, texts) = (try Self.quoted(), try Self.texts())
         #expect(lines.count > 50)

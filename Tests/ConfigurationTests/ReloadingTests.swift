@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import Configuration
@@ -49,6 +50,23 @@ import Testing
     func decided() {
         let known = Set(Key.all.map(\.path))
         #expect(known.subtracting(Self.decisions.keys) == [], "decide of these")
+    }
+
+    @Test(
+        "the shipped file and the manual page name the keys that need a restart",
+        arguments: [
+            ("config/httpdnsd.toml", "These need a restart:", "Any key"),
+            ("config/man/httpdnsd.8", "These keys need a restart,", ".Pp"),
+        ])
+    func documented(_ path: String, from start: String, to end: String) throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
+        let begin = try #require(text.range(of: start)?.upperBound)
+        let list = text[begin...].prefix(upTo: try #require(text[begin...].range(of: end)?.lowerBound))
+        let sections = Set(Key.all.map(\.section.rawValue))
+        let named = list.matches(of: /(\w+)\.\w+/).filter { sections.contains(String($0.1)) }.map { String($0.0) }
+        #expect(named == Key.all.filter(\.isHeededAtStartOnly).map(\.path))
     }
 
     @Test("a key that differs is named, and holds at once or is left as it was", arguments: Key.all.map(\.path))

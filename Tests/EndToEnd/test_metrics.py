@@ -12,7 +12,7 @@ from control import fetch, metrics, total
 from dns_client import addresses, ask
 from waiting import eventually
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
+DOCUMENT = pathlib.Path(__file__).parents[2] / "docs/metrics.md"
 CONTROL = {"control": {"metrics": "127.0.0.1:9153"}}
 
 
@@ -113,9 +113,9 @@ def test_the_format(daemon, service):
             count = [one.value for one in family.samples
                      if one.name.endswith("_count") and tuple(sorted(one.labels.items())) == labels]
             assert count == [buckets[-1][1]] and buckets[-1][0] == float("inf")
-    # The table of the README has each of them, with its labels, and no other.
+    # The table of the document has each of them, with its labels, and no other.
     listed = {}
-    for name, kind, labels in re.findall(r"^\| `((?:httpdnsd|process)_\w+)` \| (\w+) \| (.*?) \|", README.read_text(), re.MULTILINE):
+    for name, kind, labels in re.findall(r"^\| `((?:httpdnsd|process)_\w+)` \| (\w+) \| (.*?) \|", DOCUMENT.read_text(), re.MULTILINE):
         listed[name] = (kind, set(re.findall(r"`(\w+)`", labels)))
     shown = {}
     for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE):

@@ -1,4 +1,4 @@
-"""A host and its resolver: the README's own commands, each on a freshly booted Debian with the real programs.
+"""A host and its resolver: the commands of docs/hosts.md, each on a freshly booted Debian with the real programs.
 
 There, a local resolver and an HTTPDNS service give different answers, so a lookup says whom it went to.
 """
@@ -34,11 +34,11 @@ remote-control:
 
 @pytest.fixture
 def commands(top):
-    """The commands of a part of the README: those that do it, and those that take it back."""
-    readme = (top / "README.md").read_text()
+    """The commands of a part of docs/hosts.md: those that do it, and those that take it back."""
+    document = (top / "docs/hosts.md").read_text()
 
     def of(heading):
-        part = re.split(r"\n##+ ", readme.split(f"\n### {heading}\n")[1])[0]
+        part = re.split(r"\n##+ ", document.split(f"\n## {heading}\n")[1])[0]
         doing, undoing = re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
         return doing, undoing
     return of

@@ -16,6 +16,10 @@ def make(top, *arguments):
     return done.stdout
 
 
+def documents(top):
+    return {"README.md", *(f"docs/{path.name}" for path in (top / "docs").glob("*.md"))}
+
+
 def files(root):
     return {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
 
@@ -32,7 +36,8 @@ def test_what_is_installed_is_uninstalled(top, tmp_path, version, prefix):
         f"{below}/lib/systemd/system/httpdnsd.service", f"{below}/lib/systemd/system/httpdnsd.socket",
         f"{below}/lib/sysusers.d/httpdnsd.conf", f"{below}/share/man/man8/httpdnsd.8",
         f"{below}/share/man/man5/httpdnsd.toml.5", f"{below}/share/bash-completion/completions/httpdnsd",
-        f"{below}/share/zsh/site-functions/_httpdnsd", f"{below}/share/fish/vendor_completions.d/httpdnsd.fish"}
+        f"{below}/share/zsh/site-functions/_httpdnsd", f"{below}/share/fish/vendor_completions.d/httpdnsd.fish",
+        *(f"{below}/share/doc/httpdnsd/{path}" for path in documents(top))}
     assert (tmp_path / "etc/resolv.conf").read_text() == "nameserver 192.0.2.1\n"
     # A secret may be put into it.
     assert (tmp_path / "etc/httpdnsd/httpdnsd.toml").stat().st_mode & 0o777 == 0o640
@@ -46,6 +51,7 @@ def test_what_is_installed_is_uninstalled(top, tmp_path, version, prefix):
     make(top, "uninstall", *arguments)
     assert files(tmp_path) == {"etc/resolv.conf"}
     assert not (tmp_path / "etc/httpdnsd").exists()
+    assert not (tmp_path / below / "share/doc/httpdnsd").exists()
 
 
 def test_settings_outlive_both(top, tmp_path):

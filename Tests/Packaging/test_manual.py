@@ -106,8 +106,10 @@ def test_the_examples_are_right(top, binary, tmp_path):
         assert done.returncode == 0, f"{done.stderr}{example}"
 
 
-def test_exit_codes_are_those_of_the_readme(top):
-    table = (top / "README.md").read_text().split("| exit code |")[1].split("\n\n")[0]
-    readme = re.findall(r"^\| (\d+) \| ", table, re.MULTILINE)
+def test_exit_codes_are_those_of_the_program(top):
+    endings = (top / "Sources/httpdnsd/ConfigurationOptions.swift").read_text()
+    codes = re.findall(r"^ +case \.\w+: (\d+)$", endings, re.MULTILINE)
+    assert codes
     page = (top / "config/man/httpdnsd.8").read_text().split(".Sh EXIT STATUS")[1].split(".Sh")[0]
-    assert re.findall(r"^\.It (\d+)$", page, re.MULTILINE) == readme != []
+    # 64 for wrong usage is ArgumentParser's.
+    assert re.findall(r"^\.It (\d+)$", page, re.MULTILINE) == sorted(["0", "64", *codes])

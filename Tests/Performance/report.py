@@ -139,7 +139,7 @@ def _judged(summary):
 
 
 def markdown(paths):
-    """The tables for the README, over all rounds of all runs."""
+    """The tables for docs/performance.md, over all rounds of all runs."""
     cells, runs = [], []
     for index, path in enumerate(paths):
         with open(path) as file:

@@ -1,4 +1,4 @@
-/// One metric of `/metrics`: its name, kind and labels never change. README's table has them all.
+/// One metric of `/metrics`: its name, kind and labels never change. docs/metrics.md has them all.
 struct Metric: Sendable {
     enum Kind: String, Sendable {
         case counter, gauge, histogram

@@ -1,0 +1,192 @@
+"""The documents against the program: every link, command, file and setting that they name exists."""
+
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+TOP = pathlib.Path(__file__).parents[2]
+DOCUMENTS = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
+# What a newcomer reads in two minutes.
+README_OCTETS = 9216
+SECTIONS = ("listen", "httpdns", "tls", "domains", "fallback", "cache", "control", "log")
+
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+
+
+def prose(text):
+    """A document without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def blocks(text):
+    """The blocks of code: language, content."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def codes(text):
+    """What is written as code: between back quotes, and each line of a block, with lines that go on joined."""
+    found = re.findall(r"`([^`\n]+)`", prose(text))
+    for _, block in blocks(text):
+        found += block.replace("\\\n", " ").splitlines()
+    return found
+
+
+def commands(text, program):
+    """The arguments of each call of a program."""
+    for code in codes(text):
+        code = re.sub(r"\s#\s.*", "", re.sub(r"^[$#] ", "", code))
+        for part in re.split(r"&&|\||;", code):
+            if match := re.match(rf"\s*(?:sudo )?{program}(?: |$)", part):
+                yield [word.strip("[]…") for word in shlex.split(part[match.end():])]
+
+
+def anchors(text):
+    """What a link may name in a document: its headings in lower case, without punctuation, hyphens for spaces."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL),
+                                      re.MULTILINE)}
+
+
+def settings():
+    """`section.key` of every key there is; the configuration that is shipped shows all of them."""
+    section, found = None, set()
+    for line in (TOP / "config/httpdnsd.toml").read_text().splitlines():
+        if heading := re.fullmatch(r"#?\[(\w+)\]", line):
+            section = heading[1]
+        elif key := re.match(r"#(\w+) = ", line):
+            found.add(f"{section}.{key[1]}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def options(binary):
+    """The options of each command of the daemon, as its help has them."""
+    def help_of(*arguments):
+        return subprocess.run([binary, *arguments], capture_output=True, text=True, check=True).stdout
+
+    found = {name: set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", help_of("help", name)))
+             for name in re.findall(r"^  (\w+)(?: \(default\))?  ", help_of("--help"), re.MULTILINE)}
+    assert "run" in found
+    return found
+
+
+def test_the_readme_is_short():
+    assert (TOP / "README.md").stat().st_size <= README_OCTETS
+
+
+@each_document
+def test_it_opens_with_what_it_is_for(document):
+    title, _, opening = document.read_text().split("\n")[:3]
+    assert title.startswith("# ")
+    assert re.match(r"[A-Z]", opening), opening
+
+
+@each_document
+def test_every_link_leads_somewhere(document):
+    for text, target in re.findall(r"\[([^\]]+)\]\(([^)\s]+)\)", prose(document.read_text())):
+        if re.match(r"https?://", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (document.parent / path).resolve() if path else document
+        assert there.is_relative_to(TOP) and there.exists(), f"{text}: there is no {path}"
+        if anchor:
+            assert anchor in anchors(there.read_text()), f"{text}: {there.name} has no heading #{anchor}"
+
+
+def test_the_readme_leads_to_every_document():
+    linked = re.findall(r"\]\((docs/[^)#]+)\)", (TOP / "README.md").read_text())
+    assert sorted(set(linked)) == [str(path.relative_to(TOP)) for path in DOCUMENTS[1:]]
+
+
+def test_every_command_of_the_daemon_is_one(options):
+    seen = set()
+    for document in DOCUMENTS:
+        for words in commands(document.read_text(), "httpdnsd"):
+            command = words[0] if words and re.fullmatch(r"[a-z]+", words[0]) else "run"
+            if words == ["--version"]:
+                continue
+            assert command in options, f"{document.name}: httpdnsd {' '.join(words)}"
+            seen.add(command)
+            for word in words:
+                if word.startswith("-"):
+                    assert word in options[command], f"{document.name}: httpdnsd {command} has no {word}"
+    assert {"check", "probe", "query", "status", "flush", "run"} <= seen
+
+
+def test_every_target_of_make_is_one():
+    makefiles = "".join((TOP / path).read_text() for path in ("Makefile", "config/packaging.mk"))
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", makefiles, re.MULTILINE))
+    variables = set(re.findall(r"^([A-Z_]+) *[?:+]?=", makefiles, re.MULTILINE))
+    seen = set()
+    for document in DOCUMENTS:
+        for words in commands(document.read_text(), "make"):
+            for word in words:
+                name, is_variable, _ = word.partition("=")
+                if is_variable:
+                    assert name in variables, f"{document.name}: make does not know {name}="
+                elif not re.search(r"[^a-z0-9-]", word):
+                    assert word in targets, f"{document.name}: make has no target {word}"
+                    seen.add(word)
+    assert {"run", "test", "bench", "install"} <= seen
+
+
+def test_every_file_is_there():
+    count = 0
+    for document in DOCUMENTS:
+        for code in codes(document.read_text()):
+            for path in re.findall(r"(?<![\w/.-])(?:config|systemd|Tests|Sources|docs)/[\w./-]*", code):
+                count += 1
+                assert (TOP / path).exists(), f"{document.name}: there is no {path}"
+            for name in re.findall(r"(?<![\w/])(test_\w+\.py)", code):
+                assert list((TOP / "Tests").glob(f"*/{name}")), f"{document.name}: there is no {name}"
+    assert count > 10
+
+
+def test_every_option_of_a_script_is_one():
+    count = 0
+    for document in DOCUMENTS:
+        for code in codes(document.read_text()):
+            for path, arguments in re.findall(r"(Tests/\S+\.py)((?: \S+)+)", code):
+                shown = subprocess.run([sys.executable, "-B", TOP / path, "--help"], capture_output=True, text=True).stdout
+                for option in re.findall(r"(?<= )--[a-z-]+", arguments):
+                    count += 1
+                    assert re.search(rf"{option}\b(?!-)", shown), f"{document.name}: {path} has no {option}"
+    assert count > 3
+
+
+def test_every_example_of_settings_is_right(binary, tmp_path):
+    (tmp_path / "token").write_text("1234567")
+    (tmp_path / "dnsKey").write_text("0123456789abcdef")
+    examples = [(document.name, block) for document in DOCUMENTS for language, block in blocks(document.read_text())
+                if language == "toml"]
+    assert len(examples) >= 3
+    for name, example in examples:
+        file = tmp_path / "httpdnsd.toml"
+        file.write_text(example)
+        done = subprocess.run([binary, "check", "-c", file], env={}, capture_output=True, text=True)
+        assert done.returncode == 0, f"{name}: {done.stderr}{example}"
+
+
+@each_document
+def test_every_setting_is_one(document):
+    known = settings()
+    variables = {f"HTTPDNSD_{key.upper().replace('.', '_')}" for key in known}
+    sections = "|".join(SECTIONS)
+    for code in codes(document.read_text()):
+        for key in re.findall(rf"(?<![\w/.-])((?:{sections})\.[a-z]\w+)", code):
+            assert key in known, f"there is no {key}"
+        for variable in re.findall(rf"\bHTTPDNSD_(?:{sections.upper()})_\w+", code):
+            assert variable in variables, f"{variable} sets no key"
+
+
+def test_every_event_is_listed_as_it_is_said():
+    source = "".join(path.read_text() for path in (TOP / "Sources").rglob("*.swift"))
+    listed = (TOP / "docs/troubleshooting.md").read_text().split("\n### Events\n")[1].split("\n| event |")[1]
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| `([0-9a-f]{32})` \|$", listed, re.MULTILINE)
+    assert sorted(identifier for _, identifier in rows) == sorted(re.findall(r'"([0-9a-f]{32})"', source)) != []
+    for event, _ in rows:
+        assert f'"{event}"' in source or f"case {event}\n" in source, event

@@ -1,6 +1,6 @@
 import Addresses
+import CAllocations
 import DNSWire
-import Glibc
 import Testing
 
 @testable import DNSCache
@@ -169,49 +169,30 @@ import Testing
 
     // MARK: The hit path
 
-    /// Octets of the heap in use, by glibc's own count: 0 where it cannot be asked.
-    ///
-    /// The C function returns a structure through a hidden pointer, which on x86-64 is passed like a first argument.
-    private static func heapInUse() -> Int {
-        typealias Call = @convention(c) (UnsafeMutableRawPointer) -> UnsafeMutableRawPointer
-        guard let symbol = dlsym(nil, "mallinfo2") else { return 0 }
-        let call = unsafeBitCast(symbol, to: Call.self)
-        return withUnsafeTemporaryAllocation(of: Int.self, capacity: 10) { info in
-            _ = call(info.baseAddress!)
-            return info[7]
-        }
-    }
-
-    #if arch(x86_64)
-        @Test(.disabled(if: heapInUse() == 0, "no glibc"))
-        func aHitLeavesNothingOnTheHeap() {
-            let cache = DNSCache(bytes: 1 << 20, prefetchAt: 75, seed: (3, 4))
-            let name = Name("www.example.com")!
-            cache.store(address(1, of: name), to: name, type: .a, for: everyone, at: 0)
-            let query = Query.message(id: 1, name, type: .a, dnssecOK: true, checkingDisabled: false)
-            var reply = [UInt8](repeating: 0, count: 1232)
-            var hits = 0
-            func hit(_ count: Int) {
-                var out = reply.mutableSpan
-                for _ in 0..<count {
-                    guard case .question(let question) = Question.read(query.span) else { continue }
-                    if cache.answer(
-                        question, cache.key(question, query: query.span), query: query.span, at: 50, limit: 1232,
-                        into: &out) != .miss
-                    {
-                        hits += 1
-                    }
+    @Test(.enabled(if: allocationsAreCounted(), "under a sanitizer allocations are not counted"))
+    func aHitAllocatesNothing() {
+        let cache = DNSCache(bytes: 1 << 20, prefetchAt: 75, seed: (3, 4))
+        let name = Name("www.example.com")!
+        cache.store(address(1, of: name), to: name, type: .a, for: everyone, at: 0)
+        let query = Query.message(id: 1, name, type: .a, dnssecOK: true, checkingDisabled: false)
+        var reply = [UInt8](repeating: 0, count: 1232)
+        var hits = 0
+        func hit(_ count: Int) {
+            var out = reply.mutableSpan
+            for _ in 0..<count {
+                guard case .question(let question) = Question.read(query.span) else { continue }
+                if cache.answer(
+                    question, cache.key(question, query: query.span), query: query.span, at: 50, limit: 1232, into: &out
+                ) != .miss {
+                    hits += 1
                 }
             }
-            hit(10)
-            // Other tests use the heap at the same time: of many rounds the one in the middle counts.
-            let growth = (0..<51).map { _ in
-                let before = Self.heapInUse()
-                hit(2000)
-                return Self.heapInUse() - before
-            }
-            #expect(growth.sorted()[25] < 2000)
-            #expect(hits == 10 + 51 * 2000)
         }
-    #endif
+        // Once before, for what is set up lazily.
+        hit(10)
+        let before = allocationsOfThisThread()
+        hit(2000)
+        #expect(allocationsOfThisThread() == before)
+        #expect(hits == 2010)
+    }
 }

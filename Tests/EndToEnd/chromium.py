@@ -3,12 +3,9 @@
 import base64
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
-
-INSTALLED = shutil.which("chromium") is not None
 
 
 @dataclass

@@ -28,7 +28,7 @@ INSIDE = "HTTPDNSD_E2E_INSIDE"
 TEST_SECONDS = 120
 LOCAL_RESOLVER = "127.0.0.2"
 # A sanitizer's build allocates, counts and hastens otherwise.
-measures_the_build = pytest.mark.skipif(SANITIZED, reason="of the release build only")
+measures_the_build = pytest.mark.skipif(SANITIZED, reason="it measures the release build, not that of a sanitizer")
 PROXY_VARIABLES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
 
 # What the HTTPDNS service knows. What it does not know here, it has "no record" of.

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import shutil
 import subprocess
 import threading
 
@@ -11,11 +10,9 @@ import pytest
 _libc = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 OWN_NAMESPACE = "/proc/thread-self/ns/net"
-HAS_NFT = bool(shutil.which("nft"))
 HAS_IPV6 = os.path.exists("/proc/net/if_inet6")
 
 needs_ipv6 = pytest.mark.skipif(not HAS_IPV6, reason="this host has no IPv6")
-needs_nft = pytest.mark.skipif(not HAS_NFT, reason="no nft here (Debian: nftables)")
 
 
 def _checked(result):

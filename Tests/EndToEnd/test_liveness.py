@@ -8,7 +8,7 @@ import pytest
 from clients import Clients
 from dns_client import addresses, ask
 from httpdns_service import Fault, address_of, every_name
-from networks import BlackHole, needs_nft
+from networks import BlackHole
 from resolvers import LOCAL_ADDRESS, answer_locally
 from waiting import eventually
 
@@ -88,7 +88,6 @@ def test_a_frozen_connection_and_a_restart(daemon, service, relay):
     at_once(lambda: scenario("aes", 1, 2053), lambda: scenario("https", 1, 2054), lambda: scenario("aes", 4, 2055))
 
 
-@needs_nft
 def test_packets_that_vanish(daemon, service):
     """The same by the packet filter: now the daemon's bytes are not even acknowledged."""
     chosen, names = service("https", every_name), fresh_names()

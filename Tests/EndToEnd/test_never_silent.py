@@ -10,7 +10,7 @@ import pytest
 from clients import Clients, at_the_same_moment
 from dns_client import addresses, ask, extended_errors
 from httpdns_service import Fault, address_of, every_name
-from networks import HAS_NFT, BlackHole, needs_nft
+from networks import BlackHole
 from relay import Relay
 from resolvers import LOCAL_ADDRESS, ScriptedResolver, answer_locally
 from waiting import eventually
@@ -91,8 +91,7 @@ def outcomes(module_daemon, service):
         return relays[-1]
     resolvers = [ScriptedResolver(slowly, address=LOCAL_RESOLVER),
                  ScriptedResolver(lambda asked: None, address=SILENT_RESOLVER)]
-    cases = CASES if HAS_NFT else [case for case in CASES if case[0] != "packets"]
-    worlds = {case: World(service, through=through) for case in cases}
+    worlds = {case: World(service, through=through) for case in CASES}
     start_together([world for (_, heard), world in worlds.items() if heard], module_daemon)
     for (_, heard), world in worlds.items():
         if heard:
@@ -139,16 +138,13 @@ def is_right(row, one, heard):
     return is_told and one.waited <= ANSWER_WITHIN
 
 
-WITH_MARKS = [pytest.param(one, marks=needs_nft) if one == "packets" else one for one in SILENCES]
-
-
-@pytest.mark.parametrize("silence", WITH_MARKS)
+@pytest.mark.parametrize("silence", SILENCES)
 def test_a_service_that_falls_silent(outcomes, silence):
     """It answered a moment ago. Then it reads requests and says nothing, or freezes, or its packets vanish."""
     check(outcomes[silence, True], True)
 
 
-@pytest.mark.parametrize("silence", WITH_MARKS)
+@pytest.mark.parametrize("silence", SILENCES)
 def test_a_service_that_was_never_heard(outcomes, silence):
     """The same when the daemon has known it in no other way."""
     check(outcomes[silence, False], False)

@@ -1,6 +1,5 @@
 """DNS itself: header, EDNS, truncation, TCP."""
 
-import os
 import socket
 import struct
 import time
@@ -11,6 +10,7 @@ import dns.message
 import pytest
 
 from dns_client import Stream, addresses, ask, exchange, has_opt, labels
+from networks import HAS_IPV6
 from resolvers import reply_to
 from waiting import eventually
 
@@ -202,7 +202,7 @@ def test_connections_at_once_are_limited(daemon):
 def test_every_listening_address(daemon):
     """IPv4 and IPv6, UDP and TCP; answers come from the address that was asked."""
     listening = ["127.0.0.1:2053", "127.0.0.7:2054"]
-    if os.path.exists("/proc/net/if_inet6"):  # a host may be without IPv6
+    if HAS_IPV6:
         listening.append("[::1]:2053")
     daemon(None, {"listen": {"addresses": listening}}, port=2053)
     for endpoint in listening:

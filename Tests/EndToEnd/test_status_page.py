@@ -107,7 +107,6 @@ def test_it_says_what_went_elsewhere(daemon, service):
     assert heading(page()[1]) == "HTTPDNS fails. Names come from the local resolver."
 
 
-@pytest.mark.skipif(not chromium.INSTALLED, reason="there is no chromium")
 @pytest.mark.parametrize("case", CASES)
 def test_a_browser_likes_it(daemon, service, case):
     """No word of complaint, nothing asked of anybody else, and it fits a telephone."""

@@ -70,8 +70,11 @@ class Clients:
         return asked
 
 
-def at_the_same_moment(running, questions, sockets=1):
-    """All questions stand in the daemon's sockets before it reads the first. Returns the replies in order."""
+def at_the_same_moment(running, questions, sockets=1, meanwhile=lambda: None):
+    """All questions stand in the daemon's sockets before it reads the first. Returns the replies in order.
+
+    `meanwhile` is done once it reads them.
+    """
     messages = [dns.message.make_query(name, kind, id=place) for place, (name, kind) in enumerate(questions)]
     with contextlib.ExitStack() as stack:
         channels = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(sockets)]
@@ -86,6 +89,7 @@ def at_the_same_moment(running, questions, sockets=1):
                 channels[place % sockets].send(message.to_wire())
         finally:
             os.kill(running.pid, signal.SIGCONT)
+        meanwhile()
         replies = {}
         for place in range(len(messages)):
             reply = dns.message.from_wire(channels[place % sockets].recv(4096))

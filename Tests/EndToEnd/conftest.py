@@ -18,11 +18,11 @@ import tempfile
 import pytest
 
 import certificates
-from daemon import SANITIZED, Daemon
+from daemon import SANITIZED, Daemon, run, toml
 from httpdns_service import HTTPDNSService, Record
 from networks import Network
 from relay import Relay
-from resolvers import ScriptedResolver, Unbound
+from resolvers import ScriptedResolver, Unbound, answer_locally
 
 INSIDE = "HTTPDNSD_E2E_INSIDE"
 TEST_SECONDS = 120
@@ -287,3 +287,22 @@ def module_daemon(binary, authority, tmp_path_factory, service, unbound):
     start, stop = daemons(binary, authority, lambda: tmp_path_factory.mktemp("daemon"))
     yield start
     stop()
+
+
+@pytest.fixture
+def command(binary, tmp_path, authority, scripted_resolver):
+    """Runs a command of the binary with a service's settings and a local resolver that answers."""
+    local = scripted_resolver(answer_locally)
+
+    def call(name, *arguments, settings, local_resolver=local.endpoint, timeout=20):
+        file = tmp_path / "httpdnsd.toml"
+        whole = {"httpdns": settings, "fallback": {"servers": [local_resolver], "timeout": 300}}
+        if settings.get("encryptType") == "https":
+            whole["tls"] = {"caFile": str(authority.file)}
+        file.write_text(toml(whole))
+        ended = run(binary, name, *arguments, "-c", str(file), timeout=timeout)
+        for secret in ("dnsKey", "token"):
+            assert secret not in settings or settings[secret] not in ended.stdout + ended.stderr
+        return ended
+    call.local = local
+    return call

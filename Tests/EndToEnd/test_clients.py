@@ -1,7 +1,6 @@
 """Programs as people use them: getent, curl, dig, dnspython, and the daemon's own commands."""
 
 import http.server
-import json
 import pathlib
 import subprocess
 import threading
@@ -63,56 +62,6 @@ def test_dig(daemon, service):
     full = output("dig", "+nocookie", "www.example.com")
     assert "status: NOERROR" in full and "udp: 1232" in full and "WARNING" not in full
     assert len(output("dig", "+short", "big.example.com", "TXT").splitlines()) == 30, "TC, then TCP"
-
-
-@pytest.fixture
-def configured(service, authority, tmp_path):
-    """Writes a configuration for a service; returns its path."""
-    def write(encryption, **changes):
-        chosen = service(encryption)
-        settings = {"httpdns": chosen.settings() | changes}
-        if encryption == "https":
-            settings["tls"] = {"caFile": str(authority.file)}
-        file = tmp_path / "query.toml"
-        file.write_text(processes.toml(settings))
-        return str(file), chosen
-    return write
-
-
-@pytest.mark.parametrize("encryption", ["aes", "des", "https"])
-def test_query(binary, configured, encryption):
-    file, chosen = configured(encryption)
-    text = processes.run(binary, "query", "www.example.com", "-c", file)
-    assert text.returncode == 0, text.stderr
-    for address in ("203.0.113.20", "203.0.113.10", "2001:db8:1::20"):
-        assert address in text.stdout
-    four = processes.run(binary, "query", "www.example.com", "-c", file, "--type", "a").stdout
-    assert "203.0.113.20" in four and "2001:db8" not in four
-    six = processes.run(binary, "query", "www.example.com", "-c", file, "--type", "aaaa").stdout
-    assert "2001:db8:1::20" in six and "203.0.113" not in six
-    names = ["www.example.com", "only-v4.example.com", "only-v6.example.com", "unknown.example.com"]
-    pair = processes.run(binary, "query", *names, "-c", file, "--format", "pair", "--first")
-    assert pair.returncode == 0, pair.stderr
-    assert pair.stdout.splitlines() == [
-        "www.example.com 203.0.113.20 2001:db8:1::20", "only-v4.example.com 203.0.113.40 0",
-        "only-v6.example.com 0 2001:db8:1::50", "unknown.example.com 0 0"]
-    assert chosen.requests[-1].names == names, "several names in one batch"
-    shown = processes.run(binary, "query", *names, "-c", file, "--format", "json")
-    assert shown.returncode == 0, shown.stderr
-    text = json.dumps(json.loads(shown.stdout))
-    for value in [*names, "203.0.113.20", "203.0.113.30", "2001:db8:1::10", "203.0.113.40", "2001:db8:1::50"]:
-        assert value in text
-    file, _ = configured(encryption, dnsIp=["127.0.0.9:9"])
-    unreached = processes.run(binary, "query", "www.example.com", "-c", file)
-    assert unreached.returncode == 69 and len(unreached.stderr.splitlines()) == 1, unreached
-
-
-def test_query_more_names_than_a_batch_holds(binary, configured):
-    file, chosen = configured("aes")
-    names = [f"n{i}.example.com" for i in range(1, 21)]
-    pair = processes.run(binary, "query", *names, "-c", file, "--format", "pair", "--first")
-    assert pair.stdout.splitlines() == [f"n{i}.example.com 203.0.113.{i} 2001:db8:1::{i:x}" for i in range(1, 21)]
-    assert len(chosen.requests) == 3
 
 
 @pytest.fixture

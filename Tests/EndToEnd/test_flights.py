@@ -1,42 +1,28 @@
-"""How often the upstreams are asked, and how long answers are kept."""
+"""How often the upstreams are asked, which is what is billed, and how long answers are kept."""
 
-import socket
+import time
 
-import dns.message
 import dns.rcode
 import pytest
 
+from clients import Clients, at_the_same_moment
 from dns_client import addresses, ask, synthetic_soa
-from httpdns_service import Fault
-from resolvers import reply_to
+from httpdns_service import Fault, Record, address_of, every_name
+from resolvers import LOCAL_ADDRESS, answer_locally, reply_to
 from waiting import eventually
 
+STRICT = {"httpOnly": True}
 ONE_WORKER = {"listen": {"addresses": ["127.0.0.1:53"], "workers": 1}}
 
 
-class Crowd:
-    """Sockets that each ask one question and then wait."""
+def held(running, upstream, questions):
+    """The replies to questions that have all been read before the upstream answers one; `running` has one worker."""
+    upstream.hold()
 
-    def __init__(self, questions):
-        self.sockets = []
-        for name, kind in questions:
-            channel = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            channel.settimeout(8)
-            channel.connect(("127.0.0.1", 53))
-            message = dns.message.make_query(name, kind)
-            channel.send(message.to_wire())
-            self.sockets.append((channel, message))
-        # The one listener reads in order: once this is answered, all those questions have been read.
-        ask("localhost")
-
-    def answers(self):
-        replies = []
-        for channel, message in self.sockets:
-            reply = dns.message.from_wire(channel.recv(4096))
-            assert reply.id == message.id and reply.question == message.question
-            replies.append(reply)
-            channel.close()
-        return replies
+    def release():
+        ask("localhost")  # the one listener reads in order
+        upstream.release()
+    return at_the_same_moment(running, questions, sockets=len(questions), meanwhile=release)
 
 
 def test_one_request_for_both_families(daemon, service):
@@ -48,58 +34,147 @@ def test_one_request_for_both_families(daemon, service):
     assert [(request.names, request.kind) for request in chosen.requests] == [(["www.example.com"], "addrs")]
 
 
-def test_twenty_equal_questions_in_flight_are_one_request(daemon, service):
-    chosen = service("https")
-    daemon(chosen, ONE_WORKER)
-    chosen.hold()
-    crowd = Crowd([("www.example.com", "A"), ("WWW.example.com", "AAAA")] * 10)
-    eventually(lambda: chosen.requests, "the service is asked")
-    chosen.release()
-    replies = crowd.answers()
-    assert all(addresses(reply) == ["203.0.113.20", "203.0.113.10", "203.0.113.30"] for reply in replies[0::2])
-    assert all(addresses(reply, "AAAA") == ["2001:db8:1::20", "2001:db8:1::10"] for reply in replies[1::2])
-    assert chosen.names == ["www.example.com"]
+@pytest.mark.parametrize("encryption", ["aes", "https"])
+def test_twenty_equal_questions_and_their_twins_are_one_request(daemon, service, encryption):
+    """However they are spelled, whichever listener reads them."""
+    chosen = service(encryption, every_name)
+    chosen.fault = Fault("delay", 0.2)
+    running = daemon(chosen, {"httpdns": STRICT})
+    name = "equal.example.com"
+    spelled = ["".join(letter.upper() if number >> place & 1 else letter for place, letter in enumerate(name))
+               for number in range(20)]
+    for reply in at_the_same_moment(running, [(one, kind) for one in spelled for kind in ("A", "AAAA")], sockets=10):
+        four, six = addresses(reply, "A"), addresses(reply, "AAAA")
+        assert (four, six) in (([address_of(name)], []), ([], [address_of(name, 6)]))
+    assert [(request.names, request.kind) for request in chosen.requests] == [([name], "addrs")]
 
 
 def test_twenty_equal_questions_to_the_local_resolver_are_one(daemon, scripted_resolver):
     resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN MX 10 mx.example.com."))
-    daemon(None, ONE_WORKER | {"fallback": {"servers": [resolver.endpoint]}})
-    resolver.hold()
-    crowd = Crowd([("example.com", "MX")] * 20)
-    eventually(lambda: resolver.questions, "the resolver is asked")
-    resolver.release()
-    assert all(reply.answer[0].to_text().endswith("MX 10 mx.example.com.") for reply in crowd.answers())
+    running = daemon(None, ONE_WORKER | {"fallback": {"servers": [resolver.endpoint]}})
+    replies = held(running, resolver, [("example.com", "MX")] * 20)
+    assert all(reply.answer[0].to_text().endswith("MX 10 mx.example.com.") for reply in replies)
     assert len(resolver.questions) == 1
 
 
 def test_twenty_equal_questions_meet_one_failure(daemon, service):
     chosen = service("aes")
-    daemon(chosen, ONE_WORKER | {"httpdns": {"httpOnly": True}})
+    running = daemon(chosen, ONE_WORKER | {"httpdns": STRICT})
     chosen.fault = Fault("status", 500)
+    replies = held(running, chosen, [("www.example.com", "A")] * 20)
+    assert {reply.rcode() for reply in replies} == {dns.rcode.SERVFAIL}
+
+
+@pytest.mark.parametrize("kinds", [["A"], ["A", "AAAA"]])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_sixty_four_names_at_once_are_eight_requests(daemon, service, kinds, workers):
+    """Beyond those on the wire before all had been read: a listener hands on what it has read in parts, and of each
+    part one request at most is not full."""
+    chosen = service("aes", every_name)
+    running = daemon(chosen, {"httpdns": STRICT, "listen": {"addresses": ["127.0.0.1:53"], "workers": workers}})
+    names = [f"many{number}.example.com" for number in range(64)]
+    replies = at_the_same_moment(running, [(name, kind) for name in names for kind in kinds], sockets=4 * workers - 3)
+    for name, four in zip(names, replies[::len(kinds)], strict=True):
+        assert addresses(four) == [address_of(name)]
+    assert all(reply.answer for reply in replies)
+    assert sorted(chosen.names) == sorted(names)
+    assert len(chosen.requests) <= 8 + 4, [len(request.names) for request in chosen.requests]
+
+
+def test_a_batch_delays_nobody(daemon, service):
+    """A name that comes alone goes out alone, at once, whoever is on the wire already."""
+    chosen = service("aes", every_name)
+    daemon(chosen, {"httpdns": STRICT})
     chosen.hold()
-    crowd = Crowd([("www.example.com", "A")] * 20)
+    clients = Clients()
+    for number in range(10):
+        before = len(chosen.requests)
+        clients.ask(f"single{number}.example.com")
+        eventually(lambda before=before: len(chosen.requests) > before, "it goes out at once", 0.2)
     chosen.release()
-    assert {reply.rcode() for reply in crowd.answers()} == {dns.rcode.SERVFAIL}
+    clients.all_answered()
 
 
-def test_many_names_at_once(daemon, service):
-    """Whatever is batched with whatever: each name is asked once and answered."""
-    chosen = service("aes")
-    daemon(chosen, ONE_WORKER)
-    for i, reply in enumerate(Crowd([(f"n{i}.example.com", "A") for i in range(64)]).answers()):
-        assert addresses(reply) == [f"203.0.113.{i}"]
-    assert sorted(chosen.names) == sorted(f"n{i}.example.com" for i in range(64))
+def test_a_part_of_a_batch_that_is_missing_is_asked_again_once(daemon, service):
+    """The names left out are asked for once more and no name that was answered is."""
+    chosen = service("aes", every_name)
+    left_out = {f"part{number}.example.com" for number in (2, 5, 7)}
+    chosen.fault = lambda request: Fault("text", "\n".join(
+        chosen.line(name, request) for name in request.names if name not in left_out or chosen.names.count(name) > 1))
+    running = daemon(chosen, {"httpdns": STRICT, "listen": {"addresses": ["127.0.0.1:53"], "workers": 1}})
+    names = [f"part{number}.example.com" for number in range(8)]
+    replies = at_the_same_moment(running, [(name, "A") for name in names])
+    for name, reply in zip(names, replies, strict=True):
+        assert addresses(reply) == [address_of(name)]
+    assert all(chosen.names.count(name) == (2 if name in left_out else 1) for name in names)
 
 
 def test_a_batch_that_answers_in_part_is_asked_again_for_the_rest(daemon, service):
     chosen = service("aes")
     chosen.fault = Fault("first-only")
-    daemon(chosen, ONE_WORKER | {"httpdns": {"httpOnly": True}})
-    chosen.hold()
-    crowd = Crowd([(f"n{i}.example.com", "A") for i in range(10)])
-    chosen.release()
-    for i, reply in enumerate(crowd.answers()):
+    running = daemon(chosen, ONE_WORKER | {"httpdns": STRICT})
+    for i, reply in enumerate(held(running, chosen, [(f"n{i}.example.com", "A") for i in range(10)])):
         assert addresses(reply) == [f"203.0.113.{i}"]
+
+
+def test_no_record_is_remembered(daemon, service, scripted_resolver):
+    """For `negativeTTL` the local resolver is asked directly, also when its own answer has long expired."""
+    local = scripted_resolver(lambda asked: reply_to(asked.message, f"0 IN A {LOCAL_ADDRESS}"))
+    chosen = service("aes", {})
+    daemon(chosen, {"fallback": {"servers": [local.endpoint]}, "cache": {"negativeTTL": 2}})
+    begun = time.monotonic()
+    for _ in range(5):
+        assert addresses(ask("unknown.example.com")) == [LOCAL_ADDRESS]
+    assert ask("unknown.example.com", "AAAA").rcode() == dns.rcode.NOERROR
+    assert len(local.questions) == 6, "its answer may not be kept, so it is asked each time"
+    assert time.monotonic() - begun < 2 and chosen.names == ["unknown.example.com"]
+    eventually(lambda: ask("unknown.example.com") and chosen.names.count("unknown.example.com") == 2,
+               "after that HTTPDNS is asked again")
+    assert time.monotonic() - begun >= 2
+
+
+def test_no_record_of_a_name_that_appears(daemon, service, scripted_resolver):
+    """It is not forgotten for good that HTTPDNS might know it."""
+    local = scripted_resolver(lambda asked: reply_to(asked.message, f"0 IN A {LOCAL_ADDRESS}"))
+    chosen = service("aes", {})
+    daemon(chosen, {"fallback": {"servers": [local.endpoint]}, "cache": {"negativeTTL": 1}})
+    assert addresses(ask("new.example.com")) == [LOCAL_ADDRESS]
+    chosen.zone["new.example.com"] = Record(["203.0.113.200"])
+    eventually(lambda: addresses(ask("new.example.com")) == ["203.0.113.200"], "HTTPDNS is asked again")
+
+
+def test_queries_per_second(daemon, service, scripted_resolver):
+    """What the plan does not cover goes to the local resolver, at once; the next second there is room again."""
+    limit = 5
+    local = scripted_resolver(answer_locally)
+    chosen = service("aes", every_name)
+    daemon(chosen, {"fallback": {"servers": [local.endpoint]}, "httpdns": {"queriesPerSecond": limit}})
+    clients = Clients()
+    begun = time.monotonic()
+    for number in range(30):
+        clients.ask(f"plan{number}.example.com")
+    asked = clients.all_answered()
+    took = time.monotonic() - begun
+    by_service = [one for one in asked if addresses(one.reply) == [address_of(one.name)]]
+    by_local = [one for one in asked if addresses(one.reply) == [LOCAL_ADDRESS]]
+    assert len(by_service) + len(by_local) == 30
+    assert 1 <= len(chosen.names) <= limit * (1 + took), f"{len(chosen.names)} names in {took:.2f} s"
+    assert max(one.waited for one in by_local) < 0.7, "nobody waits for the next second"
+    fresh = (f"later{number}.example.com" for number in range(10_000))
+    eventually(lambda: addresses(ask(name := next(fresh))) == [address_of(name)], "there is room again", 3)
+    # More than it allows, for longer than a second: the plan is used, and never exceeded.
+    before, since = len(chosen.names), time.monotonic()
+    while (took := time.monotonic() - since) < 1.3:
+        ask(next(fresh))
+        time.sleep(0.02)
+    assert limit <= len(chosen.names) - before <= limit * (took + 1) + 1
+
+
+def test_no_limit_is_the_default(daemon, service):
+    chosen = service("aes", every_name)
+    daemon(chosen)
+    for number in range(100):
+        assert addresses(ask(name := f"free{number}.example.com")) == [address_of(name)]
 
 
 def test_the_time_to_live_counts_down(daemon, service, unbound):

@@ -1,98 +1,17 @@
-"""`httpdnsd query` and `httpdnsd probe` for people who want to know what works."""
+"""`httpdnsd probe` for people who want to know what works."""
 
-import json
 import re
 
 import pytest
 
 import daemon as processes
-from httpdns_service import Fault, Record, every_name
+from httpdns_service import Fault, every_name
 from relay import Relay
-from resolvers import answer_locally
 
 UNREACHABLE = 69
 BAD_CERTIFICATES = {"another name": ({"addresses": ["127.0.0.99"]}, "name"), "expired": (
     {"addresses": ["127.0.0.3"], "since": -20, "until": -1}, "expired")}
 
-
-@pytest.fixture
-def command(binary, tmp_path, authority, scripted_resolver):
-    """Runs a command of the binary with a service's settings and a local resolver that answers."""
-    local = scripted_resolver(answer_locally)
-
-    def run(name, *arguments, settings, local_resolver=local.endpoint, timeout=20):
-        file = tmp_path / "httpdnsd.toml"
-        whole = {"httpdns": settings, "fallback": {"servers": [local_resolver], "timeout": 300}}
-        if settings.get("encryptType") == "https":
-            whole["tls"] = {"caFile": str(authority.file)}
-        file.write_text(processes.toml(whole))
-        ended = processes.run(binary, name, *arguments, "-c", str(file), timeout=timeout)
-        for secret in ("dnsKey", "token"):
-            assert secret not in settings or settings[secret] not in ended.stdout + ended.stderr
-        return ended
-    run.local = local
-    return run
-
-
-# --- query ------------------------------------------------------------------------------------------------------------
-
-NAMES = ["www.example.com", "only4.example.com", "only6.example.com", "none.example.com"]
-ZONE = {"www.example.com": Record(["203.0.113.20", "203.0.113.10"], ["2001:db8:1::20", "2001:db8:1::10"], 120),
-        "only4.example.com": Record(["203.0.113.40"]), "only6.example.com": Record([], ["2001:db8:1::50"])}
-
-
-@pytest.mark.parametrize("encryption", ["aes", "des", "https"])
-def test_one_name_as_a_pair(command, service, encryption):
-    """WGGetHostByName: an address of each family, `0` for one that is missing, `0 0` for nothing."""
-    settings = service(encryption, ZONE).settings()
-    pairs = ["203.0.113.20 2001:db8:1::20", "203.0.113.40 0", "0 2001:db8:1::50", "0 0"]
-    for name, pair in zip(NAMES, pairs, strict=True):
-        shown = command("query", name, "--format", "pair", "--first", settings=settings)
-        assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"{name} {pair}\n", "")
-
-
-def test_many_names_as_pairs(command, service):
-    """WGGetHostsByNames: in the order asked, however they are spelled or repeated, in one request."""
-    chosen = service("aes", ZONE)
-    names = ["only6.example.com", "WWW.example.com.", "none.example.com", "only6.example.com"]
-    shown = command("query", *names, "--format", "pair", "--first", settings=chosen.settings())
-    lines = [line.lower().replace(".com. ", ".com ") for line in shown.stdout.splitlines()]
-    assert lines == ["only6.example.com 0 2001:db8:1::50", "www.example.com 203.0.113.20 2001:db8:1::20",
-                     "none.example.com 0 0", "only6.example.com 0 2001:db8:1::50"]
-    distinct = ["only6.example.com", "www.example.com", "none.example.com"]
-    assert [request.names for request in chosen.requests] == [distinct]
-
-
-def test_all_addresses_as_json(command, service):
-    """WGGetAllHostsByNames; and with `--first` one address a family."""
-    settings = service("aes", ZONE).settings()
-    every = command("query", *NAMES, "--format", "json", settings=settings).stdout
-    first = command("query", *NAMES, "--format", "json", "--first", settings=settings).stdout
-    for text in (every, first):
-        assert json.loads(text)
-        assert all(name in text for name in NAMES)
-        assert "203.0.113.20" in text and "2001:db8:1::20" in text
-    assert "203.0.113.10" in every and "2001:db8:1::10" in every
-    assert "203.0.113.10" not in first and "2001:db8:1::10" not in first
-
-
-@pytest.mark.parametrize(("kind", "sent", "pair"), [("a", "", "203.0.113.20 0"), ("aaaa", "aaaa", "0 2001:db8:1::20"),
-                                                    ("both", "addrs", "203.0.113.20 2001:db8:1::20")])
-def test_a_family_that_is_not_asked_for_is_missing(command, service, kind, sent, pair):
-    chosen = service("aes", ZONE)
-    shown = command("query", NAMES[0], "--type", kind, "--format", "pair", "--first", settings=chosen.settings())
-    assert shown.stdout == f"{NAMES[0]} {pair}\n" and chosen.requests[0].kind == sent
-
-
-def test_query_goes_on_to_the_next_server(command, service):
-    broken, good = service("aes", ZONE), service("aes", ZONE)
-    broken.fault = Fault("status", 500)
-    settings = good.settings() | {"dnsIp": [broken.endpoint, good.endpoint]}
-    shown = command("query", NAMES[0], "--format", "pair", "--first", settings=settings)
-    assert shown.stdout == f"{NAMES[0]} 203.0.113.20 2001:db8:1::20\n"
-
-
-# --- probe ------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("encryption", ["aes", "des", "https"])
 def test_a_service_that_works(command, service, encryption):

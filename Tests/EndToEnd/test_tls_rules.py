@@ -3,6 +3,7 @@
 import re
 import ssl
 import types
+import warnings
 
 import dns.rcode
 import pytest
@@ -73,6 +74,7 @@ ACCEPTED = {
                                         None),
     "another name than is sent": (lambda w: w.ours.server(**ELSEWHERE),
                                   lambda w: {"validateDomain": False, "serverName": NAME}, None),
+    "TLS 1.2": (lambda w: direct(w, highest=VERSIONS["1.2"]), lambda w: {}, None),
 }
 
 # The same, and what the log must say.
@@ -83,6 +85,9 @@ REFUSED = {
     "name only, address dialled": (lambda w: w.ours.server(names=[NAME]), lambda w: {}, None,
                                    f"another name .*wanted {ADDRESS}, it has dns.example.net"),
     "another address": (lambda w: w.ours.server(addresses=["127.0.0.99"]), lambda w: {}, None, "another name"),
+    "name that is looked up": (lambda w: w.ours.server(addresses=["127.0.0.99"], names=["www.example.com"]),
+                               lambda w: {}, None, "another name"),
+    "address as a name": (lambda w: w.ours.server(names=[ADDRESS]), lambda w: {}, None, "another name"),
     "expired": (lambda w: direct(w, since=-20, until=-1), lambda w: {}, None, "expired at"),
     "not yet valid": (lambda w: direct(w, since=2), lambda w: {}, None, "not yet valid"),
     "unknown authority": (lambda w: w.other.server(addresses=[ADDRESS]), lambda w: {}, None, "unknown authority"),
@@ -145,6 +150,31 @@ def test_a_service_that_does_not(daemon, service, world, case):
     assert_refused(chosen, one, reason)
 
 
+@pytest.mark.parametrize("case", ["name that is looked up", "address as a name", "expired", "not yet valid",
+                                  "unknown authority"])
+def test_the_local_resolver_answers_instead(daemon, service, world, case):
+    """Nothing is told to a service that is refused, and its certificate is named once."""
+    make, tls, _, reason = REFUSED[case]
+    impostor = service("https", tls=make(world))
+    one = daemon(impostor, {"tls": tls(world)})
+    assert addresses(ask("www.example.com")) == ["198.51.100.80"]
+    assert ask("www.example.com", "MX").rcode() == dns.rcode.NOERROR
+    assert addresses(ask("only-local.example.com")) == ["198.51.100.81"]
+    assert impostor.requests == []
+    told = one.log_lines("certificate")
+    assert len(told) == 1 and one.log_lines(reason) == told, one.log()
+
+
+def test_tls_before_1_2_is_refused(daemon, service, world):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        old = direct(world, highest=ssl.TLSVersion.TLSv1_1)
+    chosen = service("https", tls=old)
+    daemon(chosen)
+    assert addresses(ask("www.example.com")) == ["198.51.100.80"]
+    assert chosen.requests == []
+
+
 def test_the_pins_in_the_log_can_be_used(daemon, service, world):
     """From the server's key to the authority's; any of them in the configuration opens the way."""
     chosen = service("https", tls=under(world, key=world.key))
@@ -163,13 +193,14 @@ def test_pins_from_the_environment(daemon, service, world):
     assert_accepted(chosen)
 
 
-def test_a_pinned_session_is_resumed(daemon, service, world):
+@pytest.mark.parametrize("pinned", [False, True])
+def test_a_session_is_resumed(daemon, service, world, pinned):
     chosen = service("https", tls=under(world, key=world.key))
-    start(daemon, chosen, {"pins": [world.pin]})
+    start(daemon, chosen, {"pins": [world.pin]} if pinned else {})
     assert addresses(ask("n1.example.com")) == ["203.0.113.1"]
     chosen.drop_connections()
     assert addresses(ask("n2.example.com")) == ["203.0.113.2"]
-    assert chosen.resumed[0] is False and chosen.resumed[-1] is True
+    assert chosen.resumed == [False, True]
 
 
 INTERCEPTED = {
@@ -194,15 +225,21 @@ def test_a_proxy_that_intercepts(daemon, service, world, case):
         assert_refused(proxy, one, reason)
 
 
-def test_a_name_that_is_not_validated_is_sent_all_the_same(daemon, service, world):
-    context = world.ours.server(**ELSEWHERE)
+@pytest.mark.parametrize(("certificate", "tls", "indication", "host"), [
+    ({"names": [NAME]}, {"serverName": NAME}, NAME, NAME),
+    (ELSEWHERE, {"validateDomain": False, "serverName": NAME}, NAME, NAME),
+    ({"addresses": [ADDRESS]}, {}, None, ADDRESS),
+], ids=["validated", "not validated", "an address"])
+def test_the_name_that_is_sent(daemon, service, world, certificate, tls, indication, host):
+    """`serverName` is SNI and Host, whether it is validated or not; for an address there is no SNI (RFC 6066)."""
+    context = world.ours.server(**certificate)
     indicated = []
     context.sni_callback = lambda session, name, _: indicated.append(name)
     chosen = service("https", tls=context)
-    start(daemon, chosen, {"validateDomain": False, "serverName": NAME})
+    start(daemon, chosen, tls)
     assert_accepted(chosen)
-    assert indicated == [NAME]
-    assert chosen.hosts == [f"{NAME}:{chosen.port}"]
+    assert indicated == [indication]
+    assert chosen.hosts == [f"{host}:{chosen.port}"]
 
 
 # Mutual TLS

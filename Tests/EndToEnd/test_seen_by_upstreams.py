@@ -1,4 +1,4 @@
-"""What must not be seen by the HTTPDNS service, and what must be seen by nobody."""
+"""What the HTTPDNS service and the local resolver must not see of a question, and what nobody may."""
 
 import itertools
 import re
@@ -92,10 +92,6 @@ def test_what_stays_on_the_host_is_seen_by_nobody(world, http_only):
     ask_everything(STAYS_HERE)
     assert chosen.names == [] and chosen.connections == 0
     assert resolver.questions == []
-    for name, kind, rcode in [("localhost", "A", "NOERROR"), ("www.example.invalid", "A", "NXDOMAIN"),
-                              ("hidden.onion", "AAAA", "NXDOMAIN"), ("use-application-dns.net", "A", "NXDOMAIN"),
-                              ("_dns.resolver.arpa", "SVCB", "NOERROR")]:
-        assert dns.rcode.to_text(ask(name, kind, port=PORT).rcode()) == rcode
     if not http_only:
         control(chosen, resolver)
 

@@ -56,12 +56,3 @@ def test_questions_share_a_connection(daemon, service):
         chosen.drop_connections()
         assert addresses(ask("n21.example.com")) == ["203.0.113.21"]
         one.stop()
-
-
-@pytest.mark.parametrize(("encrypted", "expected"), [(False, "198.51.100.7"), (True, None)])
-def test_route_ip(daemon, service, encrypted, expected):
-    chosen = service("aes")
-    daemon(chosen, {"httpdns": {"routeIp": "198.51.100.7", "routeIpEncrypted": encrypted}})
-    ask("www.example.com")
-    sent = chosen.requests[0].parameters["ip"]
-    assert sent == expected if expected else chosen.cipher.decrypt(sent) == "198.51.100.7"

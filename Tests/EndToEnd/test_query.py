@@ -1,0 +1,90 @@
+"""`httpdnsd query`, which asks the service past the daemon."""
+
+import json
+
+import pytest
+
+from httpdns_service import Fault, Record
+
+NAMES = ["www.example.com", "only4.example.com", "only6.example.com", "none.example.com"]
+ZONE = {"www.example.com": Record(["203.0.113.20", "203.0.113.10"], ["2001:db8:1::20", "2001:db8:1::10"], 120),
+        "only4.example.com": Record(["203.0.113.40"]), "only6.example.com": Record([], ["2001:db8:1::50"])}
+
+
+@pytest.mark.parametrize("encryption", ["aes", "des", "https"])
+def test_every_address_as_text(command, service, encryption):
+    shown = command("query", NAMES[0], settings=service(encryption, ZONE).settings())
+    assert shown.returncode == 0, shown.stderr
+    for address in ("203.0.113.20", "203.0.113.10", "2001:db8:1::20", "2001:db8:1::10"):
+        assert address in shown.stdout
+
+
+@pytest.mark.parametrize("encryption", ["aes", "des", "https"])
+def test_one_name_as_a_pair(command, service, encryption):
+    """WGGetHostByName: an address of each family, `0` for one that is missing, `0 0` for nothing."""
+    settings = service(encryption, ZONE).settings()
+    pairs = ["203.0.113.20 2001:db8:1::20", "203.0.113.40 0", "0 2001:db8:1::50", "0 0"]
+    for name, pair in zip(NAMES, pairs, strict=True):
+        shown = command("query", name, "--format", "pair", "--first", settings=settings)
+        assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"{name} {pair}\n", "")
+
+
+def test_many_names_as_pairs(command, service):
+    """WGGetHostsByNames: in the order asked, however they are spelled or repeated, in one request."""
+    chosen = service("aes", ZONE)
+    names = ["only6.example.com", "WWW.example.com.", "none.example.com", "only6.example.com"]
+    shown = command("query", *names, "--format", "pair", "--first", settings=chosen.settings())
+    lines = [line.lower().replace(".com. ", ".com ") for line in shown.stdout.splitlines()]
+    assert lines == ["only6.example.com 0 2001:db8:1::50", "www.example.com 203.0.113.20 2001:db8:1::20",
+                     "none.example.com 0 0", "only6.example.com 0 2001:db8:1::50"]
+    distinct = ["only6.example.com", "www.example.com", "none.example.com"]
+    assert [request.names for request in chosen.requests] == [distinct]
+
+
+@pytest.mark.parametrize("encryption", ["aes", "des", "https"])
+def test_all_addresses_as_json(command, service, encryption):
+    """WGGetAllHostsByNames, several names in one request; and with `--first` one address a family."""
+    chosen = service(encryption, ZONE)
+    settings = chosen.settings()
+    every = command("query", *NAMES, "--format", "json", settings=settings).stdout
+    first = command("query", *NAMES, "--format", "json", "--first", settings=settings).stdout
+    for text in (every, first):
+        assert json.loads(text)
+        assert all(name in text for name in NAMES)
+        assert "203.0.113.20" in text and "2001:db8:1::20" in text
+    assert [request.names for request in chosen.requests] == [NAMES, NAMES]
+    for address in ("203.0.113.10", "2001:db8:1::10", "203.0.113.40", "2001:db8:1::50"):
+        assert address in every
+    assert "203.0.113.10" not in first and "2001:db8:1::10" not in first
+
+
+@pytest.mark.parametrize(("kind", "sent", "pair"), [("a", "", "203.0.113.20 0"), ("aaaa", "aaaa", "0 2001:db8:1::20"),
+                                                    ("both", "addrs", "203.0.113.20 2001:db8:1::20")])
+def test_a_family_that_is_not_asked_for_is_missing(command, service, kind, sent, pair):
+    chosen = service("aes", ZONE)
+    shown = command("query", NAMES[0], "--type", kind, "--format", "pair", "--first", settings=chosen.settings())
+    assert shown.stdout == f"{NAMES[0]} {pair}\n" and chosen.requests[0].kind == sent
+    text = command("query", NAMES[0], "--type", kind, settings=chosen.settings()).stdout
+    assert ("203.0.113.20" in text) == (kind != "aaaa") and ("2001:db8:1::20" in text) == (kind != "a")
+
+
+def test_query_goes_on_to_the_next_server(command, service):
+    broken, good = service("aes", ZONE), service("aes", ZONE)
+    broken.fault = Fault("status", 500)
+    settings = good.settings() | {"dnsIp": [broken.endpoint, good.endpoint]}
+    shown = command("query", NAMES[0], "--format", "pair", "--first", settings=settings)
+    assert shown.stdout == f"{NAMES[0]} 203.0.113.20 2001:db8:1::20\n"
+
+
+def test_more_names_than_a_batch_holds(command, service):
+    chosen = service("aes")
+    names = [f"n{i}.example.com" for i in range(1, 21)]
+    shown = command("query", *names, "--format", "pair", "--first", settings=chosen.settings())
+    assert shown.stdout.splitlines() == [f"n{i}.example.com 203.0.113.{i} 2001:db8:1::{i:x}" for i in range(1, 21)]
+    assert len(chosen.requests) == 3
+
+
+@pytest.mark.parametrize("encryption", ["aes", "des", "https"])
+def test_a_service_that_is_not_there(command, service, encryption):
+    unreached = command("query", NAMES[0], settings=service(encryption, ZONE).settings() | {"dnsIp": ["127.0.0.9:9"]})
+    assert unreached.returncode == 69 and len(unreached.stderr.splitlines()) == 1, unreached

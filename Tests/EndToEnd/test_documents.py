@@ -151,7 +151,8 @@ def test_every_option_of_a_script_is_one():
     for document in DOCUMENTS:
         for code in codes(document.read_text()):
             for path, arguments in re.findall(r"(Tests/\S+\.py)((?: \S+)+)", code):
-                shown = subprocess.run([sys.executable, "-B", TOP / path, "--help"], capture_output=True, text=True).stdout
+                shown = subprocess.run([sys.executable, "-B", TOP / path, "--help"], capture_output=True, text=True,
+                                       check=True).stdout
                 for option in re.findall(r"(?<= )--[a-z-]+", arguments):
                     count += 1
                     assert re.search(rf"{option}\b(?!-)", shown), f"{document.name}: {path} has no {option}"

@@ -49,6 +49,13 @@ def test_lintian_has_no_complaint(deb):
     assert (done.returncode, done.stdout) == (0, "")
 
 
+def test_the_documents_are_in_it(top, deb):
+    listed = subprocess.run(["dpkg-deb", "--contents", deb], capture_output=True, text=True, check=True).stdout
+    found = {line.split()[5].removesuffix(".gz") for line in listed.splitlines()}  # the larger ones are compressed
+    for path in [top / "README.md", *(top / "docs").glob("*.md")]:
+        assert f"./usr/share/doc/httpdnsd/{path.relative_to(top)}" in found
+
+
 def test_the_binary_is_hardened(deb, tmp_path):
     subprocess.run(["dpkg-deb", "--extract", deb, tmp_path], check=True)
     shown = subprocess.run(["readelf", "--wide", "--headers", "--dynamic", "--symbols", tmp_path / "usr/sbin/httpdnsd"],

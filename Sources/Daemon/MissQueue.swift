@@ -1,5 +1,6 @@
 import Forwarding
 import Synchronization
+import Transport
 
 /// How many questions the listeners have handed to the resolver that it has not taken on yet, some 250 octets each:
 /// listeners are faster than one resolver. No source may fill the queue, so that what one sends without end is refused while
@@ -16,8 +17,13 @@ final class MissQueue: Sendable {
     private let all = Atomic(0)
     private let places = InlineArray<256, Atomic<Int>> { _ in Atomic(0) }
     private let turnedAway = Atomic<UInt64>(0)
+    private let salt: UInt64
 
-    init(maximum: Int = usualMaximum) { self.maximum = maximum }
+    init(maximum: Int = usualMaximum) {
+        self.maximum = maximum
+        var random = Random()
+        salt = random.uint64()
+    }
 
     /// Questions refused since the start.
     var refused: UInt64 { turnedAway.load(ordering: .relaxed) }
@@ -38,8 +44,7 @@ final class MissQueue: Sendable {
 
     /// - Returns: how many there were before, of the source and of all.
     private func count(_ source: Source, _ change: Int) -> (own: Int, all: Int) {
-        // Seeded anew in each process.
-        let place = Int(truncatingIfNeeded: UInt(bitPattern: source.hashValue) % UInt(places.count))
+        let place = source.place(of: places.count, salt: salt)
         return (
             places[place].add(change, ordering: .relaxed).oldValue, all.add(change, ordering: .relaxed).oldValue
         )

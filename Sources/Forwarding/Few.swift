@@ -13,6 +13,12 @@ public struct Few<Element>: Sequence {
         if first == nil { first = element } else { others.append(element) }
     }
 
+    func map<Other>(_ transform: (Element) -> Other) -> Few<Other> {
+        var all = Few<Other>(first.map(transform))
+        if !others.isEmpty { all.others = others.map(transform) }
+        return all
+    }
+
     public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
         let all = self
         self = Few()

@@ -28,11 +28,10 @@ final class Flight {
     let generation: Int
     /// Who waits.
     var clients = Few<Waiter>()
-    /// Of the source that this is counted for; nil before and after. Unowned, as a source that has a flight has a share.
-    unowned var share: Share?
-    /// The flights that were counted for the same source right before and after this one.
-    var older: Flight?
-    unowned var newer: Flight?
+    /// The place in ``Shares`` of the source that this is counted for.
+    var place: Int
+    /// Counts the flights: the newest has the highest.
+    let number: UInt64
     /// A client has asked this. What only the daemon asks, to have it ready, is not worth the local resolver's word.
     var isWanted = false
     /// The clients were given what there was; the flight goes on to fill the cache.
@@ -58,8 +57,12 @@ final class Flight {
     /// When the clients get whatever there is.
     var answerBy: Tick
 
-    init(_ key: Key, id: TableID, generation: Int, isOwed: Bool, answerBy: Tick) {
+    init(
+        _ key: Key, id: TableID, place: Int, number: UInt64, generation: Int, isOwed: Bool, answerBy: Tick
+    ) {
         self.key = key
+        self.place = place
+        self.number = number
         self.isOwed = isOwed
         self.id = id
         self.generation = generation

@@ -6,8 +6,8 @@ extension Forwarder {
     /// Makes room for a flight of a source by ending the newest of the source that has the most: those who send names
     /// without end crowd out themselves. Between equals the one under way has come further, and stays.
     mutating func makeRoom(for source: Source, at now: Tick) -> Bool {
-        guard let heaviest = shares.heaviest, let newest = heaviest.newest,
-            (shares[source]?.flights ?? 0) + 1 < heaviest.flights
+        guard let heaviest = shares.heaviest, shares.flights(of: source) + 1 < heaviest.flights,
+            let newest = flights.max(by: { $0.number < $1.number }, where: { $0.place == heaviest.place })
         else { return false }
         sayRefusing(.tooManyFlights)
         counters.refusedFlights += UInt64(newest.clients.count)
@@ -24,15 +24,22 @@ extension Forwarder {
 
     /// Whether one more client may wait, for this flight and at all.
     func mayWait(_ client: Asker, for flight: Flight) -> Bool {
-        let own = shares[client.source]
-        guard
-            Source.mayHaveMore(own: own?.clients ?? 0, all: shares.clients, most: Self.maximumClients)
-        else { return false }
+        let own = shares.clients(of: client.source)
+        guard Source.mayHaveMore(own: own, all: shares.clients, most: Self.maximumClients) else { return false }
         let all = flight.clients.count
-        // Only near the bound does it matter whose those are who wait.
-        return Source.mayHaveMore(own: all, all: all, most: Self.maximumWaiting)
+        // It has no more here than at all; who they are who wait for this is counted near the bound only.
+        return Source.mayHaveMore(own: min(own, all), all: all, most: Self.maximumWaiting)
             || Source.mayHaveMore(
-                own: flight.clients.reduce(0) { $0 + ($1.share === own ? 1 : 0) }, all: all, most: Self.maximumWaiting)
+                own: shares.count(of: client.source, in: flight.clients), all: all, most: Self.maximumWaiting)
+    }
+
+    /// A source asks what another's flight asks already. If that one has many, the flight is counted for this one from now
+    /// on: otherwise whoever asks what a flood asks would make room with it.
+    mutating func takeOver(_ flight: Flight, _ source: Source) {
+        guard shares.flights(of: source) + 1 < shares.flights(at: flight.place) else { return }
+        let former = flight.place
+        flight.place = shares.begin(source, waits: false)
+        shares.end(former)
     }
 
     mutating func refuse(_ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, _ refusal: Refusal) {
@@ -71,8 +78,8 @@ extension Forwarder {
     mutating func isPastNoRecordBudget(
         _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick
     ) -> Bool {
-        guard client != nil, known?.answer.head.answerCount ?? 0 == 0, lookups[key.name] == nil,
-            !noRecordBudget.hasRoom(for: key.name.name, at: now)
+        guard client != nil, !noRecordBudget.hasRoom(for: key.name.name, at: now),
+            known?.answer.head.answerCount ?? 0 == 0, lookups[key.name] == nil
         else { return false }
         counters.pastNoRecordBudget += 1
         if noRecordNews.isNews(at: now) { actions.append(.report(.noRecordBudgetSpent)) }

@@ -50,6 +50,7 @@ extension Forwarder {
 
     /// None of a flight's queries is waited for any more.
     private mutating func cancelQueries(of flight: Flight) {
+        if flight.resolverQuery == nil { return }
         for query in [flight.resolverQuery, flight.repeatedQuery] {
             guard let query, resolverQueries.remove(query) != nil else { continue }
             actions.append(.cancelResolver(ResolverQuery(id: query)))
@@ -179,8 +180,7 @@ extension Forwarder {
     }
 
     mutating func remove(_ flight: Flight) {
-        flights.remove(flight.id)
-        shares.take(flight)
+        if flights.remove(flight.id) != nil { shares.end(flight.place) }
         flightOf.remove(flight, forKey: flight.key)
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
         cancelQueries(of: flight)
@@ -190,10 +190,9 @@ extension Forwarder {
 extension Forwarder {
     mutating func reply(_ clients: Few<Waiter>, _ answer: Answer, age: Reply.Age) {
         guard !clients.isEmpty else { return }
-        var numbers = Few<ClientNumber>()
-        for client in clients {
-            numbers.append(client.number)
-            shares.answered(client)
+        let numbers = clients.map { client in
+            shares.answered(client.place)
+            return client.number
         }
         actions.append(.reply(numbers, answer, age))
     }

@@ -152,12 +152,12 @@ public struct Forwarder: ~Copyable {
         _ key: Flight.Key, from client: Asker?, of source: Source, isKnown: Bool, service: Bool, isOwed: Bool,
         at now: Tick
     ) {
+        let place = shares.begin(source, waits: client != nil)
         let flight = Flight(
-            key, id: flights.nextID, generation: generation, isOwed: isOwed,
+            key, id: flights.nextID, place: place, number: counters.flights, generation: generation, isOwed: isOwed,
             answerBy: now.advanced(milliseconds: timing.answerWithin))
-        shares.give(flight, to: source)
         if let client {
-            flight.clients = Few(shares.wait(client))
+            flight.clients = Few(Waiter(number: client.number, place: place))
             flight.isWanted = true
         }
         if isKnown { flight.staleAt = now.advanced(milliseconds: timing.staleWithin) }
@@ -185,11 +185,8 @@ public struct Forwarder: ~Copyable {
             return replyStale(client, known.answer)
         }
         guard mayWait(client, for: flight) else { return refuse(flight.key, client, known, .tooManyWaiting) }
-        if let share = flight.share, (shares[client.source]?.flights ?? 0) + 1 < share.flights {
-            // Otherwise a source that has many could take with it whoever asks what it asks.
-            shares.give(flight, to: client.source)
-        }
-        flight.clients.append(shares.wait(client))
+        takeOver(flight, client.source)
+        flight.clients.append(Waiter(number: client.number, place: shares.wait(client.source)))
         counters.joined += 1
         guard flight.isOverdue else { return }
         flight.isOverdue = false

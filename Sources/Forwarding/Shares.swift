@@ -1,84 +1,96 @@
-/// What one source has of what all share.
-final class Share {
-    let source: Source
-    /// Flights that are counted for it.
-    private(set) var flights = 0
-    /// The one that was counted for it last; the others follow by `Flight.older`.
-    private(set) var newest: Flight?
-    /// Clients of its that wait.
-    fileprivate(set) var clients = 0
-
-    fileprivate init(_ source: Source) { self.source = source }
-
-    fileprivate func add(_ flight: Flight) {
-        flights += 1
-        flight.share = self
-        flight.older = newest
-        newest?.newer = flight
-        newest = flight
-    }
-
-    fileprivate func remove(_ flight: Flight) {
-        flights -= 1
-        flight.newer?.older = flight.older
-        flight.older?.newer = flight.newer
-        if newest === flight { newest = flight.older }
-        (flight.share, flight.older, flight.newer) = (nil, nil, nil)
-    }
-}
-
-/// The shares of all sources that have a flight or a waiting client: no more of them than there are of both.
+/// What each source has of what all share: flights, and clients that wait. No more sources are known than there are of both.
 struct Shares {
-    private var shares: [Source: Share] = [:]
+    private var places: [Source: Int] = [:]
+    private var shares: [Share] = []
+    private var free: [Int] = []
+    /// Whose place was looked for last: questions come in batches, and most of a batch from one source.
+    private var latest: (source: Source, place: Int)?
     /// Clients that wait, of all sources.
     private(set) var clients = 0
 
-    var count: Int { shares.count }
-
-    /// - Returns: nil for a source that has nothing.
-    subscript(source: Source) -> Share? { shares[source] }
-
-    /// The source with the most flights. Walks through all: for when there is no room.
-    var heaviest: Share? { shares.values.max { $0.flights < $1.flights } }
-
-    /// Counts a flight for a source, in the place of the one that it was counted for.
-    mutating func give(_ flight: Flight, to source: Source) {
-        let share = make(source)
-        take(flight)
-        share.add(flight)
+    private struct Share {
+        let source: Source
+        var flights = 0
+        var clients = 0
     }
 
-    /// The flight has ended.
-    mutating func take(_ flight: Flight) {
-        guard let share = flight.share else { return }
-        share.remove(flight)
-        dropIfIdle(share)
+    var count: Int { places.count }
+
+    func flights(of source: Source) -> Int { places[source].map { shares[$0].flights } ?? 0 }
+    func clients(of source: Source) -> Int { places[source].map { shares[$0].clients } ?? 0 }
+
+    func flights(at place: Int) -> Int { shares[place].flights }
+
+    /// How many of those who wait are of a source.
+    func count(of source: Source, in waiters: Few<Waiter>) -> Int {
+        guard let place = places[source] else { return 0 }
+        return waiters.reduce(0) { $0 + ($1.place == place ? 1 : 0) }
     }
 
-    /// A client waits.
-    mutating func wait(_ client: Asker) -> Waiter {
-        let share = make(client.source)
-        share.clients += 1
+    /// The place of the source with the most flights, and how many. Walks through all: for when there is no room.
+    var heaviest: (place: Int, flights: Int)? {
+        shares.indices.max { shares[$0].flights < shares[$1].flights }.map { ($0, shares[$0].flights) }
+    }
+
+    /// A flight begins, and the client that asks waits for it.
+    /// - Returns: the place of the source, for as long as it has either.
+    mutating func begin(_ source: Source, waits: Bool) -> Int {
+        let place = place(of: source)
+        shares[place].flights += 1
+        if waits { wait(at: place) }
+        return place
+    }
+
+    /// One more client waits.
+    mutating func wait(_ source: Source) -> Int {
+        let place = place(of: source)
+        wait(at: place)
+        return place
+    }
+
+    private mutating func wait(at place: Int) {
+        shares[place].clients += 1
         clients += 1
-        return Waiter(number: client.number, share: share)
     }
 
-    /// It has its answer.
-    mutating func answered(_ waiter: Waiter) {
-        waiter.share.clients -= 1
+    /// A flight has ended.
+    mutating func end(_ place: Int) {
+        shares[place].flights -= 1
+        dropIfIdle(place)
+    }
+
+    /// A client has its answer.
+    mutating func answered(_ place: Int) {
+        shares[place].clients -= 1
         clients -= 1
-        dropIfIdle(waiter.share)
+        dropIfIdle(place)
     }
 
-    private mutating func make(_ source: Source) -> Share {
-        if let share = shares[source] { return share }
-        let share = Share(source)
-        shares[source] = share
-        return share
+    private mutating func place(of source: Source) -> Int {
+        if let latest, latest.source == source { return latest.place }
+        let place = places[source] ?? add(source)
+        latest = (source, place)
+        return place
     }
 
-    private mutating func dropIfIdle(_ share: Share) {
-        if share.flights == 0, share.clients == 0 { shares[share.source] = nil }
+    private mutating func add(_ source: Source) -> Int {
+        let place: Int
+        if let unused = free.popLast() {
+            place = unused
+            shares[place] = Share(source: source)
+        } else {
+            place = shares.count
+            shares.append(Share(source: source))
+        }
+        places[source] = place
+        return place
+    }
+
+    private mutating func dropIfIdle(_ place: Int) {
+        guard shares[place].flights == 0, shares[place].clients == 0 else { return }
+        places[shares[place].source] = nil
+        free.append(place)
+        if latest?.place == place { latest = nil }
     }
 }
 
@@ -93,6 +105,6 @@ struct Asker {
 /// A client that waits for a flight's answer.
 struct Waiter {
     let number: ClientNumber
-    /// Of its source.
-    let share: Share
+    /// Its source's place in ``Shares``.
+    let place: Int
 }

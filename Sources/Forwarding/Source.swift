@@ -6,24 +6,35 @@ public import Addresses
 /// All programs of this host are one source: over loopback neither a port, which a stub resolver changes with each query,
 /// nor an address, of which 127.0.0.0/8 gives everybody 16 million, says which program it is, and UDP tells no user.
 public struct Source: Hashable, Sendable {
-    /// Which kind it is, and its address.
-    private let kind: UInt8
+    /// An IPv6 address's first 64 bits; an IPv4 address behind bits that only a multicast address begins with.
     private let bits: UInt64
 
-    private init(kind: UInt8, bits: UInt64) { (self.kind, self.bits) = (kind, bits) }
+    private init(bits: UInt64) { self.bits = bits }
+    private init(v4 address: UInt64) { self.init(bits: 0xFFFF_FFFF << 32 | address) }
 
-    /// What the daemon asks for itself: refreshes, `preResolve`, `keepAliveDomains`.
-    static var daemon: Source { Source(kind: 0, bits: 0) }
+    /// What the daemon asks for itself: refreshes, `preResolve`, `keepAliveDomains`. It stands where 0.0.0.0 would.
+    static var daemon: Source { Source(v4: 0) }
     /// This host.
-    public static var host: Source { Source(kind: 1, bits: 0) }
+    public static var host: Source { Source(v4: 0x7F00_0001) }
 
     public init(_ address: IPAddress) {
         let address = address.unmapped
         if address.isLoopback {
             self = .host
+        } else if address.isIPv4 {
+            self.init(v4: address.low)
         } else {
-            self.init(kind: address.isIPv4 ? 4 : 6, bits: address.isIPv4 ? address.low : address.high)
+            self.init(bits: address.high)
         }
+    }
+
+    /// One of `count` places: which, only who knows the salt can say.
+    /// - Parameters:
+    ///   - salt: secret and random for this process.
+    ///   - count: 1 to 2^32.
+    public func place(of count: Int, salt: UInt64) -> Int {
+        // Multiply-shift hashing: an odd factor loses nothing, and the product's upper half depends on every bit.
+        Int(truncatingIfNeeded: (((bits &* (salt | 1)) >> 32) &* UInt64(count)) >> 32)
     }
 
     /// Whether a source that has `own` of something may have one more: not more than seven times what is left of it. So

@@ -38,6 +38,11 @@ struct Table<Element> {
         return element
     }
 
+    /// The greatest of those meant. Walks through all.
+    func max(by isLess: (Element, Element) -> Bool, where isMeant: (Element) -> Bool) -> Element? {
+        elements.lazy.compactMap { $0 }.filter(isMeant).max(by: isLess)
+    }
+
     /// What is free has another generation than any number given out.
     private func isPresent(_ id: TableID) -> Bool {
         Int(id.index) < generations.count && generations[Int(id.index)] == id.generation

@@ -65,8 +65,8 @@ import Transport
     }
 
     /// An answer is taken in when the next round is far away.
-    @Test(arguments: ["ip:|ttl:60", "ip:192.0.2.1|ttl:60"]) func whatIsConfiguredAlreadyIsNoChange(body: String) throws
-    {
+    @Test(arguments: ["log:0|domain:0|ip:|ttl:60", "log:0|domain:0|ip:192.0.2.1|ttl:60"])
+    func whatIsConfiguredAlreadyIsNoChange(body: String) throws {
         let server = try ScriptedServer([respond(body)])
         let settled = Gate()
         let changes = Arrivals<[String]>()

@@ -22,13 +22,12 @@ STRICT = 1053  # the port of the daemon that has httpOnly
 @pytest.fixture(scope="module")
 def world(module_daemon, service, unbound):
     """Two daemons on one service: one that may ask the local resolver, one that may not."""
-    https = service("https")
-    aes = service("aes")
+    https, other = service("https"), service("https")
     module_daemon(https, {"cache": {"negativeTTL": NEGATIVE_TTL}})
     strict = {"listen": {"addresses": [f"127.0.0.1:{STRICT}"]}, "cache": {"negativeTTL": NEGATIVE_TTL},
               "httpdns": {"httpOnly": True}}
-    module_daemon(aes, strict, port=STRICT)
-    return SimpleNamespace(service=https, strict_service=aes, unbound=unbound)
+    module_daemon(other, strict, port=STRICT)
+    return SimpleNamespace(service=https, strict_service=other, unbound=unbound)
 
 
 @pytest.fixture(params=["udp", "tcp"])

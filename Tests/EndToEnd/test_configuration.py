@@ -176,9 +176,9 @@ def test_a_secret_from_a_file(binary, daemon, service, tmp_path, tmp_path_factor
 
 
 def test_the_environment_wins_over_the_file(daemon, service):
-    chosen = service("aes")
-    daemon(chosen, {"httpdns": {"httpOnly": False, "dnsKey": "wrong-wrong-16-b"}, "cache": {"negativeTTL": 30}},
-           variables={"HTTPDNSD_HTTPDNS_HTTPONLY": "true", "HTTPDNSD_HTTPDNS_DNSKEY": chosen.key,
+    chosen = service("https")
+    daemon(chosen, {"httpdns": {"httpOnly": False, "token": "wrong"}, "cache": {"negativeTTL": 30}},
+           variables={"HTTPDNSD_HTTPDNS_HTTPONLY": "true", "HTTPDNSD_HTTPDNS_TOKEN": chosen.token,
                       "HTTPDNSD_CACHE_NEGATIVETTL": "77", "HTTPDNSD_LISTEN_ADDRESSES": "127.0.0.1:2053,127.0.0.1:2054"},
            port=2053)
     assert addresses(ask("www.example.com", port=2053))[0] == "203.0.113.20"

@@ -51,7 +51,7 @@ def test_the_second_answers_when_the_first_fails(daemon, service, other_authorit
 
 def test_no_record_is_no_failure(daemon, service):
     """Every shape of it: the first stays the one that is asked."""
-    first, second = service("aes", {}), service("aes", every_name)
+    first, second = service("https", {}), service("https", every_name)
     shapes = [None, Fault("empty-body"), Fault("text", ""), Fault("text", "shape.example.com.:0-0|203.0.113.7")]
     running = daemon(second, using(first, second))
     for number in range(8):

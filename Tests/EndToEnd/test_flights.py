@@ -178,7 +178,7 @@ def test_no_limit_is_the_default(daemon, service):
 
 
 def test_the_time_to_live_counts_down(daemon, service, unbound):
-    chosen = service("aes")
+    chosen = service("https")
     daemon(chosen)
     assert ask("www.example.com").answer[0].ttl == 120
     first = ask("alias.example.com")
@@ -198,7 +198,7 @@ def test_an_expired_answer_is_asked_for_again(daemon, service):
 
 
 def test_negative_answers_count_down_and_are_kept(daemon, service):
-    chosen = service("aes")
+    chosen = service("https")
     daemon(chosen, {"httpdns": {"httpOnly": True}, "cache": {"negativeTTL": 50}})
     assert synthetic_soa(ask("only-local.example.com")) == (50, 50)
     eventually(lambda: synthetic_soa(ask("only-local.example.com"))[0] < 50, "the SOA's TTL counts down")
@@ -222,7 +222,7 @@ def test_a_name_error_of_the_local_resolver_is_kept(daemon, scripted_resolver):
     ("eternal.example.com", {"maxTTL": 99}, 99), ("www.example.com", {"minTTL": 5, "maxTTL": 300}, 120),
 ])
 def test_limits_of_the_time_to_live(daemon, service, name, limits, expected):
-    daemon(service("aes"), {"cache": limits})
+    daemon(service("https"), {"cache": limits})
     assert ask(name).answer[0].ttl == expected
 
 

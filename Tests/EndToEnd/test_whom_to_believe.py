@@ -5,10 +5,11 @@ import dns.message
 import dns.rcode
 import pytest
 
+import daemon as processes
 from conftest import ZONE
 from control import metrics, total
 from dns_client import addresses, ask, extended_errors, synthetic_soa
-from httpdns_service import Record
+from httpdns_service import Fault, Record, address_of, every_name
 from resolvers import reply_to
 from waiting import eventually
 
@@ -68,3 +69,63 @@ def test_without_rd_nobody_is_asked(daemon, service, scripted_resolver, transpor
     assert addresses(asked("www.example.com")), "it is known now"
     assert addresses(asked("localhost")) == ["127.0.0.1"]
     assert asked("a.onion").rcode() == dns.rcode.NXDOMAIN
+
+
+@pytest.mark.parametrize("encryption", ["https", "aes"])
+def test_a_local_resolver_only_stands_in(daemon, service, scripted_resolver, tmp_path, encryption):
+    """What it says while HTTPDNS fails is given, for a minute at most, and neither replaces what HTTPDNS said before nor
+    outlives the daemon."""
+    local = scripted_resolver(lambda asked: reply_to(asked.message, "86400 IN A 198.51.100.66"))
+    chosen = service(encryption, lambda name, request: Record([address_of(name)], [], 1))
+    settings = {"fallback": {"servers": [local.endpoint]}, "cache": {"file": str(tmp_path / "cache")}}
+    running = daemon(chosen, settings)
+    assert addresses(ask("known.example.com")) == [address_of("known.example.com")]
+    chosen.fault = Fault("status", 500)
+    for name in ("known.example.com", "new.example.com"):
+        def stands_in(name=name):
+            reply = ask(name)
+            return addresses(reply) == ["198.51.100.66"] and reply.answer[0].ttl <= 60
+        eventually(stands_in, "the local resolver answers")
+    chosen.fault = None
+    assert addresses(ask("known.example.com")) == [address_of("known.example.com")], "HTTPDNS is asked again"
+    running.stop()
+    daemon(chosen, settings)
+    assert addresses(ask("new.example.com")) == [address_of("new.example.com")]
+
+
+@pytest.mark.parametrize("encryption", ["aes", "des"])
+def test_an_encrypted_answer_is_read_whole_or_not_at_all(daemon, service, scripted_resolver, encryption):
+    """Whoever is on the path can write a line that fits into one block, and have garbage elsewhere."""
+    local = scripted_resolver(lambda asked: reply_to(asked.message, "300 IN A 192.0.2.53"))
+    chosen = service(encryption, every_name)
+    running = daemon(chosen, {"fallback": {"servers": [local.endpoint]}})
+    for number, text in enumerate([
+            "6.6.6.6,999", "{}.:6.6.6.6|203.0.113.7", "\x01$%\n{}.:6.6.6.6,60", "{}.:6.6.6.6,60|\x01$%",
+            "{}.:6.6.6.6;nonsense,60", "{0}.:6.6.6.6,60\n{0}.:6.6.6.7,60", "{}.:6.6.6.6,60\nother.example.com.:0"]):
+        name = f"forged{number}.example.com"
+        chosen.fault = Fault("text", text.format(name))
+        assert addresses(ask(name)) == ["192.0.2.53"], text
+    assert running.log_lines("the answer cannot be decrypted and read: are dnsKey and encryptType right?")
+    chosen.fault = lambda request: Fault("text", f"{request.names[0]}.:192.0.2.9,86400")
+    assert ask("long.example.com").answer[0].ttl == 600
+
+
+def test_over_aes_no_record_is_no_answer_with_http_only(daemon, service):
+    """Anybody on the path can say it."""
+    chosen = service("aes", {})
+    daemon(chosen, {"httpdns": {"httpOnly": True}})
+    for _ in range(3):
+        reply = ask("www.example.com", edns=True)
+        assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) == [23]
+    assert chosen.names == ["www.example.com"], "it is left alone for some seconds"
+
+
+@pytest.mark.parametrize(("encryption", "limits"), [
+    ("https", 0), ("aes", 1), ("des", 1),
+])
+def test_what_the_modes_do_not_prove_is_said(daemon, service, binary, encryption, limits):
+    running = daemon(service(encryption))
+    said = f'encryptType "{encryption}" hides names .*proves nothing: .* can repeat old answers'
+    assert len(running.log_lines(said)) == limits
+    checked = processes.run(binary, "check", "-c", str(running.directory / "httpdnsd.toml"))
+    assert checked.returncode == 0 and len(checked.stderr.splitlines()) == limits, checked

@@ -73,7 +73,7 @@ struct Report: Sendable {
     static let noLocalResolver = "no local resolver found: what HTTPDNS does not answer gets SERVFAIL"
 
     static func loop(_ server: Endpoint, _ source: String) -> String {
-        "\(source) names \(server), which leads back to this daemon: left out, it would ask itself for ever"
+        "\(source) names \(server), which is this daemon itself or asks it: left out, it would ask itself for ever"
     }
 
     func cannotRead(_ path: String, _ error: SystemError) {

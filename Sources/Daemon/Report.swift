@@ -48,7 +48,7 @@ struct Report: Sendable {
         case .https: nil
         case .aes:
             "encryptType \"aes\" hides names and proves nothing: whoever is on the path can repeat old answers, write those "
-                + "of short names, and give those of one name for another that begins with the same 16 characters; "
+                + "of short names, and give one name's for another that differs in its first 16 characters alone; "
                 + "\"https\" proves"
         case .des:
             "encryptType \"des\" hides names from a passer-by only and proves nothing: whoever is on the path can repeat old "

@@ -141,6 +141,17 @@ import Testing
         }
     }
 
+    /// What no reader can mend: the answer of one name for another that differs in the first block alone. It is why aes
+    /// proves nothing, and why what it brings is not kept for long.
+    @Test func whatIsStillForged() throws {
+        let forged = changingFirstBlock(
+            of: try aesAnswer(), from: "www.example.com.", to: Array("pay.example.com.".utf8))
+        #expect(
+            try ServiceAccount(.aes(id: 1, key: aesKey)).parse(
+                HTTPResponse(payload: forged), names: names("pay.example.com"), family: .ipv4)[0].ipv4
+                == .addresses(addresses("192.0.2.1", "192.0.2.2"), ttl: 120))
+    }
+
     /// Changing one octet at a time tells nobody what the padding, or the text, was: an answer is taken, or it is refused
     /// in one way.
     @Test func refusalsAreAlike() throws {

@@ -19,6 +19,11 @@ public struct Few<Element>: Sequence {
         return all
     }
 
+    public func allSatisfy(_ isMeant: (Element) -> Bool) -> Bool {
+        guard let first else { return true }
+        return isMeant(first) && (others.isEmpty || others.allSatisfy(isMeant))
+    }
+
     public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
         let all = self
         self = Few()

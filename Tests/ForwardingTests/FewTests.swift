@@ -19,6 +19,7 @@ import Testing
                     few.removeAll { $0 == number }
                     array.removeAll { $0 == number }
                 }
+                #expect(few.allSatisfy { $0 > 0 } == array.allSatisfy { $0 > 0 })
                 #expect(Array(few.map { $0 + 1 }) == array.map { $0 + 1 })
                 #expect(Array(few) == array && few.count == array.count && few.isEmpty == array.isEmpty)
             }

@@ -46,16 +46,31 @@ public struct Name: Hashable, Sendable {
     /// where the name is put into a text.
     public var isHostname: Bool {
         let wire = wire.span
-        // Lengths are skipped.
-        var nextLength = 0
-        for index in wire.indices {
-            if index == nextLength {
-                nextLength = index &+ Int(wire[index]) &+ 1
-            } else if !Name.isHostnameOctet(wire[index]) {
-                return false
+        var start = 1
+        while wire[start &- 1] > 0 {
+            let end = start &+ Int(wire[start &- 1])
+            while start < end {
+                if !Name.isHostnameOctet(wire[start]) { return false }
+                start &+= 1
             }
+            start &+= 1
         }
         return wire.count > 1
+    }
+
+    /// Appends the name as text, without a final dot; true only if ``isHostname``, else nothing is appended.
+    public func appendHostname(to text: inout [UInt8]) -> Bool {
+        guard isHostname else { return false }
+        let start = text.count
+        // The lengths of the labels but the first stand where the dots belong.
+        text.append(contentsOf: wire[1..<wire.count - 1])
+        var dot = Int(wire[0])
+        while start + dot < text.count {
+            let length = Int(text[start + dot])
+            text[start + dot] = UInt8(ascii: ".")
+            dot += length + 1
+        }
+        return true
     }
 
     /// - Parameter octet: no letter in upper case, as names have none here.

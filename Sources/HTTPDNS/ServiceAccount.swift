@@ -168,14 +168,7 @@ public final class ServiceAccount {
     /// Anything but letters, digits, `-` and `_` in a label is refused: a `,` or `;` would ask for other names, and `&`
     /// or a space would forge the request itself.
     private static func append(_ name: Name, to text: inout [UInt8]) throws(RequestError) {
-        guard name.isHostname else { throw .forbiddenName(name) }
-        var position = 0
-        while name.wire[position] > 0 {
-            if position > 0 { text.append(UInt8(ascii: ".")) }
-            let end = position + 1 + Int(name.wire[position])
-            text.append(contentsOf: name.wire[position + 1..<end])
-            position = end
-        }
+        guard name.appendHostname(to: &text) else { throw .forbiddenName(name) }
     }
 
     private static func appendEncrypted(

@@ -108,20 +108,21 @@ struct ServiceAnswer {
         // As many octets as the wire form without the first length and the root label.
         guard range.count == name.wire.count - 2 else { return false }
         let wire = name.wire.span
-        // Each octet of the text is compared with the next of the wire form; at a length octet a dot must stand.
-        var nextLength = 1 + Int(wire[0])
-        for offset in 0..<range.count {
-            let octet = text[range.lowerBound + offset]
-            let byte = isEncrypted ? octet : lowercased(octet)
-            let position = offset + 1
-            if position == nextLength {
-                guard byte == UInt8(ascii: ".") else { return false }
-                nextLength = position + 1 + Int(wire[position])
-            } else if byte != wire[position] {
-                return false
+        // What stands at a place in the wire form, behind the length of the first label, stands in the text at `shift` from
+        // there; at the lengths of the others dots must stand.
+        let shift = range.lowerBound - 1
+        var position = 1
+        while true {
+            let end = position + Int(wire[position - 1])
+            while position < end {
+                let octet = text[shift + position]
+                guard (isEncrypted ? octet : lowercased(octet)) == wire[position] else { return false }
+                position += 1
             }
+            guard wire[end] > 0 else { return true }
+            guard text[shift + end] == UInt8(ascii: ".") else { return false }
+            position = end + 1
         }
-        return true
     }
 }
 

@@ -85,7 +85,7 @@ final class ControlServer: @unchecked Sendable {
         connections[ObjectIdentifier(connection)] = connection
     }
 
-    /// Past the bound, closes the oldest connection that has not sent a whole request, else the oldest that was answered:
+    /// Past the bound, closes the oldest connection that was answered, else the oldest that has not sent a whole request:
     /// whoever opens connections and says nothing, however many a second, is not in the way of one that asks.
     /// - Returns: false if all are owed an answer.
     private func makeRoom(isOperator: Bool) -> Bool {
@@ -98,7 +98,7 @@ final class ControlServer: @unchecked Sendable {
         func oldest(_ phase: ControlConnection.Phase) -> ControlConnection? {
             left.filter { $0.phase == phase }.min { $0.begun < $1.begun }
         }
-        guard let victim = oldest(.reading) ?? oldest(.ending) ?? oldest(.writing) else { return false }
+        guard let victim = oldest(.ending) ?? oldest(.reading) ?? oldest(.writing) else { return false }
         victim.close()
         return true
     }

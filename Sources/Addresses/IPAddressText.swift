@@ -22,19 +22,28 @@ extension IPAddress {
         }
     }
 
-    /// Reads `a.b.c.d` from `start` to the end of `bytes`.
+    /// Reads `a.b.c.d` from `start` to the end of `bytes`: octet by octet, as each answer of HTTPDNS has several.
     private static func dottedQuad(_ bytes: Span<UInt8>, from start: Int) -> UInt32? {
         var bits: UInt32 = 0
-        var index = start
-        for part in 0..<4 {
-            if part > 0 {
-                guard index < bytes.count, bytes[index] == UInt8(ascii: ".") else { return nil }
-                index += 1
+        var part: UInt32?
+        var dots = 0
+        for index in start..<bytes.count {
+            let digit = bytes[index] &- UInt8(ascii: "0")
+            if digit < 10 {
+                // No leading zeros.
+                if part == 0 { return nil }
+                let value = (part ?? 0) &* 10 &+ UInt32(digit)
+                guard value <= 255 else { return nil }
+                part = value
+            } else {
+                guard bytes[index] == UInt8(ascii: "."), dots < 3, let value = part else { return nil }
+                bits = bits << 8 | value
+                part = nil
+                dots += 1
             }
-            guard let value = decimal(bytes, at: &index, maximum: 255) else { return nil }
-            bits = bits << 8 | UInt32(value)
         }
-        return index == bytes.count ? bits : nil
+        guard dots == 3, let part else { return nil }
+        return bits << 8 | part
     }
 
     /// Reads eight groups, `::` once in place of one or more of them, the last two perhaps as a dotted quad.

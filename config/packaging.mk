@@ -31,10 +31,11 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 	[ -x "$$built" ] || { echo 'make: there is nothing to install yet: run make build' >&2; exit 1; }
 	umask 022
 	install -D --strip "$$built" "$(DESTDIR)$(sbindir)/httpdnsd"
-	[ -e "$(DESTDIR)$(confdir)/httpdnsd.toml" ] \
-	  || install -D --mode=640 config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml"
 	# A secret may be put into it. The daemon reads it as a member of its group, which a package or systemd-sysusers makes.
-	[ -n "$(DESTDIR)" ] || ! getent group httpdnsd > /dev/null || chgrp httpdnsd "$(confdir)/httpdnsd.toml"
+	if [ ! -e "$(DESTDIR)$(confdir)/httpdnsd.toml" ]; then
+	  install -D --mode=640 config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml"
+	  [ -n "$(DESTDIR)" ] || ! getent group httpdnsd > /dev/null || chgrp httpdnsd "$(confdir)/httpdnsd.toml"
+	fi
 	# Secrets for the unit's LoadCredential= lines.
 	install -d --mode=700 "$(DESTDIR)$(confdir)/credentials"
 	install -D --mode=644 --target-directory="$(DESTDIR)$(unitdir)" systemd/*

@@ -49,6 +49,8 @@ extension Answer {
     private func rebuilt(of records: [DecodedRecord]) -> Answer? {
         guard let nameEnd = RecordHeader.skipName(body.span, at: 0) else { return nil }
         let asked = Name(wire: body.span, at: 0, length: nameEnd)
+        // They stand behind the records, and stay.
+        let extendedErrors = body.suffix(Int(head.extendedErrorLength))
         var answer = self
         answer.body = Array(body[..<(nameEnd + 4)])
         (answer.head.answerCount, answer.head.authorityCount, answer.head.additionalCount) = (0, 0, 0)
@@ -65,13 +67,15 @@ extension Answer {
             answer.body.append32(record.ttl)
             answer.body.append16(UInt16(truncatingIfNeeded: record.rdata.count))
             answer.body += record.rdata
-            guard answer.body.count <= Answer.longestBody, record.rdata.count <= Int(UInt16.max) else { return nil }
+            guard answer.body.count + extendedErrors.count <= Answer.longestBody, record.rdata.count <= Int(UInt16.max)
+            else { return nil }
             switch record.section {
             case .answer: answer.head.answerCount += 1
             case .authority: answer.head.authorityCount += 1
             case .additional: answer.head.additionalCount += 1
             }
         }
+        answer.body += extendedErrors
         return answer
     }
 

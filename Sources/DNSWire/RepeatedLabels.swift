@@ -3,12 +3,18 @@
 /// Queries go to a resolver in a spelling by chance. It shows where a name in the response is a copy of the question's and
 /// no pointer to it: below a DNAME, in the target of the CNAME made for it (RFC 6672 §3.1), or wherever a resolver does not
 /// compress; and out of a resolver's cache it is the spelling of another day. So letters go into lower case in every owner
-/// name, and in the names of RDATA in each label that is one of the question's or of its record's owner's, case aside. Other
+/// name that is written out, and in the names of RDATA in each label that is one of the question's or of its record's owner's, case aside. Other
 /// names keep their letters: a printer's in a PTR record is shown to people. Signatures do not mind: they are made over lower
 /// case in all of these (RFC 4034 §6.2, RFC 6840 §5.1).
 struct RepeatedLabels {
     /// Of labels with letters in upper case.
     private var found: [Range<Int>] = []
+    /// Labels of RDATA that were looked for among others.
+    private var looked = 0
+
+    /// Far more than a message holds that people are to read. Past it all are taken for repeated: a message made of nothing
+    /// but short labels, each looked for among a hundred others, would hold up everybody's questions.
+    private static let mostLooked = 1024
 
     var isEmpty: Bool { found.isEmpty }
 
@@ -33,10 +39,9 @@ struct RepeatedLabels {
         while start < range.upperBound {
             let end = try? WireName.read(message, at: start) { label in
                 let letters = label.dropFirst()
-                guard label.lowerBound >= start, letters.contains(where: isUpperCase), isRepeated(letters) else {
-                    return
-                }
-                found.append(letters)
+                guard label.lowerBound >= start, letters.contains(where: isUpperCase) else { return }
+                looked += 1
+                if looked > Self.mostLooked || isRepeated(letters) { found.append(letters) }
             }
             start = end ?? range.upperBound
         }

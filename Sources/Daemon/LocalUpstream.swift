@@ -123,7 +123,9 @@ final class LocalUpstream {
     /// AD says that the server has validated the answer. It proves nothing when it has come through a network, where
     /// whoever is on the path can set it (RFC 4035 §4.9.3); from loopback it has not.
     private func outcome(_ reply: Response.Reply, from server: Endpoint) -> ResolverOutcome {
-        if reply.responseCode == .formErr { return .failed(Failure(.badAnswer, "FORMERR, without EDNS too")) }
+        if reply.responseCode == .formErr || reply.responseCode == .badVers {
+            return .failed(Failure(.badAnswer, "\(reply.responseCode), without EDNS too"))
+        }
         if reply.truncated { return .truncated }
         var answer = reply.answer
         if !trustsAD, !server.address.isLoopback { answer.head.authenticData = false }

@@ -37,8 +37,13 @@ final class MissQueue: Sendable {
         return false
     }
 
-    /// The same for what has its answer and is only to be refreshed: it always may, as each answer is so once.
-    func enterAnyway(_ source: Source) { _ = count(source, 1) }
+    /// The same for what has its answer and is only to be refreshed; without room it is looked up when its time is over.
+    func enterToRefresh(_ source: Source) -> Bool {
+        let counted = count(source, 1)
+        if Source.mayHaveMore(own: counted.own, all: counted.all, most: maximum) { return true }
+        leave(source)
+        return false
+    }
 
     func leave(_ source: Source) { _ = count(source, -1) }
 

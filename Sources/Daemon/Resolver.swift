@@ -66,9 +66,11 @@ final class Resolver: @unchecked Sendable {
     ///   - misses: in the ``queue``, but for those that are refreshes.
     ///   - here: the caller has nothing else to do: if the loop is at rest, its thread asks upstream itself.
     func submit(_ misses: [Miss], here: Bool = false) {
-        for miss in misses where miss.isRefresh { queue.enterAnyway(miss.client.source) }
+        var misses = misses
+        misses.removeAll { $0.isRefresh && !queue.enterToRefresh($0.client.source) }
+        let taken = misses
         let work: @Sendable () -> Void = { [self] in
-            if early == nil { receive(misses) } else { hold(misses) }
+            if early == nil { receive(taken) } else { hold(taken) }
         }
         if here { loop.perform(work) } else { loop.submit(work) }
     }

@@ -162,9 +162,9 @@ final class ServiceUpstream {
         let sample = Double(now.milliseconds(since: exchange.sent))
         pool.roundTrip = pool.roundTrip.map { $0 + (sample - $0) / 8 } ?? sample
         let outcome = outcome(response, exchange)
-        // Text that is no answer to this request may be another's, and its own is yet to come. A response that was asked
-        // for is taken whatever stands behind it: it was whole before that.
-        let isInStep = response.status != 200 || outcome.responseCode == .noError
+        // What is no answer to this request, an error that names nothing among it, may be another's, and its own is yet to
+        // come. A response that was asked for is taken whatever stands behind it: it was whole before that.
+        let isInStep = outcome.responseCode == .noError
         if response.keepAlive, isInStep, connection.isIdle, pools.contains(where: { $0 === pool }) {
             connection.idleSince = now.nanoseconds
             pool.idle.append(connection)

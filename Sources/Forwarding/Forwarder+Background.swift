@@ -14,7 +14,7 @@ extension Forwarder {
 
     /// Refreshes an answer, for whoever found that it is due.
     public mutating func refresh(_ name: Name, _ type: RecordType, for audience: Audience, at now: Tick) {
-        receive(name, type, for: audience, from: nil, at: now)
+        receive(name, type, for: audience, from: nil, of: .daemon, at: now)
     }
 
     private mutating func refresh(_ name: Name, at now: Tick) {

@@ -73,14 +73,18 @@ extension Forwarder {
         reply(client, .failure(key.name.name, type: key.type, .servFail, extendedError: extendedError))
     }
 
-    /// Whether HTTPDNS is not to be asked for a name because too many below its domain had no record. What it gave an
-    /// answer to before, is being asked for or is refreshed by the daemon itself is asked as ever.
+    /// Whether HTTPDNS is not to be asked for a name because too many below its domain had no record. A name of which
+    /// either family's addresses are still in the cache, one that is being asked for and one that is refreshed by the daemon
+    /// itself is asked as ever: that one has no record of the other family is HTTPDNS's to say.
     mutating func isPastNoRecordBudget(
         _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick
     ) -> Bool {
         guard client != nil, !noRecordBudget.hasRoom(for: key.name.name, at: now),
             known?.answer.head.answerCount ?? 0 == 0, lookups[key.name] == nil
         else { return false }
+        let other = cache.find(
+            key.name.name, type: key.type == .a ? .aaaa : .a, for: key.audience, at: now.seconds)
+        guard other?.answer.head.answerCount ?? 0 == 0 else { return false }
         counters.pastNoRecordBudget += 1
         if noRecordNews.isNews(at: now) { actions.append(.report(.noRecordBudgetSpent)) }
         return true

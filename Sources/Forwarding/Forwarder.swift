@@ -92,7 +92,7 @@ public struct Forwarder: ~Copyable {
     ///
     /// - Parameters:
     ///   - client: nil for a question the daemon asks for itself, to refresh an entry.
-    ///   - source: the client's.
+    ///   - source: the client's, or of the one whose question has shown that the entry is to be refreshed.
     ///   - recursionDesired: false: the client wants what is known here, and nobody is asked (RFC 1034 §4.3.1).
     public mutating func receive(
         _ name: Name, _ type: RecordType, for audience: Audience, from client: ClientNumber?,
@@ -106,20 +106,20 @@ public struct Forwarder: ~Copyable {
         case .service:
             let hasRecord = namesWithoutRecord.value(key.name, at: now) == nil
             guard hasRecord || !policy.httpOnly else { return replyNoRecord(key, client, at: now) }
-            ask(key, from: client, service: hasRecord, isOwed: hasRecord || !policy.serviceProves, at: now)
+            ask(key, from: client, of: source, service: hasRecord, isOwed: hasRecord || !policy.serviceProves, at: now)
         case .serviceBinding:
             guard namesWithoutRecord.value(key.name, at: now) != nil else {
                 return reply(client, policy.noServiceBinding(name, type))
             }
             guard !policy.httpOnly else { return reply(client, policy.notSupported(name, type)) }
-            ask(key, from: client, service: false, isOwed: !policy.serviceProves, at: now)
+            ask(key, from: client, of: source, service: false, isOwed: !policy.serviceProves, at: now)
         case .resolver:
-            ask(key, from: client, service: false, isOwed: false, at: now)
+            ask(key, from: client, of: source, service: false, isOwed: false, at: now)
         }
     }
 
     private mutating func ask(
-        _ key: Flight.Key, from client: Asker?, service: Bool, isOwed: Bool, at now: Tick
+        _ key: Flight.Key, from client: Asker?, of source: Source, service: Bool, isOwed: Bool, at now: Tick
     ) {
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
         if let client, let known, known.isFresh {
@@ -141,7 +141,6 @@ public struct Forwarder: ~Copyable {
             counters.fellBack(because: .noRecordBudget)
             service = false
         }
-        let source = client?.source ?? .daemon
         guard flights.count < Self.maximumFlights || makeRoom(for: source, at: now) else {
             return refuse(key, client, known, .tooManyFlights)
         }

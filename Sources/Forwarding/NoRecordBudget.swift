@@ -41,7 +41,7 @@ struct NoRecordBudget {
 
     /// The registered domain above a name, as far as that can be told without a list of all: the last two labels, or the
     /// last three where the last is a country's, of two letters, and the one before it has three or fewer, as `co.uk` and
-    /// `com.cn` have. It always has a label less than the name. Nil for names of fewer than three labels.
+    /// `com.cn` have. Nil for a name that may itself be a registered domain: those of two labels, or of three of the latter kind.
     static func domain(of name: Name) -> Int? {
         let wire = name.wire
         var (offset, last, second, third, labels) = (0, 0, 0, 0, 0)
@@ -50,8 +50,8 @@ struct NoRecordBudget {
             labels += 1
             offset += Int(wire[offset]) + 1
         }
-        guard labels > 2 else { return nil }
-        let isBelowCountry = wire[last] == 2 && wire[second] <= 3 && labels > 3
+        let isBelowCountry = wire[last] == 2 && wire[second] <= 3
+        guard labels > (isBelowCountry ? 3 : 2) else { return nil }
         return NameKey.digest(wire, from: isBelowCountry ? third : second)
     }
 }

@@ -70,7 +70,7 @@ public struct QuerySocket: ~Copyable, Sendable {
             }
         }
         switch outcome {
-        case .done(let count): return sender == resolver ? .bytes(count) : .stranger
+        case .done(let count): return sender.map(resolver.isReached(as:)) ?? false ? .bytes(count) : .stranger
         case .wouldBlock: return .wouldBlock
         case .failed(let code): throw SystemError("recv", code: code)
         }

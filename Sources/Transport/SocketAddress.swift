@@ -23,6 +23,11 @@ public struct SocketAddress: Hashable, Sendable {
     }
 
     public var endpoint: Endpoint { Endpoint(address, port: port) }
+
+    /// Whether this is where `sender` stands; where no interface was named, each will do.
+    func isReached(as sender: SocketAddress) -> Bool {
+        sender.address == address && sender.port == port && (scope == 0 || sender.scope == scope)
+    }
 }
 
 extension SocketAddress: CustomStringConvertible {

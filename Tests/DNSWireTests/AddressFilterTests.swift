@@ -114,4 +114,27 @@ import Testing
         let inAnswer = Self.answer(.ns, [long] + many + [unwanted])
         #expect(try #require(inAnswer.without(Self.isUnwanted)).records().isEmpty)
     }
+
+    /// Extended errors stand behind the records, and stay there.
+    @Test func extendedErrorsStay() throws {
+        var answer = Self.answer(
+            .a, [Self.record(Self.pointer, .a, [10, 0, 0, 1]), Self.record(Self.pointer, .a, [192, 0, 2, 1])])
+        answer.add(.staleAnswer)
+        answer.add(.blocked)
+        var rest = try #require(answer.without(Self.isUnwanted))
+        #expect(rest.extendedErrors == [.blocked, .staleAnswer])
+        #expect(rest.records().map { "\($0.rdata)" } == ["[192, 0, 2, 1]"])
+        rest.add(.networkError)
+        #expect(rest.extendedErrors == [.networkError, .blocked, .staleAnswer])
+        #expect(rest.records().count == 1)
+        // And where nothing is left of it.
+        let none = try #require(Self.errorsAlone.without(Self.isUnwanted))
+        #expect(none.records().isEmpty && none.extendedErrors == [.blocked])
+    }
+
+    private static var errorsAlone: Answer {
+        var answer = answer(.a, [record(pointer, .a, [10, 0, 0, 1])])
+        answer.add(.blocked)
+        return answer
+    }
 }

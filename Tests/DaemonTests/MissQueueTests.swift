@@ -28,11 +28,13 @@ import Testing
         #expect(!MissQueue(maximum: 0).enter(.host))
     }
 
-    @Test func aRefreshIsAlwaysTakenOn() {
-        let queue = MissQueue(maximum: 1)
-        queue.enterAnyway(.host)
-        #expect(!queue.enter(Self.flooding))
-        queue.leave(.host)
+    /// A flood of them takes no more than one of questions, and is no refusal: each has its answer.
+    @Test func refreshesHaveNoMoreThanQuestions() {
+        let queue = MissQueue(maximum: 64)
+        let taken = (0..<1000).count { _ in queue.enterToRefresh(.host) }
+        #expect(taken == 56 && queue.refused == 0)
         #expect(queue.enter(Self.flooding))
+        queue.leave(.host)
+        #expect(queue.enterToRefresh(.host))
     }
 }

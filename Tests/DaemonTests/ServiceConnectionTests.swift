@@ -117,14 +117,14 @@ import Transport
         asking.end()
     }
 
-    /// A refusal in HTTP is a response like any other.
-    @Test func aConnectionWithAnErrorStatusIsKept() throws {
+    /// An error names nothing: it may be somebody else's, and the answer to what was asked is yet to come.
+    @Test func aConnectionWithAnErrorStatusEnds() throws {
         let server = try ConversingServer([.init(Self.response("", "429 Too Many Requests")), .init(Self.second)])
         let asking = try Asking(server)
         guard case .failed(let failure) = asking.ask(Self.asked) else { return #expect(Bool(false)) }
         #expect(failure.kind == .tooOften)
         #expect(asking.ask(Self.next) == Self.answered(Self.next, "192.0.2.2"))
-        #expect(server.connections == [1, 1])
+        #expect(server.connections == [1, 2])
         asking.end()
     }
 

@@ -9,10 +9,10 @@ extension Target {
         check(servers.count <= ResolverList.maximumServers, "\(servers.count) servers")
         check(Set(servers).count == servers.count, "a server twice")
         check(servers.allSatisfy { $0.port == 53 }, "another port")
-        let again = Array(servers.map { "nameserver \($0.address)\n" }.joined().utf8)
+        let again = Array(servers.map { "nameserver \($0.address)\($0.zone.map { "%\($0)" } ?? "")\n" }.joined().utf8)
         check(ResolverList.parse(again.span) == servers, "written down they are others")
         let listening = [Endpoint(.v4(127, 0, 0, 1), port: 53), Endpoint(IPAddress(v6: 0, 0), port: 53)]
-        let own = [IPAddress.v4(192, 0, 2, 1), IPAddress("2001:db8::1")!]
+        let own = [Endpoint(.v4(192, 0, 2, 1), port: 0), Endpoint(IPAddress("2001:db8::1")!, port: 0)]
         let (usable, loops) = ResolverList.withoutLoops(servers, listening: listening, own: own)
         check(usable.count + loops.count == servers.count, "a server is lost")
         check(Set(usable).isDisjoint(with: listening), "the daemon would ask itself")

@@ -55,53 +55,53 @@ let package = Package(
             ]),
 
         // Floor 0: values. Import nothing.
-        module("Addresses"),
-        module("DNSWire", "Addresses"),
+        module("Base"),
+        module("DNSWire", "Base"),
 
         // Floor 1: bytes in, bytes out.
-        module("Configuration", "Addresses", "DNSWire", tomlKit),
+        module("Configuration", "Base", "DNSWire", tomlKit),
         module("DNSCache", "DNSWire", "CMemory"),
-        module("Cryptography", "Addresses", "COpenSSL"),
+        module("Cryptography", "Base", "COpenSSL"),
 
         // Floor 2: decisions.
-        module("HTTPDNS", "Addresses", "DNSWire", "Cryptography"),
-        module("Forwarding", "Addresses", "DNSWire", "DNSCache"),
+        module("HTTPDNS", "Base", "DNSWire", "Cryptography"),
+        module("Forwarding", "Base", "DNSWire", "DNSCache"),
 
         // Floor 3: the operating system.
-        module("Transport", "Addresses", "CLinux"),
+        module("Transport", "Base", "CLinux"),
 
         // Floor 4: the shell.
-        module("DemoService", "Addresses", "DNSWire", "Cryptography", "HTTPDNS", "Transport"),
+        module("DemoService", "Base", "DNSWire", "Cryptography", "HTTPDNS", "Transport"),
         module(
-            "Daemon", "Addresses", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
+            "Daemon", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
             "Transport", "CSystemd", logging),
 
         // Floor 5: the commands.
         .executableTarget(
             name: "httpdnsd",
             dependencies: [
-                "Addresses", "DNSWire", "Configuration", "Transport", "Daemon", "DemoService", argumentParser, logging,
+                "Base", "DNSWire", "Configuration", "Transport", "Daemon", "DemoService", argumentParser, logging,
             ],
             swiftSettings: settings),
 
         // Counts a thread's allocations, for the tests of paths that must not allocate.
         .target(name: "CAllocations", path: "Tests/CAllocations"),
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: testSettings),
-        tests("AddressesTests", "Addresses", "TestSupport"),
-        tests("DNSWireTests", "Addresses", "DNSWire", "CAllocations", "TestSupport"),
-        tests("ConfigurationTests", "Addresses", "DNSWire", "Configuration", "TestSupport"),
-        tests("DNSCacheTests", "Addresses", "DNSWire", "DNSCache", "CAllocations", "TestSupport"),
-        tests("CryptographyTests", "Addresses", "Cryptography", "TestSupport"),
-        tests("HTTPDNSTests", "Addresses", "DNSWire", "Cryptography", "HTTPDNS", "TestSupport"),
+        tests("BaseTests", "Base", "TestSupport"),
+        tests("DNSWireTests", "Base", "DNSWire", "CAllocations", "TestSupport"),
+        tests("ConfigurationTests", "Base", "DNSWire", "Configuration", "TestSupport"),
+        tests("DNSCacheTests", "Base", "DNSWire", "DNSCache", "CAllocations", "TestSupport"),
+        tests("CryptographyTests", "Base", "Cryptography", "TestSupport"),
+        tests("HTTPDNSTests", "Base", "DNSWire", "Cryptography", "HTTPDNS", "TestSupport"),
         tests(
-            "ForwardingTests", "Addresses", "DNSWire", "DNSCache", "Forwarding", "TestSupport",
+            "ForwardingTests", "Base", "DNSWire", "DNSCache", "Forwarding", "TestSupport",
             resources: [.copy("Scenarios")]),
-        tests("TransportTests", "Addresses", "Transport", "TestSupport"),
+        tests("TransportTests", "Base", "Transport", "TestSupport"),
         tests(
-            "DemoServiceTests", "Addresses", "DNSWire", "Cryptography", "HTTPDNS", "Transport", "DemoService",
+            "DemoServiceTests", "Base", "DNSWire", "Cryptography", "HTTPDNS", "Transport", "DemoService",
             "TestSupport"),
         tests(
-            "DaemonTests", "Addresses", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
+            "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
             "Transport", "Daemon", "DemoService", logging),
         tests("ArchitectureTests"),
     ]
@@ -113,7 +113,7 @@ if Context.environment["HTTPDNSD_FUZZ"] != nil {
         Target.executableTarget(
             name: "Fuzz",
             dependencies: [
-                "Addresses", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
+                "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
                 "Transport", "DemoService", "Daemon", logging,
             ],
             path: "Tests/Fuzz/Sources",

@@ -6,8 +6,8 @@ IMAGE_PACKAGES := podman
 TEST_PACKAGES += fish lintian man-db mmdebstrap python3-pip python3-yaml runc zsh
 
 # The one place of the version is the source.
-VERSION := $(shell sed -nE 's/.*static let version = "(.+)"/\1/p' Sources/Daemon/Daemon.swift)
-$(if $(VERSION),,$(error the version is no longer in Sources/Daemon/Daemon.swift))
+VERSION := $(shell sed -nE 's/.*static let current = "(.+)"/\1/p' Sources/Base/Version.swift)
+$(if $(VERSION),,$(error the version is no longer in Sources/Base/Version.swift))
 # The time of what is packed: that of the last commit, or of the files where there is none.
 SOURCE_DATE = $(shell git log -1 --format=%ct 2>/dev/null || stat --format=%Y Makefile)
 

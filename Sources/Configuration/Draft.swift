@@ -1,4 +1,4 @@
-import Addresses
+import Base
 
 /// Settings while they are read: the keys of `[httpdns]` stand side by side here, until ``Loader`` has made the account
 /// of them.

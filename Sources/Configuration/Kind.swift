@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import DNSWire
 
 /// How one kind of value is read, checked and shown; the table of keys names one for each key.

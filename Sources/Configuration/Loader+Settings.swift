@@ -1,4 +1,4 @@
-import Addresses
+import Base
 
 extension Loader {
     /// The settings, once all sources are applied.

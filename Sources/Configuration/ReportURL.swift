@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 import DNSWire
 
 extension Settings.HTTPDNS {

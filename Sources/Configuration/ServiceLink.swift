@@ -1,4 +1,4 @@
-import Addresses
+import Base
 
 /// The variables that Kubernetes puts into every container for each Service of its namespace ("service links", which
 /// have the form of Docker's old links). Those of a Service called `httpdnsd`, or `httpdnsd-` and more, begin as the

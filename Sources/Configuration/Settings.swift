@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 public import DNSWire
 
 /// Every setting of the daemon, checked; the sections and keys are those of the configuration file.

@@ -1,4 +1,4 @@
-internal import Addresses
+internal import Base
 internal import COpenSSL
 
 /// What the peer's certificate must be for, and how a refusal is put into words.

@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 internal import COpenSSL
 
 /// A server's certificate that signs itself, with a fresh EC P-256 key: for a service of one's own on loopback.

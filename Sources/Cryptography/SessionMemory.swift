@@ -1,4 +1,4 @@
-internal import Addresses
+internal import Base
 internal import COpenSSL
 
 /// The last resumable TLS session of each address, so that a new connection there costs one round trip and no

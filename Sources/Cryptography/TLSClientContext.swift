@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 internal import COpenSSL
 
 /// One policy and the sessions verified under it; makes the client side of TLS connections (TLS 1.2 and 1.3, ALPN

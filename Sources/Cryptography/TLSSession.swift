@@ -1,4 +1,4 @@
-internal import Addresses
+internal import Base
 internal import COpenSSL
 
 /// One TLS connection as bytes in and bytes out: it owns no socket and no clock. Feed what the peer sent, send to the

@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 
 extension Answer {
     /// The answer without the records that hold an address of a kind: A and AAAA, and HTTPS and SVCB whose hints

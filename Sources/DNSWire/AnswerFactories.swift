@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 
 /// Answers of our own making. All are in class IN, and their records are owned by the name asked.
 extension Answer {

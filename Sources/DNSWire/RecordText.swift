@@ -1,4 +1,4 @@
-import Addresses
+import Base
 
 extension DecodedRecord: CustomStringConvertible {
     /// A line of a zone file, as dig prints it: `www.example.com. 60 IN A 192.0.2.1`.

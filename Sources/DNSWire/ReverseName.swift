@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 
 /// Reverse names: `4.3.2.1.in-addr.arpa` (RFC 1035 §3.5) and nibbles under `ip6.arpa` (RFC 3596 §2.5).
 extension Name {

@@ -1,7 +1,6 @@
-import Addresses
+import Base
 import Configuration
 import Cryptography
-import DNSCache
 import DNSWire
 import Forwarding
 import HTTPDNS

@@ -1,3 +1,4 @@
+import Base
 public import DNSCache
 public import DNSWire
 public import Transport

@@ -1,5 +1,4 @@
-import Addresses
-import DNSCache
+import Base
 import DNSWire
 import Forwarding
 import Transport

@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 public import Configuration
 import Cryptography
 import DNSCache
@@ -214,8 +214,6 @@ public final class Daemon: @unchecked Sendable {
 }
 
 extension Daemon {
-    public static let version = "0.1.0"
-
     /// Tries what only use can find wrong in settings, and says what is right but worth a word.
     public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
         var words: [String] = []
@@ -233,21 +231,5 @@ extension Daemon {
     /// The local resolvers a daemon with these settings would ask.
     public static func localResolvers(_ settings: Settings) -> [Endpoint] {
         LocalServers.find(settings.fallback, listening: settings.listen.addresses).usable
-    }
-}
-
-/// Why the daemon did not start; the program's exit code follows from it.
-public enum StartFailure: Error, Sendable, Equatable {
-    /// A setting turned out wrong when it was used: its key, and what would be right.
-    case setting(key: String, String)
-    /// A socket or a file could not be had.
-    case system(String)
-
-    static func ofSystem<T>(_ body: () throws(SystemError) -> T) throws(StartFailure) -> T {
-        do throws(SystemError) {
-            return try body()
-        } catch {
-            throw .system(error.description)
-        }
     }
 }

@@ -1,7 +1,6 @@
-public import Addresses
+public import Base
 public import Configuration
 import Cryptography
-import DNSCache
 public import DNSWire
 import Forwarding
 import HTTPDNS

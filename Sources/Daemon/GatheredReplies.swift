@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import Transport
 
 /// Replies of one turn, sent together as long as they leave through the same socket.

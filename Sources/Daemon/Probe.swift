@@ -1,6 +1,5 @@
-import Addresses
+public import Base
 public import Configuration
-import DNSCache
 import DNSWire
 import Forwarding
 import Transport

@@ -1,4 +1,4 @@
-import Addresses
+import Base
 
 /// What the environment says about an HTTP proxy. A daemon that has to go through one cannot be sure that its
 /// connections reach the service; `httpdns.proxy` says what follows from it.

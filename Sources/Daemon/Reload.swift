@@ -1,4 +1,4 @@
-import Addresses
+public import Base
 public import Configuration
 import DNSCache
 import Dispatch

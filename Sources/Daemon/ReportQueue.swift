@@ -1,4 +1,4 @@
-import DNSCache
+import Base
 
 /// The reports that wait to be sent, and when the next batch of them goes out; without sockets.
 ///

@@ -1,7 +1,6 @@
-import Addresses
+import Base
 import Configuration
 import Cryptography
-import DNSCache
 import Forwarding
 import HTTPDNS
 import Logging

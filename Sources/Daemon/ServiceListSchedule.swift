@@ -1,5 +1,4 @@
-import Addresses
-import DNSCache
+import Base
 import HTTPDNS
 
 /// When which start-up server is asked for the list of service addresses, and what an answer leads to; without sockets.

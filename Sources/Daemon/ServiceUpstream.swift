@@ -1,6 +1,5 @@
-import Addresses
+import Base
 import Cryptography
-import DNSCache
 import DNSWire
 import Forwarding
 import HTTPDNS

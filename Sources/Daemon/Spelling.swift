@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import Forwarding
 
 /// A query as it went to a local resolver. Confined to the resolver's loop.

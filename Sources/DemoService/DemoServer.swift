@@ -1,4 +1,4 @@
-internal import Addresses
+internal import Base
 internal import Cryptography
 internal import Transport
 

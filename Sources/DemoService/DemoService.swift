@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 public import Cryptography
 public import Transport
 

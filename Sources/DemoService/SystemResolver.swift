@@ -1,4 +1,4 @@
-internal import Addresses
+internal import Base
 internal import DNSWire
 internal import HTTPDNS
 internal import Transport

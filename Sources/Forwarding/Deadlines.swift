@@ -1,4 +1,4 @@
-import DNSCache
+import Base
 
 /// The moments at which something has to be looked at, earliest first.
 ///

@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 public import DNSWire
 
 /// What the shell knows a client by. The forwarder gives each number back once, in the reply.

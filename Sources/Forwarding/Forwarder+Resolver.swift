@@ -1,4 +1,5 @@
-public import DNSCache
+public import Base
+import DNSCache
 import DNSWire
 
 /// The local resolver's side of the second door, and how a flight ends.

@@ -1,5 +1,5 @@
-import Addresses
-public import DNSCache
+public import Base
+import DNSCache
 import DNSWire
 
 /// The HTTPDNS side of the second door.

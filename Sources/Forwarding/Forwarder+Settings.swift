@@ -1,4 +1,5 @@
-public import DNSCache
+public import Base
+import DNSCache
 import DNSWire
 
 /// Other settings for a forwarder at work.

@@ -1,4 +1,4 @@
-import Addresses
+import Base
 public import DNSWire
 
 /// The names of a hosts(5) file, answered before anybody is asked.

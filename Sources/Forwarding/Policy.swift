@@ -1,4 +1,4 @@
-import Addresses
+import Base
 public import DNSWire
 
 /// Where a question goes, by its name and type alone: the first column of the table of answers.

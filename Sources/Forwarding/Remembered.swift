@@ -1,4 +1,4 @@
-import DNSCache
+import Base
 
 /// What was lately found out about each key, until its moment. Past the bound the oldest is forgotten: it is found out
 /// once more than needed.

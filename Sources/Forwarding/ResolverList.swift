@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 
 /// The `nameserver` lines of a resolv.conf(5) file.
 public enum ResolverList {

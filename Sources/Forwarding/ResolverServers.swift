@@ -1,4 +1,4 @@
-import DNSCache
+import Base
 
 /// The local resolvers in their order, and which of them is asked first: the last that had an answer.
 struct ResolverServers {

@@ -1,4 +1,4 @@
-public import DNSCache
+public import Base
 
 /// Whether one upstream server answers, and why not when it does not.
 public struct ServerHealth: Sendable, Equatable {

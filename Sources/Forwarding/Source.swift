@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 
 /// Who asks, as far as hosts are told apart, so that none takes what all share: an IPv4 address, or the first 64 bits of an
 /// IPv6 address, of which one host has as many as it likes.

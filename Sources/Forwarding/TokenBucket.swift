@@ -1,4 +1,4 @@
-import DNSCache
+import Base
 
 /// What a plan allows: so many names a second, and after a quiet second as many at once.
 struct TokenBucket {

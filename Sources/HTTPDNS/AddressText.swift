@@ -1,4 +1,4 @@
-internal import Addresses
+internal import Base
 
 /// Reads `ADDRESS;…[;]`, one at least and nothing else.
 func forEachAddress(

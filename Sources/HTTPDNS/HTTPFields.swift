@@ -1,3 +1,5 @@
+import Base
+
 /// Reads the lines of an HTTP/1.x head one after another, a request's as well as a response's.
 ///
 /// A folded field (RFC 9112 §5.2) is accepted, as the RFC wants of a user agent: its value is one range over all its

@@ -1,3 +1,5 @@
+import Base
+
 /// What the head of a response says about the bytes behind it (RFC 9112 §4, §5, §6.3).
 struct HTTPHead: Equatable {
     enum Framing: Equatable {

@@ -1,3 +1,5 @@
+import Base
+
 /// The head of one HTTP/1.x request; it has no body, which nothing here takes.
 package struct HTTPRequest: Equatable {
     package enum Method {

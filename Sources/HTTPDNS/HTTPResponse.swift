@@ -1,3 +1,5 @@
+import Base
+
 /// One whole response of the service, its body without transfer coding.
 public struct HTTPResponse: Sendable, Equatable {
     public var status: Int

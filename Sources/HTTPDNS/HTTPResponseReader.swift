@@ -1,3 +1,5 @@
+import Base
+
 /// Owns the bytes that came on one connection and have not become a response yet.
 ///
 /// For one request at a time: bytes past a complete response are kept for the next ``receive(_:)``, and a connection

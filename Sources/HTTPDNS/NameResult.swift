@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 public import DNSWire
 
 /// What the service says about one name.

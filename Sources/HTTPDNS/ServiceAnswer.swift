@@ -1,4 +1,4 @@
-internal import Addresses
+internal import Base
 internal import DNSWire
 
 /// Reads the text of an answer, lines of `NAME.:LIST[-LIST][|CLIENT]`, a list being `0` or `ADDRESS;…[;]` with its `,TTL`.

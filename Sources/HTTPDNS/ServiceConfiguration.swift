@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 
 /// What the service says of itself: where it is to be asked, and for how long that holds (`/conf`).
 public struct ServiceConfiguration: Sendable, Equatable {

@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 internal import Glibc
 
 /// A bound UDP socket. The listener that reads it and the resolver that sends late answers from it share it; it is

@@ -1,4 +1,4 @@
-internal import Addresses
+internal import Base
 internal import Glibc
 
 /// A listening socket that the service manager made and handed over.

@@ -1,4 +1,4 @@
-internal import Addresses
+internal import Base
 internal import CLinux
 internal import Glibc
 

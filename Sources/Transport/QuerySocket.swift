@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 internal import Glibc
 
 /// A UDP socket for one query to one resolver, to which the kernel gives a random port of its own (RFC 5452 §9.2), so a

@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 internal import CLinux
 internal import Glibc
 

@@ -1,4 +1,4 @@
-internal import Addresses
+internal import Base
 internal import Glibc
 
 /// Which ways lead out of this machine.

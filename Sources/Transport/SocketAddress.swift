@@ -1,4 +1,4 @@
-public import Addresses
+public import Base
 internal import Glibc
 
 /// Where a datagram or connection comes from or goes to: an endpoint, and for link-local IPv6 the interface.

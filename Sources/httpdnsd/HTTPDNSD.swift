@@ -1,4 +1,5 @@
 import ArgumentParser
+import Base
 import Daemon
 
 @main
@@ -6,7 +7,7 @@ struct HTTPDNSD: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "httpdnsd",
         abstract: "Answers ordinary DNS through an encrypted HTTPDNS service.",
-        version: Daemon.version,
+        version: Version.current,
         subcommands: [
             Run.self, Check.self, Status.self, Cache.self, Flush.self, Query.self, ProbeCommand.self, Demo.self,
         ],

@@ -1,5 +1,5 @@
-import Addresses
 import ArgumentParser
+import Base
 import Configuration
 import Daemon
 import Logging

@@ -19,7 +19,7 @@ import Testing
     @Test("no source breaks a rule of the house")
     func sourcesKeepTheRules() throws {
         let sources = try Self.sources()
-        #expect(sources.contains("Sources/Addresses/IPAddress.swift"))
+        #expect(sources.contains("Sources/Base/IPAddress.swift"))
         for path in sources {
             let text = try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
             for violation in Rules.violations(path: path, text: text) { Issue.record("\(violation)") }
@@ -58,7 +58,7 @@ import Testing
         // Top of the house first: a module may import only what stands behind it.
         let order = [
             "httpdnsd", "Daemon", "DemoService", "Transport", "Forwarding", "HTTPDNS", "Cryptography", "DNSCache",
-            "Configuration", "DNSWire", "Addresses",
+            "Configuration", "DNSWire", "Base",
         ]
         #expect(Set(order) == Set(Rules.imports.keys))
         for (index, module) in order.enumerated() {
@@ -72,7 +72,7 @@ import Testing
         ] as [String: Set<String>] {
             #expect(Set(Rules.imports.filter { $0.value.contains(library) }.keys) == owners, "\(library)")
         }
-        for module in ["Addresses", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding"] {
+        for module in ["Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding"] {
             #expect(Rules.imports[module]?.isDisjoint(with: ["Glibc", "Dispatch"]) == true, "\(module)")
         }
     }
@@ -80,12 +80,12 @@ import Testing
     @Test(
         "each broken rule is caught, on its line",
         arguments: [
-            ("Sources/Addresses/A.swift", "import Glibc\n", 1, .forbiddenImport("Glibc")),
-            ("Sources/Addresses/A.swift", "\n\nimport DNSWire\n", 3, .forbiddenImport("DNSWire")),
+            ("Sources/Base/A.swift", "import Glibc\n", 1, .forbiddenImport("Glibc")),
+            ("Sources/Base/A.swift", "\n\nimport DNSWire\n", 3, .forbiddenImport("DNSWire")),
             ("Sources/DNSWire/A.swift", "public import Foundation\n", 1, .forbiddenImport("Foundation")),
             ("Sources/DNSWire/A.swift", "  import FoundationEssentials\n", 1, .forbiddenImport("FoundationEssentials")),
             ("Sources/DNSWire/A.swift", "@preconcurrency import Dispatch", 1, .forbiddenImport("Dispatch")),
-            ("Sources/DNSWire/A.swift", "import Addresses; import Glibc", 1, .forbiddenImport("Glibc")),
+            ("Sources/DNSWire/A.swift", "import Base; import Glibc", 1, .forbiddenImport("Glibc")),
             ("Sources/Configuration/A.swift", "import func Glibc.getenv", 1, .forbiddenImport("Glibc")),
             ("Sources/DNSCache/A.swift", "@_exported public import Glibc\n", 1, .forbiddenImport("Glibc")),
             ("Sources/Cryptography/A.swift", "@_spi(Inside) import DNSWire\n", 1, .forbiddenImport("DNSWire")),
@@ -100,14 +100,14 @@ import Testing
             ("Sources/httpdnsd/A.swift", "import CSystemd\n", 1, .forbiddenImport("CSystemd")),
             ("Sources/Elsewhere/A.swift", "let a = 1\n", 1, .unknownModule("Elsewhere")),
             (
-                "Sources/Addresses/A.swift", String(repeating: "\n", count: Rules.maximumLines + 1),
+                "Sources/Base/A.swift", String(repeating: "\n", count: Rules.maximumLines + 1),
                 Rules.maximumLines + 1, .tooManyLines(Rules.maximumLines + 1)
             ),
-            ("Sources/Addresses/A.swift", "let a = 1\nlet b = try! c()\n", 2, .forcedTry),
-            ("Sources/Addresses/A.swift", "let a = 1\nfatalError()\n", 2, .unexplainedFatalError),
-            ("Sources/Addresses/A.swift", "default: fatalError(\"no\")", 1, .unexplainedFatalError),
-            ("Sources/Addresses/A.swift", "// TODO: later\n", 1, .unfinished("TODO")),
-            ("Sources/Addresses/A.swift", "let a = 1  // FIXME\n", 1, .unfinished("FIXME")),
+            ("Sources/Base/A.swift", "let a = 1\nlet b = try! c()\n", 2, .forcedTry),
+            ("Sources/Base/A.swift", "let a = 1\nfatalError()\n", 2, .unexplainedFatalError),
+            ("Sources/Base/A.swift", "default: fatalError(\"no\")", 1, .unexplainedFatalError),
+            ("Sources/Base/A.swift", "// TODO: later\n", 1, .unfinished("TODO")),
+            ("Sources/Base/A.swift", "let a = 1  // FIXME\n", 1, .unfinished("FIXME")),
         ] as [(String, String, Int, Violation.Rule)])
     func planted(_ path: String, _ text: String, _ line: Int, _ rule: Violation.Rule) {
         #expect(Rules.violations(path: path, text: text) == [Violation(path: path, line: line, rule: rule)])
@@ -116,13 +116,13 @@ import Testing
     @Test(
         "what is allowed is not caught",
         arguments: [
-            ("Sources/Addresses/A.swift", "// import Glibc\nlet important = 1\nlet imports = \"x\"\n"),
-            ("Sources/Addresses/A.swift", String(repeating: "\n", count: Rules.maximumLines)),
-            ("Sources/Addresses/A.swift", String(repeating: "\n", count: Rules.maximumLines - 1) + "let a = 1"),
-            ("Sources/Addresses/A.swift", "// Never try! here.\nlet a = try? b()\n"),
-            ("Sources/Addresses/A.swift", "fatalError()  // The kernel has no random bytes.\n"),
-            ("Sources/Addresses/A.swift", "    // The kernel has no random bytes.\n    fatalError()\n"),
-            ("Sources/DNSWire/A.swift", "public import Addresses\nlet methodTODOs = 1\n"),
+            ("Sources/Base/A.swift", "// import Glibc\nlet important = 1\nlet imports = \"x\"\n"),
+            ("Sources/Base/A.swift", String(repeating: "\n", count: Rules.maximumLines)),
+            ("Sources/Base/A.swift", String(repeating: "\n", count: Rules.maximumLines - 1) + "let a = 1"),
+            ("Sources/Base/A.swift", "// Never try! here.\nlet a = try? b()\n"),
+            ("Sources/Base/A.swift", "fatalError()  // The kernel has no random bytes.\n"),
+            ("Sources/Base/A.swift", "    // The kernel has no random bytes.\n    fatalError()\n"),
+            ("Sources/DNSWire/A.swift", "public import Base\nlet methodTODOs = 1\n"),
             ("Sources/DNSCache/A.swift", "internal import Synchronization\nimport DNSWire\n"),
             ("Sources/Transport/A.swift", "import Glibc\nimport Dispatch\nimport Synchronization\nimport CLinux\n"),
             ("Sources/Daemon/A.swift", "import Logging\nimport CSystemd\nimport Configuration\nimport Dispatch\n"),

@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import Cryptography
 import Foundation
 import Testing

@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import CAllocations
 import DNSWire
 import Testing

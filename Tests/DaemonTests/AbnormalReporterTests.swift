@@ -1,6 +1,5 @@
-import Addresses
+import Base
 import Configuration
-import DNSCache
 import DNSWire
 import Foundation
 import Testing

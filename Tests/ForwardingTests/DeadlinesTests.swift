@@ -1,4 +1,4 @@
-import DNSCache
+import Base
 import TestSupport
 import Testing
 

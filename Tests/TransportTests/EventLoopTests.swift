@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import Dispatch
 import Foundation
 import Synchronization

@@ -1,3 +1,4 @@
+import Base
 public import Configuration
 
 /// What a line of the log looks like.

@@ -1,3 +1,4 @@
+import Base
 import DNSWire
 import HTTPDNS
 

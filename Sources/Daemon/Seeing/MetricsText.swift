@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import DNSCache
 import DNSWire
 import Forwarding
@@ -50,7 +50,7 @@ extension Overview {
     /// What `/metrics` says.
     func metrics(_ process: ProcessFigures) -> MetricsText {
         var text = MetricsText()
-        text.add(.buildInfo, [([Daemon.version], 1)])
+        text.add(.buildInfo, [([Version.current], 1)])
         text.add(.ready, isReady ? 1 : 0)
         addDoors(to: &text)
         addCache(to: &text)

@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import DNSCache
 import DNSWire
 import Forwarding
@@ -7,7 +7,7 @@ import Forwarding
 extension Overview {
     var json: JSON {
         .object([
-            ("version", .string(Daemon.version)),
+            ("version", .string(Version.current)),
             ("state", .string(state.rawValue)),
             ("ready", .bool(isReady)),
             ("headline", .string(headline)),

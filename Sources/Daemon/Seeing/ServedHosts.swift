@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import DNSWire
 
 /// By what the metrics address may be asked for: any address, `localhost`, and a name of the operator's.

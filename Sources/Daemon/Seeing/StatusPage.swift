@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import DNSCache
 import Forwarding
 import Transport
@@ -56,7 +56,7 @@ struct StatusPage {
         \(section("Cache", cache))
         \(section("Fallback", fallbacks))
         </div>
-        <footer>httpdnsd \(Daemon.version), up \(Overview.span(overview.uptimeSeconds)). \
+        <footer>httpdnsd \(Version.current), up \(Overview.span(overview.uptimeSeconds)). \
         This page renews itself every ten seconds.</footer>
         </main>
         </body>

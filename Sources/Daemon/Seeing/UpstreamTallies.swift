@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import DNSWire
 
 /// What each server that is asked has cost: how long its answers took, and how often a connection to it was at hand.

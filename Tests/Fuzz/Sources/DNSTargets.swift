@@ -1,4 +1,4 @@
-import Addresses
+import Base
 
 @testable import DNSWire
 

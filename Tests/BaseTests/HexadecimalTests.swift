@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import HTTPDNS
+@testable import Base
 
 /// Against Foundation and the standard library, which write and read one byte at a time.
 @Suite struct HexadecimalTests {

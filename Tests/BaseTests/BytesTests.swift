@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import HTTPDNS
+@testable import Base
 
 @Suite struct BytesTests {
     /// Against the standard library's search, for octets that differ in single bits.

@@ -1,5 +1,5 @@
 /// A value of JSON (RFC 8259) and its text.
-indirect enum JSON {
+package indirect enum JSON {
     case null
     case bool(Bool)
     case integer(UInt64)
@@ -9,7 +9,7 @@ indirect enum JSON {
     case array([JSON])
     case object([(String, JSON)])
 
-    var text: String {
+    package var text: String {
         switch self {
         case .null: "null"
         case .bool(let value): "\(value)"
@@ -23,7 +23,7 @@ indirect enum JSON {
     }
 
     /// A string with its quotes (§7).
-    static func quoted(_ text: String) -> String {
+    package static func quoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {
             switch scalar {

@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import Testing
 
 @Suite struct PrivateAddressTests {

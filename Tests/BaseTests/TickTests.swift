@@ -1,6 +1,6 @@
 import Testing
 
-@testable import DNSCache
+@testable import Base
 
 @Suite struct TickTests {
     @Test func secondsAreWholeOnes() {

@@ -1,7 +1,5 @@
-internal import Addresses
-
 /// A server name, an address in text, brackets and a port.
-func isHostByte(_ byte: UInt8) -> Bool {
+package func isHostByte(_ byte: UInt8) -> Bool {
     isUnreserved(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]")
 }
 
@@ -9,7 +7,7 @@ func isHostByte(_ byte: UInt8) -> Bool {
 package func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
 
 @inline(__always)
-func isLowerLetter(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") }
+package func isLowerLetter(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") }
 
 /// ASCII only; other bytes stay.
 @inline(__always)

@@ -46,7 +46,7 @@ package enum Hexadecimal {
 
     /// What a digit stands for, 0…15; nil for anything else.
     @inline(__always)
-    static func value(_ digit: UInt8) -> UInt8? {
+    package static func value(_ digit: UInt8) -> UInt8? {
         let decimal = digit &- UInt8(ascii: "0")
         if decimal < 10 { return decimal }
         let letter = (digit | 0x20) &- UInt8(ascii: "a")

@@ -1,4 +1,4 @@
-import Addresses
+import Base
 import Glibc
 
 /// glibc's own reading and writing of addresses: the independent judge of ours.

@@ -1,0 +1,17 @@
+/// Why the daemon did not start; the program's exit code follows from it.
+public enum StartFailure: Error, Sendable, Equatable {
+    /// A setting turned out wrong when it was used: its key, and what would be right.
+    case setting(key: String, String)
+    /// A socket or a file could not be had.
+    case system(String)
+
+    package static func ofSystem<T, Failure: CustomStringConvertible>(
+        _ body: () throws(Failure) -> T
+    ) throws(StartFailure) -> T {
+        do throws(Failure) {
+            return try body()
+        } catch {
+            throw .system(error.description)
+        }
+    }
+}

@@ -62,18 +62,19 @@ let package = Package(
         module("Configuration", "Base", "DNSWire", tomlKit),
         module("DNSCache", "DNSWire", "CMemory"),
         module("Cryptography", "Base", "COpenSSL"),
+        module("HTTP", "Base"),
 
         // Floor 2: decisions.
-        module("HTTPDNS", "Base", "DNSWire", "Cryptography"),
+        module("HTTPDNS", "Base", "DNSWire", "Cryptography", "HTTP"),
         module("Forwarding", "Base", "DNSWire", "DNSCache"),
 
         // Floor 3: the operating system.
         module("Transport", "Base", "CLinux"),
 
         // Floor 4: the shell.
-        module("DemoService", "Base", "DNSWire", "Cryptography", "HTTPDNS", "Transport"),
+        module("DemoService", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport"),
         module(
-            "Daemon", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
+            "Daemon", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
             "Transport", "CSystemd", logging),
 
         // Floor 5: the commands.
@@ -92,16 +93,18 @@ let package = Package(
         tests("ConfigurationTests", "Base", "DNSWire", "Configuration", "TestSupport"),
         tests("DNSCacheTests", "Base", "DNSWire", "DNSCache", "CAllocations", "TestSupport"),
         tests("CryptographyTests", "Base", "Cryptography", "TestSupport"),
-        tests("HTTPDNSTests", "Base", "DNSWire", "Cryptography", "HTTPDNS", "TestSupport"),
+        tests("HTTPTests", "HTTP", "TestSupport"),
+        tests("HTTPDNSTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "TestSupport"),
         tests(
             "ForwardingTests", "Base", "DNSWire", "DNSCache", "Forwarding", "TestSupport",
             resources: [.copy("Scenarios")]),
         tests("TransportTests", "Base", "Transport", "TestSupport"),
         tests(
-            "DemoServiceTests", "Base", "DNSWire", "Cryptography", "HTTPDNS", "Transport", "DemoService",
+            "DemoServiceTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "DemoService",
             "TestSupport"),
         tests(
-            "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
+            "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
+            "Forwarding",
             "Transport", "Daemon", "DemoService", logging),
         tests("ArchitectureTests"),
     ]
@@ -113,7 +116,7 @@ if Context.environment["HTTPDNSD_FUZZ"] != nil {
         Target.executableTarget(
             name: "Fuzz",
             dependencies: [
-                "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding",
+                "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
                 "Transport", "DemoService", "Daemon", logging,
             ],
             path: "Tests/Fuzz/Sources",

@@ -3,7 +3,7 @@ import Configuration
 import Cryptography
 import DNSWire
 import Forwarding
-import HTTPDNS
+import HTTP
 import Logging
 import Transport
 

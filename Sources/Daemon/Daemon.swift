@@ -5,7 +5,6 @@ import DNSCache
 import DNSWire
 import Dispatch
 import Forwarding
-import HTTPDNS
 public import Logging
 import Transport
 

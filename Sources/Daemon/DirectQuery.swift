@@ -3,7 +3,6 @@ public import Configuration
 import Cryptography
 public import DNSWire
 import Forwarding
-import HTTPDNS
 import Transport
 
 /// One question put straight to the HTTPDNS service, past cache and local resolver: what `query` shows.

@@ -1,5 +1,4 @@
 import Base
-import DNSCache
 import DNSWire
 
 /// Which local resolvers do not know EDNS (RFC 6891 §7): they answer a query that has an OPT record with an error and are

@@ -1,7 +1,7 @@
 import Base
 import Cryptography
 import Forwarding
-import HTTPDNS
+import HTTP
 import Transport
 
 /// One HTTP/1.1 request and its response on a connection of their own, plain or through TLS: for what is asked so rarely

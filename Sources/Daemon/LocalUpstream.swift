@@ -1,5 +1,4 @@
 import Base
-import DNSCache
 import DNSWire
 import Forwarding
 import Transport

@@ -1,7 +1,7 @@
 import Base
 import Cryptography
 import Forwarding
-import HTTPDNS
+import HTTP
 import Transport
 
 /// One kept-alive HTTP/1.1 connection to an HTTPDNS server, plain or through TLS; one request at a time.

@@ -2,6 +2,7 @@ import Base
 import Cryptography
 import DNSWire
 import Forwarding
+import HTTP
 import HTTPDNS
 import Transport
 

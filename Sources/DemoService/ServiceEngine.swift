@@ -1,6 +1,7 @@
 public import Base
 public import Cryptography
 public import DNSWire
+import HTTP
 public import HTTPDNS
 public import Transport
 

@@ -1,5 +1,4 @@
 import Base
-import DNSCache
 import DNSWire
 
 /// `domains.privateAddresses = "refuse"`: a name of somebody else's must not lead a browser to a machine in this network

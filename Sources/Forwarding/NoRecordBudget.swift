@@ -1,5 +1,4 @@
 import Base
-import DNSCache
 import DNSWire
 
 /// How many names without a record HTTPDNS is asked for below one registered domain: a program that asks for random names

@@ -1,6 +1,7 @@
 public import Base
 internal import Cryptography
 public import DNSWire
+public import HTTP
 
 /// Owns what the HTTPDNS service knows its customer by, and speaks for it: writes the requests and reads the answers.
 ///

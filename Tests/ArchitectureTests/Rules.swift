@@ -31,14 +31,16 @@ enum Rules {
         "Configuration": ["Base", "DNSWire", "TOMLKit", "Synchronization"],
         "DNSCache": ["DNSWire", "CMemory", "Synchronization"],
         "Cryptography": ["Base", "COpenSSL"],
-        "HTTPDNS": ["Base", "DNSWire", "Cryptography"],
+        "HTTP": ["Base"],
+        "HTTPDNS": ["Base", "DNSWire", "Cryptography", "HTTP"],
         "Forwarding": ["Base", "DNSWire", "DNSCache"],
         "Transport": ["Base", "CLinux", "Glibc", "Dispatch", "Synchronization"],
         "DemoService": [
-            "Base", "DNSWire", "Cryptography", "HTTPDNS", "Transport", "Glibc", "Dispatch",
+            "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Dispatch",
         ],
         "Daemon": [
-            "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding", "Transport",
+            "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
+            "Transport",
             "CSystemd", "Logging", "Glibc", "Dispatch", "Synchronization",
         ],
         "httpdnsd": [

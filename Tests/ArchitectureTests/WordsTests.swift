@@ -29,7 +29,10 @@ import Testing
     /// The texts of the sources, what is put into them left out.
     private static func texts() throws -> String {
         var texts = ""
-        for module in ["httpdnsd", "Daemon", "HTTPDNS", "Cryptography", "DNSCache", "Transport", "Forwarding"] {
+        let modules = [
+            "httpdnsd", "Daemon", "HTTPDNS", "Cryptography", "DNSCache", "Transport", "Forwarding", "HTTP",
+        ]
+        for module in modules {
             let folder = root.appending(path: "Sources/\(module)")
             for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift")
             {

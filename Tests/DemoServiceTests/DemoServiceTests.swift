@@ -3,6 +3,7 @@ import Cryptography
 import DNSWire
 import DemoService
 import Foundation
+import HTTP
 import HTTPDNS
 import Testing
 

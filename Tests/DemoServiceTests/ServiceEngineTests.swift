@@ -1,6 +1,7 @@
 import Base
 import DNSWire
 import DemoService
+import HTTP
 import HTTPDNS
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 import Base
 import Cryptography
 import DNSWire
+import HTTP
 import HTTPDNS
 import Testing
 

@@ -1,5 +1,6 @@
 import Cryptography
 import DNSWire
+import HTTP
 import HTTPDNS
 import Testing
 

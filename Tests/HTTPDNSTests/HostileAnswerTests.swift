@@ -1,5 +1,6 @@
 import Base
 import DNSWire
+import HTTP
 import HTTPDNS
 import TestSupport
 import Testing

@@ -1,4 +1,5 @@
 import Base
+import HTTP
 import HTTPDNS
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 import DNSWire
 import Forwarding
-import HTTPDNS
+import HTTP
 public import Transport
 
 /// One request to a running daemon over its control socket.

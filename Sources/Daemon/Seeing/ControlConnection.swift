@@ -1,4 +1,4 @@
-import HTTPDNS
+import HTTP
 import Transport
 
 /// One client of the control server: one request, one response. Confined to the server's loop.

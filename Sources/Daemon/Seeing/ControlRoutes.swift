@@ -1,6 +1,6 @@
 import Base
 import DNSWire
-import HTTPDNS
+import HTTP
 
 /// What can be asked of the control server, and where.
 extension ControlServer {

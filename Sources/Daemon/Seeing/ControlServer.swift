@@ -1,6 +1,7 @@
 import Base
 import Configuration
 import DNSWire
+import HTTP
 import HTTPDNS
 import Transport
 

@@ -2,7 +2,7 @@ import Base
 import Cryptography
 
 @testable import DemoService
-@testable import HTTPDNS
+@testable import HTTP
 
 extension Target {
     /// What a server of the service, or whoever is in its place, sends on one connection.

@@ -1,4 +1,4 @@
-import HTTPDNS
+import HTTP
 import TestSupport
 import Testing
 

@@ -3,7 +3,6 @@ import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
-import Glibc
 import Transport
 
 /// What every listener does with a message before anybody is asked: who may ask, what is no question for us, what the
@@ -24,7 +23,7 @@ struct Reception: Sendable {
         self.cache = cache
         var random = Random()
         cookies = ServerCookies(seed: (random.uint64(), random.uint64()))
-        epoch = UInt32(truncatingIfNeeded: time(nil)) &- Tick(nanoseconds: Clock.now()).seconds
+        epoch = UInt32(truncatingIfNeeded: WallClock.unixSeconds()) &- Tick(nanoseconds: Clock.now()).seconds
         self.queue = queue
         (allow, allowsLoopback, keepAlive) = ([], false, 0)
         heed(settings)

@@ -1,5 +1,5 @@
 import CSystemd
-import Glibc
+import Transport
 
 /// What the service manager is told (sd_notify(3)); nothing happens without one.
 public enum ServiceManager {
@@ -9,10 +9,7 @@ public enum ServiceManager {
 
     /// The configuration is being read again, until ``ready()``.
     public static func reloading() {
-        var time = timespec()
-        // Cannot fail: every Linux has this clock, the one the manager compares with.
-        _ = unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        notify("RELOADING=1\nMONOTONIC_USEC=\(time.tv_sec * 1_000_000 + time.tv_nsec / 1000)")
+        notify("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonicMicroseconds())")
     }
 
     /// It ends; the line of ``status(_:)`` holds no more.
@@ -25,7 +22,7 @@ public enum ServiceManager {
     static func isAlive() { notify("WATCHDOG=1") }
 
     /// Whether somebody listens to all this.
-    static var isPresent: Bool { unsafe getenv("NOTIFY_SOCKET") != nil }
+    static var isPresent: Bool { Environment.variables["NOTIFY_SOCKET"] != nil }
 
     /// How long the manager waits for a sign of life; nil if it waits for none, or for one of another process.
     static var watchdogMicroseconds: UInt64? {

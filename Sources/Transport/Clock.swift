@@ -9,4 +9,17 @@ public enum Clock {
         _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
+
+    /// Microseconds of CLOCK_MONOTONIC, without sleep: the clock that the service manager compares with.
+    package static func monotonicMicroseconds() -> UInt64 {
+        var time = timespec()
+        // Cannot fail: every Linux has this clock, and the pointer is to a live variable.
+        _ = unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec / 1000)
+    }
+
+    /// Holds the thread; a signal may end it early.
+    package static func sleep(milliseconds: Int) {
+        usleep(UInt32(milliseconds) * 1000)
+    }
 }

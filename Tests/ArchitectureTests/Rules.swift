@@ -41,11 +41,11 @@ enum Rules {
         "Daemon": [
             "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
             "Transport",
-            "CSystemd", "Logging", "Glibc", "Dispatch", "Synchronization",
+            "CSystemd", "Logging", "Dispatch", "Synchronization",
         ],
         "httpdnsd": [
             "Base", "DNSWire", "Configuration", "Transport", "Daemon", "DemoService", "ArgumentParser", "Logging",
-            "Glibc", "Dispatch", "Synchronization",
+            "Dispatch", "Synchronization",
         ],
     ]
 

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct LogTextTests {
     /// 2026-11-21T11:39:20.007Z
-    private let time = timespec(tv_sec: 1_795_261_160, tv_nsec: 7_000_001)
+    private let time = 1_795_261_160_007 as UInt64
     private let line = LogText(
         level: .warning, text: "HTTPDNS 192.0.2.1:443 fails: \"no\"\nanswer\u{1B}[2J",
         fields: [("event", "service-fails"), ("nextServer", "192.0.2.2:443"), ("server", "192.0.2.1:443")])

@@ -1,20 +1,17 @@
 import CSystemd
-import Glibc
+import Transport
 
 /// systemd's journal.
 public enum Journal {
     private static let socket = "/run/systemd/journal/socket"
 
     /// Whether it can be spoken to.
-    static var isThere: Bool { unsafe access(socket, W_OK) == 0 }
+    static var isThere: Bool { SystemFile.isWritable(socket) }
 
     /// systemd names the journal's stream by device and inode; it is standard error's unless that was redirected.
     public static var isStandardError: Bool {
-        guard let value = unsafe getenv("JOURNAL_STREAM") else { return false }
-        let parts = unsafe String(cString: value).split(separator: ":")
-        var status = stat()
-        guard parts.count == 2, unsafe fstat(STDERR_FILENO, &status) == 0 else { return false }
-        return parts[0] == "\(status.st_dev)" && parts[1] == "\(status.st_ino)"
+        guard let stream = Environment.variables["JOURNAL_STREAM"] else { return false }
+        return stream == StandardStream.error.deviceAndInode
     }
 
     /// Sends one entry; each field is `NAME=value`.

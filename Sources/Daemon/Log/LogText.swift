@@ -1,6 +1,6 @@
 import Base
-import Glibc
 import Logging
+import Transport
 
 /// One line of the log in each of its forms.
 struct LogText {
@@ -20,20 +20,21 @@ struct LogText {
     }
 
     /// Without the newline. The journal's own form is ``journalFields``; as text it is that of a stream it reads.
-    func text(_ form: LogForm, at time: timespec) -> String {
+    /// - Parameter time: Milliseconds since 1970.
+    func text(_ form: LogForm, at time: UInt64) -> String {
         switch form {
         case .journal, .prefixed: "<\(level.priority)>\(text)"
-        case .terminal: "\(TimeText(local: time).time) \(level) \(text)"
-        case .dated: "\(TimeText(utc: time).dated)Z \(level) \(text)"
+        case .terminal: "\(TimeText(local: time / 1000).time) \(level) \(text)"
+        case .dated: "\(TimeText(utc: time / 1000).dated)Z \(level) \(text)"
         case .json: json(at: time)
         }
     }
 
     /// RFC 8259; `time`, `level` and `message` come first, then the event and its fields.
-    private func json(at time: timespec) -> String {
-        let milliseconds = String(1000 + time.tv_nsec / 1_000_000).dropFirst()
+    private func json(at time: UInt64) -> String {
+        let milliseconds = String(1000 + time % 1000).dropFirst()
         var pairs = [
-            ("time", "\(TimeText(utc: time).dated).\(milliseconds)Z"), ("level", "\(level)"), ("message", text),
+            ("time", "\(TimeText(utc: time / 1000).dated).\(milliseconds)Z"), ("level", "\(level)"), ("message", text),
         ]
         pairs += fields.filter { $0.name == "event" } + fields.filter { $0.name != "event" }
         let members = pairs.map { "\(JSON.quoted($0.0)):\(JSON.quoted($0.1))" }
@@ -51,29 +52,6 @@ struct LogText {
             journal.append("HTTPDNSD_\(name)=\(field.value)")
         }
         return journal
-    }
-}
-
-/// A moment's date and time as people write them.
-private struct TimeText {
-    /// `HH:MM:SS`
-    let time: String
-    /// `YYYY-MM-DDTHH:MM:SS` (RFC 3339, without the zone)
-    let dated: String
-
-    init(utc moment: timespec) { unsafe self.init(moment) { unsafe gmtime_r($0, $1) } }
-    init(local moment: timespec) { unsafe self.init(moment) { unsafe localtime_r($0, $1) } }
-
-    private init(
-        _ moment: timespec, _ split: (UnsafePointer<time_t>, UnsafeMutablePointer<tm>) -> UnsafeMutablePointer<tm>?
-    ) {
-        var seconds = moment.tv_sec
-        // Numbers only: the pointer in it, the zone's name, is not looked at.
-        var parts = unsafe tm()
-        _ = unsafe split(&seconds, &parts)
-        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        time = unsafe "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"
-        dated = unsafe "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))T\(time)"
     }
 }
 

@@ -1,15 +1,15 @@
 import Dispatch
-import Glibc
 import Logging
 import Synchronization
+import Transport
 
 /// Writes the log's lines in their order on a queue of its own, so that whoever reads the log slowly, or not at all,
 /// keeps nobody from an answer: a pipe that is full and a journal that stands still hold this queue alone.
 ///
 /// What waits is bounded. Lines beyond are lost, counted, and said once those before them are taken.
 public final class LogWriter: Sendable {
-    /// Writes a line, for as long as that takes. False: it could not be written.
-    typealias Sink = @Sendable (LogText, _ time: timespec) -> Bool
+    /// Writes a line, for as long as that takes; its time in milliseconds since 1970. False: it could not be written.
+    typealias Sink = @Sendable (LogText, _ time: UInt64) -> Bool
 
     /// Lines that wait at most, and octets of them; as many again may be on their way to the reader.
     static let mostLines = 4096
@@ -20,7 +20,7 @@ public final class LogWriter: Sendable {
 
     private struct Line {
         let text: LogText
-        let time: timespec
+        let time: UInt64
     }
 
     private struct State {
@@ -39,12 +39,13 @@ public final class LogWriter: Sendable {
     public convenience init(_ form: LogForm) {
         self.init { line, time in
             if form == .journal, Journal.send(line.journalFields) { return true }
-            return StandardErrorStream.write(line.text(form, at: time) + "\n")
+            return StandardStream.error.write(line.text(form, at: time))
         }
     }
 
     /// Never waits.
-    func write(_ text: LogText, at time: timespec) {
+    /// - Parameter time: Milliseconds since 1970.
+    func write(_ text: LogText, at time: UInt64) {
         let begins = state.withLock { state in
             // Behind one that was lost all are, so that what is said of them stands in their place.
             if state.lost == 0, state.waiting.count < Self.mostLines, state.octets + text.octets <= Self.mostOctets {
@@ -81,7 +82,7 @@ public final class LogWriter: Sendable {
     private func next() -> [Line]? {
         state.withLock { state in
             var lines = state.waiting
-            if state.lost > 0 { lines.append(Line(text: .lost(state.lost), time: .now)) }
+            if state.lost > 0 { lines.append(Line(text: .lost(state.lost), time: WallClock.unixMilliseconds())) }
             (state.waiting, state.octets, state.lost) = ([], 0, 0)
             state.isWriting = !lines.isEmpty
             return lines.isEmpty ? nil : lines
@@ -96,34 +97,4 @@ extension LogText {
 
     /// What the line takes, about.
     fileprivate var octets: Int { fields.reduce(text.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count } }
-}
-
-extension timespec {
-    /// The time of day.
-    static var now: timespec {
-        var now = timespec()
-        // Cannot fail: every Linux has this clock, and the pointer is to a live variable.
-        _ = unsafe clock_gettime(CLOCK_REALTIME, &now)
-        return now
-    }
-}
-
-private enum StandardErrorStream {
-    /// Waits where the reader is slow, also if somebody made the stream a nonblocking one. False: it cannot be written.
-    static func write(_ text: String) -> Bool {
-        let bytes = Array(text.utf8)
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
-            if count > 0 {
-                rest = rest.dropFirst(count)
-            } else if errno == EAGAIN {
-                var stream = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
-                _ = unsafe poll(&stream, 1, -1)
-            } else if errno != EINTR {
-                return false
-            }
-        }
-        return true
-    }
 }

@@ -1,6 +1,6 @@
 public import Configuration
-import Glibc
 public import Logging
+import Transport
 
 /// The log, on standard error or in the journal.
 public struct StandardErrorLog: LogHandler {
@@ -28,7 +28,8 @@ public struct StandardErrorLog: LogHandler {
         if let given = event.metadata {
             fields = given.map { ($0.key, $0.value.description) }.sorted { $0.name < $1.name }
         }
-        writer.write(LogText(level: event.level, text: event.message.description, fields: fields), at: .now)
+        writer.write(
+            LogText(level: event.level, text: event.message.description, fields: fields), at: WallClock.unixMilliseconds())
     }
 }
 
@@ -37,6 +38,6 @@ extension LogForm {
     public init(_ format: Settings.Log.Format) {
         self.init(
             format, isJournal: Journal.isStandardError, hasJournal: Journal.isThere,
-            isTerminal: isatty(STDERR_FILENO) == 1)
+            isTerminal: StandardStream.error.isTerminal)
     }
 }

@@ -1,6 +1,7 @@
 import Base
 import DNSWire
 import HTTP
+import Transport
 
 /// What can be asked of the control server, and where.
 extension ControlServer {

@@ -2,6 +2,7 @@ import Base
 import DNSCache
 import DNSWire
 import Forwarding
+import Transport
 
 /// Prometheus' text format, version 0.0.4.
 struct MetricsText {

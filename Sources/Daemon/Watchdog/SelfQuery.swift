@@ -1,5 +1,4 @@
 import Base
-import Glibc
 import Transport
 
 /// A question of the daemon's own to one of its own addresses, on the way that any client's takes: for a name that is
@@ -65,7 +64,7 @@ struct SelfQuery: ~Copyable {
             let isReadable = isSent && socket.wait(milliseconds: patience)
             if isReadable, Self.isAnswer(socket, to: id) { return true }
             // Not sent, refused, or something else came: all of that at once, and again with the next attempt.
-            if !isSent || isReadable { usleep(UInt32(patience) * 1000) }
+            if !isSent || isReadable { Clock.sleep(milliseconds: patience) }
         }
     }
 

@@ -1,15 +1,14 @@
-import Glibc
-import Transport
+internal import Glibc
 
 /// What the process takes of the machine, as the kernel says it now; 0 where it does not.
-struct ProcessFigures {
-    var cpuSeconds = 0.0
-    var residentBytes = 0
-    var virtualBytes = 0
-    var descriptors = 0
-    var maximumDescriptors: UInt64 = 0
+package struct ProcessFigures {
+    package var cpuSeconds = 0.0
+    package var residentBytes = 0
+    package var virtualBytes = 0
+    package var descriptors = 0
+    package var maximumDescriptors: UInt64 = 0
 
-    static func now() -> ProcessFigures {
+    package static func now() -> ProcessFigures {
         var figures = ProcessFigures()
         var time = timespec()
         if unsafe clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0 {

@@ -1,0 +1,38 @@
+internal import Glibc
+
+/// The streams that a program writes to from its beginning. Unbuffered, so that nothing is lost or reordered when it ends.
+package enum StandardStream {
+    case output, error
+
+    private var descriptor: Int32 { self == .output ? STDOUT_FILENO : STDERR_FILENO }
+
+    package var isTerminal: Bool { isatty(descriptor) == 1 }
+
+    /// `DEVICE:INODE`, as systemd names the journal's stream (JOURNAL_STREAM, systemd.exec(5)); nil if it is closed.
+    package var deviceAndInode: String? {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { return nil }
+        return "\(status.st_dev):\(status.st_ino)"
+    }
+
+    /// Writes a line and its end, in one system call unless the system takes it in parts. Waits where the reader is slow,
+    /// also if somebody made the stream a nonblocking one.
+    /// - Returns: false if it cannot be written.
+    @discardableResult
+    package func write(_ line: String) -> Bool {
+        let bytes = Array((line + "\n").utf8)
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 {
+                rest = rest.dropFirst(count)
+            } else if errno == EAGAIN {
+                var stream = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&stream, 1, -1)
+            } else if errno != EINTR {
+                return false
+            }
+        }
+        return true
+    }
+}

@@ -70,24 +70,29 @@ let package = Package(
 
         // Floor 3: the operating system.
         module("Transport", "Base", "CLinux"),
+        module("Log", "Base", "Configuration", "Transport", "CSystemd", logging),
 
         // Floor 4: the shell.
         module("DemoService", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport"),
         module(
             "Daemon", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "CSystemd", logging),
+            "Transport", "Log", "CSystemd", logging),
 
         // Floor 5: the commands.
         .executableTarget(
             name: "httpdnsd",
             dependencies: [
-                "Base", "DNSWire", "Configuration", "Transport", "Daemon", "DemoService", argumentParser, logging,
+                "Base", "DNSWire", "Configuration", "Transport", "Log", "Daemon", "DemoService", argumentParser,
+                logging,
             ],
             swiftSettings: settings),
 
         // Counts a thread's allocations, for the tests of paths that must not allocate.
         .target(name: "CAllocations", path: "Tests/CAllocations"),
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: testSettings),
+        .target(
+            name: "ShellTestSupport", dependencies: ["Base", "Log", logging], path: "Tests/ShellSupport",
+            swiftSettings: testSettings),
         tests("BaseTests", "Base", "TestSupport"),
         tests("DNSWireTests", "Base", "DNSWire", "CAllocations", "TestSupport"),
         tests("ConfigurationTests", "Base", "DNSWire", "Configuration", "TestSupport"),
@@ -99,13 +104,15 @@ let package = Package(
             "ForwardingTests", "Base", "DNSWire", "DNSCache", "Forwarding", "TestSupport",
             resources: [.copy("Scenarios")]),
         tests("TransportTests", "Base", "Transport", "TestSupport"),
+        tests("LogTests", "Configuration", "Log", "ShellTestSupport", logging),
         tests(
             "DemoServiceTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "DemoService",
             "TestSupport"),
         tests(
             "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
             "Forwarding",
-            "Transport", "Daemon", "DemoService", logging),
+            "Transport", "Log", "Daemon", "DemoService",
+            "ShellTestSupport", logging),
         tests("ArchitectureTests"),
     ]
 )
@@ -117,7 +124,7 @@ if Context.environment["HTTPDNSD_FUZZ"] != nil {
             name: "Fuzz",
             dependencies: [
                 "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-                "Transport", "DemoService", "Daemon", logging,
+                "Transport", "Log", "DemoService", "Daemon", logging,
             ],
             path: "Tests/Fuzz/Sources",
             // libFuzzer has the main function.

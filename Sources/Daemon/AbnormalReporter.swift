@@ -4,6 +4,7 @@ import Cryptography
 import DNSWire
 import Forwarding
 import HTTP
+import Log
 import Logging
 import Transport
 

@@ -1,6 +1,8 @@
 import Base
 public import DNSCache
 public import DNSWire
+import Log
+import Logging
 public import Transport
 
 /// The cache's file: read once at the start, written now and then and at the end.
@@ -197,5 +199,12 @@ extension CacheFile.Event: CustomStringConvertible {
         case .loaded, .otherSettings, .writesAgain: false
         case .setAside, .cannotSetAside, .cannotRead, .cannotWrite: true
         }
+    }
+}
+
+extension Report {
+    func cacheFile(_ event: CacheFile.Event) {
+        guard event.isFailure else { return log.notice("\(event)") }
+        say(.warning, .cacheFileFails, about: "cache.file", "\(event)")
     }
 }

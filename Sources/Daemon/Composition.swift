@@ -5,6 +5,8 @@ import DNSCache
 import DNSWire
 import Forwarding
 import HTTPDNS
+import Log
+import Logging
 import Transport
 
 // From settings to parts: the one place where a key of the configuration meets what it sets.
@@ -80,13 +82,6 @@ extension Settings {
         if !httpdns.httpOnly { settings.httpdns = nil }
         return (settings, ProxyFound(variable: variable, isHeeded: !httpdns.httpOnly))
     }
-}
-
-/// A proxy in the environment that applies to the service.
-struct ProxyFound: Equatable {
-    let variable: String
-    /// The service is not asked; with `httpOnly` it is all the same.
-    let isHeeded: Bool
 }
 
 extension Resolver {
@@ -202,6 +197,43 @@ extension Families {
         case .auto:
             let routes = Routes.families()
             self = routes.ipv4 == routes.ipv6 ? .both : routes.ipv4 ? .ipv4 : .ipv6
+        }
+    }
+}
+
+extension Report {
+    func service(_ settings: Settings.HTTPDNS?) {
+        guard let settings else {
+            return log.notice("\(Self.noService)")
+        }
+        let servers = settings.dnsIp.map(\.description).joined(separator: ", ")
+        log.notice("HTTPDNS by \(settings.credential.name) at \(servers)")
+        if let limits = Self.limits(of: settings.credential) { log.warning("\(limits)") }
+    }
+
+    /// What whoever is on the path can do all the same; nil over https.
+    static func limits(of credential: Settings.HTTPDNS.Credential) -> String? {
+        switch credential {
+        case .https: nil
+        case .aes:
+            "encryptType \"aes\" hides names and proves nothing: whoever is on the path can repeat old answers, write those "
+                + "of short names, and give one name's for another that differs in its first 16 characters alone; "
+                + "\"https\" proves"
+        case .des:
+            "encryptType \"des\" hides names from a passer-by only and proves nothing: whoever is on the path can repeat old "
+                + "answers, and put new ones together from pieces of them; \"https\" proves"
+        }
+    }
+
+    static let noService = "no [httpdns] section: the local resolver answers everything"
+}
+
+extension Settings.HTTPDNS.Credential {
+    var name: String {
+        switch self {
+        case .https: "https"
+        case .aes: "aes"
+        case .des: "des"
         }
     }
 }

@@ -5,6 +5,7 @@ import DNSCache
 import DNSWire
 import Dispatch
 import Forwarding
+import Log
 public import Logging
 import Transport
 
@@ -230,5 +231,26 @@ extension Daemon {
     /// The local resolvers a daemon with these settings would ask.
     public static func localResolvers(_ settings: Settings) -> [Endpoint] {
         LocalServers.find(settings.fallback, listening: settings.listen.addresses).usable
+    }
+}
+
+extension Report {
+    func counters(
+        _ counters: Counters, refusedForRoom: UInt64, _ mismatches: MismatchCounters, _ clients: StreamCounters,
+        _ cache: DNSCache.Statistics
+    ) {
+        let refused = counters.refusedFlights + counters.refusedWaiting + refusedForRoom
+        log.notice(
+            """
+            cache \(cache.entries) answers, \(cache.bytes) bytes, \(cache.hits) hits, \(cache.misses) misses, \
+            \(cache.evictions) evicted; \(counters.flights) questions looked up, \(counters.joined) joined one under way, \
+            \(refused) refused; HTTPDNS \(counters.serviceRequests) requests for \(counters.serviceNames) names, \
+            \(counters.serviceFailures) failed; local resolver \(counters.resolverQueries) queries, \
+            \(counters.resolverRepeats) repeated, \(counters.resolverFailures) failed, \(mismatches.all) messages that were no \
+            answer ignored (\(mismatches.strangers) from elsewhere, \(mismatches.otherCase) in another case); \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
+            \(counters.overdue) out of time; \(clients.accepted) TCP clients, \
+            \(clients.refused + clients.refusedOfOneSource) refused, \(clients.closedForRoom) closed for room, \
+            \(clients.closedIdle) idle, \(clients.cutOff) cut off
+            """)
     }
 }

@@ -1,6 +1,8 @@
 import Base
 import Configuration
 import Forwarding
+import Log
+import Logging
 import Transport
 
 /// Which local resolvers there are and what the hosts file says, followed as the files change.
@@ -124,5 +126,29 @@ final class LocalServers {
             if !error.isNotFound { report.cannotRead(settings.hosts, error) }
             return HostsTable()
         }
+    }
+}
+
+extension Report {
+    func localResolvers(_ servers: [Endpoint], isNeeded: Bool) {
+        if !servers.isEmpty {
+            log.notice("local resolver \(servers.map(\.description).joined(separator: ", "))")
+        } else if isNeeded {
+            say(.warning, .noLocalResolver, about: "local resolvers", Self.noLocalResolver)
+        }
+    }
+
+    func loop(_ server: Endpoint, in source: String) {
+        log.warning("\(Self.loop(server, source))")
+    }
+
+    static let noLocalResolver = "no local resolver found: what HTTPDNS does not answer gets SERVFAIL"
+
+    static func loop(_ server: Endpoint, _ source: String) -> String {
+        "\(source) names \(server), which is this daemon itself or asks it: left out, it would ask itself for ever"
+    }
+
+    func cannotRead(_ path: String, _ error: SystemError) {
+        log.warning("\(path) cannot be read: \(error)")
     }
 }

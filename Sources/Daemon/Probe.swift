@@ -2,6 +2,7 @@ public import Base
 public import Configuration
 import DNSWire
 import Forwarding
+import Log
 import Transport
 
 /// Goes through what the daemon depends on, step by step on its true path, and says in plain words what works.

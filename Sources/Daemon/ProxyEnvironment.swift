@@ -1,4 +1,6 @@
 import Base
+import Log
+import Logging
 
 /// What the environment says about an HTTP proxy. A daemon that has to go through one cannot be sure that its
 /// connections reach the service; `httpdns.proxy` says what follows from it.
@@ -65,5 +67,24 @@ struct ProxyEnvironment: Sendable, Equatable {
     /// Letters in lower case, no final dot.
     private static func plainName(_ name: Substring) -> String {
         (name.last == "." ? name.dropLast() : name).lowercased()
+    }
+}
+
+/// A proxy in the environment that applies to the service.
+struct ProxyFound: Equatable {
+    let variable: String
+    /// The service is not asked; with `httpOnly` it is all the same.
+    let isHeeded: Bool
+}
+
+extension Report {
+    func proxy(_ found: ProxyFound) {
+        log.notice("\(Self.proxy(found))")
+    }
+
+    static func proxy(_ found: ProxyFound) -> String {
+        found.isHeeded
+            ? "\(found.variable) is set, and httpdns.proxy is \"bypass\": the local resolver answers everything, HTTPDNS is not asked"
+            : "\(found.variable) is set, but httpOnly leaves nobody else to ask: HTTPDNS is asked all the same"
     }
 }

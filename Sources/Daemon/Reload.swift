@@ -3,6 +3,8 @@ public import Configuration
 import DNSCache
 import Dispatch
 import Forwarding
+import Log
+import Logging
 import Synchronization
 import Transport
 
@@ -170,4 +172,25 @@ extension Settings.HTTPDNS {
 
     /// Where reports go; nil: nowhere.
     fileprivate var reports: ReportURL?? { enableReport ? .some(reportUrl) : .none }
+}
+
+extension Report {
+    func reloaded(_ reloading: Settings.Reloading) {
+        if reloading.applied.isEmpty {
+            say(.notice, .reloaded, "the configuration was read again, nothing has changed")
+        } else {
+            let keys = reloading.applied.joined(separator: ", ")
+            say(
+                .notice, .reloaded, "the configuration was read again: \(keys)",
+                ["keys": keys])
+        }
+        let rest = reloading.needingRestart
+        if !rest.isEmpty {
+            log.warning("\(rest.joined(separator: ", ")) \(rest.count == 1 ? "needs" : "need") a restart")
+        }
+    }
+
+    func reloadFailed(_ line: String) {
+        say(.error, .reloadFailed, "the configuration stays as it was: \(line)", ["reason": line])
+    }
 }

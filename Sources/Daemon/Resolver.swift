@@ -3,6 +3,8 @@ import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
+import Log
+import Synchronization
 import Transport
 
 /// The shell around the brain: one loop that brings it questions, outcomes and the time, and carries out what it says.

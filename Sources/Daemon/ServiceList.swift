@@ -3,6 +3,7 @@ import Configuration
 import Cryptography
 import Forwarding
 import HTTPDNS
+import Log
 import Logging
 import Transport
 

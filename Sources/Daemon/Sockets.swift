@@ -1,5 +1,7 @@
 import Base
 import CSystemd
+import Log
+import Logging
 import Transport
 
 /// The listening sockets: those handed over by the service manager (sd_listen_fds(3)), else bound here.
@@ -42,5 +44,12 @@ struct Sockets {
             }
         }
         return sockets
+    }
+}
+
+extension Report {
+    func listening(on endpoints: [Endpoint]) {
+        let list = endpoints.map(\.description).joined(separator: ", ")
+        say(.notice, .started, "listening on \(list)", ["addresses": list])
     }
 }

@@ -2,6 +2,7 @@ import Base
 import Configuration
 import DNSWire
 import Forwarding
+import Log
 import Transport
 
 /// All TCP clients (RFC 7766), on a loop of their own so that a slow one is nobody else's affair.

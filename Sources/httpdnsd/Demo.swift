@@ -3,6 +3,7 @@ import Base
 import Configuration
 import Daemon
 import DemoService
+import Log
 import Transport
 
 /// The daemon beside an HTTPDNS service of its own on loopback: its true path, with no account, root or network.

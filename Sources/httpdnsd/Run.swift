@@ -2,6 +2,7 @@ import ArgumentParser
 import Base
 import Configuration
 import Daemon
+import Log
 import Logging
 import Transport
 

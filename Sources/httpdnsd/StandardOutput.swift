@@ -1,4 +1,5 @@
 import Daemon
+import Log
 import Transport
 
 /// Lines for people and scripts.

@@ -35,16 +35,17 @@ enum Rules {
         "HTTPDNS": ["Base", "DNSWire", "Cryptography", "HTTP"],
         "Forwarding": ["Base", "DNSWire", "DNSCache"],
         "Transport": ["Base", "CLinux", "Glibc", "Dispatch", "Synchronization"],
+        "Log": ["Base", "Configuration", "Transport", "CSystemd", "Logging", "Dispatch", "Synchronization"],
         "DemoService": [
             "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Dispatch",
         ],
         "Daemon": [
             "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport",
-            "CSystemd", "Logging", "Dispatch", "Synchronization",
+            "Transport", "Log", "CSystemd", "Logging", "Dispatch", "Synchronization",
         ],
         "httpdnsd": [
-            "Base", "DNSWire", "Configuration", "Transport", "Daemon", "DemoService", "ArgumentParser", "Logging",
+            "Base", "DNSWire", "Configuration", "Transport", "Log", "Daemon", "DemoService", "ArgumentParser",
+            "Logging",
             "Dispatch", "Synchronization",
         ],
     ]

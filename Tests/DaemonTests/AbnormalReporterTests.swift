@@ -2,6 +2,7 @@ import Base
 import Configuration
 import DNSWire
 import Foundation
+import ShellTestSupport
 import Testing
 import Transport
 

@@ -1,6 +1,7 @@
 import Base
 import Cryptography
 import Foundation
+import ShellTestSupport
 import Synchronization
 
 /// A server on loopback that keeps its connections, plain or through TLS: the next request, on whatever connection it

@@ -1,4 +1,5 @@
 import Base
+import ShellTestSupport
 import Testing
 
 @testable import Daemon

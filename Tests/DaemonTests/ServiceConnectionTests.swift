@@ -4,6 +4,7 @@ import DNSCache
 import DNSWire
 import Forwarding
 import HTTPDNS
+import ShellTestSupport
 import Testing
 import Transport
 

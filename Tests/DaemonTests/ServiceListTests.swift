@@ -3,6 +3,7 @@ import Configuration
 import Cryptography
 import DemoService
 import HTTPDNS
+import ShellTestSupport
 import Testing
 import Transport
 

@@ -3,6 +3,8 @@ import Configuration
 import DNSWire
 import HTTP
 import HTTPDNS
+import Log
+import Logging
 import Transport
 
 /// Answers operators on the unix socket and whoever watches on the metrics address, over HTTP/1.1.
@@ -160,5 +162,19 @@ final class ControlServer: @unchecked Sendable {
         // Unchecked: made on the loop and used on the loop.
         let value: (Int) -> Void
         init(_ value: @escaping (Int) -> Void) { self.value = value }
+    }
+}
+
+extension Report {
+    func noControlSocket(_ error: SystemError) {
+        log.warning("no control socket, so no status, cache and flush: \(error)")
+    }
+
+    func metrics(on endpoint: Endpoint) {
+        log.notice("metrics and status page on http://\(endpoint)/")
+    }
+
+    func flushed(_ answers: Int) {
+        log.notice("flushed: \(answers) answers forgotten")
     }
 }

@@ -1,5 +1,6 @@
 import Base
 import Dispatch
+import Log
 import Logging
 import Synchronization
 import Transport

@@ -1,5 +1,6 @@
 import Base
 import Glibc
+import Log
 import Logging
 
 @testable import Configuration

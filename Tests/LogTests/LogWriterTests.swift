@@ -1,9 +1,10 @@
 import Dispatch
 import Foundation
+import ShellTestSupport
 import Synchronization
 import Testing
 
-@testable import Daemon
+@testable import Log
 
 @Suite("A log that is read slowly, or not at all")
 struct LogWriterTests {

@@ -3,7 +3,7 @@ import Foundation
 import Logging
 import Testing
 
-@testable import Daemon
+@testable import Log
 
 @Suite struct LogTextTests {
     /// 2026-11-21T11:39:20.007Z

@@ -1,19 +1,19 @@
 import Base
 import Foundation
+import Log
 import Logging
 import Synchronization
-import Transport
-
-@testable import Daemon
 
 /// The log's lines, each with its level.
-final class LogLines: Sendable {
+package final class LogLines: Sendable {
     private let lines = Mutex<[(text: String, metadata: Logger.Metadata)]>([])
 
-    var all: [String] { lines.withLock { $0.map(\.text) } }
-    var metadata: [Logger.Metadata] { lines.withLock { $0.map(\.metadata) } }
+    package init() {}
 
-    var report: Report { Report(log: Logger(label: "test") { _ in Handler(lines: self) }) }
+    package var all: [String] { lines.withLock { $0.map(\.text) } }
+    package var metadata: [Logger.Metadata] { lines.withLock { $0.map(\.metadata) } }
+
+    package var report: Report { Report(log: Logger(label: "test") { _ in Handler(lines: self) }) }
 
     private struct Handler: LogHandler {
         let lines: LogLines
@@ -30,40 +30,43 @@ final class LogLines: Sendable {
 }
 
 /// A signal between threads that fails the test instead of hanging it.
-struct Gate: Sendable {
+package struct Gate: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
-    func open() { semaphore.signal() }
+    package init() {}
+    package func open() { semaphore.signal() }
     /// False after ten seconds.
-    func wait() -> Bool { semaphore.wait(timeout: .now() + 10) == .success }
+    package func wait() -> Bool { semaphore.wait(timeout: .now() + 10) == .success }
 }
 
 /// What came, in order, and how to wait for it.
-final class Arrivals<Item: Sendable>: Sendable {
+package final class Arrivals<Item: Sendable>: Sendable {
     private let items = Mutex<[Item]>([])
     private let semaphore = DispatchSemaphore(value: 0)
 
-    func append(_ item: Item) {
+    package init() {}
+
+    package func append(_ item: Item) {
         items.withLock { $0.append(item) }
         semaphore.signal()
     }
 
-    var isEmpty: Bool { items.withLock { $0.isEmpty } }
+    package var isEmpty: Bool { items.withLock { $0.isEmpty } }
 
     /// The next one that was not taken yet; nil after ten seconds.
-    func next() -> Item? {
+    package func next() -> Item? {
         guard semaphore.wait(timeout: .now() + 10) == .success else { return nil }
         return items.withLock { $0.removeFirst() }
     }
 }
 
 /// Something that is confined to a loop and reached from a test by way of that loop alone.
-final class OnLoop<Value>: @unchecked Sendable {
-    var value: Value
-    init(_ value: Value) { self.value = value }
+package final class OnLoop<Value>: @unchecked Sendable {
+    package var value: Value
+    package init(_ value: Value) { self.value = value }
 }
 
 /// A TCP socket that listens on a port of its own of 127.0.0.1.
-func listeningSocket() throws -> (descriptor: Int32, endpoint: Endpoint) {
+package func listeningSocket() throws -> (descriptor: Int32, endpoint: Endpoint) {
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var name = sockaddr_in()
     name.sin_family = sa_family_t(AF_INET)
@@ -80,12 +83,12 @@ func listeningSocket() throws -> (descriptor: Int32, endpoint: Endpoint) {
 
 /// Answers each connection's first bytes with the next of its responses, on threads of its own; nil: closes without a
 /// word; the last one is repeated.
-final class ScriptedServer: Sendable {
-    let endpoint: Endpoint
-    let requests = Arrivals<String>()
+package final class ScriptedServer: Sendable {
+    package let endpoint: Endpoint
+    package let requests = Arrivals<String>()
     private let listener: Int32
 
-    init(_ responses: [String?]) throws {
+    package init(_ responses: [String?]) throws {
         let (listener, endpoint) = try listeningSocket()
         (self.listener, self.endpoint) = (listener, endpoint)
         Thread.detachNewThread { [requests] in

@@ -1,7 +1,8 @@
 import Logging
+import ShellTestSupport
 import Testing
 
-@testable import Daemon
+@testable import Log
 
 @Suite struct RepetitionsTests {
     private static let second: UInt64 = 1_000_000_000
@@ -82,12 +83,12 @@ import Testing
     @Test func whatIsHeldIsSaidAtTheEnd() {
         let lines = LogLines()
         let report = lines.report
-        for _ in 0..<9 { report.network(isGone: true) }
+        for _ in 0..<9 { report.say(.warning, .networkGone, about: "network", "the network is gone") }
         #expect(lines.all.count == Repetitions.allowance)
         report.stopping("SIGTERM")
         #expect(
             lines.all.suffix(2) == [
-                "warning the network is gone: no route leads out of this machine (3 more times in 10 min)",
+                "warning the network is gone (3 more times in 10 min)",
                 "notice stopping: SIGTERM",
             ])
     }

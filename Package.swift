@@ -70,13 +70,14 @@ let package = Package(
 
         // Floor 3: the operating system.
         module("Transport", "Base", "CLinux"),
+        module("Counters", "Base", "DNSWire"),
         module("Log", "Base", "Configuration", "Transport", "CSystemd", logging),
 
         // Floor 4: the shell.
         module("DemoService", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport"),
         module(
             "Daemon", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "Log", "CSystemd", logging),
+            "Transport", "Counters", "Log", "CSystemd", logging),
 
         // Floor 5: the commands.
         .executableTarget(
@@ -104,15 +105,14 @@ let package = Package(
             "ForwardingTests", "Base", "DNSWire", "DNSCache", "Forwarding", "TestSupport",
             resources: [.copy("Scenarios")]),
         tests("TransportTests", "Base", "Transport", "TestSupport"),
+        tests("CountersTests", "Base", "DNSWire", "Counters"),
         tests("LogTests", "Configuration", "Log", "ShellTestSupport", logging),
         tests(
             "DemoServiceTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "DemoService",
             "TestSupport"),
         tests(
             "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
-            "Forwarding",
-            "Transport", "Log", "Daemon", "DemoService",
-            "ShellTestSupport", logging),
+            "Forwarding", "Transport", "Counters", "Log", "Daemon", "DemoService", "ShellTestSupport", logging),
         tests("ArchitectureTests"),
     ]
 )

@@ -1,5 +1,6 @@
 public import Base
 public import Configuration
+import Counters
 import Cryptography
 import DNSCache
 import DNSWire

@@ -1,4 +1,5 @@
 import Base
+import Counters
 import DNSWire
 import Forwarding
 import Transport
@@ -141,21 +142,6 @@ final class LocalUpstream {
         exchanges.removeValue(forKey: query)?.close()
         settle(query, outcome)
     }
-}
-
-/// What came where an answer was waited for and was none, since the start: somebody guesses, or a resolver is broken. It is
-/// ignored, and the wait goes on.
-struct MismatchCounters: Sendable, Equatable {
-    /// Datagrams from another address or port than the resolver's.
-    var strangers: UInt64 = 0
-    /// Messages with another id or about another question.
-    var otherQuery: UInt64 = 0
-    /// Messages that cannot be read.
-    var malformed: UInt64 = 0
-    /// Answers right in everything but the letters' case (0x20).
-    var otherCase: UInt64 = 0
-
-    var all: UInt64 { strangers + otherQuery + malformed + otherCase }
 }
 
 /// A query under way, whatever it travels by.

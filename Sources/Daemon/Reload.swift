@@ -1,5 +1,6 @@
 public import Base
 public import Configuration
+import Counters
 import DNSCache
 import Dispatch
 import Forwarding
@@ -7,17 +8,6 @@ import Log
 import Logging
 import Synchronization
 import Transport
-
-/// How reading the settings again went, for whoever watches the daemon.
-public struct Reloads: Sendable, Equatable {
-    /// Those that were taken over, and those that were refused because something was wrong.
-    public internal(set) var succeeded: UInt64 = 0
-    public internal(set) var failed: UInt64 = 0
-    /// Whether the last one was taken over; true before the first.
-    public internal(set) var lastSucceeded = true
-    /// When the settings in effect were read, in seconds since 1970.
-    public internal(set) var lastSuccess = WallClock.unixSeconds()
-}
 
 extension Daemon {
     /// Takes over settings that were read again, as far as they differ from those in effect: all in one step, while

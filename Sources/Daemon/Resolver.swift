@@ -1,5 +1,6 @@
 import Base
 import Configuration
+import Counters
 import DNSCache
 import DNSWire
 import Forwarding

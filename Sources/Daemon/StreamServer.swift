@@ -1,5 +1,6 @@
 import Base
 import Configuration
+import Counters
 import DNSWire
 import Forwarding
 import Log
@@ -165,20 +166,4 @@ final class StreamServer: @unchecked Sendable {
         guard let oldest = clients.values.lazy.map(\.lastActivity).min() else { return loop.setDeadline(nil) }
         loop.setDeadline(max(oldest + idleNanoseconds, Clock.now() + idleNanoseconds / 4))
     }
-}
-
-/// What became of TCP clients, since the start.
-struct StreamCounters: Sendable, Equatable {
-    /// Connections taken on.
-    var accepted: UInt64 = 0
-    /// Connections refused because `listen.tcpClients` were open and all waited for answers.
-    var refused: UInt64 = 0
-    /// Connections refused because one source had its share, and all of those waited for answers.
-    var refusedOfOneSource: UInt64 = 0
-    /// Connections closed to make room for a new one.
-    var closedForRoom: UInt64 = 0
-    /// Connections closed after `listen.tcpIdleSeconds`.
-    var closedIdle: UInt64 = 0
-    /// Connections closed because the client let more gather than is kept for one, or for all.
-    var cutOff: UInt64 = 0
 }

@@ -35,13 +35,14 @@ enum Rules {
         "HTTPDNS": ["Base", "DNSWire", "Cryptography", "HTTP"],
         "Forwarding": ["Base", "DNSWire", "DNSCache"],
         "Transport": ["Base", "CLinux", "Glibc", "Dispatch", "Synchronization"],
+        "Counters": ["Base", "DNSWire", "Synchronization"],
         "Log": ["Base", "Configuration", "Transport", "CSystemd", "Logging", "Dispatch", "Synchronization"],
         "DemoService": [
             "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Dispatch",
         ],
         "Daemon": [
             "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "Log", "CSystemd", "Logging", "Dispatch", "Synchronization",
+            "Transport", "Counters", "Log", "CSystemd", "Logging", "Dispatch", "Synchronization",
         ],
         "httpdnsd": [
             "Base", "DNSWire", "Configuration", "Transport", "Log", "Daemon", "DemoService", "ArgumentParser",

@@ -1,5 +1,6 @@
 import Base
 import Configuration
+import Counters
 import DNSCache
 import Dispatch
 import Forwarding
@@ -17,7 +18,7 @@ final class Observer: Sendable {
     private let logLinesLost: @Sendable () -> UInt64
     private let startedAt = WallClock.unixSeconds()
     private let isStopping = Atomic(false)
-    let reloads = Mutex(Reloads())
+    let reloads = Mutex(Reloads(at: WallClock.unixSeconds()))
 
     /// How long a queue may take to answer before it counts as stuck.
     static let patience = DispatchTimeInterval.seconds(1)

@@ -1,4 +1,5 @@
 import Base
+import Counters
 import DNSCache
 import DNSWire
 import Forwarding
@@ -35,7 +36,7 @@ struct Overview: Sendable {
     var prefetches: UInt64 = 0
     var upstreams: [UpstreamTallies.Answered: Durations] = [:]
     var connections: [Endpoint: UpstreamTallies.Connections] = [:]
-    var reloads = Reloads()
+    var reloads = Reloads(at: 0)
     var logLinesLost: UInt64 = 0
     /// Questions in each of the last minutes, at most sixty, the newest last; nil where nobody counts them.
     var minutes: [UInt64]?

@@ -1,4 +1,5 @@
 import Base
+import Counters
 import DNSCache
 import Forwarding
 

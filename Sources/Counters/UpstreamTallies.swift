@@ -1,41 +1,43 @@
-import Base
-import DNSWire
+package import Base
+package import DNSWire
 
 /// What each server that is asked has cost: how long its answers took, and how often a connection to it was at hand.
 /// Confined to the resolver's loop.
-final class UpstreamTallies {
+package final class UpstreamTallies {
     private var servers: [Endpoint: Server] = [:]
 
     /// Servers come from the configuration, from resolv.conf and from the service's own list: few, but over a year of
     /// networks and lists many. Those that are new past this bound are not counted.
     private static let maximumServers = 128
 
-    struct Answered: Hashable {
-        let server: Endpoint
+    package init() {}
+
+    package struct Answered: Hashable {
+        package let server: Endpoint
         /// `ResponseKind.index`.
-        let kind: Int
+        package let kind: Int
     }
 
-    struct Connections {
-        let isSecure: Bool
+    package struct Connections {
+        package let isSecure: Bool
         /// Requests that found an open connection, and those that did not.
-        var reused: UInt64 = 0
-        var fresh: UInt64 = 0
+        package var reused: UInt64 = 0
+        package var fresh: UInt64 = 0
     }
 
     /// What one server has cost.
-    final class Server {
+    package final class Server {
         /// By `ResponseKind.index`; nil for what was never answered.
         fileprivate var durations = [Durations?](repeating: nil, count: ResponseKind.count)
         fileprivate var connections: Connections?
 
-        func answered(_ code: ResponseCode, nanoseconds: UInt64) {
+        package func answered(_ code: ResponseCode, nanoseconds: UInt64) {
             let kind = ResponseKind.index(code)
             if durations[kind] == nil { durations[kind] = Durations() }
             durations[kind]?.add(nanoseconds)
         }
 
-        func connected(isSecure: Bool, isReused: Bool) {
+        package func connected(isSecure: Bool, isReused: Bool) {
             var counts = connections ?? Connections(isSecure: isSecure)
             if isReused { counts.reused += 1 } else { counts.fresh += 1 }
             connections = counts
@@ -43,14 +45,14 @@ final class UpstreamTallies {
     }
 
     /// Of a server that is asked now: it is counted from then on, if there is room.
-    func server(_ endpoint: Endpoint) -> Server {
+    package func server(_ endpoint: Endpoint) -> Server {
         if let known = servers[endpoint] { return known }
         let new = Server()
         if servers.count < Self.maximumServers { servers[endpoint] = new }
         return new
     }
 
-    var durations: [Answered: Durations] {
+    package var durations: [Answered: Durations] {
         var all: [Answered: Durations] = [:]
         for (endpoint, server) in servers {
             for (kind, durations) in server.durations.enumerated() {
@@ -60,5 +62,5 @@ final class UpstreamTallies {
         return all
     }
 
-    var connections: [Endpoint: Connections] { servers.compactMapValues { $0.connections } }
+    package var connections: [Endpoint: Connections] { servers.compactMapValues { $0.connections } }
 }

@@ -1,4 +1,4 @@
-import DNSWire
+package import DNSWire
 import Synchronization
 
 /// What one listener, or the resolver, has counted of the questions and answers that went through it.
@@ -6,13 +6,13 @@ import Synchronization
 /// One queue writes, anybody reads: a count is a load and a store, neither of them locked, and a reader may be a query
 /// behind. All memory is taken at once, so that counting allocates nothing.
 @safe
-final class Tally: Sendable {
+package final class Tally: Sendable {
     /// What the questions came over.
-    let transport: Transport
+    package let transport: Transport
     // Valid as long as the object; every index is checked by `add`.
     private nonisolated(unsafe) let slots: UnsafeMutablePointer<Atomic<UInt64>>
 
-    enum Transport: String {
+    package enum Transport: String {
         case udp, tcp
     }
 
@@ -22,7 +22,7 @@ final class Tally: Sendable {
     private static let refreshes = nanoseconds + 1
     private static let slotCount = refreshes + 1
 
-    init(_ transport: Transport) {
+    package init(_ transport: Transport) {
         self.transport = transport
         unsafe slots = .allocate(capacity: Self.slotCount)
         for slot in 0..<Self.slotCount { unsafe (slots + slot).initialize(to: Atomic(0)) }
@@ -51,64 +51,64 @@ final class Tally: Sendable {
     /// A question has come, or what was to be one.
     /// - Parameter type: nil when it could not be read so far.
     @inline(__always)
-    func asked(_ type: RecordType?, fromIPv4 isIPv4: Bool) {
+    package func asked(_ type: RecordType?, fromIPv4 isIPv4: Bool) {
         add(1, to: (isIPv4 ? 0 : QuestionKind.count) &+ QuestionKind.index(type))
     }
 
     @inline(__always)
-    func answered(_ code: ResponseCode) {
+    package func answered(_ code: ResponseCode) {
         add(1, to: Self.responses &+ ResponseKind.index(code))
     }
 
     /// A reply was written whose response code fits into a header, RFC 1035 §4.1.1.
     @inline(__always)
-    func answered(flags: UInt8) {
+    package func answered(flags: UInt8) {
         add(1, to: Self.responses &+ Int(flags & 0x0F))
     }
 
     /// So many answers took so long each.
     @inline(__always)
-    func took(_ nanoseconds: UInt64, times: Int = 1) {
+    package func took(_ nanoseconds: UInt64, times: Int = 1) {
         let times = UInt64(times)
         add(times, to: Self.durations &+ Durations.bucket(nanoseconds))
         add(nanoseconds &* times, to: Self.nanoseconds)
     }
 
     /// An answer came from the cache, and its entry is refreshed.
-    func refreshed() { add(1, to: Self.refreshes) }
+    package func refreshed() { add(1, to: Self.refreshes) }
 
     // MARK: Readers
 
-    func asked(_ kind: Int, fromIPv4 isIPv4: Bool) -> UInt64 {
+    package func asked(_ kind: Int, fromIPv4 isIPv4: Bool) -> UInt64 {
         value((isIPv4 ? 0 : QuestionKind.count) + kind)
     }
 
-    func answered(_ kind: Int) -> UInt64 { value(Self.responses + kind) }
+    package func answered(_ kind: Int) -> UInt64 { value(Self.responses + kind) }
 
     /// Of all types and families.
-    var asked: UInt64 { (0..<2 * QuestionKind.count).reduce(0) { $0 + value($1) } }
+    package var asked: UInt64 { (0..<2 * QuestionKind.count).reduce(0) { $0 + value($1) } }
 
     /// Of all response codes.
-    var answered: UInt64 { (0..<ResponseKind.count).reduce(0) { $0 + answered($1) } }
+    package var answered: UInt64 { (0..<ResponseKind.count).reduce(0) { $0 + answered($1) } }
 
-    var prefetches: UInt64 { value(Self.refreshes) }
+    package var prefetches: UInt64 { value(Self.refreshes) }
 
-    func add(to durations: inout Durations) {
+    package func add(to durations: inout Durations) {
         for bucket in 0..<Durations.bucketCount { durations.counts[bucket] += value(Self.durations + bucket) }
         durations.nanoseconds += value(Self.nanoseconds)
     }
 }
 
 /// The types that questions are counted by: those that clients ask, and one place for all others.
-enum QuestionKind {
-    static let names = [
+package enum QuestionKind {
+    package static let names = [
         "A", "AAAA", "HTTPS", "SVCB", "MX", "TXT", "PTR", "SRV", "NS", "SOA", "CNAME", "NAPTR", "CAA", "DS", "DNSKEY",
         "ANY", "other",
     ]
-    static let count = 17
+    package static let count = 17
 
     @inline(__always)
-    static func index(_ type: RecordType?) -> Int {
+    package static func index(_ type: RecordType?) -> Int {
         // What nearly everybody asks, before the table that the others are looked up in.
         if let type, type.rawValue == 1 { return 0 }
         return rareIndex(type)
@@ -138,13 +138,13 @@ enum QuestionKind {
 }
 
 /// The response codes that answers are counted by: those up to BADCOOKIE (23), and one place for all others.
-enum ResponseKind {
-    static let count = 25
+package enum ResponseKind {
+    package static let count = 25
 
     @inline(__always)
-    static func index(_ code: ResponseCode) -> Int { min(Int(code.rawValue), count &- 1) }
+    package static func index(_ code: ResponseCode) -> Int { min(Int(code.rawValue), count &- 1) }
 
-    static func name(_ index: Int) -> String {
+    package static func name(_ index: Int) -> String {
         index < count - 1 ? ResponseCode(rawValue: UInt16(index)).description : "other"
     }
 }
@@ -153,33 +153,37 @@ enum ResponseKind {
 ///
 /// The upper bounds are CoreDNS's, 0.25 ms and its doubles up to 8.192 s, and four halvings below, where what the cache
 /// answers lies.
-struct Durations: Sendable, Equatable {
+package struct Durations: Sendable, Equatable {
     /// One for each upper bound, and one for what lies above them all.
-    static let bucketCount = 21
+    package static let bucketCount = 21
     private static let first: UInt64 = 15_625
 
-    var counts = [UInt64](repeating: 0, count: bucketCount)
-    var nanoseconds: UInt64 = 0
+    package var counts = [UInt64](repeating: 0, count: bucketCount)
+    package var nanoseconds: UInt64 = 0
 
-    var total: UInt64 { counts.reduce(0, +) }
+    package init() {}
+
+    package var total: UInt64 { counts.reduce(0, +) }
 
     /// The bucket of the smallest bound that is not exceeded.
     @inline(__always)
-    static func bucket(_ nanoseconds: UInt64) -> Int {
+    package static func bucket(_ nanoseconds: UInt64) -> Int {
         let steps = (max(nanoseconds, 1) &- 1) / first
         return min(UInt64.bitWidth &- steps.leadingZeroBitCount, bucketCount &- 1)
     }
 
     /// In nanoseconds; nil for the last bucket, which has none.
-    static func upperBound(_ bucket: Int) -> UInt64? { bucket < bucketCount - 1 ? first << UInt64(bucket) : nil }
+    package static func upperBound(_ bucket: Int) -> UInt64? {
+        bucket < bucketCount - 1 ? first << UInt64(bucket) : nil
+    }
 
-    mutating func add(_ nanoseconds: UInt64) {
+    package mutating func add(_ nanoseconds: UInt64) {
         counts[Self.bucket(nanoseconds)] += 1
         self.nanoseconds += nanoseconds
     }
 
     /// The bound, in nanoseconds, that a share of all stayed within; nil without any, and for what lies above all bounds.
-    func bound(ofShare share: Double) -> UInt64? {
+    package func bound(ofShare share: Double) -> UInt64? {
         let wanted = Double(total) * share
         guard wanted > 0 else { return nil }
         var sum: UInt64 = 0

@@ -2,7 +2,7 @@ import Base
 import DNSWire
 import Testing
 
-@testable import Daemon
+@testable import Counters
 
 @Suite struct UpstreamTalliesTests {
     private func endpoint(_ number: UInt32) -> Endpoint { Endpoint(IPAddress(v4: number), port: 443) }

@@ -1,0 +1,16 @@
+/// What came where an answer was waited for and was none, since the start: somebody guesses, or a resolver is broken. It is
+/// ignored, and the wait goes on.
+package struct MismatchCounters: Sendable, Equatable {
+    /// Datagrams from another address or port than the resolver's.
+    package var strangers: UInt64 = 0
+    /// Messages with another id or about another question.
+    package var otherQuery: UInt64 = 0
+    /// Messages that cannot be read.
+    package var malformed: UInt64 = 0
+    /// Answers right in everything but the letters' case (0x20).
+    package var otherCase: UInt64 = 0
+
+    package init() {}
+
+    package var all: UInt64 { strangers + otherQuery + malformed + otherCase }
+}

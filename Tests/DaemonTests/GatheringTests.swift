@@ -1,0 +1,45 @@
+import Testing
+
+@testable import Daemon
+
+@Suite struct GatheringTests {
+    @Test("an hour of minutes, whatever the clock does")
+    func history() {
+        var history = RateHistory(at: 0)
+        history.tick(7, at: RateHistory.minute - 1)
+        #expect(history.minutes == [])
+        history.tick(10, at: RateHistory.minute + 5)
+        #expect(history.minutes == [10] && history.next == 2 * RateHistory.minute)
+        history.tick(15, at: 4 * RateHistory.minute + 1)
+        #expect(history.minutes == [10, 5, 0, 0])
+        history.tick(16, at: 10_000 * RateHistory.minute)
+        #expect(history.minutes.count == RateHistory.count && history.minutes.first == 1)
+        #expect(history.next == 10_001 * RateHistory.minute)
+    }
+
+    @Test("what many ask for is fetched once, and not too often")
+    func gathering() {
+        let gathering = Gathering<Int>()
+        var rounds: [UInt64] = []
+        var told: [Int?] = []
+        gathering.begin = { rounds.append($0) }
+        gathering.ask(at: 1_000_000_000) { told.append($0) }
+        gathering.ask(at: 1_000_000_001) { told.append($0) }
+        #expect(rounds == [1])
+        gathering.arrived(5, in: 1)
+        #expect(told == [5, 5] && gathering.nextDeadline == nil)
+        gathering.ask(at: 1_010_000_000) { told.append($0) }
+        #expect(rounds == [1] && gathering.nextDeadline == 1_050_000_000)
+        gathering.expire(at: 1_050_000_000)
+        #expect(rounds == [1, 2])
+        gathering.expire(at: 3_050_000_000)
+        #expect(told == [5, 5, nil])
+        // Too late, and of another round.
+        gathering.arrived(6, in: 2)
+        gathering.ask(at: 4_000_000_000) { told.append($0) }
+        gathering.arrived(6, in: 2)
+        #expect(told == [5, 5, nil])
+        gathering.arrived(7, in: 3)
+        #expect(told == [5, 5, nil, 7])
+    }
+}

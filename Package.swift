@@ -73,13 +73,16 @@ let package = Package(
         module("Counters", "Base", "DNSWire"),
         module("Log", "Base", "Configuration", "Transport", "CSystemd", logging),
 
-        // Floor 4: the shell.
+        // Floor 4: connections.
+        module("Streams", "Base", "Cryptography", "HTTP", "Forwarding", "Transport"),
+
+        // Floor 5: the shell.
         module("DemoService", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport"),
         module(
             "Daemon", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "Counters", "Log", "CSystemd", logging),
+            "Transport", "Counters", "Log", "Streams", "CSystemd", logging),
 
-        // Floor 5: the commands.
+        // Floor 6: the commands.
         .executableTarget(
             name: "httpdnsd",
             dependencies: [

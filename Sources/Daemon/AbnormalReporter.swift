@@ -6,6 +6,7 @@ import Forwarding
 import HTTP
 import Log
 import Logging
+import Streams
 import Transport
 
 /// Reports abnormal lookups (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to the log. Confined

@@ -5,6 +5,7 @@ import Forwarding
 import HTTPDNS
 import Log
 import Logging
+import Streams
 import Transport
 
 /// Keeps the list of service addresses fresh, as the service's start-up servers (`confIp`) give it. Confined to the

@@ -5,6 +5,7 @@ import DNSWire
 import Forwarding
 import HTTP
 import HTTPDNS
+import Streams
 import Transport
 
 /// The HTTPDNS servers as the forwarder sees them: a request goes out on a kept-alive connection, an outcome comes back.

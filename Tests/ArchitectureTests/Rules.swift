@@ -37,12 +37,13 @@ enum Rules {
         "Transport": ["Base", "CLinux", "Glibc", "Dispatch", "Synchronization"],
         "Counters": ["Base", "DNSWire", "Synchronization"],
         "Log": ["Base", "Configuration", "Transport", "CSystemd", "Logging", "Dispatch", "Synchronization"],
+        "Streams": ["Base", "Cryptography", "HTTP", "Forwarding", "Transport"],
         "DemoService": [
             "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Dispatch",
         ],
         "Daemon": [
             "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "Counters", "Log", "CSystemd", "Logging", "Dispatch", "Synchronization",
+            "Transport", "Counters", "Log", "Streams", "CSystemd", "Logging", "Dispatch", "Synchronization",
         ],
         "httpdnsd": [
             "Base", "DNSWire", "Configuration", "Transport", "Log", "Daemon", "DemoService", "ArgumentParser",

@@ -30,7 +30,7 @@ import Testing
     private static func texts() throws -> String {
         var texts = ""
         let modules = [
-            "httpdnsd", "Daemon", "HTTPDNS", "Cryptography", "DNSCache", "Transport", "Forwarding", "HTTP", "Log",
+            "httpdnsd", "Daemon", "HTTPDNS", "Cryptography", "DNSCache", "Transport", "Forwarding", "HTTP", "Log", "Streams",
         ]
         for module in modules {
             let folder = root.appending(path: "Sources/\(module)")

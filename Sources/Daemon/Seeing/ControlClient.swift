@@ -1,6 +1,7 @@
 import DNSWire
 import Forwarding
 import HTTP
+import Streams
 public import Transport
 
 /// One request to a running daemon over its control socket.

@@ -1,18 +1,16 @@
-import Transport
-
 /// Memory that many connections of one loop use in turn, for what is looked at and not kept.
 @safe
-final class Scratch {
+package final class Scratch {
     // Valid as long as the object; its users are confined to one loop, and none keeps a span of it over a call.
-    let buffer: UnsafeMutableBufferPointer<UInt8>
+    package let buffer: UnsafeMutableBufferPointer<UInt8>
 
-    init(_ count: Int) {
+    package init(_ count: Int) {
         unsafe buffer = .allocate(capacity: count)
         unsafe buffer.initialize(repeating: 0)
     }
 
     /// The first octets, as they were last written.
-    func first(_ count: Int) -> UnsafeBufferPointer<UInt8> {
+    package func first(_ count: Int) -> UnsafeBufferPointer<UInt8> {
         unsafe UnsafeBufferPointer(rebasing: buffer[..<count])
     }
 
@@ -22,7 +20,7 @@ final class Scratch {
 }
 
 extension StreamSocket {
-    func receive(into scratch: Scratch) throws(SystemError) -> Received {
+    package func receive(into scratch: Scratch) throws(SystemError) -> Received {
         let buffer = unsafe scratch.buffer
         var room = unsafe buffer.mutableSpan
         return try receive(into: &room)
@@ -30,7 +28,7 @@ extension StreamSocket {
 }
 
 extension QuerySocket {
-    func receive(into scratch: Scratch) throws(SystemError) -> QuerySocket.Received {
+    package func receive(into scratch: Scratch) throws(SystemError) -> QuerySocket.Received {
         let buffer = unsafe scratch.buffer
         var room = unsafe buffer.mutableSpan
         return try receive(into: &room)

@@ -1,13 +1,13 @@
-import Base
-import Cryptography
-import Forwarding
-import HTTP
-import Transport
+package import Base
+package import Cryptography
+package import Forwarding
+package import HTTP
+package import Transport
 
 /// One HTTP/1.1 request and its response on a connection of their own, plain or through TLS: for what is asked so rarely
 /// that no connection is kept open. How long it may take is its owner's decision.
-final class HTTPExchange: EventHandler {
-    enum Outcome {
+package final class HTTPExchange: EventHandler {
+    package enum Outcome {
         case answered(HTTPResponse)
         case failed(Failure)
     }
@@ -27,13 +27,13 @@ final class HTTPExchange: EventHandler {
     private static let maximumRead = 16_384
 
     /// Why a connection could not even be begun.
-    struct NotBegun: Error {
-        let failure: Failure
+    package struct NotBegun: Error {
+        package let failure: Failure
     }
 
     /// Begins to connect; on the loop.
     /// - Parameter done: Called once, later, unless ``close()`` was called before; everything is closed then.
-    init(
+    package init(
         _ request: [UInt8], to server: Endpoint, tls context: TLSClientContext?, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
     ) throws(NotBegun) {
@@ -59,7 +59,7 @@ final class HTTPExchange: EventHandler {
     }
 
     /// The same on a connection that stands, to somebody who needs not be doubted.
-    init(
+    package init(
         _ request: [UInt8], on socket: consuming StreamSocket, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
     ) throws(SystemError) {
@@ -71,14 +71,14 @@ final class HTTPExchange: EventHandler {
     }
 
     /// Ends without a word.
-    func close() {
+    package func close() {
         guard let registration else { return }
         self.registration = nil
         loop.unregister(registration)
         socket.close()
     }
 
-    func ready(_ readiness: Readiness) {
+    package func ready(_ readiness: Readiness) {
         do throws(SystemError) {
             if !isConnected {
                 try socket.connectResult()
@@ -160,7 +160,7 @@ final class HTTPExchange: EventHandler {
 extension Endpoint {
     /// What stands in a request's `Host` (RFC 9110 §7.2).
     /// - Parameter serverName: The name the server goes by; nil or empty: its address.
-    func hostField(serverName: String?, isSecure: Bool) -> String {
+    package func hostField(serverName: String?, isSecure: Bool) -> String {
         let usualPort: UInt16 = isSecure ? 443 : 80
         guard let serverName, !serverName.isEmpty else { return port == usualPort ? "\(address)" : "\(self)" }
         return port == usualPort ? serverName : "\(serverName):\(port)"

@@ -76,13 +76,18 @@ let package = Package(
         // Floor 4: connections.
         module("Streams", "Base", "Cryptography", "HTTP", "Forwarding", "Transport"),
 
-        // Floor 5: the shell.
+        // Floor 5: whom the daemon asks.
+        module(
+            "Upstreams", "Base", "DNSWire", "Configuration", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
+            "Transport", "Counters", "Log", "Streams", logging),
+
+        // Floor 6: the shell.
         module("DemoService", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport"),
         module(
             "Daemon", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "Counters", "Log", "Streams", "CSystemd", logging),
+            "Transport", "Counters", "Log", "Streams", "Upstreams", "CSystemd", logging),
 
-        // Floor 6: the commands.
+        // Floor 7: the commands.
         .executableTarget(
             name: "httpdnsd",
             dependencies: [
@@ -116,6 +121,9 @@ let package = Package(
         tests(
             "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
             "Forwarding", "Transport", "Counters", "Log", "Daemon", "DemoService", "ShellTestSupport", logging),
+        tests(
+            "UpstreamsTests", "Base", "DNSWire", "Configuration", "Cryptography", "HTTPDNS", "Forwarding", "Transport",
+            "Upstreams", "DemoService", "ShellTestSupport"),
         tests("ArchitectureTests"),
     ]
 )

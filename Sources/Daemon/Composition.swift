@@ -9,6 +9,7 @@ import HTTPDNS
 import Log
 import Logging
 import Transport
+import Upstreams
 
 // From settings to parts: the one place where a key of the configuration meets what it sets.
 
@@ -127,13 +128,15 @@ extension ServiceUpstream {
 
 extension ServiceUpstream.Access {
     init(_ settings: Settings.HTTPDNS, _ tls: Settings.TLS) throws(StartFailure) {
+        let account: ServiceAccount
         do throws(RequestError) {
             account = try ServiceAccount(settings)
         } catch {
             throw .setting(key: "httpdns", error.description)
         }
-        self.tls = try TLSClientContext?(settings, tls)
-        serverName = tls.serverName.isEmpty ? nil : tls.serverName
+        self.init(
+            account: account, tls: try TLSClientContext?(settings, tls),
+            serverName: tls.serverName.isEmpty ? nil : tls.serverName)
     }
 }
 

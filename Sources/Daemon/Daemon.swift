@@ -9,6 +9,7 @@ import Forwarding
 import Log
 public import Logging
 import Transport
+import Upstreams
 
 /// The whole daemon, put together from the settings: sockets, cache, resolver and its upstreams.
 public final class Daemon: @unchecked Sendable {

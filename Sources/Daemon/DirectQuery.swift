@@ -4,6 +4,7 @@ import Cryptography
 public import DNSWire
 import Forwarding
 import Transport
+import Upstreams
 
 /// One question put straight to the HTTPDNS service, past cache and local resolver: what `query` shows.
 ///

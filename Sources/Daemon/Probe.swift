@@ -4,6 +4,7 @@ import DNSWire
 import Forwarding
 import Log
 import Transport
+import Upstreams
 
 /// Goes through what the daemon depends on, step by step on its true path, and says in plain words what works.
 public final class Probe: @unchecked Sendable {

@@ -8,6 +8,7 @@ import Log
 import Logging
 import Synchronization
 import Transport
+import Upstreams
 
 extension Daemon {
     /// Takes over settings that were read again, as far as they differ from those in effect: all in one step, while

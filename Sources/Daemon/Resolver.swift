@@ -7,6 +7,7 @@ import Forwarding
 import Log
 import Synchronization
 import Transport
+import Upstreams
 
 /// The shell around the brain: one loop that brings it questions, outcomes and the time, and carries out what it says.
 ///

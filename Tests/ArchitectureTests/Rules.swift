@@ -38,12 +38,17 @@ enum Rules {
         "Counters": ["Base", "DNSWire", "Synchronization"],
         "Log": ["Base", "Configuration", "Transport", "CSystemd", "Logging", "Dispatch", "Synchronization"],
         "Streams": ["Base", "Cryptography", "HTTP", "Forwarding", "Transport"],
+        "Upstreams": [
+            "Base", "DNSWire", "Configuration", "Cryptography", "HTTP", "HTTPDNS", "Forwarding", "Transport",
+            "Counters", "Log", "Streams", "Logging",
+        ],
         "DemoService": [
             "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Dispatch",
         ],
         "Daemon": [
             "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "Counters", "Log", "Streams", "CSystemd", "Logging", "Dispatch", "Synchronization",
+            "Transport", "Counters", "Log", "Streams", "Upstreams", "CSystemd", "Logging", "Dispatch",
+            "Synchronization",
         ],
         "httpdnsd": [
             "Base", "DNSWire", "Configuration", "Transport", "Log", "Daemon", "DemoService", "ArgumentParser",

@@ -30,7 +30,8 @@ import Testing
     private static func texts() throws -> String {
         var texts = ""
         let modules = [
-            "httpdnsd", "Daemon", "HTTPDNS", "Cryptography", "DNSCache", "Transport", "Forwarding", "HTTP", "Log", "Streams",
+            "httpdnsd", "Daemon", "Upstreams", "Streams", "Log", "HTTP", "HTTPDNS", "Cryptography", "DNSCache",
+            "Transport", "Forwarding",
         ]
         for module in modules {
             let folder = root.appending(path: "Sources/\(module)")

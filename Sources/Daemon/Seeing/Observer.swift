@@ -6,6 +6,7 @@ import Dispatch
 import Forwarding
 import Synchronization
 import Transport
+import Upstreams
 
 /// Goes round the daemon's queues and asks each for what it alone knows. Nothing waits for it, and no query is held up
 /// by more than a few copies.

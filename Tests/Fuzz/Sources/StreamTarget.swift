@@ -2,6 +2,7 @@ import Base
 import Glibc
 import Log
 import Logging
+import Upstreams
 
 @testable import Configuration
 @testable import DNSCache

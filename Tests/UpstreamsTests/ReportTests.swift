@@ -4,8 +4,8 @@ import DNSWire
 import Foundation
 import Testing
 
-@testable import Daemon
 @testable import Forwarding
+@testable import Upstreams
 
 @Suite struct ReportLineTests {
     private func settings(_ credential: Settings.HTTPDNS.Credential, appId: String = "") -> Settings.HTTPDNS {

@@ -1,20 +1,20 @@
-import Base
-import Configuration
+package import Base
+package import Configuration
 import Cryptography
 import DNSWire
-import Forwarding
+package import Forwarding
 import HTTP
-import Log
+package import Log
 import Logging
 import Streams
-import Transport
+package import Transport
 
 /// Reports abnormal lookups (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to the log. Confined
 /// to the resolver's loop, whose deadline it shares.
 ///
 /// Nothing waits for a report. Nothing is ever sent anywhere but to `reportUrl`; its host, if it is a name, is looked up
 /// at the local resolver, past this daemon.
-final class AbnormalReporter {
+package final class AbnormalReporter {
     private var line: ReportLine
     private let destination: Destination?
     private let loop: EventLoop
@@ -36,7 +36,7 @@ final class AbnormalReporter {
     }
 
     /// - Parameter localServers: The local resolvers of the moment.
-    init(
+    package init(
         _ settings: Settings.HTTPDNS, loop: EventLoop, localServers: @escaping () -> [Endpoint], report: Report
     ) throws(StartFailure) {
         line = ReportLine(settings)
@@ -47,7 +47,7 @@ final class AbnormalReporter {
     }
 
     /// Other settings, but for where reports go.
-    func heed(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
+    package func heed(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
 
     /// With the system's store: what is trusted of the HTTPDNS service says nothing of this server.
     private static func verification(_ url: Settings.HTTPDNS.ReportURL) throws(StartFailure) -> TLSClientContext? {
@@ -60,7 +60,7 @@ final class AbnormalReporter {
     }
 
     /// - Parameter server: The one that failed; nil if no single one did.
-    func add(_ lookup: AbnormalLookup, server: Endpoint?) {
+    package func add(_ lookup: AbnormalLookup, server: Endpoint?) {
         let now = Tick(nanoseconds: Clock.now())
         let text = line.text(lookup, server: server, at: WallClock.unixMilliseconds())
         if destination == nil {
@@ -76,9 +76,9 @@ final class AbnormalReporter {
 
     var isSending: Bool { queue.isSending }
 
-    var nextDeadline: Tick? { queue.nextDeadline }
+    package var nextDeadline: Tick? { queue.nextDeadline }
 
-    func expire(at now: Tick) {
+    package func expire(at now: Tick) {
         if queue.isSending {
             guard let nextDeadline, nextDeadline <= now else { return }
             close()
@@ -89,7 +89,7 @@ final class AbnormalReporter {
         }
     }
 
-    func close() {
+    package func close() {
         lookup?.close()
         exchange?.close()
         (lookup, exchange) = (nil, nil)

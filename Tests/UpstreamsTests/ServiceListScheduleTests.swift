@@ -2,7 +2,7 @@ import Base
 import HTTPDNS
 import Testing
 
-@testable import Daemon
+@testable import Upstreams
 
 /// The decisions about the list of service addresses, by invented time.
 @Suite struct ServiceListScheduleTests {

@@ -7,7 +7,7 @@ import ShellTestSupport
 import Testing
 import Transport
 
-@testable import Daemon
+@testable import Upstreams
 
 /// The list over real sockets, its time the loop's.
 @Suite struct ServiceListTests {

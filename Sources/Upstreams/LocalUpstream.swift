@@ -1,36 +1,36 @@
-import Base
-import Counters
+package import Base
+package import Counters
 import DNSWire
-import Forwarding
-import Transport
+package import Forwarding
+package import Transport
 
 /// The local resolvers as the forwarder sees them: a query goes out over UDP or TCP, an outcome comes back.
-final class LocalUpstream {
+package final class LocalUpstream {
     let loop: EventLoop
     /// Told how each query ended, unless it was cancelled.
-    var settle: (ResolverQuery, ResolverOutcome) -> Void = { _, _ in }
+    package var settle: (ResolverQuery, ResolverOutcome) -> Void = { _, _ in }
     /// In the order of the forwarder's places.
-    var servers: [Endpoint] {
+    package var servers: [Endpoint] {
         didSet {
             spelling.keep(servers)
             edns.keep(servers)
         }
     }
     /// `negativeTTL`, for an answer that says "no such record" without an SOA.
-    var negativeTTL: UInt32
+    package var negativeTTL: UInt32
     /// `trustAD`: the AD bit of resolvers beyond this machine counts too.
-    var trustsAD: Bool
-    fileprivate(set) var mismatches = MismatchCounters()
+    package var trustsAD: Bool
+    package fileprivate(set) var mismatches = MismatchCounters()
     /// What any query's messages are read into.
     let scratch = Scratch(65_535 + 2)
-    let tallies: UpstreamTallies
+    package let tallies: UpstreamTallies
 
     private var random = Random()
     private var spelling = Spelling()
     private var edns = EDNSKnowledge()
     private var exchanges: [ResolverQuery: any LocalExchange] = [:]
 
-    init(
+    package init(
         loop: EventLoop, servers: [Endpoint], negativeTTL: UInt32, trustsAD: Bool = false,
         tallies: UpstreamTallies = UpstreamTallies()
     ) {
@@ -41,7 +41,7 @@ final class LocalUpstream {
         self.trustsAD = trustsAD
     }
 
-    func send(_ query: ResolverQuery, to server: Int, overTCP: Bool, _ question: ResolverQuestion) {
+    package func send(_ query: ResolverQuery, to server: Int, overTCP: Bool, _ question: ResolverQuestion) {
         guard server < servers.count else {
             return settle(query, .failed(Failure(.unreachable, "the server is no longer configured")))
         }
@@ -74,13 +74,13 @@ final class LocalUpstream {
             isMixed: isMixed, at: Clock.now())
     }
 
-    func cancel(_ query: ResolverQuery) {
+    package func cancel(_ query: ResolverQuery) {
         guard let exchange = exchanges.removeValue(forKey: query) else { return }
         spelling.waitedInVain(exchange.sent)
         exchange.close()
     }
 
-    func close() {
+    package func close() {
         for exchange in exchanges.values { exchange.close() }
         exchanges = [:]
     }

@@ -1,6 +1,5 @@
 import Base
 import Cryptography
-import DNSCache
 import DNSWire
 import Forwarding
 import HTTPDNS
@@ -8,7 +7,7 @@ import ShellTestSupport
 import Testing
 import Transport
 
-@testable import Daemon
+@testable import Upstreams
 
 /// Which connection to an HTTPDNS server may carry another request: over real sockets, plain and through TLS.
 @Suite struct ServiceConnectionTests {

@@ -5,7 +5,7 @@ import HTTP
 import Transport
 
 /// One kept-alive HTTP/1.1 connection to an HTTPDNS server, plain or through TLS; one request at a time.
-final class ServiceConnection: EventHandler {
+package final class ServiceConnection: EventHandler {
     let pool: ServiceUpstream.Pool
     /// When it became idle, on the clock's scale in nanoseconds.
     var idleSince: UInt64 = 0
@@ -27,7 +27,7 @@ final class ServiceConnection: EventHandler {
     private static let maximumQueued = 128 * 1024
 
     /// How far a connection has come.
-    enum Progress {
+    package enum Progress {
         case connected
         /// The certificate was accepted; the protocol's version.
         case secured(String)

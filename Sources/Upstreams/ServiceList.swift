@@ -1,21 +1,21 @@
-import Base
-import Configuration
-import Cryptography
+package import Base
+package import Configuration
+package import Cryptography
 import Forwarding
-import HTTPDNS
-import Log
+package import HTTPDNS
+package import Log
 import Logging
 import Streams
-import Transport
+package import Transport
 
 /// Keeps the list of service addresses fresh, as the service's start-up servers (`confIp`) give it. Confined to the
 /// resolver's loop, whose deadline it shares.
 ///
 /// `dnsIp` stays in use until the first answer, and whenever the list is empty. An address of the list is asked at the
 /// port of the server that gave it: the list names none, and holds for the scheme it came by.
-final class ServiceList {
+package final class ServiceList {
     /// Told the servers to ask from now on, in order, when they are others than before; never none.
-    var changed: ([Endpoint]) -> Void = { _ in }
+    package var changed: ([Endpoint]) -> Void = { _ in }
 
     private let startUpServers: [Endpoint]
     private let configured: [Endpoint]
@@ -35,7 +35,7 @@ final class ServiceList {
     /// - Parameters:
     ///   - account: May be the one that the lookups use, on the same loop; so may `tls`, nil without https.
     ///   - serverName: `tls.serverName`.
-    init(
+    package init(
         _ settings: Settings.HTTPDNS, serverName: String, account: ServiceAccount, tls: TLSClientContext?,
         loop: EventLoop, report: Report, at now: Tick
     ) {
@@ -47,24 +47,24 @@ final class ServiceList {
         (self.loop, self.report) = (loop, report)
     }
 
-    var nextDeadline: Tick { schedule.nextDeadline }
+    package var nextDeadline: Tick { schedule.nextDeadline }
 
-    func expire(at now: Tick) {
+    package func expire(at now: Tick) {
         schedule.expire(at: now)
         perform(at: now)
     }
 
     /// This machine's addresses or routes have changed.
-    func networkChanged(at now: Tick) {
+    package func networkChanged(at now: Tick) {
         schedule.askSoon(at: now)
     }
 
     /// Every server of the list in use has failed.
-    func serversFailed(at now: Tick) {
+    package func serversFailed(at now: Tick) {
         schedule.askSoon(at: now)
     }
 
-    func close() {
+    package func close() {
         exchange?.close()
         exchange = nil
     }

@@ -6,8 +6,8 @@ import ShellTestSupport
 import Testing
 import Transport
 
-@testable import Daemon
 @testable import Forwarding
+@testable import Upstreams
 
 /// The reporter over real sockets. Its time runs ahead of the clock: the test says when a batch is due.
 @Suite struct AbnormalReporterTests {

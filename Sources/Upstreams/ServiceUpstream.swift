@@ -1,31 +1,31 @@
-import Base
-import Counters
-import Cryptography
-import DNSWire
-import Forwarding
+package import Base
+package import Counters
+package import Cryptography
+package import DNSWire
+package import Forwarding
 import HTTP
-import HTTPDNS
+package import HTTPDNS
 import Streams
-import Transport
+package import Transport
 
 /// The HTTPDNS servers as the forwarder sees them: a request goes out on a kept-alive connection, an outcome comes back.
 ///
 /// Which server is asked, and what a failure leads to, is the forwarder's decision. This is about connections: one
 /// carries one request at a time, the newest idle one is taken first, one that stays silent is doubted, and one that says
 /// anything but the answers it was asked for is closed.
-final class ServiceUpstream {
+package final class ServiceUpstream {
     let loop: EventLoop
-    private(set) var access: Access
+    package private(set) var access: Access
     /// Told how each request ended, unless it was cancelled.
-    var settle: (ServiceRequest, ServiceOutcome) -> Void = { _, _ in }
+    package var settle: (ServiceRequest, ServiceOutcome) -> Void = { _, _ in }
     /// How far a fresh connection has come; for whoever goes through it step by step.
-    var progressed: (ServiceConnection.Progress) -> Void = { _ in }
+    package var progressed: (ServiceConnection.Progress) -> Void = { _ in }
     /// What any connection's bytes are read into before they are its own.
     let scratch = Scratch(16_384)
-    let tallies: UpstreamTallies
+    package let tallies: UpstreamTallies
 
     /// In the order of the forwarder's places.
-    var servers: [Endpoint] { pools.map(\.endpoint) }
+    package var servers: [Endpoint] { pools.map(\.endpoint) }
 
     private var exchanges: [ServiceRequest: Exchange] = [:]
     private var pools: [Pool]
@@ -44,11 +44,15 @@ final class ServiceUpstream {
     private static let surplusTime: UInt64 = 2_000_000_000
 
     /// How the servers are asked: by which account, and how they are verified.
-    struct Access {
-        let account: ServiceAccount
-        let tls: TLSClientContext?
+    package struct Access {
+        package let account: ServiceAccount
+        package let tls: TLSClientContext?
         /// The certificate's name and the Host to send; nil = the address dialled.
         let serverName: String?
+
+        package init(account: ServiceAccount, tls: TLSClientContext?, serverName: String?) {
+            (self.account, self.tls, self.serverName) = (account, tls, serverName)
+        }
     }
 
     /// A request under way, with what is needed to send it again.
@@ -98,7 +102,7 @@ final class ServiceUpstream {
         }
     }
 
-    init(loop: EventLoop, servers: [Endpoint], access: Access, tallies: UpstreamTallies = UpstreamTallies()) {
+    package init(loop: EventLoop, servers: [Endpoint], access: Access, tallies: UpstreamTallies = UpstreamTallies()) {
         self.loop = loop
         self.access = access
         self.tallies = tallies
@@ -107,13 +111,13 @@ final class ServiceUpstream {
 
     /// The servers are others now, or asked in another way; requests under way to the former ones end as they may.
     /// - Parameter access: nil: as before.
-    func replaceServers(_ servers: [Endpoint], access: Access? = nil) {
+    package func replaceServers(_ servers: [Endpoint], access: Access? = nil) {
         if let access { self.access = access }
         for pool in pools { pool.closeIdle() }
         pools = servers.map { Pool($0, self.access, tallies) }
     }
 
-    func send(_ request: ServiceRequest, to server: Int, _ names: [Name], _ families: Families, at now: Tick) {
+    package func send(_ request: ServiceRequest, to server: Int, _ names: [Name], _ families: Families, at now: Tick) {
         let pool = pools[server]
         let family = ServiceFamily(families)
         let unixSeconds = WallClock.unixSeconds()
@@ -138,7 +142,7 @@ final class ServiceUpstream {
         }
     }
 
-    func cancel(_ request: ServiceRequest) {
+    package func cancel(_ request: ServiceRequest) {
         guard let exchange = exchanges.removeValue(forKey: request) else { return }
         for connection in exchange.connections { connection.close() }
     }
@@ -215,13 +219,13 @@ final class ServiceUpstream {
 
     // MARK: Time
 
-    var nextDeadline: Tick? {
+    package var nextDeadline: Tick? {
         var next = earliestDoubt
         for pool in pools { next = next.orEarlier(pool.closeAt.map(Tick.init(nanoseconds:))) }
         return next
     }
 
-    func expire(at now: Tick) {
+    package func expire(at now: Tick) {
         if let earliestDoubt, earliestDoubt <= now {
             for (request, exchange) in exchanges where exchange.doubtAt.map({ $0 <= now }) ?? false { doubt(request) }
             self.earliestDoubt = exchanges.values.compactMap(\.doubtAt).min()
@@ -238,14 +242,14 @@ final class ServiceUpstream {
     }
 
     /// This machine's addresses or routes have changed: no connection from before is trusted to reach anybody.
-    func networkChanged() {
+    package func networkChanged() {
         for pool in pools { pool.closeIdle() }
         for (request, exchange) in exchanges where exchange.connections.count < Self.maximumConnections {
             doubt(request)
         }
     }
 
-    func close() {
+    package func close() {
         for exchange in exchanges.values { for connection in exchange.connections { connection.close() } }
         exchanges = [:]
         for pool in pools { pool.closeIdle() }
@@ -288,7 +292,7 @@ extension FamilyAddresses {
 
 extension Tick? {
     /// The earlier of two moments, of which either may be missing.
-    func orEarlier(_ other: Tick?) -> Tick? {
+    package func orEarlier(_ other: Tick?) -> Tick? {
         guard let self, let other else { return self ?? other }
         return min(self, other)
     }

@@ -76,22 +76,28 @@ let package = Package(
         // Floor 4: connections.
         module("Streams", "Base", "Cryptography", "HTTP", "Forwarding", "Transport"),
 
-        // Floor 5: whom the daemon asks.
+        // Floor 5: whom the daemon asks, and who asks it how it is; neither sees the other.
         module(
             "Upstreams", "Base", "DNSWire", "Configuration", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
             "Transport", "Counters", "Log", "Streams", logging),
+
+        module(
+            "Control", "Base", "DNSWire", "Configuration", "DNSCache", "HTTP", "Forwarding", "Transport", "Counters",
+            "Log", "Streams", logging),
 
         // Floor 6: the shell.
         module("DemoService", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport"),
         module(
             "Daemon", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "Counters", "Log", "Streams", "Upstreams", "CSystemd", logging),
+            "Transport", "Counters", "Log", "Streams", "Upstreams", "Control", "CSystemd",
+            logging),
 
         // Floor 7: the commands.
         .executableTarget(
             name: "httpdnsd",
             dependencies: [
-                "Base", "DNSWire", "Configuration", "Transport", "Log", "Daemon", "DemoService", argumentParser,
+                "Base", "DNSWire", "Configuration", "Transport", "Log", "Control", "Daemon", "DemoService",
+                argumentParser,
                 logging,
             ],
             swiftSettings: settings),
@@ -124,6 +130,7 @@ let package = Package(
         tests(
             "UpstreamsTests", "Base", "DNSWire", "Configuration", "Cryptography", "HTTPDNS", "Forwarding", "Transport",
             "Upstreams", "DemoService", "ShellTestSupport"),
+        tests("ControlTests", "Base", "DNSCache", "Forwarding", "Control"),
         tests("ArchitectureTests"),
     ]
 )

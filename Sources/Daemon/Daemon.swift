@@ -1,5 +1,6 @@
 public import Base
 public import Configuration
+import Control
 import Counters
 import Cryptography
 import DNSCache
@@ -90,8 +91,7 @@ public final class Daemon: @unchecked Sendable {
                 failed: report.systemFailed)
         }
         let observer = Observer(
-            settings, resolver: resolver, streams: streams, datagrams: datagrams, cache: cache,
-            logLinesLost: logLinesLost)
+            settings, Observer.Sources(resolver, streams, datagrams, cache, logLinesLost: logLinesLost))
         control = try StartFailure.ofSystem { [cacheFile] () throws(SystemError) in
             let unix = ControlServer.listen(settings.control, report)
             guard unix != nil || metrics != nil else { return nil }

@@ -1,5 +1,6 @@
 public import Base
 public import Configuration
+import Control
 import Counters
 import DNSCache
 import Dispatch

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Base
 import Configuration
+import Control
 import Daemon
 import Transport
 

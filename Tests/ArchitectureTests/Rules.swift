@@ -42,16 +42,21 @@ enum Rules {
             "Base", "DNSWire", "Configuration", "Cryptography", "HTTP", "HTTPDNS", "Forwarding", "Transport",
             "Counters", "Log", "Streams", "Logging",
         ],
+        "Control": [
+            "Base", "DNSWire", "Configuration", "DNSCache", "HTTP", "Forwarding", "Transport", "Counters", "Log",
+            "Streams", "Logging", "Dispatch", "Synchronization",
+        ],
         "DemoService": [
             "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Dispatch",
         ],
         "Daemon": [
             "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "Counters", "Log", "Streams", "Upstreams", "CSystemd", "Logging", "Dispatch",
+            "Transport", "Counters", "Log", "Streams", "Upstreams", "Control", "CSystemd", "Logging", "Dispatch",
             "Synchronization",
         ],
         "httpdnsd": [
-            "Base", "DNSWire", "Configuration", "Transport", "Log", "Daemon", "DemoService", "ArgumentParser",
+            "Base", "DNSWire", "Configuration", "Transport", "Log", "Control", "Daemon", "DemoService",
+            "ArgumentParser",
             "Logging",
             "Dispatch", "Synchronization",
         ],

@@ -30,7 +30,7 @@ import Testing
     private static func texts() throws -> String {
         var texts = ""
         let modules = [
-            "httpdnsd", "Daemon", "Upstreams", "Streams", "Log", "HTTP", "HTTPDNS", "Cryptography", "DNSCache",
+            "httpdnsd", "Daemon", "Control", "Upstreams", "Streams", "Log", "HTTP", "HTTPDNS", "Cryptography", "DNSCache",
             "Transport", "Forwarding",
         ]
         for module in modules {

@@ -1,41 +1,41 @@
-import Base
-import Counters
-import DNSCache
+package import Base
+package import Counters
+package import DNSCache
 import DNSWire
-import Forwarding
+package import Forwarding
 
 /// How the daemon is and what it has done, at one moment: the one value that `status`, the metrics, the status page and
 /// the service manager's line are made of.
-struct Overview: Sendable {
+package struct Overview: Sendable {
     /// The clock's time it was taken at, on the scale of the ticks in it.
     var at = Tick(nanoseconds: 0)
     /// Seconds since 1970.
     var startedAt: UInt64 = 0
     var now: UInt64 = 0
     /// `encryptType`; nil without HTTPDNS.
-    var encryption: String?
+    package var encryption: String?
     /// The HTTPDNS servers in the order they are wanted, and which of them is asked.
-    var services: [Server] = []
-    var currentService = 0
-    var resolvers: [Server] = []
+    package var services: [Server] = []
+    package var currentService = 0
+    package var resolvers: [Server] = []
     /// `httpOnly`: the local resolvers are never asked.
-    var isHTTPOnly = false
+    package var isHTTPOnly = false
     var isStopping = false
     /// What the cache's file holds is known: questions are taken on.
-    var isOpen = true
+    package var isOpen = true
 
     var cache: DNSCache.Statistics
     /// The most the cache may take, in octets.
     var cacheLimit = 0
-    var counters = Counters()
-    var limits = Limits()
+    package var counters = Counters()
+    package var limits = Limits()
     var questions: [Questions] = []
     /// By ``ResponseKind``.
     var responses = [UInt64](repeating: 0, count: ResponseKind.count)
     var durations = Durations()
     var prefetches: UInt64 = 0
-    var upstreams: [UpstreamTallies.Answered: Durations] = [:]
-    var connections: [Endpoint: UpstreamTallies.Connections] = [:]
+    package var upstreams: [UpstreamTallies.Answered: Durations] = [:]
+    package var connections: [Endpoint: UpstreamTallies.Connections] = [:]
     var reloads = Reloads(at: 0)
     var logLinesLost: UInt64 = 0
     /// Questions in each of the last minutes, at most sixty, the newest last; nil where nobody counts them.
@@ -44,21 +44,25 @@ struct Overview: Sendable {
     var thisMinute: UInt64 = 0
 
     /// Of a daemon that has done nothing and has nobody to ask.
-    init(_ cache: DNSCache.Statistics) { self.cache = cache }
+    package init(_ cache: DNSCache.Statistics) { self.cache = cache }
 
     /// One server that can be asked.
-    struct Server: Sendable {
+    package struct Server: Sendable {
         let endpoint: Endpoint
         let health: ServerHealth
+
+        package init(endpoint: Endpoint, health: ServerHealth) {
+            (self.endpoint, self.health) = (endpoint, health)
+        }
     }
 
     /// What a bound has kept out since the start, and how near some are.
-    struct Limits: Sendable {
-        var flights = 0
-        var refusedForRoom: UInt64 = 0
-        var tcpClients = 0
-        var clients = StreamCounters()
-        var mismatches = MismatchCounters()
+    package struct Limits: Sendable {
+        package var flights = 0
+        package var refusedForRoom: UInt64 = 0
+        package var tcpClients = 0
+        package var clients = StreamCounters()
+        package var mismatches = MismatchCounters()
     }
 
     /// Questions over one transport, from one family, by ``QuestionKind``.

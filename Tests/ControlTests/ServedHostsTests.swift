@@ -1,7 +1,7 @@
 import DNSWire
 import Testing
 
-@testable import Daemon
+@testable import Control
 
 @Suite("By what the metrics address may be asked for")
 struct ServedHostsTests {

@@ -6,7 +6,7 @@ import Forwarding
 /// The overview in words, for people.
 extension Overview {
     /// One line for the service manager: `serving; HTTPDNS 119.29.29.99 21 ms; cache 812 answers, 94 % hits`.
-    var headline: String {
+    package var headline: String {
         let head =
             switch state {
             case .healthy, .degraded: "serving"

@@ -2,7 +2,7 @@ import Base
 import DNSCache
 import Testing
 
-@testable import Daemon
+@testable import Control
 @testable import Forwarding
 
 @Suite struct OverviewTests {

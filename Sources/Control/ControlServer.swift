@@ -1,17 +1,16 @@
-import Base
-import Configuration
-import DNSWire
+package import Base
+package import Configuration
+package import DNSWire
 import HTTP
-import HTTPDNS
-import Log
+package import Log
 import Logging
-import Transport
+package import Transport
 
 /// Answers operators on the unix socket and whoever watches on the metrics address, over HTTP/1.1.
 ///
 /// It has a loop of its own and asks the other queues for no more than a few copies, a few times a second at most: a
 /// slow or hostile client here is nobody's affair but its own.
-final class ControlServer: @unchecked Sendable {
+package final class ControlServer: @unchecked Sendable {
     // Unchecked: everything but `loop` is touched on the loop alone, or before it starts.
     let loop: EventLoop
     private let unix: UnixListener?
@@ -32,7 +31,7 @@ final class ControlServer: @unchecked Sendable {
     private static let longestConnection: UInt64 = 10_000_000_000
 
     /// The control socket, if it is wanted and can be made: the daemon does without, and says so.
-    static func listen(_ settings: Settings.Control, _ report: Report) -> UnixListener? {
+    package static func listen(_ settings: Settings.Control, _ report: Report) -> UnixListener? {
         guard !settings.socket.isEmpty else { return nil }
         do throws(SystemError) {
             return try UnixListener.listen(settings.socket)
@@ -42,7 +41,7 @@ final class ControlServer: @unchecked Sendable {
         }
     }
 
-    init(
+    package init(
         _ unix: UnixListener?, metrics: StreamListener?, host: Name?, observer: Observer, report: Report,
         flush: @escaping @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
     ) throws(SystemError) {
@@ -59,9 +58,9 @@ final class ControlServer: @unchecked Sendable {
     }
 
     /// Where the metrics are served; nil: nowhere.
-    var metricsEndpoint: Endpoint? { metrics?.local }
+    package var metricsEndpoint: Endpoint? { metrics?.local }
 
-    func start() throws(SystemError) {
+    package func start() throws(SystemError) {
         try unix?.start(in: loop, failed: report.systemFailed) { [unowned self] in accept($0, isOperator: true) }
         try metrics?.start(in: loop, failed: report.systemFailed) { [unowned self] socket, _ in
             accept(socket, isOperator: false)
@@ -72,7 +71,7 @@ final class ControlServer: @unchecked Sendable {
         loop.start()
     }
 
-    func stop(_ stopped: @escaping @Sendable () -> Void) {
+    package func stop(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             unix?.stop()
             metrics?.stop()
@@ -170,7 +169,7 @@ extension Report {
         log.warning("no control socket, so no status, cache and flush: \(error)")
     }
 
-    func metrics(on endpoint: Endpoint) {
+    package func metrics(on endpoint: Endpoint) {
         log.notice("metrics and status page on http://\(endpoint)/")
     }
 

@@ -1,53 +1,62 @@
 import Base
-import Configuration
-import Counters
+package import Configuration
+package import Counters
 import DNSCache
 import Dispatch
 import Forwarding
-import Synchronization
+package import Synchronization
 import Transport
-import Upstreams
 
 /// Goes round the daemon's queues and asks each for what it alone knows. Nothing waits for it, and no query is held up
 /// by more than a few copies.
-final class Observer: Sendable {
-    private let resolver: Resolver
-    private let streams: StreamServer
-    private let datagrams: [DatagramListener]
-    private let cache: DNSCache
+package final class Observer: Sendable {
+    /// What it asks of the daemon.
+    package struct Sources: Sendable {
+        /// Hands over an overview in which stands what the queues alone know; on one of them, and not at all when one is
+        /// stuck or has ended.
+        let describe: @Sendable (_ done: @escaping @Sendable (Overview) -> Void) -> Void
+        /// For each queue that a query may pass: calls back as soon as that one turns.
+        let queues: [@Sendable (_ turned: @escaping @Sendable () -> Void) -> Void]
+        /// What each listener has counted.
+        let doors: [Tally]
+        /// What was counted of the answers that did not come from a listener.
+        let resolver: Tally
+        /// Lines of the log that were lost since the start; from any thread.
+        let logLinesLost: @Sendable () -> UInt64
+
+        package init(
+            describe: @escaping @Sendable (_ done: @escaping @Sendable (Overview) -> Void) -> Void,
+            queues: [@Sendable (_ turned: @escaping @Sendable () -> Void) -> Void], doors: [Tally], resolver: Tally,
+            logLinesLost: @escaping @Sendable () -> UInt64
+        ) {
+            (self.describe, self.queues, self.doors, self.resolver) = (describe, queues, doors, resolver)
+            self.logLinesLost = logLinesLost
+        }
+    }
+
+    private let sources: Sources
     private let cacheLimit: Int
-    private let logLinesLost: @Sendable () -> UInt64
     private let startedAt = WallClock.unixSeconds()
     private let isStopping = Atomic(false)
-    let reloads = Mutex(Reloads(at: WallClock.unixSeconds()))
+    package let reloads = Mutex(Reloads(at: WallClock.unixSeconds()))
 
     /// How long a queue may take to answer before it counts as stuck.
     static let patience = DispatchTimeInterval.seconds(1)
 
-    init(
-        _ settings: Settings, resolver: Resolver, streams: StreamServer, datagrams: [DatagramListener], cache: DNSCache,
-        logLinesLost: @escaping @Sendable () -> UInt64
-    ) {
-        self.logLinesLost = logLinesLost
-        (self.resolver, self.streams, self.datagrams, self.cache) = (resolver, streams, datagrams, cache)
+    package init(_ settings: Settings, _ sources: Sources) {
+        self.sources = sources
         cacheLimit = settings.cache.megabytes << 20
     }
 
     /// The daemon takes no more questions from now on.
-    func stopping() { isStopping.store(true, ordering: .relaxed) }
+    package func stopping() { isStopping.store(true, ordering: .relaxed) }
 
     /// - Parameter done: called on a queue of the daemon's; not at all when that is stuck or has ended.
-    func overview(_ done: @escaping @Sendable (Overview) -> Void) {
-        resolver.loop.submit { [self] in
-            var overview = Overview(cache.statistics)
-            resolver.describe(&overview)
-            streams.loop.submit { [self, overview] in
-                var overview = overview
-                overview.limits.tcpClients = streams.openClients
-                overview.limits.clients = streams.counters
-                complete(&overview)
-                done(overview)
-            }
+    package func overview(_ done: @escaping @Sendable (Overview) -> Void) {
+        sources.describe { [self] overview in
+            var overview = overview
+            complete(&overview)
+            done(overview)
         }
     }
 
@@ -57,9 +66,9 @@ final class Observer: Sendable {
         (overview.startedAt, overview.now) = (startedAt, WallClock.unixSeconds())
         overview.isStopping = isStopping.load(ordering: .relaxed)
         overview.cacheLimit = cacheLimit
-        overview.logLinesLost = logLinesLost()
+        overview.logLinesLost = sources.logLinesLost()
         overview.reloads = reloads.withLock { $0 }
-        let doors = datagrams.map(\.tally) + [streams.tally]
+        let doors = sources.doors
         for transport in [Tally.Transport.udp, .tcp] {
             for isIPv4 in [true, false] {
                 var questions = Overview.Questions(transport: transport, isIPv4: isIPv4)
@@ -71,7 +80,7 @@ final class Observer: Sendable {
                 overview.questions.append(questions)
             }
         }
-        for tally in doors + [resolver.tally] {
+        for tally in doors + [sources.resolver] {
             for kind in 0..<ResponseKind.count { overview.responses[kind] += tally.answered(kind) }
             tally.add(to: &overview.durations)
             overview.prefetches += tally.prefetches
@@ -79,15 +88,13 @@ final class Observer: Sendable {
     }
 
     /// Questions since the start; from any thread.
-    var asked: UInt64 { (datagrams.map(\.tally) + [streams.tally]).reduce(0) { $0 + $1.asked } }
+    var asked: UInt64 { sources.doors.reduce(0) { $0 + $1.asked } }
 
     /// Whether every queue that a query may pass still turns.
     /// - Parameter done: called once, on any queue, after ``patience`` at the latest.
-    func liveness(_ done: @escaping @Sendable (Bool) -> Void) {
-        let round = Round(waiting: datagrams.count + 2, done)
-        resolver.loop.submit { round.answered() }
-        streams.loop.submit { round.answered() }
-        for listener in datagrams { listener.ping { round.answered() } }
+    package func liveness(_ done: @escaping @Sendable (Bool) -> Void) {
+        let round = Round(waiting: sources.queues.count, done)
+        for queue in sources.queues { queue { round.answered() } }
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { round.timeIsUp() }
     }
 
@@ -115,24 +122,5 @@ final class Observer: Sendable {
                 return state.done
             }
         }
-    }
-}
-
-extension Resolver {
-    /// On the loop.
-    func describe(_ overview: inout Overview) {
-        overview.encryption = settings.httpdns?.credential.name
-        overview.isHTTPOnly = settings.httpdns?.httpOnly ?? false
-        let services = settings.httpdns == nil ? [] : service?.servers ?? []
-        overview.services = zip(services, forwarder.serviceHealth).map { .init(endpoint: $0, health: $1) }
-        overview.currentService = forwarder.currentService
-        overview.resolvers = zip(local.servers, forwarder.resolverHealth).map { .init(endpoint: $0, health: $1) }
-        overview.isOpen = isOpen
-        overview.counters = forwarder.counters
-        overview.limits.flights = forwarder.underWay.flights
-        overview.limits.refusedForRoom = queue.refused
-        overview.limits.mismatches = local.mismatches
-        overview.upstreams = local.tallies.durations
-        overview.connections = local.tallies.connections
     }
 }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Daemon
+@testable import Control
 
 @Suite struct GatheringTests {
     @Test("an hour of minutes, whatever the clock does")

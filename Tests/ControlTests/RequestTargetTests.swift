@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Daemon
+@testable import Control
 
 @Suite struct RequestTargetTests {
     @Test(

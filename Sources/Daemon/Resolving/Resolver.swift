@@ -285,14 +285,14 @@ final class Resolver: @unchecked Sendable {
                     answer, age: age, to: client.question, query: client.query.span,
                     limit: Reply.udpLimit(client.question, isLoopback: address.address.isLoopback), into: &room)
             }
-        case .stream(let stream):
+        case .stream(_, let deliver):
             var bytes = [UInt8](
                 repeating: 0, count: min(Int(UInt16.max), answer.body.count + Self.mostAddedOctets))
             var room = bytes.mutableSpan
             let length = Reply.write(
                 answer, age: age, to: client.question, query: client.query.span, limit: Int(UInt16.max), into: &room)
             bytes.removeLast(bytes.count - length)
-            stream.deliver(bytes)
+            deliver(bytes)
         }
     }
 

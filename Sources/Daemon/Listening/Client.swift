@@ -14,14 +14,15 @@ struct Client: Sendable {
 
     enum Way: Sendable {
         case datagram(DatagramSocket, to: SocketAddress, from: IPAddress?)
-        case stream(StreamClient)
+        /// Takes the reply from any thread.
+        case stream(from: Source, @Sendable ([UInt8]) -> Void)
     }
 
     /// Who asks.
     var source: Source {
         switch way {
         case .datagram(_, let address, _): Source(address.address)
-        case .stream(let stream): stream.source
+        case .stream(let source, _): source
         }
     }
 

@@ -54,9 +54,9 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         }
     }
 
-    /// The resolver's answer to one of its queries; from the resolver's loop.
-    func deliver(_ reply: [UInt8]) {
-        server.loop.submit { self.send(reply) }
+    /// How the resolver's answer to one of its queries comes back; from the resolver's loop.
+    private var way: Client.Way {
+        .stream(from: source) { [self] reply in server.loop.submit { self.send(reply) } }
     }
 
     private func send(_ reply: [UInt8]) {
@@ -136,11 +136,11 @@ final class StreamClient: EventHandler, @unchecked Sendable {
             server.tally.took(Clock.now() - now.nanoseconds)
         case .ask(let question):
             waiting += 1
-            server.resolver.submit([Miss(client: Client(question, message: message, way: .stream(self), at: now))])
+            server.resolver.submit([Miss(client: Client(question, message: message, way: way, at: now))])
         case .replyAndRefresh(let length, let question):
             unsafe queue(written.first(length))
             server.tally.took(Clock.now() - now.nanoseconds)
-            let client = Client(question, message: message, way: .stream(self), at: now)
+            let client = Client(question, message: message, way: way, at: now)
             server.resolver.submit([Miss(client: client, isRefresh: true)])
         }
     }

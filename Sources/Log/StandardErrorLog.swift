@@ -29,7 +29,8 @@ public struct StandardErrorLog: LogHandler {
             fields = given.map { ($0.key, $0.value.description) }.sorted { $0.name < $1.name }
         }
         writer.write(
-            LogText(level: event.level, text: event.message.description, fields: fields), at: WallClock.unixMilliseconds())
+            LogText(level: event.level, text: event.message.description, fields: fields),
+            at: WallClock.unixMilliseconds())
     }
 }
 

@@ -23,7 +23,51 @@ import Testing
         for path in sources {
             let text = try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
             for violation in Rules.violations(path: path, text: text) { Issue.record("\(violation)") }
+            if Rules.unsafeFiles.contains(path) { #expect(text.contains("unsafe"), "\(path) needs it no more") }
         }
+        #expect(Rules.unsafeFiles.isSubset(of: sources))
+    }
+
+    @Test("no file needs more than a few others to be understood, and they it")
+    func circles() throws {
+        let modules = Dictionary(grouping: try Self.sources()) { $0.split(separator: "/")[1] }
+        for (module, paths) in modules {
+            var texts: [String: String] = [:]
+            for path in paths {
+                texts[path] = try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
+            }
+            let circles = Circles(texts)
+            for circle in circles.found() where circle.count > Rules.maximumCircle {
+                Issue.record("\(module) has a circle of \(circle.count) files: \(circles.reasons(circle))")
+            }
+        }
+    }
+
+    @Test(
+        "a circle is found by the types that files define and use",
+        arguments: [
+            (["a": "struct A { let b: B }", "b": "class B {}; func b(_ a: A) {}"], [["a", "b"]]),
+            (
+                ["a": "enum A { case b(B) }", "b": "protocol B { var c: C }", "c": "typealias C = A"],
+                [["a", "b", "c"]]
+            ),
+            (["a": "struct A { let b: B }", "b": "public final class B {}"], []),
+            (["a": "struct A { let b: B }", "b": "struct B {}", "c": "extension B { var a: A }"], []),
+            (["a": "struct A { let b: B }", "b": "struct B {} // A\nlet b = \"A\"\nlet c = #\"\\(A)\"#"], []),
+            (["a": "struct A { let b: B }", "b": "struct B {}; let b = \"\\(f(\"x\") + A.name)\""], [["a", "b"]]),
+            (["a": "struct A { let b: B }", "b": "struct B {}; let b = c.A"], []),
+            (["a": "struct A { let b: B }", "b": "struct B {}; let b = \"\"\"\n  \"A\"\n  \"\"\""], []),
+            (["a": "struct A { let b: B }\nprivate struct C {}", "b": "struct B { struct D { let c: C } }"], []),
+            (
+                [
+                    "a": "struct A { let b: B }", "b": "struct B { let a: A }", "c": "actor C { let d: D; let a: A }",
+                    "d": "enum D { case c(C) }",
+                ],
+                [["a", "b"], ["c", "d"]]
+            ),
+        ] as [([String: String], [[String]])])
+    func foundCircles(_ texts: [String: String], _ circles: [[String]]) {
+        #expect(Circles(texts).found() == circles)
     }
 
     @Test("the manifest gives each module what the table of floors allows it, and no more")
@@ -115,6 +159,8 @@ import Testing
             ("Sources/Base/A.swift", "let a = 1\nfatalError()\n", 2, .unexplainedFatalError),
             ("Sources/Base/A.swift", "default: fatalError(\"no\")", 1, .unexplainedFatalError),
             ("Sources/Base/A.swift", "// TODO: later\n", 1, .unfinished("TODO")),
+            ("Sources/Base/A.swift", "\nlet a = unsafe b\n", 2, .unsafeHere),
+            ("Sources/Daemon/Listening/A.swift", "nonisolated(unsafe) let a = b\n", 1, .unsafeHere),
             ("Sources/Base/A.swift", "let a = 1  // FIXME\n", 1, .unfinished("FIXME")),
         ] as [(String, String, Int, Violation.Rule)])
     func planted(_ path: String, _ text: String, _ line: Int, _ rule: Violation.Rule) {
@@ -135,6 +181,8 @@ import Testing
             ("Sources/Transport/A.swift", "import Glibc\nimport Dispatch\nimport Synchronization\nimport CLinux\n"),
             ("Sources/Daemon/A.swift", "import Logging\nimport CSystemd\nimport Configuration\nimport Dispatch\n"),
             ("Sources/httpdnsd/A.swift", "import ArgumentParser\nimport DemoService\nimport Daemon\n"),
+            ("Sources/Transport/A.swift", "let a = unsafe b\n"),
+            ("Sources/Base/A.swift", "// It would be unsafe.\nlet unsafeName = 1\n"),
         ])
     func allowed(_ path: String, _ text: String) {
         #expect(Rules.violations(path: path, text: text) == [])

@@ -19,6 +19,8 @@ struct Violation: Equatable, CustomStringConvertible {
         /// It ends the process: a comment on it, or right above, must say why nothing better can be done.
         case unexplainedFatalError
         case unfinished(String)
+        /// What the compiler cannot check stands where it is looked for: see ``Rules/unsafeModules``.
+        case unsafeHere
     }
 }
 
@@ -64,6 +66,28 @@ enum Rules {
 
     static let maximumLines = 320
 
+    /// Where `unsafe` is at home: the borders to C, the cache's memory, and the reader of DNS messages.
+    static let unsafeModules: Set<String> = ["DNSWire", "DNSCache", "Cryptography", "Transport"]
+
+    /// The files elsewhere that need it.
+    static let unsafeFiles: Set<String> = [
+        // Eight octets at a time of what a service sends.
+        "Sources/Base/Bytes.swift", "Sources/Base/Hexadecimal.swift", "Sources/HTTP/HTTPResponseReader.swift",
+        "Sources/Forwarding/NameKey.swift",
+        // Counters that one queue writes and others read.
+        "Sources/Counters/Tally.swift",
+        // Calls of libsystemd.
+        "Sources/Log/Journal.swift", "Sources/Daemon/Systemd/ServiceManager.swift",
+        // Memory that a batch, or the connections of a loop, use in turn.
+        "Sources/Upstreams/LocalUpstream.swift", "Sources/Upstreams/ServiceConnection.swift",
+        "Sources/Daemon/Listening/Client.swift", "Sources/Daemon/Listening/DatagramListener.swift",
+        "Sources/Daemon/Listening/GatheredReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",
+        "Sources/Daemon/Listening/StreamServer.swift",
+    ]
+
+    /// Files of a module of which each leads to each other, at most.
+    static let maximumCircle = 4
+
     /// - Parameters:
     ///   - path: From the package's folder: `Sources/MODULE/…`.
     ///   - text: The whole file.
@@ -89,6 +113,9 @@ enum Rules {
             }
             let code = withoutComment(line)
             if code.contains("try!") { report(number, .forcedTry) }
+            if words(code).contains("unsafe"), !unsafeModules.contains(module), !unsafeFiles.contains(path) {
+                report(number, .unsafeHere)
+            }
             if words(code).contains("fatalError") {
                 let above = index > 0 ? lines[index - 1].drop { $0 == " " } : ""
                 if code.count == line.count && !above.hasPrefix("//") { report(number, .unexplainedFatalError) }

@@ -30,8 +30,8 @@ import Testing
     private static func texts() throws -> String {
         var texts = ""
         let modules = [
-            "httpdnsd", "Daemon", "Control", "Upstreams", "Streams", "Log", "HTTP", "HTTPDNS", "Cryptography", "DNSCache",
-            "Transport", "Forwarding",
+            "httpdnsd", "Daemon", "Control", "Upstreams", "Streams", "Log", "HTTP", "HTTPDNS", "Cryptography",
+            "DNSCache", "Transport", "Forwarding",
         ]
         for module in modules {
             let folder = root.appending(path: "Sources/\(module)")

@@ -67,8 +67,7 @@ extension Settings {
             httpdns.map { "\($0.routeIp.map(\.description) ?? "-") \($0.routeIpEncrypted) \($0.httpOnly)" } ?? "none"
         // Nothing where all addresses pass: files of before this setting stay good.
         let addresses = domains.privateAddresses == .refuse ? "|refuse \(domains.privateAllowed)" : ""
-        let proof = httpdns?.credential.isHTTPS ?? true ? "" : "|unproven"
-        let text = "\(route)|\(domains.intercept)|\(domains.bypass)\(addresses)|\(fallback.trustAD)\(proof)"
+        let text = "\(route)|\(domains.intercept)|\(domains.bypass)\(addresses)|\(fallback.trustAD)"
         return text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 

@@ -145,8 +145,6 @@ extension Settings {
         }
         if httpdns?.routeIp != old.httpdns?.routeIp || httpdns?.routeIpEncrypted != old.httpdns?.routeIpEncrypted
             || httpdns?.httpOnly != old.httpdns?.httpOnly
-            // What aes and des did not prove is not taken for proven.
-            || httpdns?.credential.isHTTPS != old.httpdns?.credential.isHTTPS
         {
             doubt.insert(.serviceAnswers)
         }

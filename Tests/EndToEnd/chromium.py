@@ -3,9 +3,13 @@
 import base64
 import json
 import os
+import pathlib
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
+
+from waiting import eventually
 
 
 @dataclass
@@ -32,7 +36,7 @@ class Chromium:
             ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
              "--disable-dev-shm-usage", "--hide-scrollbars", f"--user-data-dir={self._profile.name}", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False,
-            preexec_fn=pipes)
+            preexec_fn=pipes, start_new_session=True)
         os.close(to_read[0])
         os.close(to_write[1])
         self._commands, self._answers = to_read[1], os.fdopen(to_write[0], "rb")
@@ -100,7 +104,21 @@ class Chromium:
 
     def close(self):
         os.close(self._commands)
-        self._process.terminate()
+        # Its helper processes outlive it for a moment, and would write into the profile while that is removed.
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(10)
+        eventually(lambda: not _runs(self._process.pid), "chromium's processes have ended")
         self._answers.close()
         self._profile.cleanup()
+
+
+def _runs(group):
+    """Whether a process of the group is more than a zombie."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(its_group) == group and state != "Z":
+            return True
+    return False

@@ -67,18 +67,25 @@ package final class OnLoop<Value>: @unchecked Sendable {
 
 /// A TCP socket that listens on a port of its own of 127.0.0.1.
 package func listeningSocket() throws -> (descriptor: Int32, endpoint: Endpoint) {
-    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let listener = try loopbackSocket(SOCK_STREAM)
+    guard listen(listener.descriptor, 16) == 0 else { throw POSIXError(.EADDRINUSE) }
+    return listener
+}
+
+/// A socket bound to a port of its own of 127.0.0.1.
+package func loopbackSocket(_ type: __socket_type) throws -> (descriptor: Int32, endpoint: Endpoint) {
+    let descriptor = socket(AF_INET, Int32(type.rawValue), 0)
     var name = sockaddr_in()
     name.sin_family = sa_family_t(AF_INET)
     name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let status = withUnsafeMutablePointer(to: &name) {
         $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            bind(listener, $0, length) + listen(listener, 16) + getsockname(listener, $0, &length)
+            bind(descriptor, $0, length) + getsockname(descriptor, $0, &length)
         }
     }
     guard status == 0 else { throw POSIXError(.EADDRINUSE) }
-    return (listener, Endpoint(.v4(127, 0, 0, 1), port: UInt16(bigEndian: name.sin_port)))
+    return (descriptor, Endpoint(.v4(127, 0, 0, 1), port: UInt16(bigEndian: name.sin_port)))
 }
 
 /// Answers each connection's first bytes with the next of its responses, on threads of its own; nil: closes without a

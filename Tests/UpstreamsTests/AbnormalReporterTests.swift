@@ -141,19 +141,8 @@ private final class LoopbackResolver: Sendable {
     private let raw: Int32
 
     init(knows name: String) throws {
-        let raw = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
-        self.raw = raw
-        var own = sockaddr_in()
-        own.sin_family = sa_family_t(AF_INET)
-        own.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let status = withUnsafeMutablePointer(to: &own) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(raw, $0, length) + getsockname(raw, $0, &length)
-            }
-        }
-        guard status == 0 else { throw POSIXError(.EADDRINUSE) }
-        endpoint = Endpoint(.v4(127, 0, 0, 1), port: UInt16(bigEndian: own.sin_port))
+        let (raw, endpoint) = try loopbackSocket(SOCK_DGRAM)
+        (self.raw, self.endpoint) = (raw, endpoint)
         let labels = name.split(separator: ".").map { [UInt8($0.utf8.count)] + Array($0.utf8) }
         let known = Array(labels.joined()) + [0]
         Thread.detachNewThread {

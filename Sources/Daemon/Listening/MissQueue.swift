@@ -30,14 +30,13 @@ final class MissQueue: Sendable {
 
     /// A question of a source is to wait: whether it may. If so, ``leave(_:)`` has to follow. From any thread.
     func enter(_ source: Source) -> Bool {
-        let counted = count(source, 1)
-        if Source.mayHaveMore(own: counted.own, all: counted.all, most: maximum) { return true }
-        leave(source)
+        if enterToRefresh(source) { return true }
         turnedAway.add(1, ordering: .relaxed)
         return false
     }
 
-    /// The same for what has its answer and is only to be refreshed; without room it is looked up when its time is over.
+    /// The same for what has its answer and is only to be refreshed; without room it is looked up when its time is over, and
+    /// nobody was refused.
     func enterToRefresh(_ source: Source) -> Bool {
         let counted = count(source, 1)
         if Source.mayHaveMore(own: counted.own, all: counted.all, most: maximum) { return true }

@@ -113,10 +113,10 @@ extension Overview {
         text.add(
             .roundTrip,
             servers.compactMap { labels, server in server.health.roundTrip.map { (labels, $0 / 1000) } })
-        text.add(.serviceRequests, counters.serviceRequests)
-        text.add(.serviceNames, counters.serviceNames)
-        text.add(.resolverQueries, counters.resolverQueries)
-        text.add(.resolverRepeats, counters.resolverRepeats)
+        text.add(.serviceRequests, account.queries)
+        text.add(.serviceNames, account.names)
+        text.add(.resolverQueries, local.queries + local.repeats)
+        text.add(.resolverRepeats, local.repeats)
         text.add(.fallbacks, FallbackReason.allCases.map { ([$0.label], counters.fallbacks(because: $0)) })
         let mismatches = limits.mismatches
         text.add(

@@ -28,6 +28,9 @@ package struct Overview: Sendable {
     /// The most the cache may take, in octets.
     var cacheLimit = 0
     package var counters = Counters()
+    /// What was put to HTTPDNS, and to the local resolvers.
+    package var account = GroupCounters()
+    package var local = GroupCounters()
     package var limits = Limits()
     var questions: [Questions] = []
     /// By ``ResponseKind``.

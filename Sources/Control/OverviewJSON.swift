@@ -28,8 +28,8 @@ extension Overview {
         .object([
             ("encryptType", .string(encryption)),
             ("httpOnly", .bool(isHTTPOnly)),
-            ("requests", .integer(counters.serviceRequests)),
-            ("names", .integer(counters.serviceNames)),
+            ("requests", .integer(account.queries)),
+            ("names", .integer(account.names)),
             (
                 "servers",
                 .array(

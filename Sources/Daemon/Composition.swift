@@ -17,23 +17,29 @@ extension Forwarder {
     init(_ settings: Settings, _ local: LocalServers, _ cache: DNSCache) {
         self.init(
             policy: Policy(settings, hosts: local.hosts), timing: Timing(settings),
-            serviceServers: settings.httpdns?.dnsIp.count ?? 0, resolverServers: local.servers.count, cache: cache)
+            groups: settings.groups(services: settings.httpdns?.dnsIp ?? [], resolvers: local.servers), cache: cache)
+    }
+}
+
+extension Settings {
+    /// The groups of `[httpdns]` and `[fallback]`, with the servers that are known now.
+    func groups(services: [Server], resolvers: [Server]) -> [UpstreamGroup] {
+        var account = UpstreamGroup(
+            .httpdns, httpdns == nil ? [] : services, .addresses(namesPerRequest: httpdns?.batch ?? 1),
+            .inOrder(
+                switchAfter: httpdns?.retryTimesBeforeSwitchServer ?? 1,
+                returnAfterMinutes: httpdns?.minutesBeforeSwitchToMain ?? 0),
+            timeout: httpdns?.timeout ?? 0)
+        account.namesPerSecond = httpdns?.queriesPerSecond ?? 0
+        account.isProven = httpdns?.credential.isHTTPS ?? true
+        return [account, UpstreamGroup(.fallback, resolvers, .messages, .lastThatAnswered, timeout: fallback.timeout)]
     }
 }
 
 extension Timing {
     init(_ settings: Settings) {
         self.init()
-        if let httpdns = settings.httpdns {
-            serviceTimeout = httpdns.timeout
-            batch = httpdns.batch
-            queriesPerSecond = httpdns.queriesPerSecond
-            retryTimesBeforeSwitchServer = httpdns.retryTimesBeforeSwitchServer
-            minutesBeforeSwitchToMain = httpdns.minutesBeforeSwitchToMain
-            reportsLookups = httpdns.enableReport
-        }
-        resolverTimeout = settings.fallback.timeout
-        hedgeAfter = settings.fallback.hedgeAfter
+        reportsLookups = settings.httpdns?.enableReport ?? false
         staleTTL = settings.cache.staleTTL
         minTTL = settings.cache.minTTL
         maxTTL = settings.cache.maxTTL
@@ -43,13 +49,20 @@ extension Timing {
 
 extension Policy {
     init(_ settings: Settings, hosts: HostsTable) {
+        let hasAccount = settings.httpdns != nil
+        // `httpOnly`: resolvers are never asked.
+        let fallback = settings.httpdns?.httpOnly ?? false ? [] : [Step(.fallback)]
+        let hedged = fallback.map { Step($0.group, hedgeAfter: settings.fallback.hedgeAfter) }
         self.init(
-            hasService: settings.httpdns != nil, httpOnly: settings.httpdns?.httpOnly ?? false,
-            negativeTTL: settings.cache.negativeTTL, intercept: settings.domains.intercept,
-            bypass: settings.domains.bypass,
+            groups: settings.groups(services: [], resolvers: []),
+            routes: [.httpdns: [Step(.httpdns)] + hedged, .fallback: fallback],
+            rules: (hasAccount ? settings.domains.intercept.map { ($0, .httpdns) } : [])
+                + settings.domains.bypass.map { ($0, .fallback) },
+            otherwise: hasAccount && settings.domains.intercept.isEmpty ? .httpdns : .fallback,
+            negativeTTL: settings.cache.negativeTTL,
             privateAllowed: settings.domains.privateAddresses == .refuse ? settings.domains.privateAllowed : nil,
             hosts: hosts)
-        if let credential = settings.httpdns?.credential { serviceProves = credential.isHTTPS }
+        families = Families(settings)
     }
 
     /// Whether answers about a name may come from elsewhere: not if they are made up here, as the hosts file's are.
@@ -93,7 +106,7 @@ extension Resolver {
         self.init(
             loop: loop, forwarder: Forwarder(settings, local, cache), service: service,
             local: LocalUpstream(
-                loop: loop, servers: local.servers, negativeTTL: settings.cache.negativeTTL,
+                loop: loop, negativeTTL: settings.cache.negativeTTL,
                 trustsAD: settings.fallback.trustAD, tallies: service?.tallies ?? UpstreamTallies()),
             settings: settings, report: report)
         followServiceList()
@@ -108,7 +121,7 @@ extension Resolver {
         let list = ServiceList(
             httpdns, serverName: settings.tls.serverName, account: access.account, tls: access.tls, loop: loop,
             report: report, at: Tick(nanoseconds: Clock.now()))
-        list.changed = { [unowned self] in replaceServices($0) }
+        list.changed = { [unowned self] in replaceServers(of: .httpdns, $0) }
         serviceList = list
     }
 
@@ -121,7 +134,7 @@ extension Resolver {
 
 extension ServiceUpstream {
     convenience init(_ settings: Settings.HTTPDNS, _ tls: Settings.TLS, loop: EventLoop) throws(StartFailure) {
-        self.init(loop: loop, servers: settings.dnsIp, access: try Access(settings, tls))
+        self.init(loop: loop, access: try Access(settings, tls))
     }
 }
 

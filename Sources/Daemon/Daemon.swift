@@ -110,10 +110,10 @@ public final class Daemon: @unchecked Sendable {
     /// Begins to answer.
     public func start() throws(StartFailure) {
         try StartFailure.ofSystem { () throws(SystemError) in
-            let (cache, resolver) = (cache, resolver)
+            let resolver = resolver
             try local.follow(
-                in: resolver.loop, serversChanged: { resolver.replaceLocalServers($0) },
-                hostsChanged: { resolver.replaceHosts($0, in: cache) })
+                in: resolver.loop, serversChanged: { resolver.replaceServers(of: .fallback, $0) },
+                hostsChanged: { resolver.replaceHosts($0) })
             do throws(SystemError) {
                 network = try NetworkWatch(in: resolver.loop) { resolver.networkChanged() }
             } catch {
@@ -189,7 +189,7 @@ public final class Daemon: @unchecked Sendable {
         _ done: @escaping @Sendable (Int) -> Void
     ) {
         resolver.loop.submit {
-            resolver.forwarder.forget(name)
+            resolver.forwarder.change(.forget(name), at: Tick(nanoseconds: Clock.now()))
             var count: Int
             if let name {
                 count = cache.remove(name)
@@ -208,7 +208,9 @@ public final class Daemon: @unchecked Sendable {
             let clients = streams.counters
             resolver.loop.submit { [self] in
                 report.counters(
-                    resolver.forwarder.counters, refusedForRoom: resolver.queue.refused, resolver.mismatches, clients,
+                    resolver.forwarder.counters, resolver.forwarder.counters(of: .httpdns),
+                    resolver.forwarder.counters(of: .fallback), refusedForRoom: resolver.queue.refused,
+                    resolver.mismatches, clients,
                     cache.statistics)
             }
         }
@@ -238,7 +240,8 @@ extension Daemon {
 
 extension Report {
     func counters(
-        _ counters: Counters, refusedForRoom: UInt64, _ mismatches: MismatchCounters, _ clients: StreamCounters,
+        _ counters: Counters, _ account: GroupCounters, _ local: GroupCounters, refusedForRoom: UInt64,
+        _ mismatches: MismatchCounters, _ clients: StreamCounters,
         _ cache: DNSCache.Statistics
     ) {
         let refused = counters.refusedFlights + counters.refusedWaiting + refusedForRoom
@@ -246,9 +249,9 @@ extension Report {
             """
             cache \(cache.entries) answers, \(cache.bytes) bytes, \(cache.hits) hits, \(cache.misses) misses, \
             \(cache.evictions) evicted; \(counters.flights) questions looked up, \(counters.joined) joined one under way, \
-            \(refused) refused; HTTPDNS \(counters.serviceRequests) requests for \(counters.serviceNames) names, \
-            \(counters.serviceFailures) failed; local resolver \(counters.resolverQueries) queries, \
-            \(counters.resolverRepeats) repeated, \(counters.resolverFailures) failed, \(mismatches.all) messages that were no \
+            \(refused) refused; HTTPDNS \(account.queries) requests for \(account.names) names, \
+            \(account.failures) failed; local resolver \(local.queries + local.repeats) queries, \
+            \(local.repeats) repeated, \(local.failures) failed, \(mismatches.all) messages that were no \
             answer ignored (\(mismatches.strangers) from elsewhere, \(mismatches.otherCase) in another case); \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
             \(counters.overdue) out of time; \(clients.accepted) TCP clients, \
             \(clients.refused + clients.refusedOfOneSource) refused, \(clients.closedForRoom) closed for room, \

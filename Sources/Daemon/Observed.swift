@@ -37,13 +37,16 @@ extension Resolver {
     fileprivate func describe(_ overview: inout Overview) {
         overview.encryption = settings.httpdns?.credential.name
         overview.isHTTPOnly = settings.httpdns?.httpOnly ?? false
-        let services = settings.httpdns == nil ? [] : service?.servers ?? []
-        overview.services = zip(services, forwarder.serviceHealth).map { .init(endpoint: $0, health: $1) }
-        overview.currentService = forwarder.currentService
-        overview.resolvers = zip(local.servers, forwarder.resolverHealth).map { .init(endpoint: $0, health: $1) }
+        let account = forwarder.overview(of: .httpdns)
+        overview.services = account.servers.map { .init(endpoint: $0.server, health: $0.health) }
+        overview.currentService = account.servers.firstIndex { $0.server == account.current } ?? 0
+        overview.account = account.counters
+        let fallback = forwarder.overview(of: .fallback)
+        overview.resolvers = fallback.servers.map { .init(endpoint: $0.server, health: $0.health) }
+        overview.local = fallback.counters
         overview.isOpen = isOpen
         overview.counters = forwarder.counters
-        overview.limits.flights = forwarder.underWay.flights
+        overview.limits.flights = forwarder.flightsUnderWay
         overview.limits.refusedForRoom = queue.refused
         overview.limits.mismatches = local.mismatches
         overview.upstreams = local.tallies.durations

@@ -74,7 +74,7 @@ extension Resolver {
         let access: ServiceUpstream.Access?
         let isOtherReporter: Bool
         let reporter: AbnormalReporter?
-        let doubt: Forwarder.Doubt
+        let suspects: Forwarding.Change.Suspects
     }
 
     /// Prepares other settings; from any thread.
@@ -91,7 +91,7 @@ extension Resolver {
             isOtherService: isOtherAccess || new.httpdns?.dnsIp != old.httpdns?.dnsIp
                 || new.httpdns?.confIp != old.httpdns?.confIp,
             access: access, isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new) : nil,
-            doubt: new.doubt(after: old))
+            suspects: new.suspects(after: old))
     }
 
     /// On the loop.
@@ -99,13 +99,15 @@ extension Resolver {
         let (old, new) = (settings, change.settings)
         settings = new
         settings.tls.forgetFiles()
-        let servers = new.httpdns?.dnsIp ?? []
         if change.isOtherService {
-            if let service {
-                service.replaceServers(servers, access: change.access)
-            } else if let access = change.access {
-                service = ServiceUpstream(loop: loop, servers: servers, access: access, tallies: local.tallies)
+            if let access = change.access {
+                if let service {
+                    service.renew(access)
+                } else {
+                    service = ServiceUpstream(loop: loop, access: access, tallies: local.tallies)
+                }
             }
+            service?.keep(new.httpdns?.dnsIp ?? [])
             followServiceList()
         }
         if change.isOtherReporter {
@@ -118,38 +120,43 @@ extension Resolver {
         local.trustsAD = new.fallback.trustAD
         cache.heed(staleSeconds: new.cache.staleSeconds, prefetchAt: new.cache.prefetchAt)
         let now = Tick(nanoseconds: Clock.now())
-        var policy = Policy(new, hosts: forwarder.policy.hosts)
-        policy.families = Families(new)
-        forwarder.reconfigure(
-            policy: policy, timing: Timing(new), services: change.isOtherService ? servers.count : nil,
-            doubt: change.doubt, at: now)
-        if !change.doubt.isEmpty || new.cache.keepAliveDomains != old.cache.keepAliveDomains
+        // Those that were found meanwhile stay, unless others are configured.
+        let services =
+            change.isOtherService
+            ? new.httpdns?.dnsIp ?? [] : forwarder.overview(of: .httpdns).servers.map(\.server)
+        forwarder.change(
+            .settings(
+                Policy(new, hosts: forwarder.policy.hosts), Timing(new),
+                new.groups(services: services, resolvers: localServers),
+                renewed: change.isOtherService ? [.httpdns] : [], change.suspects), at: now)
+        if !change.suspects.isEmpty || new.cache.keepAliveDomains != old.cache.keepAliveDomains
             || new.cache.preResolve != old.cache.preResolve
         {
             let known = Set(old.cache.preResolve)
-            forwarder.start(
-                preResolve: new.cache.preResolve.filter { !known.contains($0) },
-                keepAlive: new.cache.keepAliveDomains, at: now)
+            forwarder.change(
+                .wanted(
+                    preResolve: new.cache.preResolve.filter { !known.contains($0) },
+                    keepAlive: new.cache.keepAliveDomains), at: now)
         }
     }
 }
 
 extension Settings {
     /// What of the answers that were found under other settings may not hold under these.
-    fileprivate func doubt(after old: Settings) -> Forwarder.Doubt {
-        var doubt: Forwarder.Doubt = []
+    fileprivate func suspects(after old: Settings) -> Forwarding.Change.Suspects {
+        var suspects: Forwarding.Change.Suspects = []
         if domains != old.domains || (httpdns == nil) != (old.httpdns == nil)
             || httpdns?.addressType != old.httpdns?.addressType
         {
-            doubt.insert(.routes)
+            suspects.insert(.routes)
         }
         if httpdns?.routeIp != old.httpdns?.routeIp || httpdns?.routeIpEncrypted != old.httpdns?.routeIpEncrypted
             || httpdns?.httpOnly != old.httpdns?.httpOnly
         {
-            doubt.insert(.serviceAnswers)
+            suspects.insert(.accountAnswers)
         }
-        if fallback.trustAD != old.fallback.trustAD { doubt.insert(.resolverAnswers) }
-        return doubt
+        if fallback.trustAD != old.fallback.trustAD { suspects.insert(.messageAnswers) }
+        return suspects
     }
 }
 

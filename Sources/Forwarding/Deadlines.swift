@@ -9,6 +9,7 @@ struct Deadlines<Subject> {
 
     var count: Int { heap.count }
     var next: Tick? { heap.first?.tick }
+    var first: Subject? { heap.first?.subject }
 
     mutating func insert(_ subject: Subject, at tick: Tick) {
         heap.append((tick, subject))
@@ -24,10 +25,15 @@ struct Deadlines<Subject> {
     /// The earliest subject whose moment is `now` or before.
     mutating func popDue(at now: Tick) -> Subject? {
         guard let first = heap.first, first.tick <= now else { return nil }
+        removeFirst()
+        return first.subject
+    }
+
+    /// There is one.
+    mutating func removeFirst() {
         heap.swapAt(0, heap.count - 1)
         heap.removeLast()
         siftDown(from: 0)
-        return first.subject
     }
 
     mutating func compact(keeping isLive: (Subject) -> Bool) {

@@ -4,46 +4,46 @@ public import DNSWire
 /// What the shell knows a client by. The forwarder gives each number back once, in the reply.
 public typealias ClientNumber = Int
 
-/// What the shell is asked to do. Actions are carried out in order; each outcome comes back through a door of
-/// `Forwarder`, at any later time, or never: deadlines are the forwarder's own.
+/// What the shell is asked to do. Actions are carried out in order; the outcome of each query comes back through
+/// `Forwarder.settle`, at any later time, or never: deadlines are the forwarder's own.
 public enum Action {
     /// Give each client the answer, rendered for its own id, letters' case and size.
     case reply(Few<ClientNumber>, Answer, Reply.Age)
-    /// Look these names up at the HTTPDNS server with this place in `dnsIp`, in one request.
-    case askService(ServiceRequest, server: Int, names: [Name], families: Families)
-    /// Nobody waits for this request any more.
-    case cancelService(ServiceRequest)
-    /// Ask the local resolver with this place in its list.
-    case askResolver(ResolverQuery, server: Int, overTCP: Bool, ResolverQuestion)
-    case cancelResolver(ResolverQuery)
+    /// Put this to a server of the query's group.
+    case ask(QueryID, Server, Ask)
+    /// The server is silent, or the network is another: put the same to it once more, on another way than before (a
+    /// fresh connection, another id and port). The first answer counts, to whichever it is.
+    case askAgain(QueryID)
+    /// Nobody waits for this query any more.
+    case cancel(QueryID)
     /// Something an operator may want to know; said once for each change.
-    case report(Event)
-    /// A lookup went otherwise than it should (`enableReport`); said for each.
-    case reportLookup(AbnormalLookup)
+    indirect case report(Event)
+    /// A lookup at an HTTPDNS account went otherwise than it should (`enableReport`); said for each.
+    indirect case reportLookup(AbnormalLookup)
 }
 
-/// A request under way to an HTTPDNS server.
-public struct ServiceRequest: Hashable, Sendable {
+/// A query under way to a server of a group.
+public struct QueryID: Hashable, Sendable {
+    public let group: GroupID
     let id: TableID
 
-    init(id: TableID) { self.id = id }
+    init(_ group: GroupID, _ id: TableID) { (self.group, self.id) = (group, id) }
 
-    /// A request that no forwarder made, for whoever asks a server straight.
-    public init(standalone number: UInt32) { id = TableID(standalone: number) }
+    /// A query that no forwarder made, for whoever asks a server straight.
+    public init(standalone number: UInt32, of group: GroupID) {
+        self.init(group, TableID(standalone: number))
+    }
 }
 
-/// A query under way to a local resolver.
-public struct ResolverQuery: Hashable, Sendable {
-    let id: TableID
-
-    init(id: TableID) { self.id = id }
-
-    /// A query that no forwarder made, for whoever asks a resolver straight.
-    public init(standalone number: UInt32) { id = TableID(standalone: number) }
+/// What a server is asked.
+public enum Ask: Sendable, Equatable {
+    /// The addresses of these names, in one request.
+    case addresses([Name], Families)
+    case message(MessageQuestion)
 }
 
-/// What a local resolver is asked.
-public struct ResolverQuestion: Hashable, Sendable {
+/// A question that is put as a DNS message.
+public struct MessageQuestion: Hashable, Sendable {
     public var name: Name
     public var type: RecordType
     public var dnssecOK: Bool
@@ -57,6 +57,15 @@ public struct ResolverQuestion: Hashable, Sendable {
     }
 }
 
+/// How a query ended.
+public enum Outcome: Sendable, Equatable {
+    /// What an HTTPDNS service said, in an answer that could be read. Names it says nothing of are absent.
+    case addresses([NameAddresses])
+    /// A DNS message that answers the question, whatever its response code.
+    case answer(Answer)
+    case failed(Failure)
+}
+
 /// The address families that are looked up (`addressType`).
 public struct Families: OptionSet, Sendable, Hashable {
     public let rawValue: UInt8
@@ -64,6 +73,15 @@ public struct Families: OptionSet, Sendable, Hashable {
     public static let ipv4 = Families(rawValue: 1)
     public static let ipv6 = Families(rawValue: 2)
     public static let both: Families = [.ipv4, .ipv6]
+
+    /// The family that questions of a type are for.
+    init?(of type: RecordType) {
+        switch type {
+        case .a: self = .ipv4
+        case .aaaa: self = .ipv6
+        default: return nil
+        }
+    }
 }
 
 /// What HTTPDNS said of one family of a name.
@@ -95,9 +113,7 @@ public struct NameAddresses: Sendable, Equatable {
 /// Why an attempt failed, for the decision (`kind`) and for the log (`detail`: one line, no secrets, no query names).
 public struct Failure: Sendable, Equatable {
     public enum Kind: Sendable, Equatable {
-        /// No answer in time.
         case timedOut
-        /// No connection, or it broke.
         case unreachable
         /// The peer's certificate or TLS was refused.
         case untrusted
@@ -130,52 +146,34 @@ public struct Failure: Sendable, Equatable {
     var extendedError: ExtendedError { kind == .timedOut ? .noReachableAuthority : .networkError }
 }
 
-/// A lookup at HTTPDNS that failed, or whose names the local resolver had to be asked for.
+/// A lookup at an HTTPDNS account that failed, or whose names the next group of their route had to be asked for.
 public struct AbnormalLookup: Sendable, Equatable {
     public var names: [Name]
     public var families: Families
-    /// The place in `dnsIp` that failed; nil when the name was given up, as every server failed or none was to be asked,
-    /// and for a server that is no longer in the list.
-    public var server: Int?
+    /// Who failed; nil when the name was given up, as every server failed or none was to be asked.
+    public var server: Server?
     /// Why; nil when the plan's limit was reached.
     public var failure: Failure?
     /// Milliseconds from the request to its failure; from the first question when the name was given up.
     public var spend: Int
-    /// The local resolver was asked instead.
+    /// The next group was asked instead.
     public var fellBack: Bool
-}
-
-/// How an HTTPDNS request ended.
-public enum ServiceOutcome: Sendable, Equatable {
-    /// HTTP 200 and a body that parses. Names it says nothing of are absent.
-    case answered([NameAddresses])
-    case failed(Failure)
-}
-
-/// How a local resolver's query ended.
-public enum ResolverOutcome: Sendable, Equatable {
-    case answered(Answer)
-    /// TC was set: the same is to be asked over TCP.
-    case truncated
-    case failed(Failure)
 }
 
 /// A change of state worth one line in the log.
 public enum Event: Sendable, Equatable {
-    case serviceFailing(server: Int, Failure)
-    case serviceAnswersAgain(server: Int)
-    /// `retryTimesBeforeSwitchServer` was reached.
-    case serviceSwitched(from: Int, to: Int)
+    case failing(GroupID, Server, Failure)
+    case answersAgain(GroupID, Server)
+    /// So many attempts failed in a row (``UpstreamGroup/Choice/inOrder(switchAfter:returnAfterMinutes:)``).
+    case switched(GroupID, from: Server, to: Server)
     /// The first server answered again.
-    case serviceReturned(from: Int)
-    case resolverFailing(server: Int, Failure)
-    case resolverAnswersAgain(server: Int)
+    case returned(GroupID, from: Server, to: Server)
     /// Questions are past a limit and get SERVFAIL.
     case refusing(Refusal)
-    /// `queriesPerSecond` is reached: the names beyond it go to the local resolver, or wait with `httpOnly`.
-    case planExceeded
-    /// Too many names below one domain had no record: new ones go to the local resolver, or are refused with `httpOnly`.
-    case noRecordBudgetSpent
+    /// `queriesPerSecond` is reached: the names beyond it go to the next group of their route, or wait.
+    case planExceeded(GroupID)
+    /// Too many names below one domain had no record: new ones go to the next group of their route, or are refused.
+    case noRecordBudgetSpent(GroupID)
     /// Private addresses were taken out of an answer.
     case privateRefused
 }

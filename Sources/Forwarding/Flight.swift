@@ -17,57 +17,59 @@ final class Flight {
         }
     }
 
-    /// How far one of the two sources of an answer is.
-    enum Source {
-        case idle, waiting, ended
-    }
-
     let key: Key
     /// Its number in `Forwarder.flights`.
     let id: TableID
     /// `Forwarder.generation` when it began.
     let generation: Int
+    /// The groups that may be asked, in this order.
+    let route: [Step]
+    /// How many of its steps have begun, or were passed over as there was nobody to ask.
+    var begun = 0
+    /// Those of them whose groups may still have an answer.
+    var underWay = StepSet()
+    /// The messages under way to servers. Replaced as a whole, as is what a lookup has: a property that is nowhere changed in
+    /// place is read without the check at run time that nobody else changes it.
+    var queries: [TableID] = []
     /// Who waits.
-    var clients = Few<Waiter>()
+    var clients: Few<Waiter>
     /// The place in ``Shares`` of the source that this is counted for.
     var place: Int
     /// Counts the flights: the newest has the highest.
     let number: UInt64
     /// A client has asked this. What only the daemon asks, to have it ready, is not worth the local resolver's word.
-    var isWanted = false
+    var isWanted: Bool
     /// The clients were given what there was; the flight goes on to fill the cache.
     var isOverdue = false
-    var service = Source.idle
-    var resolver = Source.idle
-    var resolverQuery: TableID?
-    /// The same query once more, to the same server, as the first was silent for long.
-    var repeatedQuery: TableID?
-    /// Places of the local resolvers that were asked.
-    var triedResolvers: Set<Int> = []
-    /// HTTPDNS owes an answer and has not proven that it has none: a local resolver's only stands in for it.
+    /// An HTTPDNS account owes an answer and has not proven that it has none: another group's only stands in for it.
     var isOwed: Bool
-    /// A resolver had an answer; HTTPDNS may still go on.
+    /// A message group had an answer; an earlier step may still go on.
     var wasAnswered = false
-    /// A resolver's SERVFAIL or the like, given if no other server does better.
+    /// A resolver's SERVFAIL or the like, given if nobody else does better.
     var refusal: Answer?
     var lastFailure: Failure?
-    /// When the local resolver is asked too; nil once it was.
+    /// When the next step begins although the last has not ended; nil once it has.
     var hedgeAt: Tick?
     /// When the clients get a stale answer; nil without one.
     var staleAt: Tick?
     /// When the clients get whatever there is.
     var answerBy: Tick
 
+    /// - Parameter client: Who asks; nil: the daemon itself.
     init(
-        _ key: Key, id: TableID, place: Int, number: UInt64, generation: Int, isOwed: Bool, answerBy: Tick
+        _ key: Key, _ route: [Step], for client: Waiter?, id: TableID, place: Int, number: UInt64, generation: Int,
+        isOwed: Bool, answerBy: Tick
     ) {
         self.key = key
         self.place = place
         self.number = number
         self.isOwed = isOwed
+        self.route = route
         self.id = id
         self.generation = generation
         self.answerBy = answerBy
+        clients = Few(client)
+        isWanted = client != nil
     }
 
     var nextMoment: Tick? {
@@ -75,68 +77,101 @@ final class Flight {
         return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
     }
 
-    var isDone: Bool { service != .waiting && resolver != .waiting }
+    var isDone: Bool { underWay.isEmpty }
 
-    /// What a local resolver is asked.
-    var question: ResolverQuestion {
+    /// Whether a step before this one may still have an answer, which would count for more.
+    func isOutranked(_ step: Int) -> Bool { underWay.containsAny(before: step) }
+
+    /// Whether the last step that has begun may still have an answer.
+    var isLastUnderWay: Bool { begun > 0 && underWay.contains(begun - 1) }
+
+    /// The place of a group in the route, where it stands once.
+    func step(of group: GroupID) -> Int {
+        var step = 0
+        while route[step].group != group { step += 1 }
+        return step
+    }
+
+    /// What is asked where whole messages are carried.
+    var question: MessageQuestion {
         switch key.audience {
         case .everyone:
-            ResolverQuestion(name: key.name.name, type: key.type, dnssecOK: false, checkingDisabled: false)
+            MessageQuestion(name: key.name.name, type: key.type, dnssecOK: false, checkingDisabled: false)
         case .those(let dnssecOK, let checkingDisabled):
-            ResolverQuestion(
+            MessageQuestion(
                 name: key.name.name, type: key.type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
         }
     }
 }
 
-/// A name under way to HTTPDNS, and the flights it settles.
+/// Places of steps in a route.
+struct StepSet {
+    private var bits: UInt64 = 0
+
+    /// As many steps as a route may have.
+    static var capacity: Int { UInt64.bitWidth }
+
+    var isEmpty: Bool { bits == 0 }
+
+    func contains(_ step: Int) -> Bool { bits & 1 &<< step != 0 }
+    func containsAny(before step: Int) -> Bool { bits & (1 &<< step - 1) != 0 }
+    func containsAny(after step: Int) -> Bool { bits &>> step > 1 }
+
+    mutating func insert(_ step: Int) { bits |= 1 &<< step }
+    mutating func remove(_ step: Int) { bits &= ~(1 &<< step) }
+}
+
+/// A name under way to an HTTPDNS account, and the flights it settles.
 final class Lookup {
     let key: NameKey
     let started: Tick
     /// `Forwarder.generation` when it began.
     let generation: Int
-    var flights: Few<Flight>
-    /// Places of the servers that failed on it, in the list they are places of (`ServiceServers.list`).
-    var triedServers: Set<Int> = []
-    var list: Int
+    private(set) var flights: Few<Flight>
+    /// The servers that failed on it.
+    var tried: [Server] = []
     /// An answer to several names left it out: it goes out alone.
     var wasLeftOut = false
     /// It was in a request.
     var wasSent = false
     /// The request it is in now.
-    var request: TableID?
+    var query: TableID?
 
-    init(_ key: NameKey, for flight: Flight, list: Int, at now: Tick) {
+    init(_ key: NameKey, for flight: Flight, at now: Tick) {
         self.key = key
-        self.list = list
         generation = flight.generation
         started = now
         flights = Few(flight)
     }
+
+    func add(_ flight: Flight) {
+        var all = flights
+        all.append(flight)
+        flights = all
+    }
+
+    func drop(_ flight: Flight) {
+        var rest = flights
+        rest.removeAll { $0 === flight }
+        flights = rest
+    }
 }
 
-/// A request under way to an HTTPDNS server.
-struct RequestState {
-    let server: Int
-    /// The list that `server` is a place in: `ServiceServers.list` when it was asked.
-    let list: Int
-    let names: [Name]
-    /// Those of the names, in the same order.
-    let lookups: [Lookup]
-    let families: Families
+/// A query under way to a server.
+struct Query {
+    let group: GroupID
+    let server: Server
     let sent: Tick
-}
+    let subject: Subject
+    /// When the server, which was silent for long, was asked once more.
+    var repeated: Tick?
 
-/// A query under way to a local resolver.
-struct ResolverState {
-    let server: Int
-    /// The list that `server` is a place in: `ResolverServers.list` when it was asked.
-    let list: Int
-    let overTCP: Bool
-    var sent: Tick
-    /// When the attempt ends that it belongs to.
-    let until: Tick
-    let flight: TableID
+    enum Subject {
+        /// The addresses of several names, of these families.
+        case names([Lookup], Families)
+        /// A step of a flight, which these servers of the group did not answer before.
+        case message(Flight, step: Int, tried: [Server])
+    }
 }
 
 /// That a question was lately not answered by anybody.

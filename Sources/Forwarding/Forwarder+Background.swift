@@ -1,25 +1,22 @@
-public import Base
-public import DNSCache
-public import DNSWire
+import Base
+import DNSCache
+import DNSWire
 
-/// What is looked up although nobody asks, and what changes under the daemon.
+/// What is looked up although nobody asks.
 extension Forwarder {
     /// Looks up the names of `preResolve` and `keepAliveDomains`; the latter are refreshed from then on whether asked
     /// for or not, and replace those that were until now.
-    public mutating func start(preResolve: [Name], keepAlive: [Name], at now: Tick) {
+    mutating func start(preResolve: [Name], keepAlive: [Name], at now: Tick) {
         for name in preResolve where !keepAlive.contains(name) { refresh(name, at: now) }
         if !kept.isEmpty { deadlines.compact { if case .kept = $0 { false } else { true } } }
         kept = keepAlive
         for place in kept.indices { refreshKept(place, at: now) }
     }
 
-    /// Refreshes an answer, for whoever found that it is due.
-    public mutating func refresh(_ name: Name, _ type: RecordType, for audience: Audience, at now: Tick) {
-        receive(name, type, for: audience, from: nil, of: .daemon, at: now)
-    }
-
     private mutating func refresh(_ name: Name, at now: Tick) {
-        for type in [RecordType.a, .aaaa] { refresh(name, type, for: .nobodyInParticular, at: now) }
+        for type in [RecordType.a, .aaaa] {
+            receive(name, type, for: .nobodyInParticular, from: nil, of: .daemon, at: now)
+        }
     }
 
     /// Refreshes a name of which an address has passed three quarters of its TTL, or which has none, and comes back
@@ -45,36 +42,6 @@ extension Forwarder {
 
     /// Seconds from one refresh to the next.
     private static var shortestRefresh: UInt32 { 60 }
-
-    /// The HTTPDNS servers are others now; requests under way to the former ones end as they may.
-    public mutating func replaceServices(count: Int) {
-        services = ServiceServers(count: count, list: services.list + 1, timing)
-        beginAfresh()
-    }
-
-    /// This machine's addresses or routes have changed: nothing that failed before is held against anybody, and the
-    /// first HTTPDNS server is tried again.
-    public mutating func networkChanged(at now: Tick) {
-        services.networkChanged(at: now)
-        beginAfresh()
-    }
-
-    /// Forgets what was found out about a name, or about all names: what the next question finds is found out anew. The
-    /// answers are the cache's to forget.
-    public mutating func forget(_ name: Name?) {
-        if let name {
-            namesWithoutRecord.remove { $0 == NameKey(name) }
-            failures.remove { $0.name == NameKey(name) }
-        } else {
-            namesWithoutRecord.removeAll()
-            failures.removeAll()
-        }
-    }
-
-    private mutating func beginAfresh() {
-        for lookup in lookups.values { lookup.triedServers = [] }
-        failures.removeAll()
-    }
 }
 
 extension Audience {

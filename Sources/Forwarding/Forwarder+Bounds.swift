@@ -53,13 +53,14 @@ extension Forwarder {
     }
 
     private mutating func sayRefusing(_ refusal: Refusal) {
-        if refusing.insert(refusal).inserted { actions.append(.report(.refusing(refusal))) }
+        if refusing.insert(refusal).inserted { act(.report(.refusing(refusal))) }
     }
 
-    /// HTTPDNS was found to have no record, and nobody else may be asked.
-    mutating func replyNoRecord(_ key: Flight.Key, _ client: Asker?, at now: Tick) {
+    /// An HTTPDNS account was found to have no record, and nobody else may be asked.
+    /// - Parameter isProven: by all that were found to have none.
+    mutating func replyNoRecord(_ key: Flight.Key, _ client: Asker?, isProven: Bool, at now: Tick) {
         let (name, type) = (key.name.name, key.type)
-        if policy.serviceProves { return reply(client, policy.noRecord(name, type)) }
+        if isProven { return reply(client, policy.noRecord(name, type)) }
         giveUp(
             key, client, cache.find(name, type: type, for: key.audience, at: now.seconds),
             Failure.unproven.extendedError)
@@ -74,20 +75,22 @@ extension Forwarder {
         reply(client, .failure(key.name.name, type: key.type, .servFail, extendedError: extendedError))
     }
 
-    /// Whether HTTPDNS is not to be asked for a name because too many below its domain had no record. A name of which
+    /// Whether a group is not to be asked for a name because too many below its domain had no record. A name of which
     /// either family's addresses are still in the cache, one that is being asked for and one that is refreshed by the daemon
-    /// itself is asked as ever: that one has no record of the other family is HTTPDNS's to say.
+    /// itself is asked as ever: that one has no record of the other family is the group's to say.
     mutating func isPastNoRecordBudget(
-        _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick
+        _ group: GroupID, _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick
     ) -> Bool {
-        guard client != nil, !noRecordBudget.hasRoom(for: key.name.name, at: now),
-            known?.answer.head.answerCount ?? 0 == 0, lookups[key.name] == nil
+        let place = group.rawValue
+        guard groups[place].group.carriesAddresses, client != nil,
+            !groups[place].noRecordBudget.hasRoom(for: key.name.name, at: now),
+            known?.answer.head.answerCount ?? 0 == 0, groups[place].lookups[key.name] == nil
         else { return false }
         let other = cache.find(
             key.name.name, type: key.type == .a ? .aaaa : .a, for: key.audience, at: now.seconds)
         guard other?.answer.head.answerCount ?? 0 == 0 else { return false }
         counters.pastNoRecordBudget += 1
-        if noRecordNews.isNews(at: now) { actions.append(.report(.noRecordBudgetSpent)) }
+        if groups[place].noRecordNews.isNews(at: now) { act(.report(.noRecordBudgetSpent(group))) }
         return true
     }
 }

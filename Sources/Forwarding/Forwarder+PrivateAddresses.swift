@@ -25,6 +25,6 @@ extension Forwarder {
 
     private mutating func countPrivate(at now: Tick) {
         counters.withoutPrivate += 1
-        if privateNews.isNews(at: now) { actions.append(.report(.privateRefused)) }
+        if privateNews.isNews(at: now) { act(.report(.privateRefused)) }
     }
 }

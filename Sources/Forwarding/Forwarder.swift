@@ -4,44 +4,33 @@ public import DNSWire
 
 /// The brain: it owns every question under way and decides who is asked, who is answered and what with.
 ///
-/// It has three doors: `receive` (a client asks), the two `settle` (an upstream answered or failed) and `expire` (time
-/// has passed). Each appends to `actions`, which the shell carries out. It owns no socket, reads no clock and never
-/// blocks, so that hours of behaviour are a test of microseconds.
+/// Its doors are a question (`receive`), an outcome (`settle`), the time (`expire`), a change of what it works by
+/// (`change`), and the end of a turn, in which the names that gathered go out. Each appends to `actions`, which the
+/// shell carries out. It owns no socket, reads no clock and never blocks, so that hours of behaviour are a test of
+/// microseconds.
+///
+/// What every question goes through is mutating even where it changes nothing: the compiler hands a value that cannot be
+/// copied to a function that only reads it by moving all of it to another place.
 public struct Forwarder: ~Copyable {
-    public var policy: Policy {
-        didSet {
-            // "No record" was said of other families.
-            if policy.families != oldValue.families { namesWithoutRecord.removeAll() }
-        }
-    }
+    public internal(set) var policy: Policy
     var timing: Timing
     let cache: DNSCache
-    /// What the shell has to do, in order. It takes them and leaves the array empty.
-    public var actions: [Action] = []
+    /// What the shell has to do, in order.
+    private(set) var actions: [Action] = []
     public internal(set) var counters = Counters()
 
     /// Who has how many of the flights, and of the clients that wait.
     var shares = Shares()
     var flights = Table<Flight>()
     var flightOf: [Flight.Key: Flight] = [:]
-    var lookups: [NameKey: Lookup] = [:]
-    /// Those that go out when the turn ends.
-    var outbox: [Lookup] = []
-    var requests = Table<RequestState>()
-    var resolverQueries = Table<ResolverState>()
+    var queries = Table<Query>()
     var deadlines = Deadlines<Moment>()
-    var services: ServiceServers
-    var resolvers: ResolverServers
-    var namesWithoutRecord = Remembered<NameKey, Void>(atMost: maximumNamesWithoutRecord)
-    var noRecordBudget = NoRecordBudget()
-    var noRecordNews = News()
-    var privateNews = News()
+    /// By `GroupID.rawValue`; one that is configured no more has no servers.
+    var groups: [GroupState] = []
     var failures = Remembered<Flight.Key, RecentFailure>(atMost: maximumFailures)
+    var privateNews = News()
     /// What was said of refusals since there was last plenty of room.
     var refusing: Set<Refusal> = []
-    var plan: TokenBucket?
-    /// A deadline says when the plan has room; one is enough, however many turns find it exceeded.
-    var isPlanAwaited = false
     /// `keepAliveDomains`.
     var kept: [Name] = []
     /// Which rules hold: what began under others ends as it may, and nothing that comes of it is kept.
@@ -50,14 +39,14 @@ public struct Forwarder: ~Copyable {
     /// What a deadline is about.
     enum Moment {
         case flight(TableID)
-        case request(TableID)
-        case resolverQuery(TableID)
-        /// A query to a local resolver goes out once more.
-        case resolverRepeat(TableID)
+        /// An attempt has had its time.
+        case query(TableID)
+        /// A server that is silent so long is asked once more.
+        case silence(TableID)
         /// A place in `kept`.
         case kept(Int)
         /// The plan has room again.
-        case plan
+        case plan(GroupID)
     }
 
     /// Questions under way at once, some 1.3 KB each. Past it the newest of the source that has the most is refused with
@@ -69,25 +58,24 @@ public struct Forwarder: ~Copyable {
     /// Clients waiting for all questions together, some 300 octets each, shared out likewise. The first who asks something
     /// is always taken on.
     public static var maximumClients: Int { 8192 }
-    /// HTTPDNS requests under way at once. Past it names wait, and go out in fuller requests.
+    /// Requests for names under way at once to the servers of one group. Past it names wait, and go out in fuller requests.
     public static var maximumRequests: Int { 128 }
-    /// Queries to local resolvers under way at once, each with a socket: one for each question. Past it none is repeated.
-    static var maximumResolverQueries: Int { maximumFlights }
-    /// Some 1.5 MB; a name forgotten too early is looked up once more.
-    static var maximumNamesWithoutRecord: Int { 8192 }
     /// As many as can have been under way at once.
     static var maximumFailures: Int { maximumFlights }
 
-    public init(policy: Policy, timing: Timing, serviceServers: Int, resolverServers: Int, cache: DNSCache) {
+    public init(policy: Policy, timing: Timing, groups: [UpstreamGroup], cache: DNSCache) {
         self.policy = policy
         self.timing = timing
         self.cache = cache
-        services = ServiceServers(count: serviceServers, timing)
-        resolvers = ResolverServers(count: resolverServers)
-        if timing.queriesPerSecond > 0 { plan = TokenBucket(perSecond: timing.queriesPerSecond) }
+        replaceGroups(groups)
     }
 
-    // MARK: First door
+    /// Hands over what has to be done.
+    public mutating func takeActions() -> [Action] { exchange(&actions, with: []) }
+
+    mutating func act(_ action: Action) { actions.append(action) }
+
+    // MARK: Questions
 
     /// A client asks; the cache had no fresh answer when its listener looked.
     ///
@@ -104,23 +92,39 @@ public struct Forwarder: ~Copyable {
         switch policy.route(key.name, type) {
         case .answer(let answer):
             reply(client, answer)
-        case .service:
-            let hasRecord = namesWithoutRecord.value(key.name, at: now) == nil
-            guard hasRecord || !policy.httpOnly else { return replyNoRecord(key, client, at: now) }
-            ask(key, from: client, of: source, service: hasRecord, isOwed: hasRecord || !policy.serviceProves, at: now)
-        case .serviceBinding:
-            guard namesWithoutRecord.value(key.name, at: now) != nil else {
+        case .ask(let steps):
+            let (skipped, isOwed) = withoutRecord(steps, key.name, at: now)
+            guard skipped < steps.count else { return replyNoRecord(key, client, isProven: !isOwed, at: now) }
+            ask(key, steps, skipped, from: client, of: source, isOwed: isOwed, at: now)
+        case .serviceBinding(let steps):
+            let (skipped, isOwed) = withoutRecord(steps, key.name, at: now)
+            guard skipped < steps.count else { return reply(client, policy.notSupported(name, type)) }
+            if groups[steps[skipped].group.rawValue].group.carriesAddresses {
                 return reply(client, policy.noServiceBinding(name, type))
             }
-            guard !policy.httpOnly else { return reply(client, policy.notSupported(name, type)) }
-            ask(key, from: client, of: source, service: false, isOwed: !policy.serviceProves, at: now)
-        case .resolver:
-            ask(key, from: client, of: source, service: false, isOwed: false, at: now)
+            ask(key, steps, skipped, from: client, of: source, isOwed: isOwed, at: now)
         }
     }
 
+    /// How many groups at a route's beginning are known to have no record of a name, and whether an HTTPDNS account owes an
+    /// answer, as it has not been found or proven to have none.
+    private mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> (count: Int, isOwed: Bool) {
+        var (count, isOwed) = (0, false)
+        while count < route.count {
+            let place = route[count].group.rawValue
+            guard groups[place].namesWithoutRecord.value(key, at: now) != nil else {
+                return (count, isOwed || groups[place].group.carriesAddresses)
+            }
+            isOwed = isOwed || !groups[place].group.isProven
+            count += 1
+        }
+        return (count, isOwed)
+    }
+
+    /// - Parameter skipped: how many groups at the route's beginning are not asked.
     private mutating func ask(
-        _ key: Flight.Key, from client: Asker?, of source: Source, service: Bool, isOwed: Bool, at now: Tick
+        _ key: Flight.Key, _ route: [Step], _ skipped: Int, from client: Asker?, of source: Source, isOwed: Bool,
+        at now: Tick
     ) {
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
         if let client, let known, known.isFresh {
@@ -135,40 +139,37 @@ public struct Forwarder: ~Copyable {
         if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
             return giveUp(key, client, known, failure.extendedError)
         }
-        var service = service
-        if service, isPastNoRecordBudget(key, client, known, at: now) {
-            guard canFallBack else { return giveUp(key, client, known, .blocked) }
+        var skipped = skipped
+        if isPastNoRecordBudget(route[skipped].group, key, client, known, at: now) {
+            skipped += 1
+            guard route[skipped...].contains(where: { !groups[$0.group.rawValue].isEmpty }) else {
+                return giveUp(key, client, known, .blocked)
+            }
             counters.fallbacks += 1
             counters.fellBack(because: .noRecordBudget)
-            service = false
         }
         guard flights.count < Self.maximumFlights || makeRoom(for: source, at: now) else {
             return refuse(key, client, known, .tooManyFlights)
         }
-        begin(key, from: client, of: source, isKnown: known != nil, service: service, isOwed: isOwed, at: now)
+        begin(
+            key, skipped == 0 ? route : Array(route[skipped...]), from: client, of: source, isKnown: known != nil,
+            isOwed: isOwed, at: now)
     }
 
     private mutating func begin(
-        _ key: Flight.Key, from client: Asker?, of source: Source, isKnown: Bool, service: Bool, isOwed: Bool,
+        _ key: Flight.Key, _ route: [Step], from client: Asker?, of source: Source, isKnown: Bool, isOwed: Bool,
         at now: Tick
     ) {
         let place = shares.begin(source, waits: client != nil)
         let flight = Flight(
-            key, id: flights.nextID, place: place, number: counters.flights, generation: generation, isOwed: isOwed,
+            key, route, for: client.map { Waiter(number: $0.number, place: place) }, id: flights.nextID, place: place,
+            number: counters.flights, generation: generation, isOwed: isOwed,
             answerBy: now.advanced(milliseconds: timing.answerWithin))
-        if let client {
-            flight.clients = Few(Waiter(number: client.number, place: place))
-            flight.isWanted = true
-        }
         if isKnown { flight.staleAt = now.advanced(milliseconds: timing.staleWithin) }
         flights.insert(flight)
         flightOf[key] = flight
         counters.flights += 1
-        if service {
-            askService(flight, at: now)
-        } else {
-            askResolver(flight, at: now)
-        }
+        beginNextStep(of: flight, at: now)
         schedule(flight)
     }
 
@@ -192,41 +193,47 @@ public struct Forwarder: ~Copyable {
         flight.isOverdue = false
         flight.answerBy = now.advanced(milliseconds: timing.answerWithin)
         schedule(flight)
-        if flight.resolver == .ended {
-            // It had its say for those before, and nothing of that is left in the cache for this one.
-            flight.triedResolvers = []
-            askResolver(flight, at: now)
-        }
+        askLastStepAgain(flight, at: now)
     }
 
-    // MARK: Third door
+    // MARK: Time
 
     /// Time has passed: whatever is due by `now` happens.
     public mutating func expire(at now: Tick) {
         while let moment = deadlines.popDue(at: now) {
             switch moment {
             case .flight(let id): flightMoment(id, at: now)
-            case .request(let id): requestTimedOut(id, at: now)
-            case .resolverQuery(let id): resolverTimedOut(id, at: now)
-            case .resolverRepeat(let id): repeatQuery(id, at: now)
+            case .query(let id): timedOut(id, at: now)
+            case .silence(let id): askAgain(id, at: now)
             case .kept(let place): refreshKept(place, at: now)
             // The end of the turn looks at the plan by itself.
-            case .plan: isPlanAwaited = false
+            case .plan(let group): groups[group.rawValue].isPlanAwaited = false
             }
         }
     }
 
-    /// When `expire` is to be called next; nil while nothing is under way.
-    public var nextDeadline: Tick? { deadlines.next }
+    /// When `expire` is to be called next; nil while nothing is under way. Nobody is woken for a query that has ended.
+    public var nextDeadline: Tick? {
+        mutating get {
+            while let first = deadlines.first, isOfEndedQuery(first) { deadlines.removeFirst() }
+            return deadlines.next
+        }
+    }
+
+    /// Those of flights are left to `compactDeadlines`: they are seconds away, so that one wakes the loop for many, and it
+    /// costs less to drop them together.
+    private mutating func isOfEndedQuery(_ moment: Moment) -> Bool {
+        switch moment {
+        case .query(let id), .silence(let id): !queries.contains(id)
+        case .flight, .kept, .plan: false
+        }
+    }
 
     private mutating func flightMoment(_ id: TableID, at now: Tick) {
         guard let flight = flights[id] else { return }
         if let hedgeAt = flight.hedgeAt, hedgeAt <= now {
-            flight.hedgeAt = nil
-            if flight.resolver == .idle {
-                counters.fellBack(because: .slow)
-                askResolver(flight, at: now)
-            }
+            counters.fellBack(because: .slow)
+            beginNextStep(of: flight, at: now)
         }
         // No more than the hedge can have ended it.
         guard flights[id] != nil else { return }
@@ -253,14 +260,13 @@ public struct Forwarder: ~Copyable {
 
     /// Drops the deadlines of what ended early once they are the most, so that each is looked at a few times in all.
     private mutating func compactDeadlines() {
-        let live = flights.count + requests.count + resolverQueries.count + kept.count
+        let live = flights.count + queries.count + kept.count
         guard deadlines.count > 4 * live + 256 else { return }
-        let (flights, requests, queries) = (flights, requests, resolverQueries)
+        let (flights, queries) = (flights, queries)
         deadlines.compact { moment in
             switch moment {
-            case .flight(let id): flights[id] != nil
-            case .request(let id): requests[id] != nil
-            case .resolverQuery(let id), .resolverRepeat(let id): queries[id] != nil
+            case .flight(let id): flights.contains(id)
+            case .query(let id), .silence(let id): queries.contains(id)
             case .kept, .plan: true
             }
         }

@@ -5,27 +5,39 @@ public import DNSWire
 public enum Route: Sendable, Equatable {
     /// Answered here; nobody is asked.
     case answer(Answer)
-    /// A or AAAA at HTTPDNS.
-    case service
-    /// HTTPS or SVCB of a name whose addresses come from HTTPDNS.
-    case serviceBinding
-    /// The local resolver and nobody else.
-    case resolver
+    /// These groups are asked, in this order; at least one.
+    case ask([Step])
+    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these groups: it has no such
+    /// record, unless the account is known to have no record of the name at all.
+    case serviceBinding([Step])
+
+    /// Whether the same groups are asked, or the same is answered.
+    func leads(whereLeads other: Route) -> Bool {
+        switch (self, other) {
+        case (.ask(let a), .ask(let b)), (.serviceBinding(let a), .serviceBinding(let b)):
+            a.map(\.group) == b.map(\.group)
+        default: self == other
+        }
+    }
+
+    /// Whether one of these groups is asked first.
+    func begins(with groups: Set<GroupID>) -> Bool {
+        switch self {
+        case .ask(let steps), .serviceBinding(let steps): steps.first.map { groups.contains($0.group) } ?? false
+        case .answer: false
+        }
+    }
 }
 
-/// The rules by which names are kept from, or sent to, HTTPDNS.
+/// The rules by which a name goes to one group of upstreams or another.
 public struct Policy: Sendable {
-    /// False without an `[httpdns]` section: the local resolver answers everything.
-    public var hasService: Bool
-    /// `httpOnly`: the local resolver is never asked.
-    public var httpOnly: Bool
-    /// Whether what HTTPDNS says is proven to be its word: by TLS. In aes and des whoever is on the path can say that there
-    /// is no record.
-    public var serviceProves = true
     /// `minTTL`-independent TTL of the answers made up here, and of "no record", in seconds.
     public var negativeTTL: UInt32
     private var rules = SuffixTable<Rule>()
-    private var interceptsAll: Bool
+    /// By `GroupID.rawValue`.
+    private var ways: [Way] = []
+    /// The group of names that no rule speaks of.
+    private var otherwise: GroupID
     /// The names that may have private addresses; nil: all may.
     private var privateAllowed: SuffixTable<Void>?
     /// `[fallback] hosts`, replaced whole when the file changes.
@@ -40,26 +52,43 @@ public struct Policy: Sendable {
         case localhost, nonexistent, noData
         /// Only a local resolver can know it (RFC 6761, 6762, 8375, 7050, 6303).
         case localOnly
-        case bypass, intercept
+        case group(GroupID)
+    }
+
+    /// What is asked for the names of one group.
+    private struct Way {
+        var steps: [Step] = []
+        /// Those of the steps that carry whole messages.
+        var messageSteps: [Step] = []
+        var beginsWithAddresses = false
     }
 
     /// - Parameters:
-    ///   - intercept: if not empty, only these names and those under them go to HTTPDNS.
-    ///   - bypass: these names and those under them never do; of two rules the longer name's holds.
+    ///   - groups: All there are.
+    ///   - routes: Which groups are asked for the names of one, itself the first, and each once; empty or absent: nobody.
+    ///     ``StepSet/capacity`` at most.
+    ///   - rules: Whose group these names and those under them are; of two rules the longer name's holds.
+    ///   - otherwise: The group of all other names.
     ///   - privateAllowed: if not nil, only these names and those under them may have private addresses, and those that
-    ///     `bypass` or an RFC leaves to the local resolver.
+    ///     a rule or an RFC leaves to resolvers.
     public init(
-        hasService: Bool, httpOnly: Bool, negativeTTL: UInt32, intercept: [Name], bypass: [Name],
-        privateAllowed: [Name]? = nil, hosts: HostsTable = HostsTable()
+        groups: [UpstreamGroup], routes: [GroupID: [Step]], rules: [(Name, GroupID)], otherwise: GroupID,
+        negativeTTL: UInt32, privateAllowed: [Name]? = nil, hosts: HostsTable = HostsTable()
     ) {
-        self.hasService = hasService
-        self.httpOnly = httpOnly && hasService
         self.negativeTTL = negativeTTL
         self.hosts = hosts
-        interceptsAll = intercept.isEmpty
-        for name in intercept { rules[name] = .intercept }
-        for name in bypass { rules[name] = .bypass }
-        for (name, rule) in Self.specialNames { rules[name] = rule }
+        self.otherwise = otherwise
+        let carriers = Set(groups.filter(\.carriesAddresses).map(\.id))
+        let last = (routes.keys.map(\.rawValue) + [otherwise.rawValue]).max() ?? 0
+        ways = (0...last).map { number in
+            let steps = routes[GroupID(number)] ?? []
+            precondition(steps.count <= StepSet.capacity)
+            return Way(
+                steps: steps, messageSteps: steps.filter { !carriers.contains($0.group) },
+                beginsWithAddresses: steps.first.map { carriers.contains($0.group) } ?? false)
+        }
+        for (name, group) in rules { self.rules[name] = .group(group) }
+        for (name, rule) in Self.specialNames { self.rules[name] = rule }
         guard let privateAllowed else { return }
         var table = SuffixTable<Void>()
         for name in privateAllowed { table[name] = () }
@@ -70,7 +99,8 @@ public struct Policy: Sendable {
     func refusesPrivate(_ name: Name) -> Bool {
         guard let privateAllowed, privateAllowed.first(holding: name, where: { _ in true }) == nil else { return false }
         switch rule(for: name) {
-        case .bypass, .localOnly: return false
+        case .group(let group): return ways[group.rawValue].beginsWithAddresses
+        case .localOnly: return false
         default: return true
         }
     }
@@ -88,34 +118,45 @@ public struct Policy: Sendable {
         }
         if type == .any { return .answer(.hinfo(name, ttl: Self.fixedTTL)) }
         if let answer = hosts.answer(key, type, ttl: 0) { return .answer(answer) }
-        guard goesToService(name, rule) else { return resolver(name, type) }
+        let way = place(rule)
+        guard Self.canBeAddressed(name) else { return messages(way, name, type) }
         switch type {
-        case .a where !families.contains(.ipv4), .aaaa where !families.contains(.ipv6):
+        case .a where ways[way].beginsWithAddresses && !families.contains(.ipv4),
+            .aaaa where ways[way].beginsWithAddresses && !families.contains(.ipv6):
             return .answer(.noData(name, type: type, negativeTTL: negativeTTL))
-        case .a, .aaaa: return .service
-        case .https, .svcb: return .serviceBinding
-        default: return resolver(name, type)
+        case .a, .aaaa: return ways[way].steps.isEmpty ? .answer(notSupported(name, type)) : .ask(ways[way].steps)
+        case .https where ways[way].beginsWithAddresses, .svcb where ways[way].beginsWithAddresses:
+            return .serviceBinding(ways[way].steps)
+        default: return messages(way, name, type)
         }
     }
 
-    /// Whether a name may be told to HTTPDNS.
-    func mayAskService(_ name: Name) -> Bool { goesToService(name, rule(for: name)) }
+    /// Whether a group may be told a name.
+    func mayAsk(_ group: GroupID, _ name: Name) -> Bool {
+        let way = ways[place(rule(for: name))]
+        let steps = Self.canBeAddressed(name) ? way.steps : way.messageSteps
+        return steps.contains { $0.group == group }
+    }
 
-    private func goesToService(_ name: Name, _ rule: Rule?) -> Bool {
-        guard hasService, name.labelCount > 1, name.isHostname else { return false }
+    /// Whether a name can be put to an HTTPDNS account. A single label means something on this network alone, and in a
+    /// label with other octets a separator of the service's protocol would ask for other names.
+    private static func canBeAddressed(_ name: Name) -> Bool { name.labelCount > 1 && name.isHostname }
+
+    /// The place in `ways` of what is asked for a name.
+    private func place(_ rule: Rule?) -> Int {
         switch rule {
-        case .intercept: return true
-        case nil: return interceptsAll
-        default: return false
+        case .group(let group): group.rawValue
+        case nil: otherwise.rawValue
+        default: GroupID.fallback.rawValue
         }
     }
 
-    /// The local resolver, or what takes its place when it must not be asked.
-    private func resolver(_ name: Name, _ type: RecordType) -> Route {
-        httpOnly ? .answer(notSupported(name, type)) : .resolver
+    /// The groups of a way that carry whole messages, or what takes their place where there is none.
+    private func messages(_ way: Int, _ name: Name, _ type: RecordType) -> Route {
+        ways[way].messageSteps.isEmpty ? .answer(notSupported(name, type)) : .ask(ways[way].messageSteps)
     }
 
-    /// HTTPDNS cannot be asked this and nobody else may be.
+    /// An HTTPDNS account cannot be asked this and nobody else may be.
     func notSupported(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .notSupported)
     }
@@ -125,7 +166,7 @@ public struct Policy: Sendable {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .blocked)
     }
 
-    /// HTTPDNS has no record and nobody else may be asked.
+    /// An HTTPDNS account has no record and nobody else may be asked.
     func noRecord(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL)
     }
@@ -157,7 +198,7 @@ public struct Policy: Sendable {
 extension Policy.Rule {
     fileprivate var isReserved: Bool {
         switch self {
-        case .bypass, .intercept: false
+        case .group: false
         default: true
         }
     }

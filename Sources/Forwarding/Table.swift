@@ -25,12 +25,22 @@ struct Table<Element> {
         return TableID(index: index, generation: generations[Int(index)])
     }
 
-    /// The element under a number; nil once it was removed.
-    subscript(id: TableID) -> Element? { isPresent(id) ? elements[Int(id.index)] : nil }
+    /// The numbers of all elements, those of the first places first.
+    var ids: [TableID] {
+        elements.indices.filter { elements[$0] != nil }.map {
+            TableID(index: UInt32($0), generation: generations[$0])
+        }
+    }
+
+    /// The element under a number; nil once it was removed. Only what is there can be replaced.
+    subscript(id: TableID) -> Element? {
+        get { contains(id) ? elements[Int(id.index)] : nil }
+        set { if contains(id), let newValue { elements[Int(id.index)] = newValue } }
+    }
 
     @discardableResult
     mutating func remove(_ id: TableID) -> Element? {
-        guard isPresent(id) else { return nil }
+        guard contains(id) else { return nil }
         var element: Element?
         swap(&element, &elements[Int(id.index)])
         generations[Int(id.index)] &+= 1
@@ -43,8 +53,8 @@ struct Table<Element> {
         elements.lazy.compactMap { $0 }.filter(isMeant).max(by: isLess)
     }
 
-    /// What is free has another generation than any number given out.
-    private func isPresent(_ id: TableID) -> Bool {
+    /// Whether there is an element under a number: what is free has another generation than any number given out.
+    func contains(_ id: TableID) -> Bool {
         Int(id.index) < generations.count && generations[Int(id.index)] == id.generation
     }
 }

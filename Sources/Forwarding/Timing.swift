@@ -1,16 +1,5 @@
 /// How long the forwarder waits for whom, and how long it remembers, by the configuration.
 public struct Timing: Sendable, Equatable {
-    /// `httpdns.timeout` and `fallback.timeout`, milliseconds for one attempt.
-    public var serviceTimeout = 2000
-    public var resolverTimeout = 2000
-    /// `fallback.hedgeAfter`, milliseconds; nil = the local resolver is asked only when HTTPDNS has failed.
-    public var hedgeAfter: Int?
-    /// `httpdns.batch`: names in one request.
-    public var batch = 8
-    /// `httpdns.queriesPerSecond`: names a second; 0 = no limit.
-    public var queriesPerSecond = 0
-    public var retryTimesBeforeSwitchServer = 3
-    public var minutesBeforeSwitchToMain = 10
     /// `[cache]`, seconds.
     public var minTTL: UInt32 = 0
     public var maxTTL: UInt32 = 86400
@@ -27,16 +16,15 @@ public struct Timing: Sendable, Equatable {
     /// Milliseconds after which it gets whatever there is: just under the 4 s after which programs give up or ask anew.
     public var answerWithin = 3800
 
-    /// Milliseconds after which a local resolver that says nothing is asked once more, as the datagram may be lost: four
-    /// times its usual round trip, since it has to look up itself, and 1 s while none is known (RFC 6298 §2). TCP sees to
-    /// this by itself.
-    func repeatAfter(roundTrip: Double?) -> Int {
+    /// Milliseconds after which a server that says nothing is asked once more: four times its usual round trip, since it
+    /// may have to look up itself, and 1 s while none is known (RFC 6298 §2).
+    static func patience(roundTrip: Double?) -> Int {
         guard let roundTrip else { return 1000 }
-        return max(Self.shortestRepeat, Int(min(4 * roundTrip, 60_000)))
+        return max(shortestPatience, Int(min(4 * roundTrip, 60_000)))
     }
 
-    /// Milliseconds: what a lookup that a resolver does not have in its cache usually takes.
-    private static let shortestRepeat = 300
+    /// Milliseconds: what a lookup that a server does not have in its cache usually takes.
+    private static let shortestPatience = 250
     /// `enableReport`: abnormal lookups are said one by one.
     public var reportsLookups = false
 
@@ -55,18 +43,9 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var refusedFlights: UInt64 = 0
     /// Questions refused because their source had its part of `maximumWaiting` or `maximumClients`.
     public internal(set) var refusedWaiting: UInt64 = 0
-    /// HTTPDNS requests and the names in them.
-    public internal(set) var serviceRequests: UInt64 = 0
-    public internal(set) var serviceNames: UInt64 = 0
-    public internal(set) var serviceFailures: UInt64 = 0
-    /// Queries to local resolvers, the repeated ones among them.
-    public internal(set) var resolverQueries: UInt64 = 0
-    /// Queries that a silent resolver was sent a second time.
-    public internal(set) var resolverRepeats: UInt64 = 0
-    public internal(set) var resolverFailures: UInt64 = 0
-    /// Flights HTTPDNS should have answered and the local resolver was asked for.
+    /// Flights an HTTPDNS account should have answered and the next group of their route was asked for.
     public internal(set) var fallbacks: UInt64 = 0
-    /// Why a local resolver was asked in the place of HTTPDNS or beside it, by ``FallbackReason``.
+    /// Why the next group was asked in the place of an HTTPDNS account or beside it, by ``FallbackReason``.
     private var fallbackReasons = [UInt64](repeating: 0, count: FallbackReason.allCases.count)
     /// Names past `queriesPerSecond`.
     public internal(set) var pastPlan: UInt64 = 0
@@ -85,7 +64,7 @@ public struct Counters: Sendable, Equatable {
     mutating func fellBack(because reason: FallbackReason) { fallbackReasons[reason.rawValue] += 1 }
 }
 
-/// Why a question that was HTTPDNS's went to a local resolver.
+/// Why a question went to the next group of its route.
 public enum FallbackReason: Int, CaseIterable, Sendable {
     /// HTTPDNS had not answered when `hedgeAfter` was over; it may still.
     case slow

@@ -59,10 +59,9 @@ package final class AbnormalReporter {
         }
     }
 
-    /// - Parameter server: The one that failed; nil if no single one did.
-    package func add(_ lookup: AbnormalLookup, server: Endpoint?) {
+    package func add(_ lookup: AbnormalLookup) {
         let now = Tick(nanoseconds: Clock.now())
-        let text = line.text(lookup, server: server, at: WallClock.unixMilliseconds())
+        let text = line.text(lookup, at: WallClock.unixMilliseconds())
         if destination == nil {
             guard logRate.allows(at: now) else { return }
             report.abnormalLookup(text, unsaid: logRate.takeUnsaid())

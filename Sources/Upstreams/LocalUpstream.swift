@@ -4,64 +4,89 @@ import DNSWire
 package import Forwarding
 package import Transport
 
-/// The local resolvers as the forwarder sees them: a query goes out over UDP or TCP, an outcome comes back.
-package final class LocalUpstream {
-    let loop: EventLoop
-    /// Told how each query ended, unless it was cancelled.
-    package var settle: (ResolverQuery, ResolverOutcome) -> Void = { _, _ in }
-    /// In the order of the forwarder's places.
-    package var servers: [Endpoint] {
-        didSet {
-            spelling.keep(servers)
-            edns.keep(servers)
-        }
-    }
+/// Resolvers that are asked in the clear: over UDP, and over TCP for what does not fit a datagram.
+package final class LocalUpstream: Upstream {
+    package var settle: Settle = { _, _, _ in }
     /// `negativeTTL`, for an answer that says "no such record" without an SOA.
     package var negativeTTL: UInt32
     /// `trustAD`: the AD bit of resolvers beyond this machine counts too.
     package var trustsAD: Bool
-    package fileprivate(set) var mismatches = MismatchCounters()
+    package private(set) var mismatches = MismatchCounters()
+
+    let loop: EventLoop
     /// What any query's messages are read into.
     let scratch = Scratch(65_535 + 2)
     package let tallies: UpstreamTallies
-
     private var random = Random()
     private var spelling = Spelling()
     private var edns = EDNSKnowledge()
-    private var exchanges: [ResolverQuery: any LocalExchange] = [:]
+    private var attempts: [QueryID: Attempt] = [:]
+
+    /// A query under way, by each way it went out.
+    private struct Attempt {
+        let question: MessageQuestion
+        let server: Server
+        var datagrams = Few<DatagramExchange>()
+        /// The answer did not fit a datagram: a connection is made for it, and another when it is asked again.
+        var streams = Few<StreamExchange>()
+
+        func close() {
+            for datagram in datagrams { datagram.close() }
+            for stream in streams { stream.close() }
+        }
+    }
 
     package init(
-        loop: EventLoop, servers: [Endpoint], negativeTTL: UInt32, trustsAD: Bool = false,
-        tallies: UpstreamTallies = UpstreamTallies()
+        loop: EventLoop, negativeTTL: UInt32, trustsAD: Bool = false, tallies: UpstreamTallies = UpstreamTallies()
     ) {
-        self.tallies = tallies
-        self.loop = loop
-        self.servers = servers
-        self.negativeTTL = negativeTTL
-        self.trustsAD = trustsAD
+        (self.negativeTTL, self.trustsAD, self.tallies, self.loop) = (negativeTTL, trustsAD, tallies, loop)
     }
 
-    package func send(_ query: ResolverQuery, to server: Int, overTCP: Bool, _ question: ResolverQuestion) {
-        guard server < servers.count else {
-            return settle(query, .failed(Failure(.unreachable, "the server is no longer configured")))
+    package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
+        guard case .message(let question) = ask else {
+            return settle(id, .failed(Failure(.badAnswer, "a resolver is asked questions")), false)
         }
-        let server = servers[server]
-        let knowsEDNS = edns.includes(server, at: Tick(nanoseconds: Clock.now()))
-        begin(query, message(question, to: server, overTCP: overTCP, edns: knowsEDNS ? .used : .omitted))
+        attempts[id] = Attempt(question: question, server: server)
+        let knowsEDNS = edns.includes(server, at: now)
+        send(id, message(question, to: server, edns: knowsEDNS ? .used : .omitted), isRepeat: false)
     }
 
-    private func begin(_ query: ResolverQuery, _ sent: SentQuery) {
-        do throws(SystemError) {
-            exchanges[query] =
-                sent.overTCP ? try StreamExchange(query, sent, self) : try DatagramExchange(query, sent, self)
-        } catch {
-            settle(query, .failed(Failure(.unreachable, error.description)))
+    package func askAgain(_ id: QueryID) {
+        guard let attempt = attempts[id] else { return }
+        if let stream = attempt.streams.first(where: { _ in true }) {
+            return sendOverTCP(id, stream.sent, isRepeat: true)
         }
+        let knowsEDNS = edns.includes(attempt.server, at: Tick(nanoseconds: Clock.now()))
+        send(id, message(attempt.question, to: attempt.server, edns: knowsEDNS ? .used : .omitted), isRepeat: true)
     }
+
+    package func cancel(_ id: QueryID) {
+        guard let attempt = attempts.removeValue(forKey: id) else { return }
+        for datagram in attempt.datagrams { spelling.waitedInVain(datagram.sent) }
+        attempt.close()
+    }
+
+    package func keep(_ servers: [Server]) {
+        spelling.keep(servers)
+        edns.keep(servers)
+    }
+
+    package func networkChanged() {}
+
+    package func close() {
+        for attempt in attempts.values { attempt.close() }
+        attempts = [:]
+    }
+
+    package var nextDeadline: Tick? { nil }
+
+    package func expire(at now: Tick) {}
+
+    // MARK: Ways out
 
     /// Over TCP the letters' case would be one guess more for a forger who has to guess sequence numbers anyway.
     private func message(
-        _ question: ResolverQuestion, to server: Endpoint, overTCP: Bool, edns: SentQuery.EDNS
+        _ question: MessageQuestion, to server: Server, overTCP: Bool = false, edns: SentQuery.EDNS
     ) -> SentQuery {
         let id = random.uint16()
         var bytes = Query.message(
@@ -74,21 +99,82 @@ package final class LocalUpstream {
             isMixed: isMixed, at: Clock.now())
     }
 
-    package func cancel(_ query: ResolverQuery) {
-        guard let exchange = exchanges.removeValue(forKey: query) else { return }
-        spelling.waitedInVain(exchange.sent)
-        exchange.close()
+    private func send(_ id: QueryID, _ sent: SentQuery, isRepeat: Bool) {
+        do throws(SystemError) {
+            let datagram = try DatagramExchange(sent, isRepeat: isRepeat, scratch: scratch, loop: loop) {
+                [unowned self] in received($0, $1, for: id)
+            }
+            attempts[id]?.datagrams.append(datagram)
+        } catch {
+            failed(id, Failure(.unreachable, error.description))
+        }
     }
 
-    package func close() {
-        for exchange in exchanges.values { exchange.close() }
-        exchanges = [:]
+    private func sendOverTCP(_ id: QueryID, _ sent: SentQuery, isRepeat: Bool) {
+        do throws(SystemError) {
+            let stream = try StreamExchange(sent, isRepeat: isRepeat, scratch: scratch, loop: loop) {
+                [unowned self] in received($0, $1, for: id)
+            }
+            attempts[id]?.streams.append(stream)
+        } catch {
+            failed(id, Failure(.unreachable, error.description))
+        }
     }
 
-    /// A message has come where an answer is waited for.
-    /// - Returns: false when it is not the answer to this query and the wait goes on.
-    func take(_ message: Span<UInt8>, as sent: SentQuery, for query: ResolverQuery) -> Bool {
-        let outcome: ResolverOutcome
+    // MARK: What comes back
+
+    private func received(_ datagram: DatagramExchange, _ received: DatagramExchange.Received, for id: QueryID) {
+        switch received {
+        case .stranger: mismatches.strangers += 1
+        case .failed(let error):
+            drop(datagram, of: id)
+            failed(id, Failure(.unreachable, error.description))
+        case .message(let count):
+            let buffer = unsafe scratch.first(count)
+            switch read(unsafe buffer.span, as: datagram.sent) {
+            // Also a message that begins well: whoever guesses must not be able to end the wait for the true answer.
+            case .nothing: return
+            case .withoutEDNS:
+                drop(datagram, of: id)
+                let question = datagram.sent.question
+                send(id, message(question, to: datagram.sent.server, edns: .tried), isRepeat: datagram.isRepeat)
+            case .truncated:
+                let sent = datagram.sent
+                for other in attempts[id]?.datagrams ?? Few() { drop(other, of: id) }
+                let again = message(sent.question, to: sent.server, overTCP: true, edns: sent.edns)
+                sendOverTCP(id, again, isRepeat: datagram.isRepeat)
+            case .outcome(let outcome): end(id, outcome, toRepeat: datagram.isRepeat)
+            }
+        }
+    }
+
+    private func received(_ stream: StreamExchange, _ received: StreamExchange.Received, for id: QueryID) {
+        drop(stream, of: id)
+        switch received {
+        case .failed(let reason): failed(id, Failure(.unreachable, reason))
+        case .message(let message):
+            let sent = stream.sent
+            switch read(message.span, as: sent) {
+            case .nothing: failed(id, Failure(.badAnswer, "an answer to another question"))
+            case .withoutEDNS:
+                let again = self.message(sent.question, to: sent.server, overTCP: true, edns: .tried)
+                sendOverTCP(id, again, isRepeat: stream.isRepeat)
+            case .truncated: failed(id, Failure(.badAnswer, "truncated over TCP"))
+            case .outcome(let outcome): end(id, outcome, toRepeat: stream.isRepeat)
+            }
+        }
+    }
+
+    private enum Reading {
+        /// It is no answer to this query.
+        case nothing
+        /// The server may not know EDNS: the same is to be asked without.
+        case withoutEDNS
+        case truncated
+        case outcome(Outcome)
+    }
+
+    private func read(_ message: Span<UInt8>, as sent: SentQuery) -> Reading {
         do throws(WireError) {
             let question = sent.question
             let reply = try Response.read(
@@ -96,160 +182,55 @@ package final class LocalUpstream {
             let asked = sent.bytes
             guard spelling.allows(Response.repeatsQuestion(message, of: asked.span), sent) else {
                 mismatches.otherCase += 1
-                return false
+                return .nothing
             }
             let now = Clock.now()
             tallies.server(sent.server).answered(reply.answer.head.responseCode, nanoseconds: now &- sent.at)
             if reply.responseCode.mayBeAboutEDNS {
-                guard sent.edns != .used else {
-                    askWithoutEDNS(query, sent)
-                    return true
-                }
+                if sent.edns == .used { return .withoutEDNS }
             } else if sent.edns == .tried {
                 edns.lacks(sent.server, at: Tick(nanoseconds: now))
             }
-            outcome = self.outcome(reply, from: sent.server)
+            return reading(reply, from: sent.server)
         } catch {
-            // Also one that begins well: whoever guesses must not be able to end the wait for the true answer.
             if error == .mismatch { mismatches.otherQuery += 1 } else { mismatches.malformed += 1 }
-            return false
+            return .nothing
         }
-        end(query, outcome)
-        return true
     }
 
     /// A FORMERR is not passed on: whoever waits has asked a question that can be read.
     ///
     /// AD says that the server has validated the answer. It proves nothing when it has come through a network, where
     /// whoever is on the path can set it (RFC 4035 §4.9.3); from loopback it has not.
-    private func outcome(_ reply: Response.Reply, from server: Endpoint) -> ResolverOutcome {
+    private func reading(_ reply: Response.Reply, from server: Server) -> Reading {
         if reply.responseCode == .formErr || reply.responseCode == .badVers {
-            return .failed(Failure(.badAnswer, "\(reply.responseCode), without EDNS too"))
+            return .outcome(.failed(Failure(.badAnswer, "\(reply.responseCode), without EDNS too")))
         }
         if reply.truncated { return .truncated }
         var answer = reply.answer
         if !trustsAD, !server.address.isLoopback { answer.head.authenticData = false }
-        return .answered(answer)
+        return .outcome(.answer(answer))
     }
 
-    /// The same question once more, with an id and a port of its own, within the time that the first one has.
-    private func askWithoutEDNS(_ query: ResolverQuery, _ sent: SentQuery) {
-        exchanges.removeValue(forKey: query)?.close()
-        begin(query, message(sent.question, to: sent.server, overTCP: sent.overTCP, edns: .tried))
+    private func drop(_ datagram: DatagramExchange, of id: QueryID) {
+        datagram.close()
+        attempts[id]?.datagrams.removeAll { $0 === datagram }
     }
 
-    func end(_ query: ResolverQuery, _ outcome: ResolverOutcome) {
-        exchanges.removeValue(forKey: query)?.close()
-        settle(query, outcome)
-    }
-}
-
-/// A query under way, whatever it travels by.
-private protocol LocalExchange: EventHandler {
-    var sent: SentQuery { get }
-    func close()
-}
-
-/// A query over UDP, on a socket of its own: its port is as random as its id (RFC 5452 §9).
-private final class DatagramExchange: LocalExchange {
-    private let query: ResolverQuery
-    let sent: SentQuery
-    private unowned let upstream: LocalUpstream
-    private var socket: QuerySocket
-    private var registration: Registration?
-
-    /// Datagrams read before anybody else has a turn.
-    private static let turn = 16
-
-    init(_ query: ResolverQuery, _ sent: SentQuery, _ upstream: LocalUpstream) throws(SystemError) {
-        (self.query, self.sent, self.upstream) = (query, sent, upstream)
-        socket = try QuerySocket.open(to: sent.server)
-        // Not sent for want of room is as good as lost: the deadline finds it.
-        let message = sent.bytes
-        _ = try socket.send(message.span)
-        registration = try upstream.loop.register(socket.descriptor, .readable, self)
+    private func drop(_ stream: StreamExchange, of id: QueryID) {
+        stream.close()
+        attempts[id]?.streams.removeAll { $0 === stream }
     }
 
-    func ready(_ readiness: Readiness) {
-        do throws(SystemError) {
-            for _ in 0..<Self.turn {
-                switch try socket.receive(into: upstream.scratch) {
-                case .wouldBlock: return
-                case .stranger: upstream.mismatches.strangers += 1
-                case .bytes(let count):
-                    let buffer = unsafe upstream.scratch.first(count)
-                    let message = unsafe buffer.span
-                    if upstream.take(message, as: sent, for: query) { return }
-                }
-            }
-        } catch {
-            upstream.end(query, .failed(Failure(.unreachable, error.description)))
-        }
+    /// One way has failed. What cannot be sent a second time, say, is no reason not to wait for the first.
+    private func failed(_ id: QueryID, _ failure: Failure) {
+        guard let attempt = attempts[id], attempt.datagrams.isEmpty, attempt.streams.isEmpty else { return }
+        end(id, .failed(failure))
     }
 
-    func close() {
-        if let registration { upstream.loop.unregister(registration, closing: true) }
-        registration = nil
-        socket.close()
-    }
-}
-
-/// A query over TCP, on a connection of its own, for an answer that did not fit a datagram.
-private final class StreamExchange: LocalExchange {
-    private let query: ResolverQuery
-    let sent: SentQuery
-    private unowned let upstream: LocalUpstream
-    private var socket: StreamSocket
-    private var registration: Registration?
-    private var outgoing = StreamBuffer(limit: 1024)
-    private var incoming: [UInt8] = []
-    private var isConnected = false
-
-    init(_ query: ResolverQuery, _ sent: SentQuery, _ upstream: LocalUpstream) throws(SystemError) {
-        (self.query, self.sent, self.upstream) = (query, sent, upstream)
-        socket = try StreamSocket.connect(to: sent.server)
-        registration = try upstream.loop.register(socket.descriptor, .writable, self)
-        let message = sent.bytes
-        // A query has at most 12 + 255 + 4 + 11 octets.
-        _ = outgoing.append([UInt8(message.count >> 8), UInt8(message.count & 0xFF)].span)
-        _ = outgoing.append(message.span)
-    }
-
-    func ready(_ readiness: Readiness) {
-        do throws(SystemError) {
-            if !isConnected {
-                try socket.connectResult()
-                isConnected = true
-            }
-            if !outgoing.isEmpty, try outgoing.flush(to: socket), let registration {
-                upstream.loop.update(registration, .readable)
-            }
-            if readiness.contains(.readable) { try receive() }
-        } catch {
-            upstream.end(query, .failed(Failure(.unreachable, error.description)))
-        }
-    }
-
-    private func receive() throws(SystemError) {
-        switch try socket.receive(into: upstream.scratch) {
-        case .wouldBlock: return
-        case .endOfStream:
-            upstream.end(query, .failed(Failure(.unreachable, "closed by the server before it answered")))
-        case .bytes(let count):
-            unsafe incoming.append(contentsOf: upstream.scratch.first(count))
-            guard incoming.count >= 2 else { return }
-            let end = 2 + (Int(incoming[0]) << 8 | Int(incoming[1]))
-            guard incoming.count >= end else { return }
-            let message = Array(incoming[2..<end])
-            if !upstream.take(message.span, as: sent, for: query) {
-                upstream.end(query, .failed(Failure(.badAnswer, "an answer to another question")))
-            }
-        }
-    }
-
-    func close() {
-        if let registration { upstream.loop.unregister(registration, closing: true) }
-        registration = nil
-        socket.close()
+    private func end(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false) {
+        guard let attempt = attempts.removeValue(forKey: id) else { return }
+        attempt.close()
+        settle(id, outcome, toRepeat)
     }
 }

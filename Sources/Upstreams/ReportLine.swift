@@ -23,17 +23,15 @@ struct ReportLine {
         timeout = settings.timeout
     }
 
-    /// - Parameters:
-    ///   - server: The one that failed; nil if no single one did.
-    ///   - unixMilliseconds: The time of day.
-    func text(_ lookup: AbnormalLookup, server: Endpoint?, at unixMilliseconds: UInt64) -> String {
+    /// - Parameter unixMilliseconds: The time of day.
+    func text(_ lookup: AbnormalLookup, at unixMilliseconds: UInt64) -> String {
         let names = lookup.names.map(\.description).joined(separator: ",")
         let type = lookup.families == .both ? "addrs" : lookup.families == .ipv6 ? "aaaa" : "a"
         let (code, reason) =
             lookup.failure.map { (Self.errorCode($0), $0.detail) } ?? (Self.unresolved, "queriesPerSecond is reached")
         return """
             {"eventName":"HDNSGetHostByName","eventTime":\(unixMilliseconds),\(identity),\
-            "dnsIp":"\(server?.address.description ?? "")","req_dn":\(JSON.quoted(names)),"req_type":"\(type)",\
+            "dnsIp":"\(lookup.server?.address.description ?? "")","req_dn":\(JSON.quoted(names)),"req_type":"\(type)",\
             "req_timeout":\(timeout),"spend":\(lookup.spend),"errorCode":\(code),\
             "statusCode":\(lookup.failure?.statusCode ?? 0),"isCache":0,"count":1,\
             "fellBack":\(lookup.fellBack),"error":\(JSON.quoted(reason))}

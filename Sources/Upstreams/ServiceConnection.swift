@@ -16,7 +16,7 @@ package final class ServiceConnection: EventHandler {
     private var registration: Registration?
     private var outgoing = StreamBuffer(limit: ServiceConnection.maximumQueued)
     private var reader = HTTPResponseReader()
-    private var request: ServiceRequest?
+    private var request: QueryID?
     private var isConnected = false
     private var isClosed = false
     private var responses = 0
@@ -65,7 +65,7 @@ package final class ServiceConnection: EventHandler {
     /// - Parameter now: Seconds since 1970.
     func isTrusted(at now: UInt64) -> Bool { tls?.isTrusted(at: now) ?? true }
 
-    func send(_ bytes: [UInt8], for request: ServiceRequest) {
+    func send(_ bytes: [UInt8], for request: QueryID) {
         self.request = request
         isSilent = true
         if let tls {

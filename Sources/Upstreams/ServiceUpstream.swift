@@ -1,7 +1,7 @@
 package import Base
 package import Counters
 package import Cryptography
-package import DNSWire
+import DNSWire
 package import Forwarding
 import HTTP
 package import HTTPDNS
@@ -11,26 +11,20 @@ package import Transport
 /// The HTTPDNS servers as the forwarder sees them: a request goes out on a kept-alive connection, an outcome comes back.
 ///
 /// Which server is asked, and what a failure leads to, is the forwarder's decision. This is about connections: one
-/// carries one request at a time, the newest idle one is taken first, one that stays silent is doubted, and one that says
-/// anything but the answers it was asked for is closed.
-package final class ServiceUpstream {
+/// carries one request at a time, the newest idle one is taken first, one that says anything but the answers it was asked
+/// for is closed, and what the server closed unanswered goes out once more at once.
+package final class ServiceUpstream: Upstream {
     let loop: EventLoop
     package private(set) var access: Access
-    /// Told how each request ended, unless it was cancelled.
-    package var settle: (ServiceRequest, ServiceOutcome) -> Void = { _, _ in }
+    package var settle: Settle = { _, _, _ in }
     /// How far a fresh connection has come; for whoever goes through it step by step.
     package var progressed: (ServiceConnection.Progress) -> Void = { _ in }
     /// What any connection's bytes are read into before they are its own.
     let scratch = Scratch(16_384)
     package let tallies: UpstreamTallies
 
-    /// In the order of the forwarder's places.
-    package var servers: [Endpoint] { pools.map(\.endpoint) }
-
-    private var exchanges: [ServiceRequest: Exchange] = [:]
-    private var pools: [Pool]
-    /// No exchange is to be doubted before then; it may be early, and is set right when it has come.
-    private var earliestDoubt: Tick?
+    private var exchanges: [QueryID: Exchange] = [:]
+    private var pools: [Server: Pool] = [:]
 
     /// Connections that one request may be under way on: a network that comes and goes must not multiply them.
     private static let maximumConnections = 3
@@ -63,8 +57,8 @@ package final class ServiceUpstream {
         let bytes: [UInt8]
         var sent: Tick
         var connections: Few<ServiceConnection>
-        /// When its connection is doubted; nil once it was.
-        var doubtAt: Tick?
+        /// The first that it was put on when it was asked again.
+        var repeated: ServiceConnection?
     }
 
     /// One server and the open connections to it that carry nothing.
@@ -72,21 +66,13 @@ package final class ServiceUpstream {
         let endpoint: Endpoint
         let access: Access
         let host: String
-        /// Not found before it is first asked: of those that are only listed nothing is counted.
-        private(set) lazy var tally = tallies.server(endpoint)
-        private let tallies: UpstreamTallies
+        let tally: UpstreamTallies.Server
         var idle: [ServiceConnection] = []
-        /// Smoothed time from a request to its answer, in milliseconds (RFC 6298 §2).
-        var roundTrip: Double?
-
-        /// How long a connection may be silent with a request waiting, in milliseconds: four times what is usual, as
-        /// the service itself has to look up; 1 s while nothing is known.
-        var patience: Int { roundTrip.map { max(250, Int($0 * 4)) } ?? 1000 }
 
         init(_ endpoint: Endpoint, _ access: Access, _ tallies: UpstreamTallies) {
             self.endpoint = endpoint
             self.access = access
-            self.tallies = tallies
+            tally = tallies.server(endpoint)
             host = endpoint.hostField(serverName: access.serverName, isSecure: access.tls != nil)
         }
 
@@ -102,23 +88,38 @@ package final class ServiceUpstream {
         }
     }
 
-    package init(loop: EventLoop, servers: [Endpoint], access: Access, tallies: UpstreamTallies = UpstreamTallies()) {
+    package init(loop: EventLoop, access: Access, tallies: UpstreamTallies = UpstreamTallies()) {
         self.loop = loop
         self.access = access
         self.tallies = tallies
-        pools = servers.map { Pool($0, access, tallies) }
     }
 
-    /// The servers are others now, or asked in another way; requests under way to the former ones end as they may.
-    /// - Parameter access: nil: as before.
-    package func replaceServers(_ servers: [Endpoint], access: Access? = nil) {
-        if let access { self.access = access }
-        for pool in pools { pool.closeIdle() }
-        pools = servers.map { Pool($0, self.access, tallies) }
+    /// The servers are asked in another way from now on; requests under way end as they may.
+    package func renew(_ access: Access) {
+        self.access = access
+        keep([])
     }
 
-    package func send(_ request: ServiceRequest, to server: Int, _ names: [Name], _ families: Families, at now: Tick) {
-        let pool = pools[server]
+    package func keep(_ servers: [Server]) {
+        for (server, pool) in pools where !servers.contains(server) {
+            pool.closeIdle()
+            pools[server] = nil
+        }
+    }
+
+    /// Made when a server is first asked: of those that are only listed nothing is counted.
+    private func pool(_ server: Server) -> Pool {
+        if let pool = pools[server] { return pool }
+        let pool = Pool(server, access, tallies)
+        pools[server] = pool
+        return pool
+    }
+
+    package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
+        guard case .addresses(let names, let families) = ask else {
+            return settle(id, .failed(Failure(.badAnswer, "HTTPDNS knows addresses alone")), false)
+        }
+        let pool = pool(server)
         let family = ServiceFamily(families)
         let unixSeconds = WallClock.unixSeconds()
         let bytes: [UInt8]
@@ -126,66 +127,68 @@ package final class ServiceUpstream {
             bytes = try pool.access.account.request(
                 names, family: family, host: pool.host, at: unixSeconds)
         } catch {
-            return settle(request, .failed(Failure(.badAnswer, error.description)))
+            return settle(id, .failed(Failure(.badAnswer, error.description)), false)
         }
-        let doubtAt = now.advanced(milliseconds: pool.patience)
-        earliestDoubt = min(earliestDoubt ?? doubtAt, doubtAt)
         let connection = pool.takeIdle(at: unixSeconds)
         pool.tally.connected(isSecure: pool.access.tls != nil, isReused: connection != nil)
-        exchanges[request] = Exchange(
-            pool: pool, names: names, family: family, bytes: bytes, sent: now, connections: Few(connection),
-            doubtAt: doubtAt)
+        exchanges[id] = Exchange(
+            pool: pool, names: names, family: family, bytes: bytes, sent: now, connections: Few(connection))
         if let connection {
-            connection.send(bytes, for: request)
+            connection.send(bytes, for: id)
         } else {
-            putOnFreshConnection(request)
+            putOnFreshConnection(id)
         }
     }
 
-    package func cancel(_ request: ServiceRequest) {
-        guard let exchange = exchanges.removeValue(forKey: request) else { return }
+    /// Its connection may be dead: sent again on a fresh one, and the first answer wins.
+    package func askAgain(_ id: QueryID) {
+        guard let exchange = exchanges[id], exchange.connections.count < Self.maximumConnections else { return }
+        putOnFreshConnection(id, isRepeat: true)
+    }
+
+    package func cancel(_ id: QueryID) {
+        guard let exchange = exchanges.removeValue(forKey: id) else { return }
         for connection in exchange.connections { connection.close() }
     }
 
-    private func putOnFreshConnection(_ request: ServiceRequest) {
-        guard let exchange = exchanges[request] else { return }
+    private func putOnFreshConnection(_ id: QueryID, isRepeat: Bool = false) {
+        guard let exchange = exchanges[id] else { return }
         do throws(ServiceConnection.Failed) {
             let connection = try ServiceConnection(to: exchange.pool.endpoint, pool: exchange.pool, upstream: self)
-            exchanges[request]?.connections.append(connection)
-            connection.send(exchange.bytes, for: request)
+            exchanges[id]?.connections.append(connection)
+            if isRepeat, exchange.repeated == nil { exchanges[id]?.repeated = connection }
+            connection.send(exchange.bytes, for: id)
         } catch {
-            lose(request, nil, error.failure)
+            lose(id, nil, error.failure)
         }
     }
 
     // MARK: What connections tell
 
-    func connection(_ connection: ServiceConnection, received response: HTTPResponse, for request: ServiceRequest) {
+    func connection(_ connection: ServiceConnection, received response: HTTPResponse, for id: QueryID) {
         let pool = connection.pool
         let now = Tick(nanoseconds: Clock.now())
-        guard let exchange = exchanges.removeValue(forKey: request) else { return connection.close() }
+        guard let exchange = exchanges.removeValue(forKey: id) else { return connection.close() }
         for other in exchange.connections where other !== connection { other.close() }
-        let sample = Double(now.milliseconds(since: exchange.sent))
-        pool.roundTrip = pool.roundTrip.map { $0 + (sample - $0) / 8 } ?? sample
         let outcome = outcome(response, exchange)
         // What is no answer to this request, an error that names nothing among it, may be another's, and its own is yet to
         // come. A response that was asked for is taken whatever stands behind it: it was whole before that.
         let isInStep = outcome.responseCode == .noError
-        if response.keepAlive, isInStep, connection.isIdle, pools.contains(where: { $0 === pool }) {
+        if response.keepAlive, isInStep, connection.isIdle, pools[pool.endpoint] === pool {
             connection.idleSince = now.nanoseconds
             pool.idle.append(connection)
         } else {
             connection.close()
         }
         pool.tally.answered(outcome.responseCode, nanoseconds: now.nanoseconds &- exchange.sent.nanoseconds)
-        settle(request, outcome)
+        settle(id, outcome, exchange.repeated === connection)
     }
 
-    private func outcome(_ response: HTTPResponse, _ exchange: Exchange) -> ServiceOutcome {
+    private func outcome(_ response: HTTPResponse, _ exchange: Exchange) -> Outcome {
         do throws(ServiceFailure) {
             let results = try exchange.pool.access.account.parse(
                 response, names: exchange.names, family: exchange.family)
-            return .answered(results.map(NameAddresses.init))
+            return .addresses(results.map(NameAddresses.init))
         } catch {
             switch error {
             case .status(401): return .failed(Failure(.unauthorized, error.description, statusCode: 401))
@@ -198,68 +201,50 @@ package final class ServiceUpstream {
     }
 
     /// A connection is gone.
-    /// - Parameter request: what it carried; nil when it was idle.
-    func connection(_ connection: ServiceConnection, failed failure: Failure, during request: ServiceRequest?) {
+    /// - Parameter id: what it carried; nil when it was idle.
+    func connection(_ connection: ServiceConnection, failed failure: Failure, during id: QueryID?) {
         connection.pool.idle.removeAll { $0 === connection }
-        guard let request else { return }
-        lose(request, connection, failure)
+        guard let id else { return }
+        lose(id, connection, failure)
     }
 
-    private func lose(_ request: ServiceRequest, _ connection: ServiceConnection?, _ failure: Failure) {
-        exchanges[request]?.connections.removeAll { $0 === connection }
-        guard let exchange = exchanges[request], exchange.connections.isEmpty else { return }
+    private func lose(_ id: QueryID, _ connection: ServiceConnection?, _ failure: Failure) {
+        exchanges[id]?.connections.removeAll { $0 === connection }
+        guard let exchange = exchanges[id], exchange.connections.isEmpty else { return }
         if let connection, connection.mayHaveBeenClosedBefore {
             // The server had closed a connection that we still took for open: no attempt has been made yet.
-            putOnFreshConnection(request)
+            putOnFreshConnection(id)
         } else {
-            exchanges.removeValue(forKey: request)
-            settle(request, .failed(failure))
+            exchanges.removeValue(forKey: id)
+            settle(id, .failed(failure), false)
         }
     }
 
     // MARK: Time
 
     package var nextDeadline: Tick? {
-        var next = earliestDoubt
-        for pool in pools { next = next.orEarlier(pool.closeAt.map(Tick.init(nanoseconds:))) }
-        return next
+        pools.values.reduce(nil) { $0.orEarlier($1.closeAt.map(Tick.init(nanoseconds:))) }
     }
 
     package func expire(at now: Tick) {
-        if let earliestDoubt, earliestDoubt <= now {
-            for (request, exchange) in exchanges where exchange.doubtAt.map({ $0 <= now }) ?? false { doubt(request) }
-            self.earliestDoubt = exchanges.values.compactMap(\.doubtAt).min()
-        }
-        for pool in pools {
+        for pool in pools.values {
             while let closeAt = pool.closeAt, closeAt <= now.nanoseconds { pool.idle.removeFirst().close() }
         }
     }
 
-    /// Its connection shows no byte: sent again on a fresh one, and the first answer wins.
-    private func doubt(_ request: ServiceRequest) {
-        exchanges[request]?.doubtAt = nil
-        putOnFreshConnection(request)
-    }
-
-    /// This machine's addresses or routes have changed: no connection from before is trusted to reach anybody.
-    package func networkChanged() {
-        for pool in pools { pool.closeIdle() }
-        for (request, exchange) in exchanges where exchange.connections.count < Self.maximumConnections {
-            doubt(request)
-        }
-    }
+    package func networkChanged() { for pool in pools.values { pool.closeIdle() } }
 
     package func close() {
         for exchange in exchanges.values { for connection in exchange.connections { connection.close() } }
         exchanges = [:]
-        for pool in pools { pool.closeIdle() }
+        for pool in pools.values { pool.closeIdle() }
     }
 }
 
-extension ServiceOutcome {
+extension Outcome {
     /// The nearest there is in DNS, for what is counted.
     fileprivate var responseCode: ResponseCode {
-        if case .answered = self { .noError } else { .servFail }
+        if case .addresses = self { .noError } else { .servFail }
     }
 }
 

@@ -4,7 +4,7 @@ import Forwarding
 /// A query as it went to a local resolver. Confined to the resolver's loop.
 final class SentQuery {
     let id: UInt16
-    let question: ResolverQuestion
+    let question: MessageQuestion
     let server: Endpoint
     let bytes: [UInt8]
     let overTCP: Bool
@@ -18,7 +18,7 @@ final class SentQuery {
     var sawOtherCase = false
 
     init(
-        id: UInt16, question: ResolverQuestion, server: Endpoint, bytes: [UInt8], overTCP: Bool, edns: EDNS,
+        id: UInt16, question: MessageQuestion, server: Endpoint, bytes: [UInt8], overTCP: Bool, edns: EDNS,
         isMixed: Bool, at: UInt64
     ) {
         (self.id, self.question, self.server, self.bytes) = (id, question, server, bytes)

@@ -36,7 +36,7 @@ import Testing
 }
 
 @Suite struct OccasionTests {
-    private let servers = ["192.0.2.1:443", "192.0.2.2:443"].map { Endpoint($0)! }
+    private let server = Endpoint("192.0.2.2:443")!
 
     @Test func aFailureIsToldApartByWhoMustMendIt() {
         for (failure, event) in [
@@ -46,7 +46,7 @@ import Testing
             (Failure(.badAnswer, "x", statusCode: 503), "service-fails"), (Failure(.timedOut, "x"), "service-fails"),
         ] {
             let lines = LogLines()
-            lines.report.event(.serviceFailing(server: 1, failure), services: servers, resolvers: [])
+            lines.report.event(.failing(.httpdns, server, failure))
             #expect(lines.all == ["warning HTTPDNS 192.0.2.2:443 fails: \(failure.detail)"])
             #expect(
                 lines.metadata == [["event": "\(event)", "server": "192.0.2.2:443", "reason": "\(failure.detail)"]])

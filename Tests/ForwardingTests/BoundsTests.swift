@@ -11,11 +11,10 @@ import Testing
     private static let now = Tick(nanoseconds: 1_000_000_000_000)
 
     private static func forwarder(batch: Int = 8) -> Forwarder {
-        var timing = Timing()
-        timing.batch = batch
+        var upstreams = TestUpstreams()
+        upstreams.batch = batch
         return Forwarder(
-            policy: Policy(hasService: true, httpOnly: false, negativeTTL: 30, intercept: [], bypass: []),
-            timing: timing, serviceServers: 1, resolverServers: 1,
+            policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups,
             cache: DNSCache(bytes: 1 << 20, staleSeconds: 1000, seed: (1, 2)))
     }
 
@@ -28,7 +27,7 @@ import Testing
         #expect(forwarder.actions.isEmpty)
         forwarder.receive(name(most), .a, for: .everyone, from: most, at: Self.now)
         forwarder.receive(name(most + 1), .a, for: .everyone, from: most + 1, at: Self.now)
-        #expect(forwarder.underWay.flights == most)
+        #expect(forwarder.flightsUnderWay == most)
         #expect(forwarder.counters.refusedFlights == 2)
         var said: [String] = []
         for action in forwarder.actions {
@@ -39,10 +38,23 @@ import Testing
             }
         }
         #expect(said == ["refusing too many flights", "[\(most)] SERVFAIL", "[\(most + 1)] SERVFAIL"])
-        forwarder.actions = []
+        _ = forwarder.takeActions()
         forwarder.receive(name(5), .a, for: .everyone, from: -1, at: Self.now)
         #expect(forwarder.actions.isEmpty)
         #expect(forwarder.counters.joined == 1)
+    }
+
+    @Test func nobodyIsWokenForAQueryThatHasEnded() {
+        var forwarder = Self.forwarder()
+        forwarder.receive(name(1), .a, for: .everyone, from: 1, at: Self.now)
+        forwarder.endTurn(at: Self.now)
+        let whileUnderWay = forwarder.nextDeadline
+        #expect(whileUnderWay == Self.now.advanced(milliseconds: Timing.patience(roundTrip: nil)))
+        guard case .ask(let query, _, _) = forwarder.actions[0] else { return #expect(Bool(false), "nothing is asked") }
+        let found = NameAddresses(name: name(1), ipv4: .addresses([.v4(192, 0, 2, 1)], ttl: 60), ipv6: .noRecord)
+        forwarder.settle(query, .addresses([found]), at: Self.now)
+        let afterwards = forwarder.nextDeadline
+        #expect(afterwards == Self.now.advanced(milliseconds: Timing().answerWithin))
     }
 
     @Test func pastTheMostRequestsNamesWaitAndGoOutFuller() {
@@ -52,24 +64,26 @@ import Testing
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
             forwarder.endTurn(at: Self.now)
         }
-        #expect(forwarder.underWay.requests == most)
+        #expect(forwarder.queries.count == most)
         for number in most..<most + 8 {
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
             forwarder.endTurn(at: Self.now)
         }
-        #expect(forwarder.underWay.requests == most)
-        guard case .askService(let first, _, let names, _) = forwarder.actions[0] else {
+        #expect(forwarder.queries.count == most)
+        guard case .ask(let first, _, .addresses(let names, _)) = forwarder.actions[0] else {
             Issue.record("no request")
             return
         }
-        forwarder.actions = []
+        _ = forwarder.takeActions()
         forwarder.settle(
             first,
-            .answered(
+            .addresses(
                 names.map { NameAddresses(name: $0, ipv4: .addresses([.v4(1, 2, 3, 4)], ttl: 60), ipv6: .noRecord) }),
             at: Self.now)
         forwarder.endTurn(at: Self.now)
-        let sent = forwarder.actions.compactMap { if case .askService(_, _, let names, _) = $0 { names } else { nil } }
+        let sent = forwarder.actions.compactMap {
+            if case .ask(_, _, .addresses(let names, _)) = $0 { names } else { nil }
+        }
         #expect(sent == [(most..<most + 8).map(name)])
     }
 
@@ -80,11 +94,11 @@ import Testing
         for number in 0..<100_000 {
             forwarder.receive(name(number % 1000), .txt, for: .everyone, from: number, at: Self.now)
             for action in forwarder.actions {
-                guard case .askResolver(let query, _, _, let question) = action else { continue }
+                guard case .ask(let query, _, .message(let question)) = action else { continue }
                 let answer = Answer.failure(question.name, type: .txt, .noError, extendedError: nil)
-                forwarder.settle(query, .answered(answer), at: Self.now)
+                forwarder.settle(query, .answer(answer), at: Self.now)
             }
-            forwarder.actions = []
+            _ = forwarder.takeActions()
             most = max(most, forwarder.deadlines.count)
         }
         #expect(forwarder.counters.flights == 100_000)
@@ -98,13 +112,13 @@ import Testing
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
             forwarder.endTurn(at: Self.now)
             for action in forwarder.actions {
-                guard case .askService(let request, _, let names, _) = action else { continue }
+                guard case .ask(let request, _, .addresses(let names, _)) = action else { continue }
                 let all = names.map {
                     NameAddresses(name: $0, ipv4: .addresses([.v4(1, 2, 3, 4)], ttl: 60), ipv6: .noRecord)
                 }
-                forwarder.settle(request, .answered(all), at: Self.now)
+                forwarder.settle(request, .addresses(all), at: Self.now)
             }
-            forwarder.actions = []
+            _ = forwarder.takeActions()
             most = max(most, forwarder.deadlines.count)
         }
         #expect(most < 1000)
@@ -121,11 +135,10 @@ import Testing
         var asked: Set<Name> = []
         while true {
             forwarder.endTurn(at: Self.now)
-            let actions = forwarder.actions
-            forwarder.actions = []
+            let actions = forwarder.takeActions()
             if actions.isEmpty { break }
             for action in actions {
-                guard case .askService(let request, _, let names, _) = action else { continue }
+                guard case .ask(let request, _, .addresses(let names, _)) = action else { continue }
                 asked.formUnion(names)
                 forwarder.settle(request, .failed(Failure(.unreachable, "no route")), at: Self.now)
             }
@@ -140,7 +153,7 @@ import Testing
         print("seed 7")
         var now = Self.now
         var most = Rooms()
-        var pending: [(ServiceRequest, [Name])] = []
+        var pending: [(QueryID, [Name])] = []
         var wire = [16] + [UInt8](repeating: 0, count: 16) + [3] + "com".utf8 + [0]
         for number in 0..<1_000_000 {
             for place in 1...16 { wire[place] = UInt8(ascii: "a") + UInt8(chance.next() & 15) }
@@ -150,19 +163,19 @@ import Testing
             now = now.advanced(milliseconds: 1)
             forwarder.endTurn(at: now)
             for action in forwarder.actions {
-                if case .askService(let request, _, let names, _) = action { pending.append((request, names)) }
+                if case .ask(let request, _, .addresses(let names, _)) = action { pending.append((request, names)) }
             }
-            forwarder.actions = []
+            _ = forwarder.takeActions()
             if number / 100_000 % 2 == 1 {
                 for (number, (request, names)) in pending.enumerated() {
-                    let failure = ServiceOutcome.failed(Failure(.unreachable, "no route"))
+                    let failure = Outcome.failed(Failure(.unreachable, "no route"))
                     let none = names.map { NameAddresses(name: $0, ipv4: .noRecord, ipv6: .noRecord) }
-                    forwarder.settle(request, number % 2 == 0 ? failure : .answered(none), at: now)
+                    forwarder.settle(request, number % 2 == 0 ? failure : .addresses(none), at: now)
                 }
                 pending = []
             }
             if let next = forwarder.nextDeadline, next <= now { forwarder.expire(at: now) }
-            forwarder.actions = []
+            _ = forwarder.takeActions()
             most.grow(forwarder)
         }
         print("at most \(most)")
@@ -170,17 +183,16 @@ import Testing
         #expect(most.clients <= Forwarder.maximumFlights)
         #expect(most.lookups <= Forwarder.maximumFlights)
         #expect(most.outbox <= Forwarder.maximumFlights)
-        #expect(most.requests <= Forwarder.maximumRequests)
-        #expect(most.resolverQueries <= Forwarder.maximumFlights)
+        #expect(most.queries <= Forwarder.maximumRequests + Forwarder.maximumFlights)
         #expect(most.deadlines <= 12 * Forwarder.maximumFlights)
-        #expect(most.namesWithoutRecord <= Forwarder.maximumNamesWithoutRecord)
+        #expect(most.namesWithoutRecord <= GroupState.maximumNamesWithoutRecord)
         #expect(most.failures <= Forwarder.maximumFailures)
         // And when it is over, nothing of it is under way.
         while let next = forwarder.nextDeadline {
             now = max(now, next)
             forwarder.expire(at: now)
             forwarder.endTurn(at: now)
-            forwarder.actions = []
+            _ = forwarder.takeActions()
         }
         var left = Rooms()
         left.grow(forwarder)
@@ -191,18 +203,17 @@ import Testing
 
     /// How much of everything there is.
     private struct Rooms: Equatable {
-        var (clients, flights, lookups, outbox, requests) = (0, 0, 0, 0, 0)
-        var (resolverQueries, deadlines, namesWithoutRecord, failures) = (0, 0, 0, 0)
+        var (clients, flights, lookups, outbox, queries) = (0, 0, 0, 0, 0)
+        var (deadlines, namesWithoutRecord, failures) = (0, 0, 0)
 
         mutating func grow(_ forwarder: borrowing Forwarder) {
             clients = max(clients, forwarder.shares.clients)
             flights = max(flights, forwarder.flights.count, forwarder.flightOf.count)
-            lookups = max(lookups, forwarder.lookups.count)
-            outbox = max(outbox, forwarder.outbox.count)
-            requests = max(requests, forwarder.requests.count)
-            resolverQueries = max(resolverQueries, forwarder.resolverQueries.count)
+            lookups = max(lookups, forwarder.groups.reduce(0) { $0 + $1.lookups.count })
+            outbox = max(outbox, forwarder.groups.reduce(0) { $0 + $1.outbox.count })
+            queries = max(queries, forwarder.queries.count)
             deadlines = max(deadlines, forwarder.deadlines.count)
-            namesWithoutRecord = max(namesWithoutRecord, forwarder.namesWithoutRecord.count)
+            namesWithoutRecord = max(namesWithoutRecord, forwarder.groups[0].namesWithoutRecord.count)
             failures = max(failures, forwarder.failures.count)
         }
     }

@@ -15,40 +15,41 @@ import Testing
         var now = Tick(nanoseconds: 1_000_000_000_000)
         var waiting: [Int: Tick] = [:]
         var clients = 0
-        var requests: [(ServiceRequest, [Name])] = []
-        var queries: [(ResolverQuery, ResolverQuestion)] = []
-        var resolvers: Int
+        var queries: [(id: QueryID, ask: Ask)] = []
+        var upstreams = TestUpstreams()
+        /// How often servers were replaced.
+        var lists = 0
         var faults: [String] = []
 
         init(seed: UInt64) {
             chance = Chance(seed: seed)
             var timing = Timing()
-            timing.serviceTimeout = [200, 2000, 60_000][chance.below(3)]
-            timing.resolverTimeout = [200, 2000, 60_000][chance.below(3)]
-            timing.hedgeAfter = [nil, 0, 300, 1000][chance.below(4)]
-            timing.batch = [1, 3, 8][chance.below(3)]
-            timing.retryTimesBeforeSwitchServer = 1 + chance.below(3)
-            timing.minutesBeforeSwitchToMain = chance.below(2)
+            upstreams.timeout = [200, 2000, 60_000][chance.below(3)]
+            upstreams.resolverTimeout = [200, 2000, 60_000][chance.below(3)]
+            upstreams.hedgeAfter = [nil, 0, 300, 1000][chance.below(4)]
+            upstreams.batch = [1, 3, 8][chance.below(3)]
+            upstreams.retryTimes = 1 + chance.below(3)
+            upstreams.returnMinutes = chance.below(2)
             timing.negativeTTL = UInt32(chance.below(3))
-            timing.queriesPerSecond = [0, 0, 1, 5][chance.below(4)]
+            upstreams.queriesPerSecond = [0, 0, 1, 5][chance.below(4)]
             timing.reportsLookups = chance.below(2) == 0
-            resolvers = chance.below(4)
-            let policy = Policy(
-                hasService: chance.below(8) > 0, httpOnly: chance.below(4) == 0, negativeTTL: timing.negativeTTL,
-                intercept: [], bypass: [Name("n1.example")!],
-                privateAllowed: chance.below(2) == 0 ? [Name("n2.example")!] : nil)
+            upstreams.resolvers = .scenario(chance.below(4), list: 0)
+            upstreams.service = .scenario(1 + chance.below(3), list: 0)
+            upstreams.hasService = chance.below(8) > 0
+            upstreams.httpOnly = chance.below(4) == 0
+            upstreams.bypass = [Name("n1.example")!]
+            upstreams.privateAllowed = chance.below(2) == 0 ? [Name("n2.example")!] : nil
+            upstreams.isProven = chance.below(2) == 0
             let stale = [0, 5, 1000][chance.below(3)]
             forwarder = Forwarder(
-                policy: policy, timing: timing, serviceServers: 1 + chance.below(3), resolverServers: resolvers,
+                policy: upstreams.policy(timing.negativeTTL), timing: timing, groups: upstreams.groups,
                 cache: DNSCache(
                     bytes: 1 << 20, staleSeconds: UInt32(stale), prefetchAt: 75,
                     seed: (seed, 7)))
         }
 
         mutating func take() {
-            let actions = forwarder.actions
-            forwarder.actions = []
-            for action in actions {
+            for action in forwarder.takeActions() {
                 switch action {
                 case .reply(let clients, let answer, _):
                     for client in clients {
@@ -58,15 +59,17 @@ import Testing
                         }
                         if now.milliseconds(since: asked) > 4000 { faults.append("client \(client) waited too long") }
                     }
-                case .askService(let id, let server, let names, _):
-                    if server >= forwarder.serviceHealth.count { faults.append("no service server \(server)") }
-                    if Set(names).count != names.count { faults.append("a name twice in a request") }
-                    requests.append((id, names))
-                case .askResolver(let id, let server, _, let question):
-                    if server >= resolvers { faults.append("no resolver \(server)") }
-                    queries.append((id, question))
-                case .cancelService(let id): requests.removeAll { $0.0 == id && chance.below(2) == 0 }
-                case .cancelResolver(let id): queries.removeAll { $0.0 == id && chance.below(2) == 0 }
+                case .ask(let id, let server, let ask):
+                    if !forwarder.overview(of: id.group).servers.contains(where: { $0.server == server }) {
+                        faults.append("\(server) is none of \(id.group)'s servers")
+                    }
+                    if case .addresses(let names, _) = ask, Set(names).count != names.count {
+                        faults.append("a name twice in a request")
+                    }
+                    queries.append((id, ask))
+                case .askAgain(let id):
+                    if !queries.contains(where: { $0.id == id }) { faults.append("asked again what is not asked") }
+                case .cancel(let id): queries.removeAll { $0.id == id && chance.below(2) == 0 }
                 case .report, .reportLookup: break
                 }
             }
@@ -106,10 +109,17 @@ import Testing
                 kinds[chance.below(kinds.count)], "chance", retryAfter: [nil, 0, 3, 1000][chance.below(4)])
         }
 
-        mutating func settleService() {
-            guard !requests.isEmpty else { return }
-            let (id, names) = requests.remove(at: chance.below(requests.count))
-            guard chance.below(3) > 0 else { return forwarder.settle(id, .failed(failure()), at: now) }
+        mutating func settle() {
+            guard !queries.isEmpty else { return }
+            let (id, ask) = queries.remove(at: chance.below(queries.count))
+            switch ask {
+            case .addresses(let names, _): forwarder.settle(id, results(names), at: now)
+            case .message(let question): forwarder.settle(id, outcome(question), at: now)
+            }
+        }
+
+        mutating func results(_ names: [Name]) -> Outcome {
+            guard chance.below(3) > 0 else { return .failed(failure()) }
             var results: [NameAddresses] = []
             for name in names where chance.below(6) > 0 {
                 results.append(
@@ -121,29 +131,24 @@ import Testing
             if chance.below(5) == 0 {
                 results.append(NameAddresses(name: Name("n3.example")!, ipv4: .noRecord, ipv6: .noRecord))
             }
-            forwarder.settle(id, .answered(results), at: now)
+            return .addresses(results)
         }
 
-        mutating func settleResolver() {
-            guard !queries.isEmpty else { return }
-            let (id, question) = queries.remove(at: chance.below(queries.count))
+        mutating func outcome(_ question: MessageQuestion) -> Outcome {
             let ttl = UInt32(chance.below(5))
-            let outcome: ResolverOutcome =
-                switch chance.below(6) {
-                case 0: .failed(failure())
-                case 1: .truncated
-                case 2: .answered(.failure(question.name, type: question.type, .servFail, extendedError: nil))
-                case 3: .answered(.nxDomain(question.name, type: question.type, negativeTTL: ttl))
-                default: .answered(.noData(question.name, type: question.type, negativeTTL: ttl))
-                }
-            forwarder.settle(id, outcome, at: now)
+            switch chance.below(6) {
+            case 0: return .failed(failure())
+            case 1: return .addresses([])
+            case 2: return .answer(.failure(question.name, type: question.type, .servFail, extendedError: nil))
+            case 3: return .answer(.nxDomain(question.name, type: question.type, negativeTTL: ttl))
+            default: return .answer(.noData(question.name, type: question.type, negativeTTL: ttl))
+            }
         }
 
         mutating func event() {
             switch chance.below(16) {
             case 0..<6: ask()
-            case 6..<9: settleService()
-            case 9..<12: settleResolver()
+            case 6..<12: settle()
             case 12..<15: advance(chance.below(10) == 0 ? chance.below(70_000) : chance.below(700))
             default:
                 change()
@@ -155,30 +160,41 @@ import Testing
 
         mutating func change() {
             switch chance.below(40) {
-            case 0, 1:
-                resolvers = chance.below(4)
-                forwarder.replaceResolvers(count: resolvers)
-            case 2: forwarder.replaceServices(count: chance.below(4))
-            case 3: forwarder.networkChanged(at: now)
+            case 0, 1: replaceServers(of: .fallback)
+            case 2: replaceServers(of: .httpdns)
+            case 3: forwarder.change(.network, at: now)
+            case 4: forwarder.change(.families([.ipv4, .ipv6, .both][chance.below(3)]), at: now)
             case 5: reconfigure()
-            case 4: forwarder.policy.families = [.ipv4, .ipv6, .both][chance.below(3)]
             default: break
             }
         }
 
+        mutating func replaceServers(of group: GroupID) {
+            // Now and then some stay.
+            lists += chance.below(2)
+            let servers = [Server].scenario(chance.below(4), list: lists)
+            if group == .httpdns { upstreams.service = servers } else { upstreams.resolvers = servers }
+            forwarder.change(.servers(group, servers), at: now)
+        }
+
         mutating func reconfigure() {
             var timing = forwarder.timing
-            timing.hedgeAfter = [nil, 0, 300, 1000][chance.below(4)]
-            timing.queriesPerSecond = [0, 0, 1, 5][chance.below(4)]
-            timing.batch = [1, 3, 8][chance.below(3)]
-            let policy = Policy(
-                hasService: chance.below(8) > 0, httpOnly: chance.below(4) == 0, negativeTTL: timing.negativeTTL,
-                intercept: [], bypass: [Name("n\(chance.below(4)).example")!])
+            timing.staleTTL = UInt32(chance.below(40))
+            upstreams.hedgeAfter = [nil, 0, 300, 1000][chance.below(4)]
+            upstreams.queriesPerSecond = [0, 0, 1, 5][chance.below(4)]
+            upstreams.batch = [1, 3, 8][chance.below(3)]
+            upstreams.hasService = chance.below(8) > 0
+            upstreams.httpOnly = chance.below(4) == 0
+            upstreams.bypass = [Name("n\(chance.below(4)).example")!]
             let isOther = chance.below(2) == 0
-            forwarder.reconfigure(
-                policy: policy, timing: timing, services: isOther ? chance.below(4) : nil,
-                doubt: [[], .routes, .serviceAnswers, .resolverAnswers][chance.below(4)], at: now)
-            if isOther { forwarder.start(preResolve: [], keepAlive: [], at: now) }
+            if isOther { upstreams.service = .scenario(chance.below(4), list: lists) }
+            var policy = upstreams.policy(timing.negativeTTL)
+            policy.families = forwarder.policy.families
+            forwarder.change(
+                .settings(
+                    policy, timing, upstreams.groups, renewed: isOther ? [.httpdns] : [],
+                    [[], .routes, .accountAnswers, .messageAnswers][chance.below(4)]), at: now)
+            if isOther { forwarder.change(.wanted(preResolve: [], keepAlive: []), at: now) }
         }
 
         mutating func checkFlights() {
@@ -189,12 +205,15 @@ import Testing
             for (key, flight) in forwarder.flightOf where flight.key != key || forwarder.flights[flight.id] !== flight {
                 faults.append("a question leads to another's flight")
             }
-            let inLookups = forwarder.lookups.values.flatMap(\.flights)
-            if Set(inLookups.map(ObjectIdentifier.init)).count != inLookups.count {
-                faults.append("a flight in two lookups")
-            }
-            for flight in inLookups where forwarder.flights[flight.id] !== flight || flight.service != .waiting {
-                faults.append("a lookup of a flight that has ended")
+            for group in forwarder.groups {
+                let inLookups = group.lookups.values.flatMap(\.flights)
+                if Set(inLookups.map { ObjectIdentifier($0) }).count != inLookups.count {
+                    faults.append("a flight in two lookups")
+                }
+                for flight in inLookups
+                where forwarder.flights[flight.id] !== flight || !flight.underWay.contains(flight.step(of: group.id)) {
+                    faults.append("a lookup of a flight that has ended")
+                }
             }
             let waiting = forwarder.flightOf.values.reduce(0) { $0 + $1.clients.count }
             if isFirst ? forwarder.shares.clients != waiting : forwarder.shares.clients < waiting {
@@ -220,8 +239,8 @@ import Testing
         let left = [
             run.forwarder.shares.clients, run.forwarder.shares.count, run.forwarder.flights.count,
             run.forwarder.flightOf.count,
-            run.forwarder.lookups.count, run.forwarder.outbox.count, run.forwarder.requests.count,
-            run.forwarder.resolverQueries.count, run.forwarder.deadlines.count,
+            run.forwarder.groups.reduce(0) { $0 + $1.lookups.count + $1.outbox.count + $1.underWay },
+            run.forwarder.queries.count, run.forwarder.deadlines.count,
         ]
         if left != [Int](repeating: 0, count: left.count) { run.faults.append("left behind: \(left)") }
         #expect(run.faults.isEmpty, "seed \(seed): \(run.faults.prefix(5))")

@@ -64,18 +64,18 @@ import Testing
         let names = (0..<nameCount).map { Name("host\($0).example.com")! }
         let cache = DNSCache(bytes: 8 << 20, staleSeconds: 86400, seed: (1, 2))
         var forwarder: Forwarder
-        var underWay: [(at: Int, request: ServiceRequest, names: [Name])] = []
+        var underWay: [(at: Int, request: QueryID, names: [Name])] = []
         var answered = 0
         var worstWait = 0
         var askedAt: [Int: Int] = [:]
 
         init() {
-            var timing = Timing()
-            timing.batch = batch
-            timing.hedgeAfter = 1000
+            var upstreams = TestUpstreams()
+            upstreams.batch = batch
+            upstreams.hedgeAfter = 1000
+            upstreams.service = .scenario(2, list: 0)
             forwarder = Forwarder(
-                policy: Policy(hasService: true, httpOnly: false, negativeTTL: 30, intercept: [], bypass: []),
-                timing: timing, serviceServers: 2, resolverServers: 1, cache: cache)
+                policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups, cache: cache)
         }
 
         /// A whole second at first, so that the model's seconds are the cache's.
@@ -104,11 +104,9 @@ import Testing
 
         mutating func endTurn(_ at: Int) {
             forwarder.endTurn(at: Self.tick(at))
-            var actions: [Action] = []
-            swap(&actions, &forwarder.actions)
-            for action in actions {
+            for action in forwarder.takeActions() {
                 switch action {
-                case .askService(let request, _, let names, _): underWay.append((at + roundTrip, request, names))
+                case .ask(let request, _, .addresses(let names, _)): underWay.append((at + roundTrip, request, names))
                 case .reply(let clients, _, _):
                     answered += clients.count
                     for client in clients { worstWait = max(worstWait, at - askedAt[client]!) }
@@ -126,7 +124,7 @@ import Testing
                         name: $0, ipv4: .addresses([.v4(192, 0, 2, 1)], ttl: UInt32(ttl)),
                         ipv6: .addresses([IPAddress("2001:db8::1")!], ttl: UInt32(ttl)))
                 }
-                forwarder.settle(next.request, .answered(all), at: Self.tick(next.at))
+                forwarder.settle(next.request, .addresses(all), at: Self.tick(next.at))
                 endTurn(next.at)
             }
             forwarder.expire(at: Self.tick(at))
@@ -146,13 +144,14 @@ import Testing
         house.endTurn(end)
         house.advance(to: end + 1000)
         let (counters, answered, worstWait) = (house.forwarder.counters, house.answered, house.worstWait)
+        let asked = house.forwarder.overview(of: .httpdns).counters
         print(
-            "seed \(seed): \(Self.questions) questions in \(end / 1000) s cost \(counters.serviceRequests) requests for "
-                + "\(counters.serviceNames) names; \(counters.flights) flights, \(counters.joined) joined")
+            "seed \(seed): \(Self.questions) questions in \(end / 1000) s cost \(asked.queries) requests for "
+                + "\(asked.names) names; \(counters.flights) flights, \(counters.joined) joined")
         #expect(answered == Self.questions)
-        #expect(counters.serviceNames == UInt64(expected.lookups))
-        #expect(counters.serviceRequests == UInt64(expected.requests))
-        #expect(counters.resolverQueries == 0)
+        #expect(asked.names == UInt64(expected.lookups))
+        #expect(asked.queries == UInt64(expected.requests))
+        #expect(house.forwarder.overview(of: .fallback).counters.queries == 0)
         #expect(worstWait == Self.roundTrip)
     }
 }

@@ -15,15 +15,13 @@ struct ScenarioFailure: Error, CustomStringConvertible {
 /// Runs a scenario: a text of settings and of lines `TIME SUBJECT VERB …` in the order of their times.
 ///
 /// - `0s client 1 asks www.example.com A [dnssec] [cd] [norec] [from ADDRESS]`, `0s daemon asks …` (a refresh of its own)
-/// - `0s httpdns [2] [for NAME] answers ADDRESSES ttl N | none | nothing | NAME = …; NAME = …`; without a name it is the
-///   answer to every name of the request
-/// - `0s httpdns [2] [for NAME] fails timeout | refused | untrusted | unauthorized | too often [retry N] |
-///   bad answer`
-/// - `0s resolver [2] [again] [for NAME [TYPE]] answers CODE …`, `… truncates`, `… fails …`; `again` is the last of
-///   several such queries instead of the first
-/// - `late` behind `answers`, `truncates` or `fails`: of a request that was given up
+/// - `0s GROUP [2] [for NAME [TYPE]] [again] answers …`, `… fails timeout | refused | untrusted | unauthorized |
+///   too often [retry N] | bad answer`; 2 is the place of its server,
+///   `again` an answer to what was asked again. HTTPDNS answers `ADDRESSES ttl N | none | nothing |
+///   NAME = …; NAME = …`, without a name to every name of the request, and the fallback `CODE …`
+/// - `late` behind `answers` or `fails`: of a query that was given up
 /// - `0s settings become KEY VALUE`, as when they are read again; keys as behind `set`
-/// - `0s resolvers become 2`, `0s services become 2`, `0s families become ipv4 | ipv6 | dual`, `0s network changes`
+/// - `0s servers of GROUP become 2` (others than before), `0s families become ipv4 | ipv6 | dual`, `0s network changes`
 /// - `0s expect …`: one action; `0s expect nothing`: none up to this moment
 /// - `0s each 1-20 …` is the line for each number, put where `#` stands; a word with `{1-8}` stands for so many words
 ///
@@ -42,18 +40,15 @@ final class ScenarioRunner {
     /// Actions not yet expected, as an expectation would say them.
     private var unexpected: [String] = []
     private var questions: [Int: [UInt8]] = [:]
-    private var requests: [UnderWay<ServiceRequest>] = []
-    private var queries: [UnderWay<ResolverQuery>] = []
-    private var subjects: [ResolverQuery: ResolverQuestion] = [:]
+    private var queries: [UnderWay] = []
 
     /// Not zero, so that what is taken for a moment and is none shows.
     static let start = Tick(nanoseconds: 1_000_000_000_000)
 
-    struct UnderWay<ID> {
-        var id: ID
+    struct UnderWay {
+        var id: QueryID
         var server: Int
-        var names: [Name]
-        var type: RecordType?
+        var ask: Ask
         var label: String
         var isGivenUp = false
     }
@@ -121,8 +116,8 @@ final class ScenarioRunner {
         case "daemon":
             guard words.next() == "asks" else { throw malformed() }
             try ask(nil, &words)
-        case "httpdns": try settleService(&words)
-        case "resolver": try settleResolver(&words)
+        case "httpdns": try settle(.httpdns, &words)
+        case "fallback": try settle(.fallback, &words)
         case "settings":
             guard words.next() == "become" else { throw malformed() }
             let change = words.rest.split(separator: " ").map(String.init)
@@ -130,7 +125,7 @@ final class ScenarioRunner {
             guard change.count > 1, settings.change(change, &forwarder, at: now) else { throw malformed() }
             isTurnOpen = true
             collect()
-        case "resolvers", "services", "families", "network": try change(subject!, &words)
+        case "servers", "families", "network": try change(subject!, &words)
         default: throw malformed()
         }
         guard words.isEmpty else { throw failure("'\(words.rest)' is one thing too many") }
@@ -213,75 +208,50 @@ final class ScenarioRunner {
 
     private func change(_ subject: String, _ words: inout Words) throws(ScenarioFailure) {
         isTurnOpen = true
+        defer { collect() }
         if subject == "network" {
             guard words.next() == "changes" else { throw malformed() }
-            return forwarder.networkChanged(at: now)
+            return forwarder.change(.network, at: now)
         }
+        let group = words.skip("of") ? words.next().flatMap(GroupID.init(scenario:)) : nil
         guard words.next() == "become", let value = words.next() else { throw malformed() }
-        switch (subject, Int(value)) {
-        case ("resolvers", let count?): forwarder.replaceResolvers(count: count)
-        case ("services", let count?): forwarder.replaceServices(count: count)
-        case ("families", nil):
-            guard let families = Families(scenario: value) else { throw malformed() }
-            forwarder.policy.families = families
-        default: throw malformed()
+        if let group, let count = Int(value) {
+            forwarder.change(.servers(group, settings.replaceServers(of: group, count)), at: now)
+        } else if group == nil, let families = Families(scenario: value) {
+            forwarder.change(.families(families), at: now)
+        } else {
+            throw malformed()
         }
-        collect()
     }
 
-    private func settleService(_ words: inout Words) throws(ScenarioFailure) {
+    private func settle(_ group: GroupID, _ words: inout Words) throws(ScenarioFailure) {
         let server = words.number() ?? 1
         let name = words.skip("for") ? words.next().flatMap { Name($0) } : nil
+        let type = name == nil ? nil : words.type()
+        let toRepeat = words.skip("again")
         let verb = words.next()
         let isLate = words.skip("late")
         guard
-            let at = requests.firstIndex(where: {
-                $0.server == server && $0.isGivenUp == isLate && (name.map($0.names.contains) ?? true)
+            let at = queries.firstIndex(where: {
+                $0.id.group == group && $0.server == server && $0.isGivenUp == isLate && $0.ask.speaks(of: name, type)
             })
-        else { throw failure("no such request is under way") }
-        let request = requests.remove(at: at)
-        let outcome: ServiceOutcome
-        switch verb {
-        case "answers":
-            guard let results = ScenarioAnswer.results(words.rest, names: request.names) else { throw malformed() }
-            outcome = .answered(results)
-        case "fails":
-            guard let failure = Failure(scenario: words.rest) else { throw malformed() }
-            outcome = .failed(failure)
-        default: throw malformed()
-        }
-        words = Words([])
-        forwarder.settle(request.id, outcome, at: now)
-        isTurnOpen = true
-        collect()
-    }
-
-    private func settleResolver(_ words: inout Words) throws(ScenarioFailure) {
-        let server = words.number() ?? 1
-        let isLast = words.skip("again")
-        let name = words.skip("for") ? words.next().flatMap { Name($0) } : nil
-        let type = name == nil ? nil : words.type()
-        let verb = words.next()
-        let isLate = words.skip("late")
-        let those = queries.indices.filter {
-            queries[$0].server == server && queries[$0].isGivenUp == isLate
-                && (name.map(queries[$0].names.contains) ?? true) && (type == nil || type == queries[$0].type)
-        }
-        guard let at = isLast ? those.last : those.first else { throw failure("no such query is under way") }
+        else { throw failure("no such query is under way") }
         let query = queries.remove(at: at)
-        let outcome: ResolverOutcome
-        switch verb {
-        case "answers":
-            guard let answer = ScenarioAnswer.answer(words.rest, subjects[query.id]!) else { throw malformed() }
-            outcome = .answered(answer)
-        case "truncates": outcome = .truncated
-        case "fails":
+        let outcome: Outcome
+        switch (verb, query.ask) {
+        case ("answers", .addresses(let names, _)):
+            guard let results = ScenarioAnswer.results(words.rest, names: names) else { throw malformed() }
+            outcome = .addresses(results)
+        case ("answers", .message(let question)):
+            guard let answer = ScenarioAnswer.answer(words.rest, question) else { throw malformed() }
+            outcome = .answer(answer)
+        case ("fails", _):
             guard let failure = Failure(scenario: words.rest) else { throw malformed() }
             outcome = .failed(failure)
         default: throw malformed()
         }
         words = Words([])
-        forwarder.settle(query.id, outcome, at: now)
+        forwarder.settle(query.id, outcome, toRepeat: toRepeat, at: now)
         isTurnOpen = true
         collect()
     }
@@ -289,9 +259,7 @@ final class ScenarioRunner {
     // MARK: Actions
 
     private func collect() {
-        let actions = forwarder.actions
-        forwarder.actions = []
-        for action in actions { unexpected.append(contentsOf: said(action)) }
+        for action in forwarder.takeActions() { unexpected.append(contentsOf: said(action)) }
     }
 
     private func said(_ action: Action) -> [String] {
@@ -308,27 +276,14 @@ final class ScenarioRunner {
                     limit: Reply.udpLimit(question, isLoopback: true), into: &out)
                 return "client \(client) \(query.reading(reply[..<length]))"
             }
-        case .askService(let id, let server, let names, let families):
-            var label = "httpdns " + (server == 0 ? "" : "\(server + 1) ")
-            label +=
-                names.map(\.description).joined(separator: " ")
-                + (families == .both ? "" : families == .ipv4 ? " ipv4" : " ipv6")
-            requests.append(UnderWay(id: id, server: server + 1, names: names, label: label))
+        case .ask(let id, let server, let ask):
+            let label = "\(server.placed(id.group)) \(ask.said)"
+            queries.append(UnderWay(id: id, server: server.place, ask: ask, label: label))
             return ["ask \(label)"]
-        case .cancelService(let id):
-            guard let at = requests.firstIndex(where: { $0.id == id }) else { return ["cancel an unknown request"] }
-            requests[at].isGivenUp = true
-            return ["cancel \(requests[at].label)"]
-        case .askResolver(let id, let server, let overTCP, let question):
-            var label = "resolver " + (server == 0 ? "" : "\(server + 1) ") + "\(question.name) \(question.type)"
-            label +=
-                (overTCP ? " tcp" : "") + (question.dnssecOK ? " dnssec" : "")
-                + (question.checkingDisabled ? " cd" : "")
-            queries.append(
-                UnderWay(id: id, server: server + 1, names: [question.name], type: question.type, label: label))
-            subjects[id] = question
-            return ["ask \(label)"]
-        case .cancelResolver(let id):
+        case .askAgain(let id):
+            guard let query = queries.first(where: { $0.id == id }) else { return ["ask again an unknown query"] }
+            return ["ask again \(query.label)"]
+        case .cancel(let id):
             guard let at = queries.firstIndex(where: { $0.id == id }) else { return ["cancel an unknown query"] }
             queries[at].isGivenUp = true
             return ["cancel \(queries[at].label)"]

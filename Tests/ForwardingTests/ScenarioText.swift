@@ -118,8 +118,8 @@ enum ScenarioAnswer {
         return words.joined(separator: " ")
     }
 
-    /// A local resolver's answer.
-    static func answer(_ text: String, _ question: ResolverQuestion) -> Answer? {
+    /// What a group that carries messages answers.
+    static func answer(_ text: String, _ question: MessageQuestion) -> Answer? {
         var words = Words(text.split(separator: " ").map(String.init))
         let (name, type) = (question.name, question.type)
         var answer: Answer
@@ -230,19 +230,64 @@ extension Failure.Kind {
     ]
 }
 
+extension GroupID: CustomStringConvertible {
+    init?(scenario word: String) {
+        switch word {
+        case "httpdns": self = .httpdns
+        case "fallback": self = .fallback
+        default: return nil
+        }
+    }
+
+    public var description: String { self == .httpdns ? "httpdns" : "fallback" }
+}
+
+extension [Server] {
+    /// The servers of a scenario are told by their place in their list; each list has a port of its own.
+    static func scenario(_ count: Int, list: Int) -> Self {
+        (0..<count).map { Server(.v4(192, 0, 2, UInt8($0 + 1)), port: UInt16(list)) }
+    }
+}
+
+extension Server {
+    var place: Int { Int(address.low & 0xFF) }
+
+    /// `httpdns` or `httpdns 2`: the first goes without saying.
+    func placed(_ group: GroupID) -> String { place == 1 ? "\(group)" : "\(group) \(place)" }
+}
+
+extension Ask {
+    /// What is asked, in a scenario's words.
+    var said: String {
+        switch self {
+        case .addresses(let names, let families):
+            names.map(\.description).joined(separator: " ")
+                + (families == .both ? "" : families == .ipv4 ? " ipv4" : " ipv6")
+        case .message(let question):
+            "\(question.name) \(question.type)" + (question.dnssecOK ? " dnssec" : "")
+                + (question.checkingDisabled ? " cd" : "")
+        }
+    }
+
+    func speaks(of name: Name?, _ type: RecordType?) -> Bool {
+        switch self {
+        case .addresses(let names, _): name.map(names.contains) ?? true
+        case .message(let question):
+            (name ?? question.name) == question.name && (type ?? question.type) == question.type
+        }
+    }
+}
+
 extension Event {
     var said: String {
         switch self {
-        case .serviceFailing(let server, let failure):
-            "httpdns \(server + 1) fails \(Failure.Kind.words[failure.kind]!)"
-        case .serviceAnswersAgain(let server): "httpdns \(server + 1) answers again"
-        case .serviceSwitched(let from, let to): "httpdns switched from \(from + 1) to \(to + 1)"
-        case .serviceReturned(let from): "httpdns returned from \(from + 1)"
-        case .resolverFailing(let server, let failure):
-            "resolver \(server + 1) fails \(Failure.Kind.words[failure.kind]!)"
-        case .resolverAnswersAgain(let server): "resolver \(server + 1) answers again"
+        case .failing(let group, let server, let failure):
+            "\(group) \(server.place) fails \(Failure.Kind.words[failure.kind]!)"
+        case .answersAgain(let group, let server): "\(group) \(server.place) answers again"
+        case .switched(let group, let from, let to): "\(group) switched from \(from.place) to \(to.place)"
+        case .returned(let group, let from, _): "\(group) returned from \(from.place)"
         case .planExceeded: "plan exceeded"
-        case .noRecordBudgetSpent: "no-record budget spent"
+        case .noRecordBudgetSpent(_): "no-record budget spent"
         case .privateRefused: "private refused"
         case .refusing(.tooManyFlights): "refusing too many flights"
         case .refusing(.tooManyWaiting): "refusing too many waiting"
@@ -252,7 +297,7 @@ extension Event {
 
 extension AbnormalLookup {
     var said: String {
-        let end = fellBack ? "fell back" : "at httpdns \(server.map { "\($0 + 1)" } ?? "none")"
+        let end = fellBack ? "fell back" : "at httpdns \(server.map { "\($0.place)" } ?? "none")"
         let reason = failure.map { Failure.Kind.words[$0.kind]! } ?? "plan exceeded"
         return names.map(\.description).joined(separator: " ") + ": \(reason), \(end), \(spend) ms"
     }
@@ -261,16 +306,11 @@ extension AbnormalLookup {
 /// The settings of a scenario: the daemon's defaults, one HTTPDNS server, one local resolver, no hedging.
 struct ScenarioSettings {
     private var timing = Timing()
-    private var hasService = true
-    private var httpOnly = false
-    private var serviceProves = true
-    private var dnsIp = 1
-    private var resolvers = 1
+    private var upstreams = TestUpstreams()
+    /// How often a group's servers were replaced.
+    private var lists: [GroupID: Int] = [:]
     private var staleSeconds: UInt32 = 86400
     private var prefetchAt: UInt32 = 0
-    private var intercept: [Name] = []
-    private var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
-    private var privateAllowed: [Name]?
     private var preResolve: [Name] = []
     private var keepAlive: [Name] = []
     private var families = Families.both
@@ -287,10 +327,10 @@ struct ScenarioSettings {
         if let number = Int(words[2]), number >= 0 { return read(words[1], number) }
         let names = words.dropFirst(2).compactMap { Name($0) }
         switch words[1] {
-        case "encryptType": serviceProves = words[2] == "https"
-        case "intercept": intercept = names
-        case "bypass": bypass = names
-        case "privateAllowed": privateAllowed = names
+        case "encryptType": upstreams.isProven = words[2] == "https"
+        case "intercept": upstreams.intercept = names
+        case "bypass": upstreams.bypass = names
+        case "privateAllowed": upstreams.privateAllowed = names
         case "preResolve": preResolve = names
         case "keepAliveDomains": keepAlive = names
         case "addressType":
@@ -303,9 +343,9 @@ struct ScenarioSettings {
 
     private mutating func read(_ key: String, _ flag: Bool) -> Bool {
         switch key {
-        case "httpdns": hasService = flag
-        case "httpOnly": httpOnly = flag
-        case "refusePrivate": privateAllowed = flag ? privateAllowed ?? [] : nil
+        case "httpdns": upstreams.hasService = flag
+        case "httpOnly": upstreams.httpOnly = flag
+        case "refusePrivate": upstreams.privateAllowed = flag ? upstreams.privateAllowed ?? [] : nil
         case "enableReport": timing.reportsLookups = flag
         default: return false
         }
@@ -314,18 +354,18 @@ struct ScenarioSettings {
 
     private mutating func read(_ key: String, _ number: Int) -> Bool {
         switch key {
-        case "dnsIp": dnsIp = number
-        case "resolvers": resolvers = number
-        case "timeout": timing.serviceTimeout = number
-        case "resolverTimeout": timing.resolverTimeout = number
-        case "hedgeAfter": timing.hedgeAfter = number
-        case "batch": timing.batch = number
-        case "retryTimesBeforeSwitchServer": timing.retryTimesBeforeSwitchServer = number
-        case "minutesBeforeSwitchToMain": timing.minutesBeforeSwitchToMain = number
+        case "dnsIp": upstreams.service = .scenario(number, list: 0)
+        case "resolvers": upstreams.resolvers = .scenario(number, list: 0)
+        case "timeout": upstreams.timeout = number
+        case "resolverTimeout": upstreams.resolverTimeout = number
+        case "hedgeAfter": upstreams.hedgeAfter = number
+        case "batch": upstreams.batch = number
+        case "retryTimesBeforeSwitchServer": upstreams.retryTimes = number
+        case "minutesBeforeSwitchToMain": upstreams.returnMinutes = number
         case "minTTL": timing.minTTL = UInt32(number)
         case "maxTTL": timing.maxTTL = UInt32(number)
         case "negativeTTL": timing.negativeTTL = UInt32(number)
-        case "queriesPerSecond": timing.queriesPerSecond = number
+        case "queriesPerSecond": upstreams.queriesPerSecond = number
         case "staleTTL": timing.staleTTL = UInt32(number)
         case "staleSeconds": staleSeconds = UInt32(number)
         case "prefetchAt": prefetchAt = UInt32(number)
@@ -340,21 +380,24 @@ struct ScenarioSettings {
 
     func start(_ forwarder: inout Forwarder, at now: Tick) {
         guard !preResolve.isEmpty || !keepAlive.isEmpty else { return }
-        forwarder.start(preResolve: preResolve, keepAlive: keepAlive, at: now)
+        forwarder.change(.wanted(preResolve: preResolve, keepAlive: keepAlive), at: now)
     }
 
     func makeForwarder(_ cache: DNSCache) -> Forwarder {
-        Forwarder(
-            policy: policy, timing: timing, serviceServers: dnsIp, resolverServers: resolvers, cache: cache)
+        Forwarder(policy: policy, timing: timing, groups: upstreams.groups, cache: cache)
+    }
+
+    /// Others than before.
+    mutating func replaceServers(of group: GroupID, _ count: Int) -> [Server] {
+        lists[group, default: 0] += 1
+        let servers = [Server].scenario(count, list: lists[group]!)
+        if group == .httpdns { upstreams.service = servers } else { upstreams.resolvers = servers }
+        return servers
     }
 
     private var policy: Policy {
-        let table = HostsTable(parsing: Array(hosts.utf8).span)
-        var policy = Policy(
-            hasService: hasService, httpOnly: httpOnly, negativeTTL: timing.negativeTTL, intercept: intercept,
-            bypass: bypass, privateAllowed: privateAllowed, hosts: table)
+        var policy = upstreams.policy(timing.negativeTTL, HostsTable(parsing: Array(hosts.utf8).span))
         policy.families = families
-        policy.serviceProves = serviceProves
         return policy
     }
 
@@ -362,17 +405,16 @@ struct ScenarioSettings {
     mutating func change(_ words: [String], _ forwarder: inout Forwarder, at now: Tick) -> Bool {
         guard ["routeIp", "trustAD"].contains(words[0]) || read(["set"] + words) else { return false }
         if words[0] == "keepAliveDomains" { start(&forwarder, at: now) }
-        var (services, doubt): (Int?, Forwarder.Doubt) = (nil, [])
+        var (renewed, suspects): (Set<GroupID>, Change.Suspects) = ([], [])
         switch words[0] {
-        case "routeIp": (services, doubt) = (dnsIp, .serviceAnswers)
-        case "httpOnly": doubt = .serviceAnswers
-        case "trustAD": doubt = .resolverAnswers
-        case "dnsIp": services = dnsIp
-        case "httpdns": (services, doubt) = (hasService ? dnsIp : 0, .routes)
-        case "intercept", "bypass", "addressType", "privateAllowed", "refusePrivate": doubt = .routes
+        case "routeIp": (renewed, suspects) = ([.httpdns], .accountAnswers)
+        case "httpOnly": suspects = .accountAnswers
+        case "trustAD": suspects = .messageAnswers
+        case "dnsIp": renewed = [.httpdns]
+        case "httpdns", "intercept", "bypass", "addressType", "privateAllowed", "refusePrivate": suspects = .routes
         default: break
         }
-        forwarder.reconfigure(policy: policy, timing: timing, services: services, doubt: doubt, at: now)
+        forwarder.change(.settings(policy, timing, upstreams.groups, renewed: renewed, suspects), at: now)
         return true
     }
 }

@@ -44,7 +44,7 @@ import Testing
         var forwarder: Forwarder
         var chance: Chance
         var now = Tick(nanoseconds: 1_000_000_000_000)
-        var due: [(at: Tick, request: ServiceRequest, names: [Name])] = []
+        var due: [(at: Tick, request: QueryID, names: [Name])] = []
         var clients = 0
         /// Of the other source: those that wait, and what became of the rest.
         var waiting: Set<Int> = []
@@ -53,9 +53,9 @@ import Testing
 
         init(seed: UInt64) {
             chance = Chance(seed: seed)
+            let upstreams = TestUpstreams()
             forwarder = Forwarder(
-                policy: Policy(hasService: true, httpOnly: false, negativeTTL: 30, intercept: [], bypass: []),
-                timing: Timing(), serviceServers: 1, resolverServers: 1,
+                policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups,
                 cache: DNSCache(bytes: 1 << 20, seed: (seed, 2)))
         }
 
@@ -67,11 +67,9 @@ import Testing
 
         mutating func turn() {
             forwarder.endTurn(at: now)
-            let actions = forwarder.actions
-            forwarder.actions = []
-            for action in actions {
+            for action in forwarder.takeActions() {
                 switch action {
-                case .askService(let request, _, let names, _):
+                case .ask(let request, _, .addresses(let names, _)):
                     due.append((now.advanced(milliseconds: 20 + chance.below(20)), request, names))
                 case .reply(let numbers, let answer, _):
                     for number in numbers where waiting.remove(number) != nil {
@@ -80,7 +78,7 @@ import Testing
                 default: break
                 }
             }
-            most = max(most, forwarder.underWay.flights)
+            most = max(most, forwarder.flightsUnderWay)
         }
 
         /// A millisecond: HTTPDNS has no record of a dead name, and the local resolver says nothing of it.
@@ -96,7 +94,7 @@ import Testing
                         name: name, ipv4: isDead ? .noRecord : .addresses([.v4(192, 0, 2, 1)], ttl: 60), ipv6: .noRecord
                     )
                 }
-                forwarder.settle(request, .answered(results), at: now)
+                forwarder.settle(request, .addresses(results), at: now)
             }
             turn()
         }
@@ -139,12 +137,12 @@ import Testing
             _ = flood.ask("dead\(number).example.com", of: Source(.v4(192, 0, 2, 66)))
         }
         flood.turn()
-        let waiting = flood.forwarder.outbox.count
+        let waiting = flood.forwarder.groups[0].outbox.count
         #expect(waiting == Forwarder.maximumFlights - 8 * Forwarder.maximumRequests)
         _ = flood.ask("live.example.com", of: .host)
-        #expect(flood.forwarder.outbox.count == waiting)
-        #expect(flood.forwarder.outbox.last?.key.name == Name("live.example.com"))
-        #expect(flood.forwarder.lookups[NameKey(Name("dead1535.example.com")!)] == nil)
+        #expect(flood.forwarder.groups[0].outbox.count == waiting)
+        #expect(flood.forwarder.groups[0].outbox.last?.key.name == Name("live.example.com"))
+        #expect(flood.forwarder.groups[0].lookups[NameKey(Name("dead1535.example.com")!)] == nil)
         #expect(flood.forwarder.counters.refusedFlights == 1)
     }
 
@@ -157,12 +155,14 @@ import Testing
         }
         for number in 0..<600 { _ = flood.ask("other\(number).example.com", of: Source(.v4(192, 0, 2, 1))) }
         flood.turn()
-        #expect(flood.forwarder.lookups[NameKey(Name("live1000.example.com")!)]?.flights.isEmpty == true)
+        #expect(flood.forwarder.groups[0].lookups[NameKey(Name("live1000.example.com")!)]?.flights.isEmpty == true)
         for _ in 0..<200 { flood.pass() }
         let found = flood.forwarder.cache.find(
             Name("live1000.example.com")!, type: .a, for: .everyone, at: flood.now.seconds)
         #expect(found?.answer.head.answerCount == 1)
-        #expect(flood.forwarder.underWay == (0, 0) && flood.forwarder.lookups.isEmpty)
+        #expect(
+            flood.forwarder.flightsUnderWay == 0 && flood.forwarder.queries.count == 0
+                && flood.forwarder.groups[0].lookups.isEmpty)
     }
 
     @Test func theRegisteredDomainOfAName() {

@@ -30,7 +30,8 @@ import Transport
     private let twoLinesAreSaid: @Sendable (LogLines) -> Bool = { $0.all.count == 2 }
 
     private let lookup = AbnormalLookup(
-        names: [Name("a.example")!], families: .ipv4, server: 0, failure: Failure(.timedOut, "no answer"), spend: 7,
+        names: [Name("a.example")!], families: .ipv4, server: Endpoint("119.29.29.98:80"),
+        failure: Failure(.timedOut, "no answer"), spend: 7,
         fellBack: false)
 
     /// A loop that runs a reporter for the length of `body`. Each deadline is passed to it at once.
@@ -66,7 +67,7 @@ import Transport
             try settings("http://127.0.0.1:\(server.endpoint.port)/in?from=here"),
             until: twoLinesAreSaid
         ) { loop, reporter, gate in
-            loop.submit { for _ in 0..<3 { reporter.value.add(lookup, server: Endpoint("119.29.29.98:80")) } }
+            loop.submit { for _ in 0..<3 { reporter.value.add(lookup) } }
             for _ in 0..<3 {
                 let request = try #require(server.requests.next())
                 #expect(request.hasPrefix("POST /in?from=here HTTP/1.1\r\nHost: 127.0.0.1:\(server.endpoint.port)\r\n"))
@@ -95,7 +96,7 @@ import Transport
         try run(
             try settings("http://collector.example:\(server.endpoint.port)/"), localServers: [resolver.endpoint]
         ) { loop, reporter, _ in
-            loop.submit { reporter.value.add(lookup, server: nil) }
+            loop.submit { reporter.value.add(lookup) }
             #expect(server.requests.next()?.contains("\r\nHost: collector.example:\(server.endpoint.port)\r\n") == true)
         }
     }
@@ -110,7 +111,7 @@ import Transport
             let suite = AbnormalReporterTests(log: log)
             try suite.run(try settings("https://collector.example/"), localServers: servers, until: somethingIsSaid) {
                 loop, reporter, gate in
-                loop.submit { reporter.value.add(lookup, server: nil) }
+                loop.submit { reporter.value.add(lookup) }
                 #expect(gate.wait())
             }
             #expect(log.all.first?.contains(reason) == true)
@@ -124,7 +125,7 @@ import Transport
         try run(settings) { loop, reporter, _ in
             let done = Gate()
             loop.submit {
-                for _ in 0..<1000 { reporter.value.add(lookup, server: Endpoint("119.29.29.99:443")) }
+                for _ in 0..<1000 { reporter.value.add(lookup) }
                 done.open()
             }
             #expect(done.wait())

@@ -18,14 +18,15 @@ import Testing
 
     private func lookup(_ failure: Failure?) -> AbnormalLookup {
         AbnormalLookup(
-            names: [Name("a.example")!, Name("b.example")!], families: .both, server: 0, failure: failure, spend: 1234,
+            names: [Name("a.example")!, Name("b.example")!], families: .both, server: server, failure: failure,
+            spend: 1234,
             fellBack: true)
     }
 
     @Test func theWholeLine() {
         let line = ReportLine(settings(.aes(id: 12345, key: Secret(Array("Swift-HTTPDNS-16".utf8))), appId: "home"))
         #expect(
-            line.text(lookup(Failure(.timedOut, "no answer within 2000 ms")), server: server, at: 1_744_702_568_123)
+            line.text(lookup(Failure(.timedOut, "no answer within 2000 ms")), at: 1_744_702_568_123)
                 == #"{"eventName":"HDNSGetHostByName","eventTime":1744702568123,"dnsId":12345,"appId":"home","#
                 + #""encryptType":"AesHttp","dnsIp":"119.29.29.98","req_dn":"a.example,b.example","req_type":"addrs","#
                 + #""req_timeout":2000,"spend":1234,"errorCode":2,"statusCode":0,"isCache":0,"count":1,"fellBack":true,"#
@@ -40,7 +41,7 @@ import Testing
             (.des(id: 1, key: Secret(Array("Swift!01".utf8))), "DesHttp"),
         ] as [(Settings.HTTPDNS.Credential, String)] {
             let line = ReportLine(settings(credential, appId: hostile))
-            let text = line.text(lookup(Failure(.badAnswer, hostile, statusCode: 500)), server: server, at: 1)
+            let text = line.text(lookup(Failure(.badAnswer, hostile, statusCode: 500)), at: 1)
             #expect(!text.contains { $0.isNewline || $0.asciiValue.map { $0 < 0x20 } ?? false })
             for secret in ["678905432", "Swift"] { #expect(!text.contains(secret)) }
             let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
@@ -57,7 +58,8 @@ import Testing
         let line = ReportLine(settings(.des(id: 1, key: Secret(Array("Swift!01".utf8)))))
         var abnormal = lookup(nil)
         abnormal.families = .ipv6
-        let text = line.text(abnormal, server: nil, at: 1)
+        abnormal.server = nil
+        let text = line.text(abnormal, at: 1)
         let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
         #expect(object["dnsIp"] as? String == "")
         #expect(object["req_type"] as? String == "aaaa")
@@ -69,7 +71,7 @@ import Testing
         for (kind, code) in [
             (.timedOut, 2), (.badAnswer, 3), (.unreachable, 1), (.untrusted, 1), (.unauthorized, 1), (.tooOften, 1),
         ] as [(Failure.Kind, Int)] {
-            #expect(line.text(lookup(Failure(kind, "x")), server: server, at: 1).contains("\"errorCode\":\(code),"))
+            #expect(line.text(lookup(Failure(kind, "x")), at: 1).contains("\"errorCode\":\(code),"))
         }
     }
 }

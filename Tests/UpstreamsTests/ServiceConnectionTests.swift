@@ -21,8 +21,8 @@ import Transport
         "HTTP/1.1 \(head)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     }
 
-    private static func answered(_ name: Name, _ address: String) -> ServiceOutcome {
-        .answered([
+    private static func answered(_ name: Name, _ address: String) -> Outcome {
+        .addresses([
             NameAddresses(name: name, ipv4: .addresses([IPAddress(address)!], ttl: 60), ipv6: .noRecord)
         ])
     }
@@ -35,28 +35,30 @@ import Transport
         let loop: EventLoop
         /// Used on the loop alone.
         let upstream: ServiceUpstream
-        private let outcomes = Arrivals<ServiceOutcome>()
+        private let endpoint: Endpoint
+        private let outcomes = Arrivals<Outcome>()
         private var requests: UInt32 = 0
 
         init(_ server: ConversingServer) throws {
             loop = try EventLoop(label: "test")
             upstream = ServiceUpstream(
-                loop: loop, servers: [server.endpoint],
+                loop: loop,
                 access: .init(
                     account: try ServiceAccount(.https(token: Array("67890".utf8))),
                     tls: try server.certificate.map { try TLSClientContext(TLSPolicy(anchors: $0)) }, serverName: nil))
             let outcomes = outcomes
-            upstream.settle = { outcomes.append($1) }
+            endpoint = server.endpoint
+            upstream.settle = { _, outcome, _ in outcomes.append(outcome) }
             loop.start()
         }
 
         /// - Parameter before: Done on the loop right before the request is sent: what comes meanwhile is not read.
-        func ask(_ name: Name, after before: @escaping @Sendable () -> Void = {}) -> ServiceOutcome? {
+        func ask(_ name: Name, after before: @escaping @Sendable () -> Void = {}) -> Outcome? {
             requests += 1
-            let request = ServiceRequest(standalone: requests)
+            let request = QueryID(standalone: requests, of: .httpdns)
             loop.submit { [self] in
                 before()
-                upstream.send(request, to: 0, [name], .both, at: Tick(nanoseconds: Clock.now()))
+                upstream.ask(request, endpoint, .addresses([name], .both), at: Tick(nanoseconds: Clock.now()))
             }
             return outcomes.next()
         }

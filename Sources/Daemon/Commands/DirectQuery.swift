@@ -19,7 +19,7 @@ public final class DirectQuery: @unchecked Sendable {
     private var server = 0
     private var requests: UInt32 = 0
     private var known: [Name: NameAddresses] = [:]
-    private var asked: (names: [Name], request: ServiceRequest)?
+    private var asked: (names: [Name], request: QueryID)?
     private var failures: [String] = []
 
     /// What the service said of one name.
@@ -57,7 +57,7 @@ public final class DirectQuery: @unchecked Sendable {
         pending = stride(from: 0, to: distinct.count, by: settings.batch).map {
             Array(distinct[$0..<min($0 + settings.batch, distinct.count)])
         }
-        upstream.settle = { [unowned self] in settle($0, $1) }
+        upstream.settle = { [unowned self] id, outcome, _ in settle(id, outcome) }
         loop.deadlineReached = { [unowned self] in timedOut() }
         loop.turnEnded = { [unowned self] in
             guard asked == nil, let result = next(names) else { return }
@@ -77,19 +77,20 @@ public final class DirectQuery: @unchecked Sendable {
             return .success(names.map { Answer(known[$0], $0, families) })
         }
         requests += 1
-        let request = ServiceRequest(standalone: requests)
+        let request = QueryID(standalone: requests, of: .httpdns)
         asked = (batch, request)
         let now = Tick(nanoseconds: Clock.now())
         loop.setDeadline(now.advanced(milliseconds: settings.timeout).nanoseconds)
-        upstream.send(request, to: server, batch, families, at: now)
+        upstream.ask(request, settings.dnsIp[server], .addresses(batch, families), at: now)
         return asked == nil ? next(names) : nil
     }
 
-    private func settle(_ request: ServiceRequest, _ outcome: ServiceOutcome) {
+    private func settle(_ request: QueryID, _ outcome: Outcome) {
         guard let asked, asked.request == request else { return }
         self.asked = nil
         switch outcome {
-        case .answered(let results):
+        case .answer: break
+        case .addresses(let results):
             for result in results { known[result.name] = result }
             pending.removeFirst()
             let leftOut = asked.names.filter { known[$0] == nil }

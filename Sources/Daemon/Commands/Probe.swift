@@ -25,8 +25,8 @@ public final class Probe: @unchecked Sendable {
     private var resolverWorks = false
 
     private enum Step {
-        case service(Int)
-        case resolver(Int)
+        case service(Server)
+        case resolver(Server)
     }
 
     /// What is asked for when the configuration names nothing better.
@@ -48,10 +48,10 @@ public final class Probe: @unchecked Sendable {
             try ServiceUpstream(httpdns, settings.tls, loop: loop)
         }
         let (servers, loops) = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
-        local = LocalUpstream(loop: loop, servers: servers, negativeTTL: settings.cache.negativeTTL)
+        local = LocalUpstream(loop: loop, negativeTTL: settings.cache.negativeTTL)
         steps =
-            (settings.httpdns?.dnsIp.indices.map { .service($0) } ?? [])
-            + ((settings.httpdns?.httpOnly ?? false) ? [] : servers.indices.map { .resolver($0) })
+            (settings.httpdns?.dnsIp.map { .service($0) } ?? [])
+            + ((settings.httpdns?.httpOnly ?? false) ? [] : servers.map { .resolver($0) })
         if settings.httpdns == nil { remarks.append(Report.noService) }
         if let proxy = settings.heedingProxy(in: environment).found { remarks.append(Report.proxy(proxy)) }
         if !(settings.httpdns?.httpOnly ?? false) {
@@ -62,9 +62,9 @@ public final class Probe: @unchecked Sendable {
 
     /// Takes all steps, one after the other, and says at the end whether questions can be answered.
     public func run(_ done: @escaping @Sendable (Bool) -> Void) {
-        service?.settle = { [unowned self] _, outcome in settle(outcome) }
+        service?.settle = { [unowned self] _, outcome, _ in settle(outcome) }
         service?.progressed = { [unowned self] in progressed($0) }
-        local.settle = { [unowned self] _, outcome in settle(outcome) }
+        local.settle = { [unowned self] _, outcome, _ in settle(outcome) }
         loop.deadlineReached = { [unowned self] in timedOut() }
         loop.turnEnded = { [unowned self] in
             while current == nil, !steps.isEmpty { begin(steps.removeFirst()) }
@@ -86,11 +86,12 @@ public final class Probe: @unchecked Sendable {
         case .service(let server):
             guard let httpdns, let service else { return }
             loop.setDeadline(now.advanced(milliseconds: httpdns.timeout).nanoseconds)
-            service.send(ServiceRequest(standalone: number), to: server, [name], .both, at: now)
+            service.ask(QueryID(standalone: number, of: .httpdns), server, .addresses([name], .both), at: now)
         case .resolver(let server):
             loop.setDeadline(now.advanced(milliseconds: resolverTimeout).nanoseconds)
-            local.send(
-                ResolverQuery(standalone: number), to: server, overTCP: false, ResolverQuestion(name: name, type: .a))
+            local.ask(
+                QueryID(standalone: number, of: .fallback), server, .message(MessageQuestion(name: name, type: .a)),
+                at: now)
         }
     }
 
@@ -101,20 +102,13 @@ public final class Probe: @unchecked Sendable {
         }
     }
 
-    private func settle(_ outcome: ServiceOutcome) {
+    private func settle(_ outcome: Outcome) {
         switch outcome {
         case .failed(let failure): say(Report.fails(who, failure))
-        case .answered(let results):
+        case .addresses(let results):
             serviceWorks = true
             say("\(who) answers after \(elapsed) ms: \(results.first?.words ?? "nothing about") \(name)")
-        }
-        current = nil
-    }
-
-    private func settle(_ outcome: ResolverOutcome) {
-        switch outcome {
-        case .failed(let failure): say(Report.fails(who, failure))
-        case .truncated, .answered:
+        case .answer:
             resolverWorks = true
             say("\(who) answers after \(elapsed) ms")
         }
@@ -124,22 +118,24 @@ public final class Probe: @unchecked Sendable {
     /// Who is asked at the moment, as the log calls them.
     private var who: String {
         switch current?.step {
-        case .service(let server): Report.service(httpdns?.dnsIp[server])
-        case .resolver(let server): Report.resolver(local.servers[server])
+        case .service(let server): Report.name(.httpdns, server)
+        case .resolver(let server): Report.name(.fallback, server)
         case nil: "nobody"
         }
     }
 
     private func timedOut() {
         guard let current else { return }
+        let timeout: Int
         switch current.step {
         case .service:
-            service?.cancel(ServiceRequest(standalone: current.number))
-            settle(ServiceOutcome.failed(Failure(.timedOut, "no answer within \(httpdns?.timeout ?? 0) ms")))
+            service?.cancel(QueryID(standalone: current.number, of: .httpdns))
+            timeout = httpdns?.timeout ?? 0
         case .resolver:
-            local.cancel(ResolverQuery(standalone: current.number))
-            settle(ResolverOutcome.failed(Failure(.timedOut, "no answer within \(resolverTimeout) ms")))
+            local.cancel(QueryID(standalone: current.number, of: .fallback))
+            timeout = resolverTimeout
         }
+        settle(.failed(Failure(.timedOut, "no answer within \(timeout) ms")))
     }
 
     private var elapsed: Int {

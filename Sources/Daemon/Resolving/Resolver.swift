@@ -21,7 +21,7 @@ final class Resolver: @unchecked Sendable {
     var settings: Settings
     /// Nil until there is an `[httpdns]` section.
     var service: ServiceUpstream? {
-        didSet { service?.settle = { [unowned self] in settle($0, $1) } }
+        didSet { service?.settle = { [unowned self] in settle($0, $1, toRepeat: $2) } }
     }
     let local: LocalUpstream
     let report: Report
@@ -58,9 +58,8 @@ final class Resolver: @unchecked Sendable {
         self.settings = settings
         self.settings.tls.forgetFiles()
         self.report = report
-        self.forwarder.policy.families = Families(settings)
-        service?.settle = { [unowned self] in settle($0, $1) }
-        local.settle = { [unowned self] in settle($0, $1) }
+        service?.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
+        local.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
         loop.deadlineReached = { [unowned self] in deadlineReached() }
         loop.turnEnded = { [unowned self] in endTurn() }
     }
@@ -109,21 +108,17 @@ final class Resolver: @unchecked Sendable {
         }
     }
 
-    var localServers: [Endpoint] { local.servers }
+    var localServers: [Server] { forwarder.overview(of: .fallback).servers.map(\.server) }
     /// What the cache's file holds is known: questions are taken on. On the loop.
     var isOpen: Bool { early == nil }
 
-    /// The list of local resolvers has changed; on the loop.
-    func replaceLocalServers(_ servers: [Endpoint]) {
-        local.servers = servers
-        forwarder.replaceResolvers(count: servers.count)
+    /// A group's servers are others now; on the loop.
+    func replaceServers(of group: GroupID, _ servers: [Server]) {
+        upstream(of: group)?.keep(servers)
+        forwarder.change(.servers(group, servers), at: Tick(nanoseconds: Clock.now()))
     }
 
-    /// The HTTPDNS servers are others now; on the loop.
-    func replaceServices(_ servers: [Endpoint]) {
-        service?.replaceServers(servers)
-        forwarder.replaceServices(count: servers.count)
-    }
+    private func upstream(of group: GroupID) -> (any Upstream)? { group == .httpdns ? service : local }
 
     /// Begins; what the cache does not know has to wait for ``cacheIsRead(_:)``.
     func start() {
@@ -137,8 +132,8 @@ final class Resolver: @unchecked Sendable {
             guard let misses = early else { return }
             early = nil
             receive(misses)
-            forwarder.start(
-                preResolve: settings.cache.preResolve, keepAlive: settings.cache.keepAliveDomains,
+            forwarder.change(
+                .wanted(preResolve: settings.cache.preResolve, keepAlive: settings.cache.keepAliveDomains),
                 at: Tick(nanoseconds: Clock.now()))
             for work in deferred { work() }
             deferred = []
@@ -160,25 +155,17 @@ final class Resolver: @unchecked Sendable {
             hasNetwork.toggle()
             report.network(isGone: !hasNetwork)
         }
-        forwarder.policy.families = Families(settings)
-        forwarder.networkChanged(at: now)
         service?.networkChanged()
+        local.networkChanged()
+        forwarder.change(.families(Families(settings)), at: now)
+        forwarder.change(.network, at: now)
         serviceList?.networkChanged(at: now)
     }
 
-    /// The hosts file has changed; on the loop. What it speaks of, or spoke of, must not come from the cache.
-    func replaceHosts(_ hosts: HostsTable, in cache: DNSCache) {
-        let names = Set(hosts.allNames + forwarder.policy.hosts.allNames)
-        if names.count > Self.mostNamesToForget {
-            cache.removeAll()
-        } else {
-            for name in names { cache.remove(name) }
-        }
-        forwarder.policy.hosts = hosts
+    /// The hosts file has changed; on the loop.
+    func replaceHosts(_ hosts: HostsTable) {
+        forwarder.change(.hosts(hosts), at: Tick(nanoseconds: Clock.now()))
     }
-
-    /// Forgetting one name is a walk through the cache; so many cost more than to begin afresh.
-    private static let mostNamesToForget = 64
 
     /// Calls `done` on the loop as soon as nobody waits for an answer any more, and after `nanoseconds` at the latest.
     func drain(within nanoseconds: UInt64, _ done: @escaping @Sendable () -> Void) {
@@ -192,17 +179,14 @@ final class Resolver: @unchecked Sendable {
         local.close()
     }
 
-    private func settle(_ request: ServiceRequest, _ outcome: ServiceOutcome) {
-        if settings.httpdns?.debug ?? false { report.lookup(outcome) }
+    private func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) {
+        if id.group == .httpdns, settings.httpdns?.debug ?? false { report.lookup(outcome) }
         let now = Tick(nanoseconds: Clock.now())
-        forwarder.settle(request, outcome, at: now)
-        if case .failed = outcome, forwarder.serviceHealth.allSatisfy({ $0.consecutiveFailures > 0 }) {
-            serviceList?.serversFailed(at: now)
+        forwarder.settle(id, outcome, toRepeat: toRepeat, at: now)
+        guard id.group == .httpdns, case .failed = outcome, let serviceList else { return }
+        if forwarder.overview(of: .httpdns).servers.allSatisfy({ $0.health.consecutiveFailures > 0 }) {
+            serviceList.serversFailed(at: now)
         }
-    }
-
-    private func settle(_ query: ResolverQuery, _ outcome: ResolverOutcome) {
-        forwarder.settle(query, outcome, at: Tick(nanoseconds: Clock.now()))
     }
 
     private func deadlineReached() {
@@ -229,7 +213,7 @@ final class Resolver: @unchecked Sendable {
         outgoing.flush()
         lookForOutage()
         loop.setDeadline(nextDeadline?.nanoseconds)
-        let isIdle = forwarder.underWay.flights == 0 && early?.isEmpty ?? true
+        let isIdle = forwarder.flightsUnderWay == 0 && early?.isEmpty ?? true
         if let drain, isIdle || now.nanoseconds >= drain.until {
             self.drain = nil
             drain.done()
@@ -237,19 +221,17 @@ final class Resolver: @unchecked Sendable {
     }
 
     private func lookForOutage() {
-        let failures = forwarder.counters.serviceFailures
+        let failures = forwarder.counters(of: .httpdns).failures
         guard failures != failuresSeen || outage.isOut else { return }
         failuresSeen = failures
-        if let isLost = outage.update(forwarder.serviceHealth) {
-            report.service(isLost: isLost, httpOnly: forwarder.policy.httpOnly)
+        if let isLost = outage.update(forwarder.overview(of: .httpdns).servers.map(\.health)) {
+            report.service(isLost: isLost, httpOnly: settings.httpdns?.httpOnly ?? false)
         }
     }
 
     private func takeActions(at now: Tick) -> [Action] {
         forwarder.endTurn(at: now)
-        var actions: [Action] = []
-        swap(&actions, &forwarder.actions)
-        return actions
+        return forwarder.takeActions()
     }
 
     private func perform(_ action: Action, at now: Tick) {
@@ -261,19 +243,15 @@ final class Resolver: @unchecked Sendable {
                 tally.answered(answer.head.responseCode)
                 tally.took(now.nanoseconds &- min(now.nanoseconds, client.arrived.nanoseconds))
             }
-        case .askService(let request, let server, let names, let families):
-            service?.send(request, to: server, names, families, at: now)
-        case .cancelService(let request):
-            service?.cancel(request)
-        case .askResolver(let query, let server, let overTCP, let question):
-            local.send(query, to: server, overTCP: overTCP, question)
-        case .cancelResolver(let query):
-            local.cancel(query)
-        case .report(let event):
-            report.event(event, services: service?.servers ?? [], resolvers: local.servers)
-        case .reportLookup(let lookup):
-            let servers = service?.servers ?? []
-            reporter?.add(lookup, server: lookup.server.flatMap { servers.indices.contains($0) ? servers[$0] : nil })
+        case .ask(let id, let server, let ask):
+            guard let upstream = upstream(of: id.group) else {
+                return settle(id, .failed(Failure(.unreachable, "it is no longer configured")), toRepeat: false)
+            }
+            upstream.ask(id, server, ask, at: now)
+        case .askAgain(let id): upstream(of: id.group)?.askAgain(id)
+        case .cancel(let id): upstream(of: id.group)?.cancel(id)
+        case .report(let event): report.event(event)
+        case .reportLookup(let lookup): reporter?.add(lookup)
         }
     }
 

@@ -8,43 +8,28 @@ import Transport
 
 /// What the log says of the servers that are asked, of the network, and of lookups.
 extension Report {
-    func event(_ event: Event, services: [Endpoint], resolvers: [Endpoint]) {
-        func service(_ place: Int) -> Endpoint? { place < services.count ? services[place] : nil }
-        func resolver(_ place: Int) -> Endpoint? { place < resolvers.count ? resolvers[place] : nil }
-        func text(_ server: Endpoint?) -> String { server.map(\.description) ?? "" }
+    func event(_ event: Event) {
         switch event {
-        case .serviceFailing(let server, let failure):
-            let name = Self.service(service(server))
+        case .failing(let group, let server, let failure):
+            let name = Self.name(group, server)
             say(
-                .warning, failure.occasion, about: name, Self.fails(name, failure),
-                ["server": text(service(server)), "reason": failure.detail])
-        case .serviceAnswersAgain(let server):
-            let name = Self.service(service(server))
+                .warning, group == .httpdns ? failure.occasion : .resolverFails, about: name, Self.fails(name, failure),
+                ["server": "\(server)", "reason": failure.detail])
+        case .answersAgain(let group, let server):
+            let name = Self.name(group, server)
             say(
-                .notice, .serviceAnswersAgain, about: name, "\(name) answers again",
-                ["server": text(service(server))])
-        case .serviceSwitched(let from, let to):
-            let (former, next) = (service(from), service(to))
+                .notice, group == .httpdns ? .serviceAnswersAgain : .resolverAnswersAgain, about: name,
+                "\(name) answers again", ["server": "\(server)"])
+        case .switched(let group, let former, let next):
             say(
                 .warning, .serviceGivenUp, about: "HTTPDNS",
-                "\(Self.service(former)) is given up for \(Self.service(next))",
-                ["server": text(former), "next": text(next)])
-        case .serviceReturned(let from):
-            let (former, next) = (service(from), service(0))
+                "\(Self.name(group, former)) is given up for \(Self.name(group, next))",
+                ["server": "\(former)", "next": "\(next)"])
+        case .returned(let group, let former, let next):
             say(
                 .notice, .serviceReturned, about: "HTTPDNS",
-                "back from \(Self.service(former)) to \(Self.service(next))",
-                ["server": text(former), "next": text(next)])
-        case .resolverFailing(let server, let failure):
-            let name = Self.resolver(resolver(server))
-            say(
-                .warning, .resolverFails, about: name, Self.fails(name, failure),
-                ["server": text(resolver(server)), "reason": failure.detail])
-        case .resolverAnswersAgain(let server):
-            let name = Self.resolver(resolver(server))
-            say(
-                .notice, .resolverAnswersAgain, about: name, "\(name) answers again",
-                ["server": text(resolver(server))])
+                "back from \(Self.name(group, former)) to \(Self.name(group, next))",
+                ["server": "\(former)", "next": "\(next)"])
         case .planExceeded:
             say(
                 .warning, .planExceeded, about: "plan",
@@ -75,11 +60,11 @@ extension Report {
         }
     }
 
-    /// Whom a line is about; nil: somebody who is no longer in the list.
-    static func service(_ server: Endpoint?) -> String { server.map { "HTTPDNS \($0)" } ?? "a former HTTPDNS server" }
-    static func resolver(_ server: Endpoint?) -> String {
-        server.map { "local resolver \($0)" } ?? "a former local resolver"
+    /// Whom a line is about.
+    static func name(_ group: GroupID, _ server: Server) -> String {
+        group == .httpdns ? "HTTPDNS \(server)" : "local resolver \(server)"
     }
+
     static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
 
     func networkChanged() {
@@ -97,13 +82,14 @@ extension Report {
     }
 
     /// `httpdns.debug`: each lookup, names and all.
-    func lookup(_ outcome: ServiceOutcome) {
+    func lookup(_ outcome: Outcome) {
         switch outcome {
-        case .answered(let results):
+        case .addresses(let results):
             for result in results {
                 log.info("lookup \(result.name): \(result.ipv4.text) \(result.ipv6.text)")
             }
         case .failed(let failure): log.info("lookup failed: \(failure.detail)")
+        case .answer: break
         }
     }
 }

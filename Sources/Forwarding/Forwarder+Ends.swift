@@ -1,0 +1,113 @@
+import Base
+import DNSCache
+import DNSWire
+
+/// How a flight ends, and what those who wait are told.
+extension Forwarder {
+    /// The flight ends if no step can still answer: with what is stale, else with a failure.
+    mutating func settleIfDone(_ flight: Flight, at now: Tick) {
+        guard flight.isDone else { return }
+        let key = flight.key
+        // A resolver that says SERVFAIL was reached, and remembers that itself.
+        if flight.refusal == nil, !flight.wasAnswered { remember(flight, at: now) }
+        if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
+            replyStale(takeClients(of: flight), known.answer)
+            remove(flight)
+        } else {
+            finish(flight, failureAnswer(flight, timedOut: false))
+        }
+    }
+
+    private mutating func remember(_ flight: Flight, at now: Tick) {
+        guard flight.generation == generation else { return }
+        let before = failures.value(flight.key, at: now)?.timesInARow ?? 0
+        failures.insert(
+            flight.key, RecentFailure(timesInARow: before + 1, extendedError: flight.extendedError),
+            until: now.advanced(milliseconds: RecentFailure.time))
+    }
+
+    func failureAnswer(_ flight: Flight, timedOut: Bool) -> Answer {
+        if let refusal = flight.refusal { return refusal }
+        return .failure(
+            flight.key.name.name, type: flight.key.type, .servFail,
+            extendedError: timedOut ? .noReachableAuthority : flight.extendedError)
+    }
+
+    /// Answers everyone who waits and ends the flight.
+    mutating func finish(_ flight: Flight, _ answer: Answer) {
+        give(flight, answer)
+        remove(flight)
+    }
+
+    /// Answers everyone who waits; the flight goes on.
+    mutating func give(_ flight: Flight, _ answer: Answer) {
+        reply(takeClients(of: flight), answer, age: .elapsed(0))
+    }
+
+    /// Those who wait, to be answered now: they wait no longer.
+    func takeClients(of flight: Flight) -> Few<Waiter> {
+        flight.isOverdue = true
+        return exchange(&flight.clients, with: Few())
+    }
+
+    mutating func remove(_ flight: Flight) {
+        if flights.remove(flight.id) != nil { shares.end(flight.place) }
+        flightOf.remove(flight, forKey: flight.key)
+        if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
+        for query in flight.queries { cancel(query) }
+    }
+
+    /// Caches an answer, unless it was asked for under rules that hold no more.
+    func keep(
+        _ answer: Answer, to name: Name, _ type: RecordType, for audience: Audience, _ generation: Int, at now: Tick,
+        isStandIn: Bool = false
+    ) {
+        guard generation == self.generation else { return }
+        cache.store(answer, to: name, type: type, for: audience, at: now.seconds, isStandIn: isStandIn)
+    }
+}
+
+extension Forwarder {
+    mutating func reply(_ clients: Few<Waiter>, _ answer: Answer, age: Reply.Age) {
+        guard !clients.isEmpty else { return }
+        let numbers = clients.map { client in
+            shares.answered(client.place)
+            return client.number
+        }
+        act(.reply(numbers, answer, age))
+    }
+
+    /// Answers a client that did not have to wait.
+    mutating func reply(_ client: Asker?, _ answer: Answer, age: Reply.Age = .elapsed(0)) {
+        guard let client else { return }
+        act(.reply(Few(client.number), answer, age))
+    }
+
+    mutating func replyStale(_ clients: Few<Waiter>, _ answer: Answer) {
+        counters.servedStale += UInt64(clients.count)
+        reply(clients, answer.stale, age: .fixed(timing.staleTTL))
+    }
+
+    mutating func replyStale(_ client: Asker, _ answer: Answer) {
+        counters.servedStale += 1
+        reply(client, answer.stale, age: .fixed(timing.staleTTL))
+    }
+
+    mutating func report(_ events: [Event]) {
+        for event in events { act(.report(event)) }
+    }
+}
+
+extension Flight {
+    /// Why it failed, for a client that understands RFC 8914.
+    fileprivate var extendedError: ExtendedError { lastFailure?.extendedError ?? .noReachableAuthority }
+}
+
+extension Answer {
+    /// As it is given when it is stale: RFC 8767 with the code of RFC 8914 that says so.
+    fileprivate var stale: Answer {
+        var stale = self
+        stale.add(.staleAnswer)
+        return stale
+    }
+}

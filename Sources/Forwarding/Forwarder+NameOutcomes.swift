@@ -1,0 +1,152 @@
+import Base
+import DNSCache
+import DNSWire
+
+/// What comes back of the requests for names, and is kept.
+extension Forwarder {
+    /// A request for several names was answered.
+    mutating func settle(
+        _ lookups: [Lookup], _ id: TableID, _ results: [NameAddresses], _ families: Families, _ query: Query,
+        at now: Tick
+    ) {
+        let group = query.group
+        for result in results {
+            guard let lookup = lookups.first(where: { $0.key.name == result.name }), lookup.query == id else {
+                continue
+            }
+            settle(lookup, result, asked: families, at: group, now)
+        }
+        for lookup in lookups where lookup.query == id {
+            guard lookups.count > 1 else {
+                return fail(query, Failure(.badAnswer, "the answer does not speak of the name asked"), at: now)
+            }
+            lookup.wasLeftOut = true
+            lookup.query = nil
+            groups[group.rawValue].outbox.append(lookup)
+        }
+    }
+
+    /// What was said of either family of a name is kept, whoever asked for which.
+    private mutating func settle(
+        _ lookup: Lookup, _ result: NameAddresses, asked families: Families, at group: GroupID, _ now: Tick
+    ) {
+        lookup.query = nil
+        remove(lookup, at: group)
+        guard result.hasAddresses else {
+            groups[group.rawValue].noRecordBudget.charge(lookup.key.name, at: now)
+            if lookup.generation == generation {
+                let until = now.advanced(milliseconds: Int(negativeTTL(of: group)) * 1000)
+                groups[group.rawValue].namesWithoutRecord.insert(lookup.key, (), until: until)
+            }
+            for flight in lookup.flights where !askOther(than: families, flight, at: group, now) {
+                settleWithoutRecord(flight, flight.step(of: group), at: group, now)
+            }
+            return
+        }
+        let a = keep(lookup, .a, result.ipv4, beside: result.ipv6, at: group, now)
+        let aaaa = keep(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, now)
+        for flight in lookup.flights where !askOther(than: families, flight, at: group, now) {
+            let type = flight.key.type
+            finish(
+                flight,
+                (type == .a ? a : aaaa)
+                    ?? withoutAddresses(lookup, type, beside: type == .a ? result.ipv6 : result.ipv4, at: group))
+        }
+    }
+
+    /// `addressType` has changed since the request went out, and a flight is for a family that was not in it.
+    private mutating func askOther(
+        than families: Families, _ flight: Flight, at group: GroupID, _ now: Tick
+    ) -> Bool {
+        guard families != policy.families, flight.generation == generation, let family = Families(of: flight.key.type),
+            !families.contains(family), policy.families.contains(family)
+        else { return false }
+        lookUp(flight, at: group, now)
+        return true
+    }
+
+    /// A family without addresses beside one that has some is an answer, not a gap for the next group to fill: that
+    /// could put in whatever it likes. It is kept as long as those: to ask again earlier would be billed for nothing.
+    private func withoutAddresses(
+        _ lookup: Lookup, _ type: RecordType, beside other: FamilyAddresses, at group: GroupID
+    ) -> Answer {
+        var answer = Answer.noData(lookup.key.name, type: type, negativeTTL: negativeTTL(of: group))
+        if case .addresses(_, let ttl) = other { answer.keep = max(answer.keep, timing.clamped(ttl)) }
+        return answer
+    }
+
+    /// Caches what was said of one family of a name.
+    /// - Returns: the answer; nil when the family was not asked for, so that hardly anybody waits for it.
+    private mutating func keep(
+        _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses,
+        at group: GroupID, _ now: Tick
+    ) -> Answer? {
+        let name = lookup.key.name
+        guard case .addresses(let addresses, let ttl) = family else {
+            guard family == .noRecord else { return nil }
+            let answer = withoutAddresses(lookup, type, beside: other, at: group)
+            keep(answer, to: name, type, for: .everyone, lookup.generation, at: now)
+            return answer
+        }
+        let permitted = permitted(addresses, of: name, at: now)
+        var answer = Answer.addresses(name, type: type, permitted, ttl: timing.clamped(ttl))
+        if permitted.isEmpty {
+            // It is an answer: who else might be asked could give the same addresses.
+            answer = policy.noPermittedAddress(name, type)
+            answer.keep = max(answer.keep, timing.clamped(ttl))
+        }
+        keep(answer, to: name, type, for: .everyone, lookup.generation, at: now)
+        return answer
+    }
+
+    /// Seconds for which a group's "no record" is remembered.
+    private func negativeTTL(of group: GroupID) -> UInt32 {
+        groups[group.rawValue].group.isProven ? timing.negativeTTL : min(timing.negativeTTL, Timing.unprovenNegativeTTL)
+    }
+
+    /// The account has no record of a name: the next group is asked, even for what only the daemon wants to know.
+    private mutating func settleWithoutRecord(_ flight: Flight, _ step: Int, at group: GroupID, _ now: Tick) {
+        flight.isOwed = !groups[group.rawValue].group.isProven
+        guard step + 1 < flight.route.count else {
+            guard !flight.isOwed else {
+                flight.lastFailure = .unproven
+                return stepEnded(step, of: flight, at: now)
+            }
+            let (name, type) = (flight.key.name.name, flight.key.type)
+            let answer = policy.noRecord(name, type)
+            keep(answer, to: name, type, for: .everyone, flight.generation, at: now)
+            return finish(flight, answer)
+        }
+        if flight.isOwed, !flight.isWanted {
+            // What the group said before is not given up for what another may say.
+            return remove(flight)
+        }
+        if step == flight.begun - 1 { counters.fellBack(because: .noRecord) }
+        stepEnded(step, of: flight, at: now)
+    }
+
+    /// A request for several names failed: each goes on to another server.
+    mutating func fail(
+        _ lookups: [Lookup], _ families: Families, _ query: Query, _ failure: Failure, at now: Tick
+    ) {
+        report(
+            AbnormalLookup(
+                names: lookups.map(\.key.name), families: families, server: query.server, failure: failure,
+                spend: now.milliseconds(since: query.sent), fellBack: false))
+        for lookup in lookups where lookup.query != nil {
+            for flight in lookup.flights { flight.lastFailure = failure }
+            if failure.kind == .badAnswer, lookups.count > 1 {
+                // One odd name must not cost the others of its request their answer.
+                lookup.wasLeftOut = true
+            } else {
+                lookup.tried = lookup.tried + [query.server]
+            }
+            lookup.query = nil
+            groups[query.group.rawValue].outbox.append(lookup)
+        }
+    }
+
+    mutating func report(_ lookup: AbnormalLookup) {
+        if timing.reportsLookups { act(.reportLookup(lookup)) }
+    }
+}

@@ -1,0 +1,172 @@
+public import Base
+import DNSCache
+import DNSWire
+
+/// Groups that carry addresses alone: names gather in a turn and go out in requests of several.
+extension Forwarder {
+    /// Has a flight's name looked up by a group of HTTPDNS servers; flights of one name, for either family, share that.
+    mutating func lookUp(_ flight: Flight, at group: GroupID, _ now: Tick) {
+        let key = flight.key.name
+        if let lookup = groups[group.rawValue].lookups[key] {
+            lookup.add(flight)
+        } else {
+            let lookup = Lookup(key, for: flight, at: now)
+            groups[group.rawValue].lookups[key] = lookup
+            groups[group.rawValue].outbox.append(lookup)
+        }
+    }
+
+    /// The turn of the loop has ended: the names that gathered in it go out, as many in a request as the group allows.
+    /// Nothing waits longer than its own turn, unless `maximumRequests` are under way or the plan is exceeded. Called again
+    /// until it leaves no actions: what fails while it is carried out leaves room.
+    public mutating func endTurn(at now: Tick) {
+        for place in groups.indices where !groups[place].outbox.isEmpty { sendGathered(by: GroupID(place), at: now) }
+    }
+
+    private mutating func sendGathered(by group: GroupID, at now: Tick) {
+        let place = group.rawValue
+        var taken = 0
+        while taken < groups[place].outbox.count {
+            let first = groups[place].outbox[taken]
+            if wasLeft(first) {
+                taken += 1
+                forget(first, at: group)
+                continue
+            }
+            if isBarred(first, group) {
+                taken += 1
+                abandon(first, at: group, because: lastFailure(of: first, group), now)
+                continue
+            }
+            guard groups[place].underWay < Self.maximumRequests else { break }
+            guard let server = groups[place].choose(excluding: first.tried, at: now) else {
+                taken += 1
+                abandon(first, at: group, because: lastFailure(of: first, group), now)
+                continue
+            }
+            let room = groups[place].plan?.room(at: now) ?? .max
+            guard room > 0 else {
+                let canWait = !first.flights.contains { hasNextStep($0) }
+                planExceeded(group, canWait: canWait, at: now)
+                guard !canWait else { break }
+                taken += 1
+                counters.pastPlan += 1
+                abandon(first, at: group, because: nil, now)
+                continue
+            }
+            let count = batch(of: first, by: group, room: room, from: taken)
+            let lookups = Array(groups[place].outbox[taken..<taken + count])
+            taken += count
+            groups[place].plan?.take(count)
+            send(lookups, to: server, of: group, at: now)
+        }
+        groups[place].outbox.removeFirst(taken)
+    }
+
+    /// How many of those that wait can go out together, the first among them.
+    private mutating func batch(of first: Lookup, by group: GroupID, room: Int, from place: Int) -> Int {
+        let state = group.rawValue
+        guard case .addresses(let namesPerRequest) = groups[state].group.carries, !first.wasLeftOut else { return 1 }
+        let most = min(namesPerRequest, room, groups[state].outbox.count - place)
+        var count = 1
+        while count < most, canGo(groups[state].outbox[place + count], with: first, to: group) { count += 1 }
+        return count
+    }
+
+    /// Whether a name can go out with another: it must not have been to other servers.
+    private mutating func canGo(_ lookup: Lookup, with first: Lookup, to group: GroupID) -> Bool {
+        // Other rules may have had a name asked for once more.
+        lookup.generation == first.generation && !lookup.wasLeftOut && lookup.tried == first.tried
+            && !wasLeft(lookup) && !isBarred(lookup, group)
+    }
+
+    /// Whether it was held until everybody who asked had been told something: sent now, it would only stand in the way
+    /// of those who still wait.
+    private func wasLeft(_ lookup: Lookup) -> Bool {
+        lookup.wasSent ? lookup.flights.isEmpty : lookup.flights.allSatisfy(\.isOverdue)
+    }
+
+    /// A flight goes before it is answered. What was sent for nobody else is still worth keeping when it comes.
+    mutating func withdraw(_ flight: Flight) {
+        for step in 0..<flight.begun where flight.underWay.contains(step) {
+            let group = flight.route[step].group
+            guard let lookup = groups[group.rawValue].lookups[flight.key.name] else { continue }
+            lookup.drop(flight)
+            // The newest are at the end.
+            guard lookup.flights.isEmpty,
+                let place = groups[group.rawValue].outbox.lastIndex(where: { $0 === lookup })
+            else { continue }
+            groups[group.rawValue].outbox.remove(at: place)
+            remove(lookup, at: group)
+        }
+    }
+
+    /// Whether other rules hold since a name was asked for, by which it must not go to the group.
+    private func isBarred(_ lookup: Lookup, _ group: GroupID) -> Bool {
+        lookup.generation != generation && !policy.mayAsk(group, lookup.key.name)
+    }
+
+    mutating func remove(_ lookup: Lookup, at group: GroupID) {
+        groups[group.rawValue].lookups.remove(lookup, forKey: lookup.key)
+    }
+
+    private mutating func forget(_ lookup: Lookup, at group: GroupID) {
+        remove(lookup, at: group)
+        for flight in lookup.flights {
+            flight.underWay.remove(flight.step(of: group))
+            if flight.isDone { remove(flight) }
+        }
+    }
+
+    private mutating func planExceeded(_ group: GroupID, canWait: Bool, at now: Tick) {
+        let place = group.rawValue
+        if groups[place].plan?.news.isNews(at: now) ?? false { act(.report(.planExceeded(group))) }
+        guard canWait, !groups[place].isPlanAwaited else { return }
+        deadlines.insert(.plan(group), at: groups[place].plan?.nextRoom ?? now)
+        groups[place].isPlanAwaited = true
+    }
+
+    private mutating func send(_ lookups: [Lookup], to server: Server, of group: GroupID, at now: Tick) {
+        let families = policy.families
+        let names = lookups.map(\.key.name)
+        let id = send(.names(lookups, families), .addresses(names, families), to: server, of: group, at: now)
+        for lookup in lookups {
+            lookup.query = id
+            lookup.wasSent = true
+        }
+        groups[group.rawValue].counters.names += UInt64(names.count)
+    }
+
+    /// Why no server is left for a name: what failed on it, or why they want to be left alone.
+    private func lastFailure(of lookup: Lookup, _ group: GroupID) -> Failure? {
+        lookup.flights.lazy.compactMap(\.lastFailure).first ?? groups[group.rawValue].lastFailure
+    }
+
+    /// The group will not be asked for a name any more: its flights go on without.
+    /// - Parameter failure: nil when the plan is exceeded.
+    private mutating func abandon(_ lookup: Lookup, at group: GroupID, because failure: Failure?, _ now: Tick) {
+        remove(lookup, at: group)
+        var fellBack = false
+        for flight in lookup.flights {
+            let step = flight.step(of: group)
+            flight.lastFailure = failure ?? flight.lastFailure
+            guard flight.isWanted else {
+                // What the group said before is not given up for what another may say.
+                remove(flight)
+                continue
+            }
+            if step == flight.begun - 1, hasNextStep(flight) {
+                counters.fallbacks += 1
+                counters.fellBack(because: failure.map { FallbackReason($0.kind) } ?? .plan)
+                fellBack = true
+            } else {
+                fellBack = fellBack || flight.underWay.containsAny(after: step)
+            }
+            stepEnded(step, of: flight, at: now)
+        }
+        report(
+            AbnormalLookup(
+                names: [lookup.key.name], families: policy.families, server: nil, failure: failure,
+                spend: now.milliseconds(since: lookup.started), fellBack: fellBack))
+    }
+}

@@ -1,0 +1,191 @@
+import Base
+import DNSWire
+import Forwarding
+import Foundation
+import ShellTestSupport
+import Testing
+import Transport
+
+@testable import Upstreams
+
+/// What the upstream of local resolvers does by itself, over real sockets.
+@Suite struct LocalUpstreamTests {
+    private static let name = Name("www.example.com")!
+
+    /// A resolver on a UDP and a TCP port of the same number, which answers as it is told.
+    private final class Resolver: Sendable {
+        let endpoint: Endpoint
+        /// What was asked over UDP, and over TCP with its length in front.
+        let datagrams = Arrivals<[UInt8]>()
+        let streams = Arrivals<[UInt8]>()
+
+        /// - Parameters:
+        ///   - datagram: The answer to the message with this number; nil: silence.
+        ///   - stream: The same over TCP.
+        init(
+            datagram: @escaping @Sendable (Int, [UInt8]) -> [UInt8]?,
+            stream: @escaping @Sendable ([UInt8]) -> [UInt8]? = { _ in nil }
+        ) throws {
+            let (listener, endpoint) = try listeningSocket()
+            self.endpoint = endpoint
+            let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+            var name = sockaddr_in()
+            name.sin_family = sa_family_t(AF_INET)
+            name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            name.sin_port = endpoint.port.bigEndian
+            let status = withUnsafePointer(to: &name) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            guard status == 0 else { throw POSIXError(.EADDRINUSE) }
+            let (datagrams, streams) = (datagrams, streams)
+            Thread.detachNewThread {
+                var number = 0
+                var buffer = [UInt8](repeating: 0, count: 4096)
+                while true {
+                    var from = sockaddr_storage()
+                    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+                    let count = withUnsafeMutablePointer(to: &from) { from in
+                        from.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                            recvfrom(socket, &buffer, buffer.count, 0, $0, &length)
+                        }
+                    }
+                    guard count > 0 else { return }
+                    let message = Array(buffer[..<count])
+                    datagrams.append(message)
+                    if let answer = datagram(number, message) {
+                        withUnsafePointer(to: &from) { from in
+                            from.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                                _ = sendto(socket, answer, answer.count, 0, $0, length)
+                            }
+                        }
+                    }
+                    number += 1
+                }
+            }
+            Thread.detachNewThread {
+                while true {
+                    let client = accept(listener, nil, nil)
+                    guard client >= 0 else { return }
+                    var buffer = [UInt8](repeating: 0, count: 4096)
+                    let count = recv(client, &buffer, buffer.count, 0)
+                    streams.append(Array(buffer[..<max(0, count)]))
+                    if count > 2, let answer = stream(Array(buffer[2..<count])) {
+                        let framed = [UInt8(answer.count >> 8), UInt8(answer.count & 0xFF)] + answer
+                        _ = send(client, framed, framed.count, Int32(MSG_NOSIGNAL))
+                    }
+                    close(client)
+                }
+            }
+        }
+    }
+
+    /// The query as its own answer: no records, or with one address.
+    private static func answer(_ query: [UInt8], truncated: Bool = false, address: UInt8? = nil) -> [UInt8] {
+        // Header and question, without the OPT record behind them.
+        var message = Array(query[..<(12 + Self.name.wire.count + 4)])
+        (message[2], message[3]) = (0x81 | (truncated ? 2 : 0), 0x80)
+        (message[10], message[11]) = (0, 0)
+        if let address {
+            message[7] = 1
+            message += [0xC0, 0x0C, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, address]
+        }
+        return message
+    }
+
+    /// What came of one query: the address, or why there is none; and whether it came to the second asking.
+    private struct Ended: Sendable, Equatable {
+        var address: String?
+        var failure: Failure.Kind?
+        var toRepeat: Bool
+    }
+
+    /// Puts one query; `then` is done on the loop once the first message has reached the resolver.
+    private func ask(
+        _ resolver: Resolver, then: @escaping @Sendable (LocalUpstream, QueryID) -> Void = { _, _ in }
+    ) throws -> Ended? {
+        let loop = try EventLoop(label: "test")
+        let upstream = OnLoop(LocalUpstream(loop: loop, negativeTTL: 30))
+        let ended = Arrivals<Ended>()
+        upstream.value.settle = { _, outcome, toRepeat in
+            switch outcome {
+            case .answer(let answer):
+                let address = answer.records().first.flatMap { IPAddress(bytes: $0.rdata.span) }
+                ended.append(Ended(address: address?.description, toRepeat: toRepeat))
+            case .failed(let failure): ended.append(Ended(failure: failure.kind, toRepeat: toRepeat))
+            case .addresses: break
+            }
+        }
+        loop.start()
+        let id = QueryID(standalone: 1, of: .fallback)
+        let endpoint = resolver.endpoint
+        loop.submit {
+            upstream.value.ask(
+                id, endpoint, .message(MessageQuestion(name: Self.name, type: .a)), at: Tick(nanoseconds: Clock.now()))
+        }
+        #expect(resolver.datagrams.next() != nil)
+        loop.submit { then(upstream.value, id) }
+        defer {
+            let gate = Gate()
+            loop.submit { upstream.value.close() }
+            loop.stop { gate.open() }
+            #expect(gate.wait())
+        }
+        return ended.next()
+    }
+
+    @Test func whatDoesNotFitADatagramComesOverTCPFromTheSameServer() throws {
+        let resolver = try Resolver(
+            datagram: { _, query in Self.answer(query, truncated: true) },
+            stream: { query in Self.answer(query, address: 7) })
+        #expect(try ask(resolver) == Ended(address: "192.0.2.7", toRepeat: false))
+        #expect(resolver.streams.next() != nil && resolver.streams.isEmpty)
+    }
+
+    /// One that truncates over TCP too is no use, and one that closes is not there.
+    @Test func whatIsNoAnswerOverTCP() throws {
+        let truncating = try Resolver(
+            datagram: { _, query in Self.answer(query, truncated: true) },
+            stream: { query in Self.answer(query, truncated: true) })
+        #expect(try ask(truncating) == Ended(failure: .badAnswer, toRepeat: false))
+        let closing = try Resolver(datagram: { _, query in Self.answer(query, truncated: true) })
+        #expect(try ask(closing) == Ended(failure: .unreachable, toRepeat: false))
+    }
+
+    /// Asked again, a resolver gets another id from another port, and the answer says to which of the two it came.
+    @Test(arguments: [0, 1]) func theAnswerToEitherAskingCounts(answered: Int) throws {
+        let first = Arrivals<[UInt8]>()
+        let resolver = try Resolver(datagram: { number, query in
+            if number == 0 {
+                first.append(query)
+                return nil
+            }
+            // Only now is the first answered, if it is; each on its own socket, so the id decides.
+            return answered == 1 ? Self.answer(query, address: 8) : nil
+        })
+        guard answered == 1 else {
+            // Nobody answers: both are given up together.
+            let loop = try EventLoop(label: "test")
+            let upstream = OnLoop(LocalUpstream(loop: loop, negativeTTL: 30))
+            let id = QueryID(standalone: 1, of: .fallback)
+            loop.start()
+            let endpoint = resolver.endpoint
+            loop.submit {
+                upstream.value.ask(
+                    id, endpoint, .message(MessageQuestion(name: Self.name, type: .a)),
+                    at: Tick(nanoseconds: Clock.now()))
+                upstream.value.askAgain(id)
+            }
+            let messages = [resolver.datagrams.next(), resolver.datagrams.next()].compactMap { $0 }
+            #expect(messages.count == 2 && messages[0][..<2] != messages[1][..<2])
+            let gate = Gate()
+            loop.submit { upstream.value.cancel(id) }
+            loop.stop { gate.open() }
+            #expect(gate.wait())
+            return
+        }
+        #expect(try ask(resolver) { $0.askAgain($1) } == Ended(address: "192.0.2.8", toRepeat: true))
+        #expect(first.next() != nil)
+    }
+}

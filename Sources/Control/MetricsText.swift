@@ -104,11 +104,11 @@ extension Overview {
         text.add(.connectionHits, connections.map { ($0, $1.reused) })
         text.add(.connectionMisses, connections.map { ($0, $1.fresh) })
         let servers =
-            services.map { ([$0.endpoint.description, "httpdns"], $0) }
-            + (isHTTPOnly ? [] : resolvers.map { ([$0.endpoint.description, "resolver"], $0) })
+            services.map { ([$0.server.description, "httpdns"], $0) }
+            + (isHTTPOnly ? [] : resolvers.map { ([$0.server.description, "resolver"], $0) })
         text.add(.healthy, servers.map { ($0, $1.isFailing ? 0 : 1) })
         text.add(
-            .inUse, services.enumerated().map { ([$1.endpoint.description], $0 == currentService ? 1 : 0) })
+            .inUse, services.enumerated().map { ([$1.server.description], $0 == currentService ? 1 : 0) })
         text.add(.failures, servers.map { ($0, $1.health.failures) })
         text.add(
             .roundTrip,

@@ -15,9 +15,9 @@ package struct Overview: Sendable {
     /// `encryptType`; nil without HTTPDNS.
     package var encryption: String?
     /// The HTTPDNS servers in the order they are wanted, and which of them is asked.
-    package var services: [Server] = []
+    package var services: [ServerState] = []
     package var currentService = 0
-    package var resolvers: [Server] = []
+    package var resolvers: [ServerState] = []
     /// `httpOnly`: the local resolvers are never asked.
     package var isHTTPOnly = false
     var isStopping = false
@@ -38,7 +38,7 @@ package struct Overview: Sendable {
     var durations = Durations()
     var prefetches: UInt64 = 0
     package var upstreams: [UpstreamTallies.Answered: Durations] = [:]
-    package var connections: [Endpoint: UpstreamTallies.Connections] = [:]
+    package var connections: [Server: UpstreamTallies.Connections] = [:]
     var reloads = Reloads(at: 0)
     var logLinesLost: UInt64 = 0
     /// Questions in each of the last minutes, at most sixty, the newest last; nil where nobody counts them.
@@ -48,16 +48,6 @@ package struct Overview: Sendable {
 
     /// Of a daemon that has done nothing and has nobody to ask.
     package init(_ cache: DNSCache.Statistics) { self.cache = cache }
-
-    /// One server that can be asked.
-    package struct Server: Sendable {
-        let endpoint: Endpoint
-        let health: ServerHealth
-
-        package init(endpoint: Endpoint, health: ServerHealth) {
-            (self.endpoint, self.health) = (endpoint, health)
-        }
-    }
 
     /// What a bound has kept out since the start, and how near some are.
     package struct Limits: Sendable {
@@ -105,11 +95,11 @@ extension Overview {
     }
 
     /// Who may be asked.
-    var sources: [Server] { services + (isHTTPOnly ? [] : resolvers) }
+    var sources: [ServerState] { services + (isHTTPOnly ? [] : resolvers) }
     /// The HTTPDNS server that is asked now.
-    var service: Server? { services.indices.contains(currentService) ? services[currentService] : nil }
+    var service: ServerState? { services.indices.contains(currentService) ? services[currentService] : nil }
     /// The local resolver that is asked first: the one that answered last, as far as is known.
-    var resolver: Server? {
+    var resolver: ServerState? {
         guard !isHTTPOnly else { return nil }
         return resolvers.first { !$0.isFailing } ?? resolvers.first
     }
@@ -131,7 +121,7 @@ extension Overview {
     }
 }
 
-extension Overview.Server {
+extension ServerState {
     /// Its last attempt failed.
     var isFailing: Bool { health.consecutiveFailures > 0 }
     /// It was asked at least once.
@@ -147,7 +137,8 @@ extension Overview.Server {
 
     /// Without the port that everybody expects.
     func name(usualPort: UInt16) -> String {
-        endpoint.port == usualPort ? endpoint.address.description : endpoint.description
+        guard server.port == usualPort, case .address(let address, _) = server.host else { return server.description }
+        return address.description
     }
 }
 

@@ -38,11 +38,11 @@ extension Overview {
         ])
     }
 
-    private func json(of server: Server, inUse: Bool? = nil) -> JSON {
+    private func json(of server: ServerState, inUse: Bool? = nil) -> JSON {
         let health = server.health
         let state = !server.isKnown ? "unknown" : !server.isFailing ? "answers" : "fails"
         var members: [(String, JSON)] = [
-            ("address", .string(server.endpoint.description)), ("state", .string(state)),
+            ("address", .string(server.server.description)), ("state", .string(state)),
             ("paused", .bool(server.isPaused(at: at))),
         ]
         if let inUse { members.append(("inUse", .bool(inUse))) }

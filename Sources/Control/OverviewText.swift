@@ -24,7 +24,7 @@ extension Overview {
         return parts.joined(separator: "; ")
     }
 
-    private func brief(_ server: Server, usualPort: UInt16) -> String {
+    private func brief(_ server: ServerState, usualPort: UInt16) -> String {
         let name = server.name(usualPort: usualPort)
         if server.isFailing { return "\(name) fails" }
         return server.health.roundTrip.map { "\(name) \(Self.milliseconds($0))" } ?? name
@@ -71,9 +71,9 @@ extension Overview {
         }
     }
 
-    private func reason(_ server: Server) -> String {
+    private func reason(_ server: ServerState) -> String {
         let detail = server.health.lastFailure?.detail ?? "it does not answer"
-        let kind = services.contains { $0.endpoint == server.endpoint } ? "HTTPDNS" : "Local resolver"
+        let kind = services.contains { $0.server == server.server } ? "HTTPDNS" : "Local resolver"
         return "\(kind) \(server.name(usualPort: kind == "HTTPDNS" ? servicePort : 53)): \(detail)."
     }
 
@@ -87,7 +87,7 @@ extension Overview {
         for (title, servers) in [("HTTPDNS", services), ("Local resolver", isHTTPOnly ? [] : resolvers)] {
             for (place, server) in servers.enumerated() {
                 let mark = title == "HTTPDNS" && servers.count > 1 && place == currentService ? ", in use" : ""
-                lines.append("\(title) \(server.endpoint)\(mark): \(stateText(server))")
+                lines.append("\(title) \(server.server)\(mark): \(stateText(server))")
             }
         }
         lines.append(cacheLine)
@@ -111,7 +111,7 @@ extension Overview {
     }
 
     /// How a server is, with its last failure and when that was.
-    func stateText(_ server: Server) -> String {
+    func stateText(_ server: ServerState) -> String {
         let health = server.health
         guard server.isKnown else { return "not asked yet" }
         let last = health.lastFailure.map { failure in

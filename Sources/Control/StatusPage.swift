@@ -115,7 +115,7 @@ struct StatusPage {
         return "<ul class=\"servers\">\n\(items.joined(separator: "\n"))\n</ul>\(note)"
     }
 
-    private func item(_ server: Overview.Server, _ kind: String, inUse: Bool) -> String {
+    private func item(_ server: ServerState, _ kind: String, inUse: Bool) -> String {
         let health = server.health
         let (state, word) =
             !server.isKnown
@@ -134,7 +134,7 @@ struct StatusPage {
         let mark = inUse && overview.services.count > 1 ? ", in use" : ""
         return """
             <li>
-            <p class="server"><b>\(escaped(server.endpoint.description))</b> <span>\(escaped(kind))\(mark)</span></p>
+            <p class="server"><b>\(escaped(server.server.description))</b> <span>\(escaped(kind))\(mark)</span></p>
             <p class="state \(state)">\(word)</p>
             <p class="facts">\(facts.joined(separator: ", "))</p>\(last)
             </li>

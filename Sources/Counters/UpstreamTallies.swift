@@ -4,7 +4,7 @@ package import DNSWire
 /// What each server that is asked has cost: how long its answers took, and how often a connection to it was at hand.
 /// Confined to the resolver's loop.
 package final class UpstreamTallies {
-    private var servers: [Endpoint: Server] = [:]
+    private var servers: [Server: ServerTally] = [:]
 
     /// Servers come from the configuration, from resolv.conf and from the service's own list: few, but over a year of
     /// networks and lists many. Those that are new past this bound are not counted.
@@ -13,7 +13,7 @@ package final class UpstreamTallies {
     package init() {}
 
     package struct Answered: Hashable {
-        package let server: Endpoint
+        package let server: Server
         /// `ResponseKind.index`.
         package let kind: Int
     }
@@ -26,7 +26,7 @@ package final class UpstreamTallies {
     }
 
     /// What one server has cost.
-    package final class Server {
+    package final class ServerTally {
         /// By `ResponseKind.index`; nil for what was never answered.
         fileprivate var durations = [Durations?](repeating: nil, count: ResponseKind.count)
         fileprivate var connections: Connections?
@@ -45,22 +45,22 @@ package final class UpstreamTallies {
     }
 
     /// Of a server that is asked now: it is counted from then on, if there is room.
-    package func server(_ endpoint: Endpoint) -> Server {
-        if let known = servers[endpoint] { return known }
-        let new = Server()
-        if servers.count < Self.maximumServers { servers[endpoint] = new }
+    package func server(_ server: Server) -> ServerTally {
+        if let known = servers[server] { return known }
+        let new = ServerTally()
+        if servers.count < Self.maximumServers { servers[server] = new }
         return new
     }
 
     package var durations: [Answered: Durations] {
         var all: [Answered: Durations] = [:]
-        for (endpoint, server) in servers {
-            for (kind, durations) in server.durations.enumerated() {
-                all[Answered(server: endpoint, kind: kind)] = durations
+        for (server, tally) in servers {
+            for (kind, durations) in tally.durations.enumerated() {
+                all[Answered(server: server, kind: kind)] = durations
             }
         }
         return all
     }
 
-    package var connections: [Endpoint: Connections] { servers.compactMapValues { $0.connections } }
+    package var connections: [Server: Connections] { servers.compactMapValues { $0.connections } }
 }

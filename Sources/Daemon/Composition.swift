@@ -17,11 +17,15 @@ extension Forwarder {
     init(_ settings: Settings, _ local: LocalServers, _ cache: DNSCache) {
         self.init(
             policy: Policy(settings, hosts: local.hosts), timing: Timing(settings),
-            groups: settings.groups(services: settings.httpdns?.dnsIp ?? [], resolvers: local.servers), cache: cache)
+            groups: settings.groups(services: settings.services, resolvers: local.servers.map { Server($0) }),
+            cache: cache)
     }
 }
 
 extension Settings {
+    /// The addresses of `dnsIp`, as servers of the account.
+    var services: [Server] { (httpdns?.dnsIp ?? []).map { Server($0, .account) } }
+
     /// The groups of `[httpdns]` and `[fallback]`, with the servers that are known now.
     func groups(services: [Server], resolvers: [Server]) -> [UpstreamGroup] {
         var account = UpstreamGroup(
@@ -121,14 +125,14 @@ extension Resolver {
         let list = ServiceList(
             httpdns, serverName: settings.tls.serverName, account: access.account, tls: access.tls, loop: loop,
             report: report, at: Tick(nanoseconds: Clock.now()))
-        list.changed = { [unowned self] in replaceServers(of: .httpdns, $0) }
+        list.changed = { [unowned self] in replaceServers(of: .httpdns, $0.map { Server($0, .account) }) }
         serviceList = list
     }
 
     func makeReporter(_ settings: Settings) throws(StartFailure) -> AbnormalReporter? {
         guard let httpdns = settings.httpdns, httpdns.enableReport else { return nil }
         return try AbnormalReporter(
-            httpdns, loop: loop, localServers: { [unowned self] in localServers }, report: report)
+            httpdns, loop: loop, localServers: { [unowned self] in localServers.flatMap(\.endpoints) }, report: report)
     }
 }
 

@@ -112,7 +112,7 @@ public final class Daemon: @unchecked Sendable {
         try StartFailure.ofSystem { () throws(SystemError) in
             let resolver = resolver
             try local.follow(
-                in: resolver.loop, serversChanged: { resolver.replaceServers(of: .fallback, $0) },
+                in: resolver.loop, serversChanged: { resolver.replaceServers(of: .fallback, $0.map { Server($0) }) },
                 hostsChanged: { resolver.replaceHosts($0) })
             do throws(SystemError) {
                 network = try NetworkWatch(in: resolver.loop) { resolver.networkChanged() }

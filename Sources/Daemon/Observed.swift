@@ -38,11 +38,11 @@ extension Resolver {
         overview.encryption = settings.httpdns?.credential.name
         overview.isHTTPOnly = settings.httpdns?.httpOnly ?? false
         let account = forwarder.overview(of: .httpdns)
-        overview.services = account.servers.map { .init(endpoint: $0.server, health: $0.health) }
+        overview.services = account.servers
         overview.currentService = account.servers.firstIndex { $0.server == account.current } ?? 0
         overview.account = account.counters
         let fallback = forwarder.overview(of: .fallback)
-        overview.resolvers = fallback.servers.map { .init(endpoint: $0.server, health: $0.health) }
+        overview.resolvers = fallback.servers
         overview.local = fallback.counters
         overview.isOpen = isOpen
         overview.counters = forwarder.counters

@@ -107,7 +107,7 @@ extension Resolver {
                     service = ServiceUpstream(loop: loop, access: access, tallies: local.tallies)
                 }
             }
-            service?.keep(new.httpdns?.dnsIp ?? [])
+            service?.keep(new.services)
             followServiceList()
         }
         if change.isOtherReporter {
@@ -123,7 +123,7 @@ extension Resolver {
         // Those that were found meanwhile stay, unless others are configured.
         let services =
             change.isOtherService
-            ? new.httpdns?.dnsIp ?? [] : forwarder.overview(of: .httpdns).servers.map(\.server)
+            ? new.services : forwarder.overview(of: .httpdns).servers.map(\.server)
         forwarder.change(
             .settings(
                 Policy(new, hosts: forwarder.policy.hosts), Timing(new),

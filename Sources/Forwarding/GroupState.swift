@@ -33,7 +33,7 @@ struct GroupState {
 
     init(_ group: UpstreamGroup) {
         self.group = group
-        servers = group.servers.map { ServerState(server: $0) }
+        servers = group.servers.map { ServerState($0, health: ServerHealth()) }
         current = group.servers.first
         if group.namesPerSecond > 0 { plan = TokenBucket(perSecond: group.namesPerSecond) }
     }
@@ -51,7 +51,7 @@ struct GroupState {
         group = new
         guard isOtherList else { return }
         servers = new.servers.map { server in
-            servers.first { $0.server == server } ?? ServerState(server: server)
+            servers.first { $0.server == server } ?? ServerState(server, health: ServerHealth())
         }
         if !new.servers.contains(where: { $0 == current }) { current = new.servers.first }
         (failedAttempts, returnAt, isProbing) = (0, nil, false)
@@ -144,6 +144,10 @@ struct GroupState {
 public struct ServerState: Sendable, Equatable {
     public let server: Server
     public internal(set) var health = ServerHealth()
+
+    public init(_ server: Server, health: ServerHealth) {
+        (self.server, self.health) = (server, health)
+    }
 }
 
 /// What was put to a group's servers, since the start.

@@ -1,9 +1,5 @@
 public import Base
 
-/// A server that can be asked. It is its address: what was found out about it holds as long as its group has that
-/// address, whatever place it stands at.
-public typealias Server = Endpoint
-
 /// A group's number, which never stands for another group as long as the daemon runs; whoever makes the groups sees to that.
 public struct GroupID: Hashable, Sendable {
     public let rawValue: Int

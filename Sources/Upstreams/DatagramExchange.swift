@@ -31,7 +31,7 @@ final class DatagramExchange: EventHandler {
     ) throws(SystemError) {
         (self.sent, self.isRepeat, self.scratch, self.loop) = (sent, isRepeat, scratch, loop)
         self.received = received
-        socket = try QuerySocket.open(to: sent.server)
+        socket = try QuerySocket.open(to: sent.server.endpoints[0])
         // Not sent for want of room is as good as lost: the deadline finds it.
         let message = sent.bytes
         _ = try socket.send(message.span)

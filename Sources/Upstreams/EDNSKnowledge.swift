@@ -5,24 +5,24 @@ import DNSWire
 /// asked without one. DO cannot be asked then, so their answers have no signatures.
 struct EDNSKnowledge {
     /// Until when a server is asked without.
-    private var ignorant: [Endpoint: Tick] = [:]
+    private var ignorant: [Server: Tick] = [:]
 
     /// Servers remembered; more are not configured anywhere, and those past it are asked twice each time.
     static let maximumServers = 64
     /// How long it counts, in seconds: a server may have been replaced, or a forger may have sent the error.
     static let lifetime = 900
 
-    func includes(_ server: Endpoint, at now: Tick) -> Bool {
+    func includes(_ server: Server, at now: Tick) -> Bool {
         ignorant[server].map { now >= $0 } ?? true
     }
 
     /// Forgets all servers but these.
-    mutating func keep(_ servers: [Endpoint]) {
+    mutating func keep(_ servers: [Server]) {
         ignorant = ignorant.filter { servers.contains($0.key) }
     }
 
     /// A server that was asked again without EDNS has answered: the error was about EDNS, not about the question.
-    mutating func lacks(_ server: Endpoint, at now: Tick) {
+    mutating func lacks(_ server: Server, at now: Tick) {
         guard ignorant.count < Self.maximumServers || ignorant[server] != nil else { return }
         ignorant[server] = now.advanced(milliseconds: Self.lifetime * 1000)
     }

@@ -208,7 +208,7 @@ package final class LocalUpstream: Upstream {
         }
         if reply.truncated { return .truncated }
         var answer = reply.answer
-        if !trustsAD, !server.address.isLoopback { answer.head.authenticData = false }
+        if !trustsAD, !(server.endpoints.first?.address.isLoopback ?? false) { answer.head.authenticData = false }
         return .outcome(.answer(answer))
     }
 

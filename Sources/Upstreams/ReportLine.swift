@@ -31,7 +31,7 @@ struct ReportLine {
             lookup.failure.map { (Self.errorCode($0), $0.detail) } ?? (Self.unresolved, "queriesPerSecond is reached")
         return """
             {"eventName":"HDNSGetHostByName","eventTime":\(unixMilliseconds),\(identity),\
-            "dnsIp":"\(lookup.server?.address.description ?? "")","req_dn":\(JSON.quoted(names)),"req_type":"\(type)",\
+            "dnsIp":"\(lookup.server?.endpoints.first?.address.description ?? "")","req_dn":\(JSON.quoted(names)),"req_type":"\(type)",\
             "req_timeout":\(timeout),"spend":\(lookup.spend),"errorCode":\(code),\
             "statusCode":\(lookup.failure?.statusCode ?? 0),"isCache":0,"count":1,\
             "fellBack":\(lookup.fellBack),"error":\(JSON.quoted(reason))}

@@ -63,16 +63,18 @@ package final class ServiceUpstream: Upstream {
 
     /// One server and the open connections to it that carry nothing.
     final class Pool {
+        let server: Server
         let endpoint: Endpoint
         let access: Access
         let host: String
-        let tally: UpstreamTallies.Server
+        let tally: UpstreamTallies.ServerTally
         var idle: [ServiceConnection] = []
 
-        init(_ endpoint: Endpoint, _ access: Access, _ tallies: UpstreamTallies) {
-            self.endpoint = endpoint
+        init(_ server: Server, _ access: Access, _ tallies: UpstreamTallies) {
+            self.server = server
+            endpoint = server.endpoints[0]
             self.access = access
-            tally = tallies.server(endpoint)
+            tally = tallies.server(server)
             host = endpoint.hostField(serverName: access.serverName, isSecure: access.tls != nil)
         }
 
@@ -174,7 +176,7 @@ package final class ServiceUpstream: Upstream {
         // What is no answer to this request, an error that names nothing among it, may be another's, and its own is yet to
         // come. A response that was asked for is taken whatever stands behind it: it was whole before that.
         let isInStep = outcome.responseCode == .noError
-        if response.keepAlive, isInStep, connection.isIdle, pools[pool.endpoint] === pool {
+        if response.keepAlive, isInStep, connection.isIdle, pools[pool.server] === pool {
             connection.idleSince = now.nanoseconds
             pool.idle.append(connection)
         } else {

@@ -5,7 +5,7 @@ import Forwarding
 final class SentQuery {
     let id: UInt16
     let question: MessageQuestion
-    let server: Endpoint
+    let server: Server
     let bytes: [UInt8]
     let overTCP: Bool
     /// Whether it has an OPT record.
@@ -18,7 +18,7 @@ final class SentQuery {
     var sawOtherCase = false
 
     init(
-        id: UInt16, question: MessageQuestion, server: Endpoint, bytes: [UInt8], overTCP: Bool, edns: EDNS,
+        id: UInt16, question: MessageQuestion, server: Server, bytes: [UInt8], overTCP: Bool, edns: EDNS,
         isMixed: Bool, at: UInt64
     ) {
         (self.id, self.question, self.server, self.bytes) = (id, question, server, bytes)
@@ -37,16 +37,16 @@ final class SentQuery {
 /// Which local resolvers repeat the letters' case of a question, so that a forger has to guess it too. One that does not
 /// is remembered and asked in lower case.
 struct Spelling {
-    private var repeatsCase: [Endpoint: Bool] = [:]
+    private var repeatsCase: [Server: Bool] = [:]
 
     /// Servers remembered; more are not configured anywhere, and those past it are learnt anew with each answer.
     static let maximumServers = 64
 
     /// nil: not known yet.
-    func repeatsCase(_ server: Endpoint) -> Bool? { repeatsCase[server] }
+    func repeatsCase(_ server: Server) -> Bool? { repeatsCase[server] }
 
     /// Forgets all servers but these.
-    mutating func keep(_ servers: [Endpoint]) {
+    mutating func keep(_ servers: [Server]) {
         repeatsCase = repeatsCase.filter { servers.contains($0.key) }
     }
 

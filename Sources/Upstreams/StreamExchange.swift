@@ -28,7 +28,7 @@ final class StreamExchange: EventHandler {
     ) throws(SystemError) {
         (self.sent, self.isRepeat, self.scratch, self.loop) = (sent, isRepeat, scratch, loop)
         self.received = received
-        socket = try StreamSocket.connect(to: sent.server)
+        socket = try StreamSocket.connect(to: sent.server.endpoints[0])
         registration = try loop.register(socket.descriptor, .writable, self)
         let message = sent.bytes
         // A query has at most 12 + 255 + 4 + 11 octets.

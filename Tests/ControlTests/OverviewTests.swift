@@ -8,7 +8,7 @@ import Testing
 @Suite struct OverviewTests {
     private static let now = Tick(nanoseconds: 1_000_000_000_000)
 
-    private func server(_ text: String, failedBefore seconds: Int? = nil, roundTrip: Double? = 21) -> Overview.Server {
+    private func server(_ text: String, failedBefore seconds: Int? = nil, roundTrip: Double? = 21) -> ServerState {
         var health = ServerHealth()
         health.roundTrip = roundTrip
         health.answers = roundTrip == nil ? 0 : 1
@@ -18,10 +18,10 @@ import Testing
             health.lastFailure = Failure(.untrusted, "certificate is for <b>\"x\"</b> & 'y'")
             health.lastFailureAt = Tick(nanoseconds: Self.now.nanoseconds - UInt64(seconds) * 1_000_000_000)
         }
-        return Overview.Server(endpoint: Endpoint(text)!, health: health)
+        return ServerState(Server(Endpoint(text)!), health: health)
     }
 
-    private func overview(_ services: [Overview.Server], _ resolvers: [Overview.Server]) -> Overview {
+    private func overview(_ services: [ServerState], _ resolvers: [ServerState]) -> Overview {
         var overview = Overview(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)
         overview.at = Self.now
         overview.encryption = services.isEmpty ? nil : "https"

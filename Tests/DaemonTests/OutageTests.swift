@@ -36,7 +36,7 @@ import Testing
 }
 
 @Suite struct OccasionTests {
-    private let server = Endpoint("192.0.2.2:443")!
+    private let server = Server(Endpoint("192.0.2.2:443")!, .account)
 
     @Test func aFailureIsToldApartByWhoMustMendIt() {
         for (failure, event) in [

@@ -245,12 +245,12 @@ extension GroupID: CustomStringConvertible {
 extension [Server] {
     /// The servers of a scenario are told by their place in their list; each list has a port of its own.
     static func scenario(_ count: Int, list: Int) -> Self {
-        (0..<count).map { Server(.v4(192, 0, 2, UInt8($0 + 1)), port: UInt16(list)) }
+        (0..<count).map { Server(Endpoint(.v4(192, 0, 2, UInt8($0 + 1)), port: UInt16(list))) }
     }
 }
 
 extension Server {
-    var place: Int { Int(address.low & 0xFF) }
+    var place: Int { Int(endpoints[0].address.low & 0xFF) }
 
     /// `httpdns` or `httpdns 2`: the first goes without saying.
     func placed(_ group: GroupID) -> String { place == 1 ? "\(group)" : "\(group) \(place)" }

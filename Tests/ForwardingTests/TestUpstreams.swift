@@ -1,3 +1,4 @@
+import Base
 import DNSWire
 
 @testable import Forwarding

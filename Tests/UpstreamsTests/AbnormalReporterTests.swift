@@ -30,7 +30,7 @@ import Transport
     private let twoLinesAreSaid: @Sendable (LogLines) -> Bool = { $0.all.count == 2 }
 
     private let lookup = AbnormalLookup(
-        names: [Name("a.example")!], families: .ipv4, server: Endpoint("119.29.29.98:80"),
+        names: [Name("a.example")!], families: .ipv4, server: Endpoint("119.29.29.98:80").map { Server($0, .account) },
         failure: Failure(.timedOut, "no answer"), spend: 7,
         fellBack: false)
 

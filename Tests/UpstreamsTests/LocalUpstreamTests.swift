@@ -122,7 +122,8 @@ import Transport
         let endpoint = resolver.endpoint
         loop.submit {
             upstream.value.ask(
-                id, endpoint, .message(MessageQuestion(name: Self.name, type: .a)), at: Tick(nanoseconds: Clock.now()))
+                id, Server(endpoint), .message(MessageQuestion(name: Self.name, type: .a)),
+                at: Tick(nanoseconds: Clock.now()))
         }
         #expect(resolver.datagrams.next() != nil)
         loop.submit { then(upstream.value, id) }
@@ -173,7 +174,7 @@ import Transport
             let endpoint = resolver.endpoint
             loop.submit {
                 upstream.value.ask(
-                    id, endpoint, .message(MessageQuestion(name: Self.name, type: .a)),
+                    id, Server(endpoint), .message(MessageQuestion(name: Self.name, type: .a)),
                     at: Tick(nanoseconds: Clock.now()))
                 upstream.value.askAgain(id)
             }

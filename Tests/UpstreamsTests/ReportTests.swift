@@ -14,7 +14,7 @@ import Testing
         return settings
     }
 
-    private let server = Endpoint(.v4(119, 29, 29, 98), port: 80)
+    private let server = Server(Endpoint(.v4(119, 29, 29, 98), port: 80), .account)
 
     private func lookup(_ failure: Failure?) -> AbnormalLookup {
         AbnormalLookup(

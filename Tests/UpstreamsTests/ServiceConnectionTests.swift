@@ -58,7 +58,8 @@ import Transport
             let request = QueryID(standalone: requests, of: .httpdns)
             loop.submit { [self] in
                 before()
-                upstream.ask(request, endpoint, .addresses([name], .both), at: Tick(nanoseconds: Clock.now()))
+                upstream.ask(
+                    request, Server(endpoint, .account), .addresses([name], .both), at: Tick(nanoseconds: Clock.now()))
             }
             return outcomes.next()
         }

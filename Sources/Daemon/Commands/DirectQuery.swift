@@ -81,7 +81,7 @@ public final class DirectQuery: @unchecked Sendable {
         asked = (batch, request)
         let now = Tick(nanoseconds: Clock.now())
         loop.setDeadline(now.advanced(milliseconds: settings.timeout).nanoseconds)
-        upstream.ask(request, settings.dnsIp[server], .addresses(batch, families), at: now)
+        upstream.ask(request, Server(settings.dnsIp[server], .account), .addresses(batch, families), at: now)
         return asked == nil ? next(names) : nil
     }
 

@@ -50,8 +50,8 @@ public final class Probe: @unchecked Sendable {
         let (servers, loops) = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
         local = LocalUpstream(loop: loop, negativeTTL: settings.cache.negativeTTL)
         steps =
-            (settings.httpdns?.dnsIp.map { .service($0) } ?? [])
-            + ((settings.httpdns?.httpOnly ?? false) ? [] : servers.map { .resolver($0) })
+            (settings.services.map { .service($0) })
+            + ((settings.httpdns?.httpOnly ?? false) ? [] : servers.map { .resolver(Server($0)) })
         if settings.httpdns == nil { remarks.append(Report.noService) }
         if let proxy = settings.heedingProxy(in: environment).found { remarks.append(Report.proxy(proxy)) }
         if !(settings.httpdns?.httpOnly ?? false) {

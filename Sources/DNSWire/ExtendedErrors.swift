@@ -32,8 +32,12 @@ struct ExtendedErrors {
         lowercaseLabels(from: start, of: message, question)
     }
 
-    mutating func append(_ code: ExtendedError) {
-        append(code: code.rawValue, textLength: 0)
+    /// - Parameter text: cut off behind so many octets as are allowed, at the end of a character.
+    mutating func append(_ code: ExtendedError, text: String = "") {
+        var octets = text.utf8.prefix(ExtendedErrors.maximumTextLength)
+        while String(octets) == nil { octets = octets.dropLast() }
+        append(code: code.rawValue, textLength: octets.count)
+        options += octets
     }
 
     private mutating func append(code: UInt16, textLength: Int) {
@@ -102,9 +106,10 @@ extension Answer {
     }
 
     /// Puts an error in front of those it has.
-    public mutating func add(_ error: ExtendedError) {
+    /// - Parameter text: for a person; may be empty. 255 octets at most are given out.
+    public mutating func add(_ error: ExtendedError, text: String = "") {
         var own = ExtendedErrors()
-        own.append(error)
+        own.append(error, text: text)
         body.insert(contentsOf: own.options, at: body.count - Int(head.extendedErrorLength))
         head.extendedErrorLength += UInt16(own.options.count)
     }

@@ -36,7 +36,10 @@ extension Settings {
             timeout: httpdns?.timeout ?? 0)
         account.namesPerSecond = httpdns?.queriesPerSecond ?? 0
         account.isProven = httpdns?.credential.isHTTPS ?? true
-        return [account, UpstreamGroup(.fallback, resolvers, .messages, .lastThatAnswered, timeout: fallback.timeout)]
+        account.name = "httpdns"
+        var local = UpstreamGroup(.fallback, resolvers, .messages, .lastThatAnswered, timeout: fallback.timeout)
+        local.name = "fallback"
+        return [account, local]
     }
 }
 

@@ -28,9 +28,8 @@ final class Flight {
     var begun = 0
     /// Those of them whose groups may still have an answer.
     var underWay = StepSet()
-    /// The messages under way to servers. Replaced as a whole, as is what a lookup has: a property that is nowhere changed in
-    /// place is read without the check at run time that nobody else changes it.
-    var queries: [TableID] = []
+    /// What was put to the servers of the last step that carries whole messages.
+    var messages = Messages()
     /// Who waits.
     var clients: Few<Waiter>
     /// The place in ``Shares`` of the source that this is counted for.
@@ -45,9 +44,11 @@ final class Flight {
     var isOwed: Bool
     /// A message group had an answer; an earlier step may still go on.
     var wasAnswered = false
-    /// A resolver's SERVFAIL or the like, given if nobody else does better.
-    var refusal: Answer?
+    /// A resolver's SERVFAIL or the like, or an answer behind which another group was asked: given if nobody does better.
+    var secondBest: Answer?
     var lastFailure: Failure?
+    /// Who failed last, if it was a server.
+    var lastFailed: (group: GroupID, server: Server)?
     /// When the next step begins although the last has not ended; nil once it has.
     var hedgeAt: Tick?
     /// When the clients get a stale answer; nil without one.
@@ -102,6 +103,17 @@ final class Flight {
                 name: key.name.name, type: key.type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
         }
     }
+}
+
+/// What a flight has put to the servers of a step that carries whole messages.
+struct Messages {
+    var step = 0
+    var tried = Few<Server>()
+    var underWay = Few<TableID>()
+    /// It stands in the group's queue for a server with room.
+    var isWaiting = false
+    /// A server failed, or said SERVFAIL or the like: not all have refused the question.
+    var hasFailed = false
 }
 
 /// Places of steps in a route.
@@ -162,16 +174,27 @@ struct Query {
     let group: GroupID
     let server: Server
     let sent: Tick
-    let subject: Subject
+    var subject: Subject
     /// When the server, which was silent for long, was asked once more.
     var repeated: Tick?
+    /// It took longer than the server usually takes, and the next one was asked as well.
+    var isOvertaken = false
 
     enum Subject {
         /// The addresses of several names, of these families.
         case names([Lookup], Families)
-        /// A step of a flight, which these servers of the group did not answer before.
-        case message(Flight, step: Int, tried: [Server])
+        /// The question of a flight, for its step in ``Messages``.
+        case message(Flight)
+        /// What a flight no longer waits for, or never did: it shows how the server is.
+        case measurement
     }
+}
+
+/// Why a question was not answered, as a client that understands RFC 8914 is told.
+struct FailureReason {
+    var code: ExtendedError
+    /// Who failed and how; may be empty.
+    var text = ""
 }
 
 /// That a question was lately not answered by anybody.
@@ -181,7 +204,7 @@ struct Query {
 /// there are two lookups of a question a second at most, and nobody notices the second when all is well again.
 struct RecentFailure {
     var timesInARow: Int
-    var extendedError: ExtendedError
+    var reason: FailureReason
 
     /// Milliseconds it counts for: the least that RFC 9520 §3.2 allows.
     static let time = 1000

@@ -63,16 +63,18 @@ extension Forwarder {
         if isProven { return reply(client, policy.noRecord(name, type)) }
         giveUp(
             key, client, cache.find(name, type: type, for: key.audience, at: now.seconds),
-            Failure.unproven.extendedError)
+            FailureReason(code: Failure.unproven.extendedError))
     }
 
     /// Nobody is asked: what is stale, else a failure.
     mutating func giveUp(
-        _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, _ extendedError: ExtendedError?
+        _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, _ reason: FailureReason?
     ) {
         guard let client else { return }
         if let known { return replyStale(client, known.answer) }
-        reply(client, .failure(key.name.name, type: key.type, .servFail, extendedError: extendedError))
+        var answer = Answer.failure(key.name.name, type: key.type, .servFail, extendedError: nil)
+        if let reason { answer.add(reason.code, text: reason.text) }
+        reply(client, answer)
     }
 
     /// Whether a group is not to be asked for a name because too many below its domain had no record. A name of which

@@ -7,9 +7,12 @@ extension Forwarder {
     /// The flight ends if no step can still answer: with what is stale, else with a failure.
     mutating func settleIfDone(_ flight: Flight, at now: Tick) {
         guard flight.isDone else { return }
+        if let answer = flight.secondBest, answer.head.responseCode.isAnswer {
+            return finish(flight, answer, of: flight.messages.step, at: now)
+        }
         let key = flight.key
         // A resolver that says SERVFAIL was reached, and remembers that itself.
-        if flight.refusal == nil, !flight.wasAnswered { remember(flight, at: now) }
+        if flight.secondBest == nil, !flight.wasAnswered { remember(flight, at: now) }
         if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
             replyStale(takeClients(of: flight), known.answer)
             remove(flight)
@@ -22,15 +25,37 @@ extension Forwarder {
         guard flight.generation == generation else { return }
         let before = failures.value(flight.key, at: now)?.timesInARow ?? 0
         failures.insert(
-            flight.key, RecentFailure(timesInARow: before + 1, extendedError: flight.extendedError),
+            flight.key, RecentFailure(timesInARow: before + 1, reason: reason(flight)),
             until: now.advanced(milliseconds: RecentFailure.time))
     }
 
     func failureAnswer(_ flight: Flight, timedOut: Bool) -> Answer {
-        if let refusal = flight.refusal { return refusal }
-        return .failure(
-            flight.key.name.name, type: flight.key.type, .servFail,
-            extendedError: timedOut ? .noReachableAuthority : flight.extendedError)
+        if let refusal = flight.secondBest { return explained(refusal, flight.route[flight.messages.step].group) }
+        var reason = reason(flight)
+        if timedOut { reason.code = .noReachableAuthority }
+        var answer = Answer.failure(flight.key.name.name, type: flight.key.type, .servFail, extendedError: nil)
+        answer.add(reason.code, text: reason.text)
+        return answer
+    }
+
+    /// Of a group of the operator's own it is said whose refusal it is: nobody else was asked, nor will be.
+    private func explained(_ refusal: Answer, _ group: GroupID) -> Answer {
+        guard group != .fallback, refusal.head.responseCode == .refused, refusal.extendedErrors.isEmpty else {
+            return refusal
+        }
+        var refusal = refusal
+        refusal.add(.other, text: "\(groups[group.rawValue].group.name): every server refuses the question")
+        return refusal
+    }
+
+    /// Why a flight failed: RFC 8914's code, and in words who failed last and how.
+    private func reason(_ flight: Flight) -> FailureReason {
+        guard let failure = flight.lastFailure else { return FailureReason(code: .noReachableAuthority) }
+        var text = ""
+        if let (group, server) = flight.lastFailed {
+            text = "\(groups[group.rawValue].group.name): \(server): \(failure.detail)"
+        }
+        return FailureReason(code: failure.extendedError, text: text)
     }
 
     /// Answers everyone who waits and ends the flight.
@@ -54,7 +79,7 @@ extension Forwarder {
         if flights.remove(flight.id) != nil { shares.end(flight.place) }
         flightOf.remove(flight, forKey: flight.key)
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
-        for query in flight.queries { cancel(query) }
+        for query in flight.messages.underWay { leave(query) }
     }
 
     /// Caches an answer, unless it was asked for under rules that hold no more.
@@ -96,11 +121,6 @@ extension Forwarder {
     mutating func report(_ events: [Event]) {
         for event in events { act(.report(event)) }
     }
-}
-
-extension Flight {
-    /// Why it failed, for a client that understands RFC 8914.
-    fileprivate var extendedError: ExtendedError { lastFailure?.extendedError ?? .noReachableAuthority }
 }
 
 extension Answer {

@@ -107,7 +107,7 @@ extension Forwarder {
     /// The account has no record of a name: the next group is asked, even for what only the daemon wants to know.
     private mutating func settleWithoutRecord(_ flight: Flight, _ step: Int, at group: GroupID, _ now: Tick) {
         flight.isOwed = !groups[group.rawValue].group.isProven
-        guard step + 1 < flight.route.count else {
+        guard step + 1 < flight.route.count, flight.route[step + 1].after.contains(.noRecord) else {
             guard !flight.isOwed else {
                 flight.lastFailure = .unproven
                 return stepEnded(step, of: flight, at: now)
@@ -122,7 +122,7 @@ extension Forwarder {
             return remove(flight)
         }
         if step == flight.begun - 1 { counters.fellBack(because: .noRecord) }
-        stepEnded(step, of: flight, at: now)
+        stepEnded(step, of: flight, after: .noRecord, at: now)
     }
 
     /// A request for several names failed: each goes on to another server.
@@ -134,7 +134,9 @@ extension Forwarder {
                 names: lookups.map(\.key.name), families: families, server: query.server, failure: failure,
                 spend: now.milliseconds(since: query.sent), fellBack: false))
         for lookup in lookups where lookup.query != nil {
-            for flight in lookup.flights { flight.lastFailure = failure }
+            for flight in lookup.flights {
+                (flight.lastFailure, flight.lastFailed) = (failure, (query.group, query.server))
+            }
             if failure.kind == .badAnswer, lookups.count > 1 {
                 // One odd name must not cost the others of its request their answer.
                 lookup.wasLeftOut = true

@@ -20,13 +20,16 @@ extension Forwarder {
     /// Nothing waits longer than its own turn, unless `maximumRequests` are under way or the plan is exceeded. Called again
     /// until it leaves no actions: what fails while it is carried out leaves room.
     public mutating func endTurn(at now: Tick) {
-        for place in groups.indices where !groups[place].outbox.isEmpty { sendGathered(by: GroupID(place), at: now) }
+        for place in groups.indices {
+            if !groups[place].outbox.isEmpty { sendGathered(by: GroupID(place), at: now) }
+            if !groups[place].waiting.isEmpty { sendWaiting(at: place, now) }
+        }
     }
 
     private mutating func sendGathered(by group: GroupID, at now: Tick) {
         let place = group.rawValue
         var taken = 0
-        while taken < groups[place].outbox.count {
+        gathering: while taken < groups[place].outbox.count {
             let first = groups[place].outbox[taken]
             if wasLeft(first) {
                 taken += 1
@@ -39,7 +42,11 @@ extension Forwarder {
                 continue
             }
             guard groups[place].underWay < Self.maximumRequests else { break }
-            guard let server = groups[place].choose(excluding: first.tried, at: now) else {
+            let server: Server
+            switch groups[place].choose(at: now, unlessTried: { first.tried.contains($0) }) {
+            case .server(let chosen): server = chosen
+            case .full: break gathering
+            case .nobody:
                 taken += 1
                 abandon(first, at: group, because: lastFailure(of: first, group), now)
                 continue

@@ -4,45 +4,53 @@ import DNSWire
 
 /// How a flight goes along its route, and how each query ends.
 extension Forwarder {
-    /// The next of a flight's groups that has servers; nil if there is none.
-    private mutating func nextStep(of flight: Flight) -> Int? {
-        (flight.begun..<flight.route.count).first { !groups[flight.route[$0].group.rawValue].isEmpty }
+    /// The next of a flight's groups that has servers and is asked when the one before has ended so; nil if there is none.
+    private mutating func nextStep(of flight: Flight, after end: StepEnds) -> Int? {
+        (flight.begun..<flight.route.count).first { step in
+            !flight.route[step].after.isDisjoint(with: end) && !groups[flight.route[step].group.rawValue].isEmpty
+        }
     }
 
     /// Whether what a flight waits for now could be asked elsewhere.
-    mutating func hasNextStep(_ flight: Flight) -> Bool { nextStep(of: flight) != nil }
+    mutating func hasNextStep(_ flight: Flight) -> Bool { nextStep(of: flight, after: .failure) != nil }
 
     /// Asks the next group of a flight's route, or ends the flight when there is none and nobody else is under way.
-    mutating func beginNextStep(of flight: Flight, at now: Tick) {
+    /// - Parameter end: how the group before has ended; a route's first step begins after any.
+    mutating func beginNextStep(of flight: Flight, after end: StepEnds = .failure, at now: Tick) {
         flight.hedgeAt = nil
         // It made room for another meanwhile.
         guard flights[flight.id] != nil else { return }
-        guard let step = nextStep(of: flight) else { return settleIfDone(flight, at: now) }
+        guard let step = nextStep(of: flight, after: flight.begun == 0 ? .all : end) else {
+            return settleIfDone(flight, at: now)
+        }
         flight.begun = step + 1
         flight.underWay.insert(step)
         hedge(flight, at: now)
         let group = flight.route[step].group
         switch groups[group.rawValue].group.carries {
         case .addresses: lookUp(flight, at: group, now)
-        case .messages: sendMessage(flight, step, at: now)
+        case .messages:
+            flight.messages = Messages(step: step)
+            sendMessage(flight, at: now)
         }
     }
 
     /// Sets the moment at which the next step begins too, for a flight that somebody wants.
     mutating func hedge(_ flight: Flight, at now: Tick) {
-        guard flight.isWanted, flight.isLastUnderWay, let next = nextStep(of: flight),
-            let hedgeAfter = flight.route[next].hedgeAfter
+        guard flight.isWanted, flight.isLastUnderWay, let next = nextStep(of: flight, after: .failure),
+            let hedgeAfter = flight.route[next].hedgeAfter,
+            groups[flight.route[flight.begun - 1].group.rawValue].group.carriesAddresses
         else { return }
         flight.hedgeAt = now.advanced(milliseconds: hedgeAfter)
     }
 
-    /// A step has ended without an answer: the next one begins, unless it has already.
-    mutating func stepEnded(_ step: Int, of flight: Flight, at now: Tick) {
+    /// A step has ended without an answer to give: the next one begins, unless it has already.
+    mutating func stepEnded(_ step: Int, of flight: Flight, after end: StepEnds = .failure, at now: Tick) {
         flight.underWay.remove(step)
         // Another step may have ended the flight.
         guard flights[flight.id] != nil else { return }
         if step == flight.begun - 1 {
-            beginNextStep(of: flight, at: now)
+            beginNextStep(of: flight, after: end, at: now)
         } else {
             settleIfDone(flight, at: now)
         }
@@ -52,7 +60,7 @@ extension Forwarder {
     mutating func askLastStepAgain(_ flight: Flight, at now: Tick) {
         guard flight.begun > 1, !flight.isLastUnderWay else { return }
         flight.begun -= 1
-        beginNextStep(of: flight, at: now)
+        beginNextStep(of: flight, after: flight.route[flight.begun].after, at: now)
     }
 
     // MARK: Queries
@@ -66,7 +74,8 @@ extension Forwarder {
         let id = queries.insert(Query(group: group, server: server, sent: now, subject: subject))
         let timeout = groups[place].group.timeout
         deadlines.insert(.query(id), at: now.advanced(milliseconds: timeout))
-        let patience = Timing.patience(roundTrip: groups[place].roundTrip(of: server))
+        let roundTrip = groups[place].place(of: server).flatMap { groups[place].servers[$0].health.roundTrip }
+        let patience = Timing.patience(roundTrip: roundTrip)
         if patience < timeout { deadlines.insert(.silence(id), at: now.advanced(milliseconds: patience)) }
         groups[place].counters.queries += 1
         groups[place].underWay += 1
@@ -77,7 +86,8 @@ extension Forwarder {
     private mutating func takeQuery(_ id: TableID) -> Query? {
         guard let query = queries.remove(id) else { return nil }
         groups[query.group.rawValue].underWay -= 1
-        if case .message(let flight, _, _) = query.subject { flight.queries = flight.queries.filter { $0 != id } }
+        groups[query.group.rawValue].ended(query.server)
+        if case .message(let flight) = query.subject { flight.messages.underWay.removeAll { $0 == id } }
         return query
     }
 
@@ -87,16 +97,26 @@ extension Forwarder {
         guard var query = queries[id], query.repeated == nil else { return }
         // Nobody is asked again who is no longer in the list, or who must not be told the name any more.
         guard groups[query.group.rawValue].group.servers.contains(query.server) else { return }
-        if case .message(let flight, _, _) = query.subject, isBarred(flight, query.group) { return }
+        switch query.subject {
+        case .message(let flight) where isBarred(flight, query.group): return
+        case .measurement: return
+        case .message, .names: break
+        }
         query.repeated = now
         queries[id] = query
         groups[query.group.rawValue].counters.repeats += 1
         act(.askAgain(QueryID(query.group, id)))
     }
 
-    /// Nobody waits for a query any more.
-    mutating func cancel(_ id: TableID) {
-        guard let query = takeQuery(id) else { return }
+    /// Nobody waits for a query any more. One whose server was overtaken by the next goes on: how long it takes, or that
+    /// it does not answer, decides whom the next questions are put to.
+    mutating func leave(_ id: TableID) {
+        guard let query = queries[id] else { return }
+        guard !query.isOvertaken else {
+            queries[id]?.subject = .measurement
+            return
+        }
+        _ = takeQuery(id)
         act(.cancel(QueryID(query.group, id)))
     }
 
@@ -114,12 +134,12 @@ extension Forwarder {
         case (.names(let lookups, let families), .addresses(let results)):
             reportAnswered(true)
             settle(lookups, id.id, results, families, query, at: now)
-        case (.message(let flight, let step, let tried), .answer(let answer)):
+        case (.message(let flight), .answer(let answer)):
             reportAnswered(answer.head.responseCode.isAnswer)
-            let permitted = permitted(answer, to: flight.key, at: now)
-            settle(flight, step, permitted, excluding: tried + [query.server], at: now)
+            settle(flight, permitted(answer, to: flight.key, at: now), at: now)
+        case (.measurement, .answer(let answer)): reportAnswered(answer.head.responseCode.isAnswer)
         case (_, .failed(let failure)): fail(query, failure, at: now)
-        case (.names, .answer), (.message, .addresses):
+        case (.names, .answer), (.message, .addresses), (.measurement, .addresses):
             fail(query, Failure(.badAnswer, "an answer to something else"), at: now)
         }
     }
@@ -136,57 +156,15 @@ extension Forwarder {
         report(groups[query.group.rawValue].failed(query.server, failure, at: now))
         switch query.subject {
         case .names(let lookups, let families): fail(lookups, families, query, failure, at: now)
-        case .message(let flight, let step, let tried):
-            flight.lastFailure = failure
-            sendMessage(flight, step, excluding: tried + [query.server], at: now)
-        }
-    }
-
-    // MARK: Groups that carry whole messages
-
-    /// Whether other rules hold since a flight began, by which its name must not go to a group.
-    private func isBarred(_ flight: Flight, _ group: GroupID) -> Bool {
-        flight.generation != generation && !policy.mayAsk(group, flight.key.name.name)
-    }
-
-    /// Asks the next server of a step's group.
-    /// - Parameter tried: those that have been asked.
-    mutating func sendMessage(_ flight: Flight, _ step: Int, excluding tried: [Server] = [], at now: Tick) {
-        let group = flight.route[step].group
-        guard !isBarred(flight, group), let server = groups[group.rawValue].choose(excluding: tried, at: now) else {
-            return stepEnded(step, of: flight, at: now)
-        }
-        let subject = Query.Subject.message(flight, step: step, tried: tried)
-        let query = send(subject, .message(flight.question), to: server, of: group, at: now)
-        flight.queries = flight.queries + [query]
-    }
-
-    private mutating func settle(
-        _ flight: Flight, _ step: Int, _ answer: Answer, excluding tried: [Server], at now: Tick
-    ) {
-        guard answer.head.responseCode.isAnswer else {
-            flight.refusal = answer
-            return sendMessage(flight, step, excluding: tried, at: now)
-        }
-        flight.underWay.remove(step)
-        flight.wasAnswered = true
-        var answer = answer
-        let longest = flight.isOwed ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
-        answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
-        let key = flight.key
-        keep(
-            answer, to: key.name.name, key.type, for: key.audience, flight.generation, at: now, isStandIn: flight.isOwed
-        )
-        if flight.isOutranked(step) {
-            // The group before it was slow; what that still says replaces this in the cache.
-            give(flight, answer)
-        } else {
-            finish(flight, answer)
+        case .message(let flight):
+            (flight.lastFailure, flight.lastFailed) = (failure, (query.group, query.server))
+            flight.messages.hasFailed = true
+            sendMessage(flight, at: now)
+        case .measurement: break
         }
     }
 }
 
-extension ResponseCode {
-    /// Whether a resolver that says so has answered the question, rather than said that it could not or would not.
-    fileprivate var isAnswer: Bool { self == .noError || self == .nxDomain }
+extension StepEnds {
+    fileprivate static let all: StepEnds = [.failure, .refused, .nxDomain, .noData, .noRecord]
 }

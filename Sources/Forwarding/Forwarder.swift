@@ -43,6 +43,8 @@ public struct Forwarder: ~Copyable {
         case query(TableID)
         /// A server that is silent so long is asked once more.
         case silence(TableID)
+        /// A server takes longer than it usually does: the next one is asked as well.
+        case late(TableID)
         /// A place in `kept`.
         case kept(Int)
         /// The plan has room again.
@@ -117,6 +119,7 @@ public struct Forwarder: ~Copyable {
             }
             isOwed = isOwed || !groups[place].group.isProven
             count += 1
+            if count < route.count, !route[count].after.contains(.noRecord) { return (route.count, isOwed) }
         }
         return (count, isOwed)
     }
@@ -137,13 +140,13 @@ public struct Forwarder: ~Copyable {
         }
         if let flight = flightOf[key] { return join(flight, client, known, at: now) }
         if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
-            return giveUp(key, client, known, failure.extendedError)
+            return giveUp(key, client, known, failure.reason)
         }
         var skipped = skipped
         if isPastNoRecordBudget(route[skipped].group, key, client, known, at: now) {
             skipped += 1
             guard route[skipped...].contains(where: { !groups[$0.group.rawValue].isEmpty }) else {
-                return giveUp(key, client, known, .blocked)
+                return giveUp(key, client, known, FailureReason(code: .blocked))
             }
             counters.fallbacks += 1
             counters.fellBack(because: .noRecordBudget)
@@ -205,6 +208,7 @@ public struct Forwarder: ~Copyable {
             case .flight(let id): flightMoment(id, at: now)
             case .query(let id): timedOut(id, at: now)
             case .silence(let id): askAgain(id, at: now)
+            case .late(let id): askNextAsWell(id, at: now)
             case .kept(let place): refreshKept(place, at: now)
             // The end of the turn looks at the plan by itself.
             case .plan(let group): groups[group.rawValue].isPlanAwaited = false
@@ -224,7 +228,7 @@ public struct Forwarder: ~Copyable {
     /// costs less to drop them together.
     private mutating func isOfEndedQuery(_ moment: Moment) -> Bool {
         switch moment {
-        case .query(let id), .silence(let id): !queries.contains(id)
+        case .query(let id), .silence(let id), .late(let id): !queries.contains(id)
         case .flight, .kept, .plan: false
         }
     }
@@ -266,7 +270,7 @@ public struct Forwarder: ~Copyable {
         deadlines.compact { moment in
             switch moment {
             case .flight(let id): flights.contains(id)
-            case .query(let id), .silence(let id): queries.contains(id)
+            case .query(let id), .silence(let id), .late(let id): queries.contains(id)
             case .kept, .plan: true
             }
         }

@@ -14,6 +14,8 @@ struct GroupState {
     var plan: TokenBucket?
     /// A deadline says when the plan has room; one is enough, however many turns find it exceeded.
     var isPlanAwaited = false
+    /// Of a group that carries whole messages: the flights that wait for a server with room.
+    var waiting: [TableID] = []
     /// Of a group that carries addresses: the names under way, and those of them that go out when the turn ends.
     var lookups: [NameKey: Lookup] = [:]
     var outbox: [Lookup] = []
@@ -55,48 +57,98 @@ struct GroupState {
         }
         if !new.servers.contains(where: { $0 == current }) { current = new.servers.first }
         (failedAttempts, returnAt, isProbing) = (0, nil, false)
+        prefer()
     }
 
     /// What is known of the servers holds no more, nor what they said: they are asked by another account, say.
     mutating func beginAfresh() {
         namesWithoutRecord.removeAll()
-        for place in servers.indices { servers[place].health = ServerHealth() }
+        for place in servers.indices {
+            servers[place].health = ServerHealth()
+            servers[place].isBack()
+        }
         current = group.servers.first
         (failedAttempts, returnAt, isProbing) = (0, nil, false)
     }
 
-    /// See ``ServerHealth/roundTrip``.
-    func roundTrip(of server: Server) -> Double? {
-        servers.firstIndex { $0.server == server }.flatMap { servers[$0].health.roundTrip }
-    }
+    func place(of server: Server) -> Int? { servers.firstIndex { $0.server == server } }
 
     /// Why the server that is asked now failed last.
     var lastFailure: Failure? {
-        servers.firstIndex { $0.server == current }.flatMap { servers[$0].health.lastFailure }
+        current.flatMap { place(of: $0) }.flatMap { servers[$0].health.lastFailure }
     }
 
-    /// The server for a question that those in `tried` did not answer; nil when all were tried or want to be left alone.
-    func choose(excluding tried: [Server], at now: Tick) -> Server? {
+    /// Whom to ask.
+    enum Pick {
+        case server(Server)
+        /// Whoever could be asked has as much under way as it may.
+        case full
+        /// All were tried or want to be left alone.
+        case nobody
+    }
+
+    /// The server for a question that some did not answer.
+    func choose(at now: Tick, unlessTried isTried: (Server) -> Bool) -> Pick {
+        guard let start = current.flatMap({ place(of: $0) }) else { return .nobody }
+        var isFull = false
         func isOpen(_ place: Int) -> Bool {
-            !tried.contains(servers[place].server) && !servers[place].health.isPaused(at: now)
+            guard !isTried(servers[place].server), !servers[place].health.isPaused(at: now) else { return false }
+            let hasRoom = servers[place].hasRoom(group.concurrency, at: now)
+            isFull = isFull || !hasRoom
+            return hasRoom
         }
-        guard let start = servers.firstIndex(where: { $0.server == current }) else { return nil }
-        if start > 0, !isProbing, isOpen(0), let returnAt, returnAt <= now { return servers[0].server }
+        if case .inPreference = group.choice {
+            for isSetAside in [false, true] {
+                for place in servers.indices where (servers[place].setAside != nil) == isSetAside && isOpen(place) {
+                    return .server(servers[place].server)
+                }
+            }
+            return isFull ? .full : .nobody
+        }
+        if start > 0, !isProbing, let returnAt, returnAt <= now, isOpen(0) { return .server(servers[0].server) }
         for offset in servers.indices {
             let place = (start + offset) % servers.count
-            if isOpen(place) { return servers[place].server }
+            if isOpen(place) { return .server(servers[place].server) }
         }
-        return nil
+        return isFull ? .full : .nobody
+    }
+
+    /// A server that failed and is to be tried again beside a question that another answers; it counts as tried then.
+    mutating func serverToTry(besides other: Server, at now: Tick) -> Server? {
+        guard let place = servers.firstIndex(where: { $0.server != other && $0.isDue(at: now) }) else { return nil }
+        servers[place].isTried()
+        return servers[place].server
+    }
+
+    /// Milliseconds after which the next server is asked as well; nil: none is.
+    func nextAfter(_ server: Server) -> Int? {
+        guard case .inPreference(let longest) = group.choice, servers.count > 1, let place = place(of: server) else {
+            return nil
+        }
+        guard let usual = servers[place].health.usualRoundTrip else { return longest }
+        return min(max(Timing.shortestPatience, Int(min(2 * usual, 60_000))), longest)
+    }
+
+    /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)`` the current server is the first of those that do not fail.
+    private mutating func prefer() {
+        guard case .inPreference = group.choice else { return }
+        current = servers.first { $0.setAside == nil }?.server ?? servers.first?.server
     }
 
     /// A request goes out to a server: if it is the first one while another is in use, its answer decides.
     mutating func asked(_ server: Server) {
         if server == servers.first?.server, server != current { isProbing = true }
+        if let place = place(of: server) { servers[place].underWay += 1 }
+    }
+
+    /// What was put to a server has ended.
+    mutating func ended(_ server: Server) {
+        if let place = place(of: server) { servers[place].underWay = max(0, servers[place].underWay - 1) }
     }
 
     /// - Parameter hasAnswer: false for SERVFAIL and the like: it is there, but another may know better.
     mutating func answered(_ server: Server, _ hasAnswer: Bool, roundTrip: Int, at now: Tick) -> [Event] {
-        guard let place = servers.firstIndex(where: { $0.server == server }) else { return [] }
+        guard let place = place(of: server) else { return [] }
         var events: [Event] = []
         if servers[place].health.answered(roundTrip: roundTrip, at: now) {
             events.append(.answersAgain(id, server))
@@ -104,6 +156,9 @@ struct GroupState {
         switch group.choice {
         case .lastThatAnswered:
             if hasAnswer { current = server }
+        case .inPreference:
+            if hasAnswer { servers[place].isBack() } else { servers[place].refused(at: now) }
+            prefer()
         case .inOrder:
             if server == current { failedAttempts = 0 }
             guard place == 0, let former = current, former != server else { break }
@@ -114,9 +169,14 @@ struct GroupState {
     }
 
     mutating func failed(_ server: Server, _ failure: Failure, at now: Tick) -> [Event] {
-        guard let place = servers.firstIndex(where: { $0.server == server }) else { return [] }
+        guard let place = place(of: server) else { return [] }
         var events: [Event] = []
         if servers[place].health.failed(failure, at: now) { events.append(.failing(id, server, failure)) }
+        if failure.kind == .tooOften { servers[place].halveLimit(group.concurrency, at: now) }
+        if case .inPreference = group.choice {
+            servers[place].putAside(at: now)
+            prefer()
+        }
         guard case .inOrder(let switchAfter, let minutes) = group.choice else { return events }
         let returnAfter = now.advanced(milliseconds: minutes * 60_000)
         if server == current {
@@ -133,20 +193,14 @@ struct GroupState {
 
     /// Another network: what failed may work, and the first server is tried again with the next request.
     mutating func networkChanged(at now: Tick) {
-        for place in servers.indices { servers[place].health.endPause() }
+        for place in servers.indices {
+            servers[place].health.endPause()
+            servers[place].isBack()
+        }
+        prefer()
         failedAttempts = 0
         if current != servers.first?.server { (returnAt, isProbing) = (now, false) }
         for lookup in lookups.values { lookup.tried = [] }
-    }
-}
-
-/// One server of a group, and how it is.
-public struct ServerState: Sendable, Equatable {
-    public let server: Server
-    public internal(set) var health = ServerHealth()
-
-    public init(_ server: Server, health: ServerHealth) {
-        (self.server, self.health) = (server, health)
     }
 }
 

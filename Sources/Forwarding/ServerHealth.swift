@@ -9,6 +9,8 @@ public struct ServerHealth: Sendable, Equatable {
     public internal(set) var lastFailureAt: Tick?
     /// Smoothed as TCP does it (RFC 6298 §2), in milliseconds; nil before the first answer.
     public internal(set) var roundTrip: Double?
+    /// How far round trips usually are from that, in milliseconds, smoothed likewise.
+    private var variation = 0.0
     /// Not asked before then: it said that it is asked too often, or that it refuses the account.
     public internal(set) var pausedUntil: Tick?
     public internal(set) var answers: UInt64 = 0
@@ -22,12 +24,21 @@ public struct ServerHealth: Sendable, Equatable {
     /// - Returns: true when it failed before: it answers again.
     mutating func answered(roundTrip sample: Int, at now: Tick) -> Bool {
         answers += 1
-        roundTrip = roundTrip.map { $0 + (Double(sample) - $0) / 8 } ?? Double(sample)
+        measure(Double(sample))
         // What it still answers in a pause was asked before it.
         if !isPaused(at: now) { pauses = 0 }
         defer { consecutiveFailures = 0 }
         return consecutiveFailures > 0
     }
+
+    private mutating func measure(_ sample: Double) {
+        guard let before = roundTrip else { return (roundTrip, variation) = (sample, sample / 2) }
+        variation += (abs(sample - before) - variation) / 4
+        roundTrip = before + (sample - before) / 8
+    }
+
+    /// Milliseconds within which nearly all answers come; nil before the first.
+    var usualRoundTrip: Double? { roundTrip.map { $0 + 2 * variation } }
 
     /// - Returns: true when this is news: it answered before, or it fails for another kind of reason.
     mutating func failed(_ failure: Failure, at now: Tick) -> Bool {

@@ -24,7 +24,7 @@ public struct Timing: Sendable, Equatable {
     }
 
     /// Milliseconds: what a lookup that a server does not have in its cache usually takes.
-    private static let shortestPatience = 250
+    static let shortestPatience = 250
     /// `enableReport`: abnormal lookups are said one by one.
     public var reportsLookups = false
 

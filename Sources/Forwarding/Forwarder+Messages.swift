@@ -1,0 +1,136 @@
+import Base
+import DNSCache
+import DNSWire
+
+/// Groups that carry whole messages: a question is put to one server after the other, and to the next one as well when one
+/// takes longer than it usually does.
+extension Forwarder {
+    /// Whether other rules hold since a flight began, by which its name must not go to a group.
+    func isBarred(_ flight: Flight, _ group: GroupID) -> Bool {
+        flight.generation != generation && !policy.mayAsk(group, flight.key.name.name)
+    }
+
+    /// Asks the next server of the group in ``Flight/messages``, or ends the step when all that were asked have ended.
+    mutating func sendMessage(_ flight: Flight, at now: Tick) {
+        guard !flight.messages.isWaiting else { return }
+        let group = flight.route[flight.messages.step].group
+        let place = group.rawValue
+        let pick: GroupState.Pick =
+            isBarred(flight, group)
+            ? .nobody
+            : groups[place].choose(at: now) { server in !flight.messages.tried.allSatisfy { $0 != server } }
+        switch pick {
+        case .server(let server):
+            let isFirst = flight.messages.tried.isEmpty
+            flight.messages.tried.append(server)
+            let query = send(.message(flight), .message(flight.question), to: server, of: group, at: now)
+            flight.messages.underWay.append(query)
+            if let after = groups[place].nextAfter(server) {
+                deadlines.insert(.late(query), at: now.advanced(milliseconds: after))
+            }
+            guard isFirst, let other = groups[place].serverToTry(besides: server, at: now) else { return }
+            _ = send(.measurement, .message(flight.question), to: other, of: group, at: now)
+        case .full:
+            flight.messages.isWaiting = true
+            groups[place].waiting.append(flight.id)
+        case .nobody:
+            if flight.messages.underWay.isEmpty { messagesEnded(flight, at: now) }
+        }
+    }
+
+    /// A server takes longer than it usually does: the next one is asked as well, and the first answer counts. What was
+    /// learned of round trips begins a second query, it never ends the first: names that a server has to look up itself take
+    /// longer than those it knows.
+    mutating func askNextAsWell(_ id: TableID, at now: Tick) {
+        guard let query = queries[id], case .message(let flight) = query.subject else { return }
+        queries[id]?.isOvertaken = true
+        sendMessage(flight, at: now)
+    }
+
+    /// Servers have room again: whoever waits for that is sent on, the first come first.
+    mutating func sendWaiting(at group: Int, _ now: Tick) {
+        var waiting = groups[group].waiting[...]
+        groups[group].waiting = []
+        while let id = waiting.popFirst() {
+            guard let flight = flights[id], flight.messages.isWaiting else { continue }
+            flight.messages.isWaiting = false
+            guard !flight.isOverdue else {
+                // Everybody who asked was told something: asked now, it would stand in the way of those who wait.
+                messagesEnded(flight, at: now)
+                continue
+            }
+            sendMessage(flight, at: now)
+            if flight.messages.isWaiting { break }
+        }
+        groups[group].waiting += waiting
+    }
+
+    /// No server of a step's group has an answer.
+    private mutating func messagesEnded(_ flight: Flight, at now: Tick) {
+        let step = flight.messages.step
+        let isRefused = flight.secondBest != nil && !flight.messages.hasFailed
+        if !isRefused, step == flight.begun - 1, hasNextStep(flight) {
+            guard flight.isWanted else {
+                // What the group said before is not given up for what another may say.
+                return remove(flight)
+            }
+            flight.isOwed = true
+        }
+        stepEnded(step, of: flight, after: isRefused ? .refused : .failure, at: now)
+    }
+
+    /// A server of a step's group has answered.
+    mutating func settle(_ flight: Flight, _ answer: Answer, at now: Tick) {
+        let step = flight.messages.step
+        guard let end = StepEnds(of: answer) else { return finish(flight, answer, of: step, at: now) }
+        flight.secondBest = answer
+        switch end {
+        case .failure:
+            flight.messages.hasFailed = true
+            sendMessage(flight, at: now)
+        case .refused: sendMessage(flight, at: now)
+        default:
+            let isLast = !flight.route[(step + 1)...].contains { $0.after.contains(end) }
+            if isLast { return finish(flight, answer, of: step, at: now) }
+            for query in flight.messages.underWay { leave(query) }
+            stepEnded(step, of: flight, after: end, at: now)
+        }
+    }
+
+    /// A message group's answer is kept and given.
+    mutating func finish(_ flight: Flight, _ answer: Answer, of step: Int, at now: Tick) {
+        flight.underWay.remove(step)
+        flight.wasAnswered = true
+        var answer = answer
+        let longest = flight.isOwed ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
+        answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
+        let key = flight.key
+        keep(
+            answer, to: key.name.name, key.type, for: key.audience, flight.generation, at: now, isStandIn: flight.isOwed
+        )
+        if flight.isOutranked(step) {
+            // The group before it was slow; what that still says replaces this in the cache.
+            give(flight, answer)
+        } else {
+            finish(flight, answer)
+        }
+    }
+}
+
+extension StepEnds {
+    /// How an answer may end a group's part, so that another group is asked; nil: in no way, it has records.
+    fileprivate init?(of answer: Answer) {
+        switch answer.head.responseCode {
+        case .noError where answer.head.answerCount > 0: return nil
+        case .noError: self = .noData
+        case .nxDomain: self = .nxDomain
+        case .refused: self = .refused
+        default: self = .failure
+        }
+    }
+}
+
+extension ResponseCode {
+    /// Whether a resolver that says so has answered the question, rather than said that it could not or would not.
+    var isAnswer: Bool { self == .noError || self == .nxDomain }
+}

@@ -19,6 +19,7 @@ struct ScenarioFailure: Error, CustomStringConvertible {
 ///   too often [retry N] | bad answer`; 2 is the place of its server,
 ///   `again` an answer to what was asked again. HTTPDNS answers `ADDRESSES ttl N | none | nothing |
 ///   NAME = …; NAME = …`, without a name to every name of the request, and the fallback `CODE …`
+/// - `group …`, before the first time: a group of the operator's own, see ``NamedGroup``
 /// - `late` behind `answers` or `fails`: of a query that was given up
 /// - `0s settings become KEY VALUE`, as when they are read again; keys as behind `set`
 /// - `0s servers of GROUP become 2` (others than before), `0s families become ipv4 | ipv6 | dual`, `0s network changes`
@@ -57,7 +58,7 @@ final class ScenarioRunner {
         (self.file, self.text) = (file, text)
         for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             let words = line.split(separator: " ").map(String.init)
-            guard let first = words.first, first == "set" || first == "hosts" else { continue }
+            guard let first = words.first, ["set", "hosts", "group"].contains(first) else { continue }
             guard settings.read(words) else {
                 throw ScenarioFailure(file: file, line: number + 1, message: "no such setting: \(line)")
             }
@@ -76,7 +77,9 @@ final class ScenarioRunner {
         for (number, text) in lines.enumerated() {
             line = number + 1
             let words = text.split(separator: " ").map(String.init)
-            guard let first = words.first, !first.hasPrefix("#"), first != "set", first != "hosts" else { continue }
+            guard let first = words.first, !first.hasPrefix("#"), !["set", "hosts", "group"].contains(first) else {
+                continue
+            }
             try runLine(try words.expanded(orThrow: failure("what is between { and } is no range")))
         }
         endTurn()
@@ -116,8 +119,6 @@ final class ScenarioRunner {
         case "daemon":
             guard words.next() == "asks" else { throw malformed() }
             try ask(nil, &words)
-        case "httpdns": try settle(.httpdns, &words)
-        case "fallback": try settle(.fallback, &words)
         case "settings":
             guard words.next() == "become" else { throw malformed() }
             let change = words.rest.split(separator: " ").map(String.init)
@@ -126,7 +127,10 @@ final class ScenarioRunner {
             isTurnOpen = true
             collect()
         case "servers", "families", "network": try change(subject!, &words)
-        default: throw malformed()
+        case let word?:
+            guard let group = GroupID(scenario: word) else { throw malformed() }
+            try settle(group, &words)
+        case nil: throw malformed()
         }
         guard words.isEmpty else { throw failure("'\(words.rest)' is one thing too many") }
     }

@@ -232,14 +232,14 @@ extension Failure.Kind {
 
 extension GroupID: CustomStringConvertible {
     init?(scenario word: String) {
-        switch word {
-        case "httpdns": self = .httpdns
-        case "fallback": self = .fallback
-        default: return nil
-        }
+        guard let number = Self.words.firstIndex(of: word) else { return nil }
+        self.init(number)
     }
 
-    public var description: String { self == .httpdns ? "httpdns" : "fallback" }
+    /// By their numbers.
+    private static let words = ["httpdns", "fallback", "office", "partner"]
+
+    public var description: String { Self.words[rawValue] }
 }
 
 extension [Server] {
@@ -316,11 +316,17 @@ struct ScenarioSettings {
     private var families = Families.both
     private var hosts = ""
 
-    /// A line `set KEY VALUE` or `hosts ADDRESS NAME…`.
+    /// A line `set KEY VALUE`, `hosts ADDRESS NAME…` or `group …`: see ``NamedGroup``.
     mutating func read(_ words: [String]) -> Bool {
         if words[0] == "hosts" {
             hosts += words.dropFirst().joined(separator: " ") + "\n"
             return words.count > 2
+        }
+        if words[0] == "group" {
+            guard let group = NamedGroup(words.dropFirst()) else { return false }
+            upstreams.named.removeAll { $0.id == group.id }
+            upstreams.named.append(group)
+            return true
         }
         guard words.count >= 3 else { return false }
         if let flag = Bool(words[2]) { return read(words[1], flag) }
@@ -403,7 +409,9 @@ struct ScenarioSettings {
 
     /// `KEY VALUE` at work, as a reload has it; `routeIp` and `trustAD` have no value of their own here.
     mutating func change(_ words: [String], _ forwarder: inout Forwarder, at now: Tick) -> Bool {
-        guard ["routeIp", "trustAD"].contains(words[0]) || read(["set"] + words) else { return false }
+        guard
+            ["routeIp", "trustAD"].contains(words[0]) || read(words[0] == "group" ? words : ["set"] + words)
+        else { return false }
         if words[0] == "keepAliveDomains" { start(&forwarder, at: now) }
         var (renewed, suspects): (Set<GroupID>, Change.Suspects) = ([], [])
         switch words[0] {
@@ -411,7 +419,8 @@ struct ScenarioSettings {
         case "httpOnly": suspects = .accountAnswers
         case "trustAD": suspects = .messageAnswers
         case "dnsIp": renewed = [.httpdns]
-        case "httpdns", "intercept", "bypass", "addressType", "privateAllowed", "refusePrivate": suspects = .routes
+        case "group", "httpdns", "intercept", "bypass", "addressType", "privateAllowed", "refusePrivate":
+            suspects = .routes
         default: break
         }
         forwarder.change(.settings(policy, timing, upstreams.groups, renewed: renewed, suspects), at: now)

@@ -40,12 +40,41 @@ import Testing
             upstreams.bypass = [Name("n1.example")!]
             upstreams.privateAllowed = chance.below(2) == 0 ? [Name("n2.example")!] : nil
             upstreams.isProven = chance.below(2) == 0
+            upstreams.named = Self.named(&chance)
             let stale = [0, 5, 1000][chance.below(3)]
             forwarder = Forwarder(
                 policy: upstreams.policy(timing.negativeTTL), timing: timing, groups: upstreams.groups,
                 cache: DNSCache(
                     bytes: 1 << 20, staleSeconds: UInt32(stale), prefetchAt: 75,
                     seed: (seed, 7)))
+        }
+
+        /// A wall for `corp.example`, and a group for `partner.example` that may lead on.
+        private static func named(_ chance: inout Chance) -> [NamedGroup] {
+            ["office \(chance.below(4)) takes corp.example", "partner \(chance.below(4)) takes partner.example"].map {
+                var group = NamedGroup($0.split(separator: " ").map(String.init)[...])!
+                group.concurrency = [0, 1, 3][chance.below(3)]
+                group.timeout = [200, 2000][chance.below(2)]
+                guard group.id != wall else { return group }
+                group.thenTry = [[], [.fallback], [.httpdns, .fallback]][chance.below(3)]
+                group.on = StepEnds(rawValue: UInt8(chance.below(32)))
+                return group
+            }
+        }
+
+        private static let wall = GroupID(2)
+        private static let behindWall = Name("corp.example")!
+
+        /// Told by the names alone, not by the policy: whoever is behind a wall, and the wall, hear of nobody else's names.
+        private mutating func checkWall(_ group: GroupID, _ ask: Ask) {
+            let names =
+                switch ask {
+                case .addresses(let names, _): names
+                case .message(let question): [question.name]
+                }
+            for name in names where name.isWithin(Self.behindWall) != (group == Self.wall) {
+                faults.append("\(group) is asked for \(name)")
+            }
         }
 
         mutating func take() {
@@ -66,6 +95,7 @@ import Testing
                     if case .addresses(let names, _) = ask, Set(names).count != names.count {
                         faults.append("a name twice in a request")
                     }
+                    checkWall(id.group, ask)
                     queries.append((id, ask))
                 case .askAgain(let id):
                     if !queries.contains(where: { $0.id == id }) { faults.append("asked again what is not asked") }
@@ -95,8 +125,13 @@ import Testing
                 clients += 1
             }
             forwarder.receive(
-                Name("n\(chance.below(12)).example")!, types[chance.below(types.count)], for: audience, from: client,
+                name(), types[chance.below(types.count)], for: audience, from: client,
                 of: Source(.v4(192, 0, 2, UInt8(chance.below(5)))), recursionDesired: chance.below(10) > 0, at: now)
+        }
+
+        private mutating func name() -> Name {
+            let zone = ["", "", "", "", "corp.", "partner."][chance.below(6)]
+            return Name("n\(chance.below(12)).\(zone)example")!
         }
 
         mutating func family(_ addresses: [IPAddress]) -> FamilyAddresses {
@@ -136,7 +171,9 @@ import Testing
 
         mutating func outcome(_ question: MessageQuestion) -> Outcome {
             let ttl = UInt32(chance.below(5))
-            switch chance.below(6) {
+            switch chance.below(8) {
+            case 6: return .answer(.failure(question.name, type: question.type, .refused, extendedError: nil))
+            case 7: return .answer(.addresses(question.name, type: .a, [.v4(192, 0, 2, 1)], ttl: ttl))
             case 0: return .failed(failure())
             case 1: return .addresses([])
             case 2: return .answer(.failure(question.name, type: question.type, .servFail, extendedError: nil))
@@ -186,6 +223,7 @@ import Testing
             upstreams.hasService = chance.below(8) > 0
             upstreams.httpOnly = chance.below(4) == 0
             upstreams.bypass = [Name("n\(chance.below(4)).example")!]
+            if chance.below(2) == 0 { upstreams.named = Self.named(&chance) }
             let isOther = chance.below(2) == 0
             if isOther { upstreams.service = .scenario(chance.below(4), list: lists) }
             var policy = upstreams.policy(timing.negativeTTL)
@@ -239,7 +277,8 @@ import Testing
         let left = [
             run.forwarder.shares.clients, run.forwarder.shares.count, run.forwarder.flights.count,
             run.forwarder.flightOf.count,
-            run.forwarder.groups.reduce(0) { $0 + $1.lookups.count + $1.outbox.count + $1.underWay },
+            run.forwarder.groups.reduce(0) { $0 + $1.lookups.count + $1.outbox.count + $1.underWay + $1.waiting.count },
+            run.forwarder.groups.reduce(0) { $0 + $1.servers.reduce(0) { $0 + $1.underWay } },
             run.forwarder.queries.count, run.forwarder.deadlines.count,
         ]
         if left != [Int](repeating: 0, count: left.count) { run.faults.append("left behind: \(left)") }

@@ -8,18 +8,26 @@ public struct Network: Hashable, Sendable, CustomStringConvertible {
     /// A range from text; an address alone is the range of that one address. Nil if it is anything else, also if a bit
     /// behind the prefix is set: `10.0.0.1/8` is more likely a slip than meant.
     public init?(_ text: some StringProtocol) {
-        let slash = text.firstIndex(of: "/") ?? text.endIndex
-        guard let address = IPAddress(text[..<slash]) else { return nil }
+        self.init(parsing: Array(text.utf8).span)
+    }
+
+    /// The same from ASCII bytes, without making a String.
+    public init?(parsing bytes: Span<UInt8>) {
+        let slash = firstIndex(of: UInt8(ascii: "/"), in: bytes, 0..<bytes.count)
+        guard let address = IPAddress(parsing: bytes.extracting(0..<(slash ?? bytes.count))) else { return nil }
         let bits = address.isIPv4 ? 32 : 128
         var prefixLength = bits
-        if slash != text.endIndex {
-            let digits = Array(text[slash...].utf8.dropFirst().prefix(4))
-            var index = 0
-            guard let length = decimal(digits.span, at: &index, maximum: bits), index == digits.count else {
-                return nil
-            }
+        if var index = slash {
+            index += 1
+            guard let length = decimal(bytes, at: &index, maximum: bits), index == bytes.count else { return nil }
             prefixLength = length
         }
+        self.init(address, prefixLength: prefixLength)
+    }
+
+    /// - Parameter prefixLength: 0…32 or 0…128, as the address has it; nil if it is more, or a bit behind it is set.
+    public init?(_ address: IPAddress, prefixLength: Int) {
+        guard prefixLength >= 0, prefixLength <= (address.isIPv4 ? 32 : 128) else { return nil }
         self.address = address
         self.prefixLength = prefixLength
         let mask = self.mask

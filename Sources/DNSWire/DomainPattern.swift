@@ -6,25 +6,30 @@ public enum DomainPattern: Hashable, Sendable {
     case subtree(Name)
     /// `*.x`: all under the name, not itself.
     case below(Name)
-    /// `""`: names of a single label.
+    /// Nothing: names of a single label.
     case singleLabels
-    /// `10.0.0.0/8`: the reverse names of the addresses of a network.
+    /// `10.0.0.0/8`: the reverse names of the addresses of a network, and what is under them.
     case network(Network)
 
-    /// Nil if the text is none of these. A bit set behind a network's prefix is a slip, as is a `*` that is not the whole
-    /// first label.
+    /// Nil if the text is none of these. Names have letters, digits, `-` and `_` alone, and may have a final dot. A bit set
+    /// behind a network's prefix is a slip, and so are an address without a prefix, which is no name, and a `*` that is not
+    /// the whole first label.
     public init?(_ text: some StringProtocol) {
-        if text.isEmpty {
-            self = .singleLabels
-        } else if text.contains("/") {
-            guard let network = Network(text) else { return nil }
-            self = .network(network)
-        } else if text.hasPrefix("*.") {
-            guard let name = Name(String(text.dropFirst(2))), !text.dropFirst(2).contains("*") else { return nil }
-            self = .below(name)
-        } else {
-            guard !text.contains("*"), let name = Name(String(text)) else { return nil }
-            self = .subtree(name)
+        var list = DomainList()
+        let octets = Array(text.utf8)
+        guard octets.isEmpty || list.append(parsing: octets.span, 0..<octets.count) else { return nil }
+        self = list.first ?? .singleLabels
+    }
+}
+
+extension DomainPattern: CustomStringConvertible {
+    /// As it is written, without a final dot and in lower case; nothing for single labels.
+    public var description: String {
+        switch self {
+        case .subtree(let name): name.description
+        case .below(let name): "*.\(name)"
+        case .singleLabels: ""
+        case .network(let network): network.description
         }
     }
 }

@@ -1,0 +1,119 @@
+import Base
+
+/// Patterns as text: one, or a file with one a line.
+extension DomainList {
+    /// The longest file that is read, in octets.
+    public static var maximumOctets: Int { 64 << 20 }
+    /// The most lines of a file that is read, with and without patterns.
+    public static var maximumLines: Int { 2_000_000 }
+
+    /// Reads a file: a pattern a line, `""` for single labels; `#` begins a comment; lines may be blank and end in CR LF, and
+    /// a byte order mark may come first.
+    public init(parsing text: Span<UInt8>) throws(DomainListError) {
+        self.init()
+        guard text.count <= Self.maximumOctets else { throw .tooManyOctets }
+        var start = 0
+        if text.count >= 3, text[0] == 0xEF, text[1] == 0xBB, text[2] == 0xBF { start = 3 }
+        var (line, withoutPattern) = (0, 0)
+        while start < text.count {
+            line += 1
+            guard line <= Self.maximumLines else { throw .tooManyLines }
+            let end = Base.firstIndex(of: UInt8(ascii: "\n"), in: text, start..<text.count) ?? text.count
+            let comment = Base.firstIndex(of: UInt8(ascii: "#"), in: text, start..<end) ?? end
+            let pattern = trimmed(text, start..<comment)
+            start = end + 1
+            guard !pattern.isEmpty else {
+                withoutPattern += 1
+                continue
+            }
+            skip(lines: withoutPattern)
+            withoutPattern = 0
+            if append(parsing: text, pattern) { continue }
+            guard isEqual(text, pattern, to: "\"\"") else {
+                throw .notAPattern(line: line, String(decoding: text.bytes(in: pattern).prefix(100), as: UTF8.self))
+            }
+            append(.singleLabels)
+        }
+        giveBackMemory()
+    }
+
+    /// Appends the pattern that part of a text is; false, with nothing appended, if it is none.
+    mutating func append(parsing text: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        guard let first = range.first else { return false }
+        let dot = UInt8(ascii: ".")
+        if range.count == 1, text[first] == dot {
+            append(.subtree(.root))
+            return true
+        }
+        let isBelow = range.count > 2 && text[first] == UInt8(ascii: "*") && text[first + 1] == dot
+        let name = isBelow ? first + 2..<range.upperBound : range
+        if add(isBelow ? .below : .subtree, wire: { Self.append(name: text, name, to: &$0) }) { return true }
+        // Without a slash it is one address, which is more likely a slip than meant.
+        guard Base.firstIndex(of: UInt8(ascii: "/"), in: text, range) != nil,
+            let network = Network(parsing: text.extracting(range))
+        else { return false }
+        append(.network(network))
+        return true
+    }
+
+    /// Appends the wire form of a host name; false, with some of it appended perhaps, if the text is none. None ends in a
+    /// number: what does is an address, or part of one.
+    private static func append(name text: Span<UInt8>, _ range: Range<Int>, to wire: inout [UInt8]) -> Bool {
+        // The lengths of the labels stand where the dots do, one before them and the root's behind them.
+        let hasFinalDot = range.last.map { text[$0] == UInt8(ascii: ".") } ?? false
+        guard range.count + (hasFinalDot ? 1 : 2) <= Name.maximumLength else { return false }
+        var lengthOffset = wire.count
+        var isNumber = true
+        wire.append(0)
+        for index in hasFinalDot ? range.dropLast() : range {
+            let octet = lowercased(text[index])
+            if octet == UInt8(ascii: ".") {
+                let length = wire.count - lengthOffset - 1
+                guard length > 0, length <= Name.maximumLabelLength else { return false }
+                wire[lengthOffset] = UInt8(length)
+                lengthOffset = wire.count
+                isNumber = true
+                wire.append(0)
+            } else {
+                guard Name.isHostnameOctet(octet) else { return false }
+                isNumber = isNumber && isDigit(octet)
+                wire.append(octet)
+            }
+        }
+        let length = wire.count - lengthOffset - 1
+        guard length > 0, length <= Name.maximumLabelLength, !isNumber else { return false }
+        wire[lengthOffset] = UInt8(length)
+        wire.append(0)
+        return true
+    }
+}
+
+/// The first thing wrong with a file of patterns.
+public enum DomainListError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The line, counted from 1, and how what stands there begins: any characters at all.
+    case notAPattern(line: Int, String)
+    /// More than ``DomainList/maximumLines``.
+    case tooManyLines
+    /// More than ``DomainList/maximumOctets``.
+    case tooManyOctets
+
+    /// The line to be shown: where it begins to be too much, if it is.
+    public var line: Int {
+        switch self {
+        case .notAPattern(let line, _): line
+        case .tooManyLines: DomainList.maximumLines + 1
+        case .tooManyOctets: 1
+        }
+    }
+
+    /// What is wrong, and what would be right, without the text itself.
+    public var description: String {
+        switch self {
+        case .notAPattern:
+            "not a pattern; give a name of letters, digits, \"-\" and \"_\" such as example.com or *.example.com, a network "
+                + "whose bits behind the prefix are 0 such as 10.0.0.0/8, . for every name, or \"\" for single labels"
+        case .tooManyLines: "too many lines; give \(DomainList.maximumLines) at most"
+        case .tooManyOctets: "too long; give \(DomainList.maximumOctets) octets at most"
+        }
+    }
+}

@@ -1,0 +1,79 @@
+package import Base
+
+/// A network among the reverse names: all names under `name`, or those alone whose next label begins with some bits.
+///
+/// A prefix that ends between two labels, an octet of IPv4 or four bits of IPv6, is no name's: 172.16.0.0/12 is the names under
+/// `172.in-addr.arpa` whose next label is 16 to 31.
+package struct ReverseNetwork {
+    package let name: Name
+    /// How many bits of the next label the prefix has: 1…7 for IPv4, 1…3 for IPv6; 0 if the name says all.
+    package let bits: Int
+    /// The next label's value; 0 in the bits behind the prefix.
+    package let value: UInt8
+
+    package init(_ network: Network) {
+        let perLabel = Self.bitsPerLabel(isIPv4: network.address.isIPv4)
+        let whole = network.prefixLength / perLabel
+        bits = network.prefixLength % perLabel
+        value = bits == 0 ? 0 : network.address.labelValue(whole)
+        var wire = Name.reverse(of: network.address).wire[...]
+        for _ in whole..<(network.address.isIPv4 ? 4 : 32) { wire = wire.dropFirst(Int(wire[wire.startIndex]) + 1) }
+        name = Name(canonical: Array(wire))
+    }
+
+    package init(name: Name, bits: Int, value: UInt8) { (self.name, self.bits, self.value) = (name, bits, value) }
+
+    /// Nil if the name is no reverse name, nor the end of one.
+    package var network: Network? {
+        guard let isIPv4 = Self.isIPv4(name.wire.span) else { return nil }
+        let perLabel = Self.bitsPerLabel(isIPv4: isIPv4)
+        var (high, low): (UInt64, UInt64) = (0, 0)
+        var (offset, place) = (0, name.labelCount - 2)
+        let prefixLength = place * perLabel + bits
+        func add(_ value: UInt8, at place: Int) {
+            let shift = UInt64((isIPv4 ? 32 : 128) - (place + 1) * perLabel)
+            if shift >= 64 { high |= UInt64(value) << (shift - 64) } else { low |= UInt64(value) << shift }
+        }
+        guard place <= (isIPv4 ? 4 : 32) else { return nil }
+        if bits > 0 {
+            guard place < (isIPv4 ? 4 : 32) else { return nil }
+            add(value, at: place)
+        }
+        while place > 0 {
+            guard let value = Self.labelValue(name.wire.span, at: offset, isIPv4: isIPv4) else { return nil }
+            place -= 1
+            add(value, at: place)
+            offset += Int(name.wire[offset]) + 1
+        }
+        return Network(
+            isIPv4 ? IPAddress(v4: UInt32(truncatingIfNeeded: low)) : IPAddress(v6: high, low),
+            prefixLength: prefixLength)
+    }
+
+    package static func bitsPerLabel(isIPv4: Bool) -> Int { isIPv4 ? 8 : 4 }
+
+    /// Whether a name lies in `in-addr.arpa`; false: in `ip6.arpa`; nil: in neither.
+    package static func isIPv4(_ wire: Span<UInt8>) -> Bool? {
+        func ends(with suffix: [UInt8]) -> Bool {
+            guard wire.count >= suffix.count else { return false }
+            let start = wire.count - suffix.count
+            return suffix.indices.allSatisfy { wire[start + $0] == suffix[$0] }
+        }
+        if ends(with: Name.ipv4Suffix) { return true }
+        return ends(with: Name.ipv6Suffix) ? false : nil
+    }
+
+    /// What a label of a reverse name says of an address: 0…255 or 0…15; nil if it says nothing.
+    package static func labelValue(_ wire: Span<UInt8>, at offset: Int, isIPv4: Bool) -> UInt8? {
+        let label = wire.bytes(in: offset + 1..<offset + 1 + Int(wire[offset]))[...]
+        return isIPv4 ? Name.decimal(label) : Name.nibble(label)
+    }
+}
+
+extension IPAddress {
+    /// The value of one label of its reverse name, counted from the last.
+    fileprivate func labelValue(_ place: Int) -> UInt8 {
+        if isIPv4 { return octets[place] }
+        return octets[place / 2] >> (place % 2 == 0 ? 4 : 0) & 0xF
+    }
+}

@@ -3,10 +3,12 @@
 /// The keys are secret and random for each process: whoever can ask questions must not be able to choose names that
 /// all fall into one bucket. Folded 64×64→128-bit multiplication, eight octets a step, the last step over the last eight
 /// (some for the second time: a loop over the rest took as long as all the others together).
-struct NameHash: Sendable {
+package struct NameHash: Sendable {
     let keys: (UInt64, UInt64)
 
-    func callAsFunction(_ bytes: Span<UInt8>, name: Range<Int>, type: UInt16) -> UInt64 {
+    package init(keys: (UInt64, UInt64)) { self.keys = keys }
+
+    package func callAsFunction(_ bytes: Span<UInt8>, name: Range<Int>, type: UInt16) -> UInt64 {
         var hash = keys.0 ^ (UInt64(type) << 8 | UInt64(name.count))
         guard name.count >= 8 else {
             return fold(fold(fewOctets(bytes, name).asciiLowercased, hash), keys.0)

@@ -38,16 +38,27 @@ public struct DomainList: Sendable, Hashable {
         count += 1
     }
 
-    /// - Parameter wire: appends a valid name in lower case and returns true, or anything and false.
-    mutating func add(_ mark: Mark, wire: (inout [UInt8]) -> Bool) -> Bool {
-        let start = octets.count
-        octets.append(mark.rawValue)
-        guard wire(&octets) else {
-            octets.removeLast(octets.count - start)
-            return false
+    /// - Parameter name: labels of letters, digits, `-` and `_`, at most 63 octets each and 253 in all, between dots; no dot is
+    ///   the last.
+    mutating func add(_ mark: Mark, hostname text: Span<UInt8>, _ name: Range<Int>) {
+        let needed = octets.count + name.count + 3
+        if needed > octets.capacity { octets.reserveCapacity(max(needed, 2 * octets.capacity)) }
+        octets.append(addingCapacity: name.count + 3) { entry in
+            entry.append(mark.rawValue)
+            var length = entry.count
+            entry.append(0)
+            for index in name {
+                let octet = text[index]
+                if octet == UInt8(ascii: ".") {
+                    entry[length] = UInt8(entry.count - length - 1)
+                    length = entry.count
+                }
+                entry.append(lowercased(octet))
+            }
+            entry[length] = UInt8(entry.count - length - 1)
+            entry.append(0)
         }
         count += 1
-        return true
     }
 
     /// So many lines have no pattern.

@@ -47,7 +47,7 @@ extension DomainList {
         }
         let isBelow = range.count > 2 && text[first] == UInt8(ascii: "*") && text[first + 1] == dot
         let name = isBelow ? first + 2..<range.upperBound : range
-        if add(isBelow ? .below : .subtree, wire: { Self.append(name: text, name, to: &$0) }) { return true }
+        if append(name: text, name, isBelow ? .below : .subtree) { return true }
         // Without a slash it is one address, which is more likely a slip than meant.
         guard Base.firstIndex(of: UInt8(ascii: "/"), in: text, range) != nil,
             let network = Network(parsing: text.extracting(range))
@@ -56,34 +56,27 @@ extension DomainList {
         return true
     }
 
-    /// Appends the wire form of a host name; false, with some of it appended perhaps, if the text is none. None ends in a
-    /// number: what does is an address, or part of one.
-    private static func append(name text: Span<UInt8>, _ range: Range<Int>, to wire: inout [UInt8]) -> Bool {
+    /// Appends the wire form of a host name; false, with nothing appended, if the text is none. None ends in a number: what does
+    /// is an address, or part of one.
+    private mutating func append(name text: Span<UInt8>, _ range: Range<Int>, _ mark: Mark) -> Bool {
+        let dot = UInt8(ascii: ".")
+        let hasFinalDot = range.last.map { text[$0] == dot } ?? false
+        let end = hasFinalDot ? range.upperBound - 1 : range.upperBound
         // The lengths of the labels stand where the dots do, one before them and the root's behind them.
-        let hasFinalDot = range.last.map { text[$0] == UInt8(ascii: ".") } ?? false
-        guard range.count + (hasFinalDot ? 1 : 2) <= Name.maximumLength else { return false }
-        var lengthOffset = wire.count
-        var isNumber = true
-        wire.append(0)
-        for index in hasFinalDot ? range.dropLast() : range {
-            let octet = lowercased(text[index])
-            if octet == UInt8(ascii: ".") {
-                let length = wire.count - lengthOffset - 1
-                guard length > 0, length <= Name.maximumLabelLength else { return false }
-                wire[lengthOffset] = UInt8(length)
-                lengthOffset = wire.count
-                isNumber = true
-                wire.append(0)
+        guard end - range.lowerBound + 2 <= Name.maximumLength else { return false }
+        var (label, isNumber) = (range.lowerBound, true)
+        for index in range.lowerBound..<end {
+            let octet = text[index]
+            if octet == dot {
+                guard index > label, index &- label <= Name.maximumLabelLength else { return false }
+                (label, isNumber) = (index &+ 1, true)
             } else {
-                guard Name.isHostnameOctet(octet) else { return false }
+                guard Name.isHostnameOctet(lowercased(octet)) else { return false }
                 isNumber = isNumber && isDigit(octet)
-                wire.append(octet)
             }
         }
-        let length = wire.count - lengthOffset - 1
-        guard length > 0, length <= Name.maximumLabelLength, !isNumber else { return false }
-        wire[lengthOffset] = UInt8(length)
-        wire.append(0)
+        guard end > label, end - label <= Name.maximumLabelLength, !isNumber else { return false }
+        add(mark, hostname: text, range.lowerBound..<end)
         return true
     }
 }

@@ -63,8 +63,8 @@ extension Policy {
         self.init(
             groups: settings.groups(services: [], resolvers: []),
             routes: [.httpdns: [Step(.httpdns)] + hedged, .fallback: fallback],
-            rules: (hasAccount ? settings.domains.intercept.map { ($0, .httpdns) } : [])
-                + settings.domains.bypass.map { ($0, .fallback) },
+            rules: DomainRules(
+                intercept: hasAccount ? settings.domains.intercept : [], bypass: settings.domains.bypass),
             otherwise: hasAccount && settings.domains.intercept.isEmpty ? .httpdns : .fallback,
             negativeTTL: settings.cache.negativeTTL,
             privateAllowed: settings.domains.privateAddresses == .refuse ? settings.domains.privateAllowed : nil,

@@ -7,7 +7,7 @@ import DNSWire
 extension Forwarder {
     /// Whether other rules hold since a flight began, by which its name must not go to a group.
     func isBarred(_ flight: Flight, _ group: GroupID) -> Bool {
-        flight.generation != generation && !policy.mayAsk(group, flight.key.name.name)
+        flight.generation != generation && !policy.mayAsk(group, flight.key.name.name, flight.key.type)
     }
 
     /// Asks the next server of the group in ``Flight/messages``, or ends the step when all that were asked have ended.

@@ -54,38 +54,6 @@ import Testing
     }
 }
 
-/// The rule of the longest name, against a walk over all of them.
-@Suite struct SuffixTableTests {
-    @Test(arguments: [UInt64(1), 2, 3]) func itFindsWhatAWalkFinds(seed: UInt64) {
-        print("seed \(seed)")
-        var chance = Chance(seed: seed)
-        func name() -> Name {
-            let labels = ["a", "b", "ab", "example", "com", "x", "\\000", "com"]
-            return Name((0...chance.below(4)).map { _ in labels[chance.below(labels.count)] }.joined(separator: "."))!
-        }
-        for _ in 0..<200 {
-            var table = SuffixTable<Int>()
-            var model: [Name: Int] = [:]
-            for value in 0..<chance.below(12) {
-                let at = chance.below(30) == 0 ? Name.root : name()
-                table[at] = value
-                model[at] = value
-            }
-            if let gone = model.keys.randomElement(using: &chance) {
-                table[gone] = nil
-                model[gone] = nil
-            }
-            for (name, value) in model { #expect(table[name] == value) }
-            for _ in 0..<50 {
-                let asked = name()
-                let fitting = model.filter { asked.isWithin($0.key) && $0.value % 3 != 0 }
-                let longest = fitting.max { $0.key.wire.count < $1.key.wire.count }
-                #expect(table.first(holding: asked) { $0 % 3 != 0 } == longest?.value)
-            }
-        }
-    }
-}
-
 @Suite struct HostsTableTests {
     private func table(_ text: String) -> HostsTable { HostsTable(parsing: Array(text.utf8).span) }
     private func said(_ table: HostsTable, _ name: String, _ type: RecordType) -> String? {

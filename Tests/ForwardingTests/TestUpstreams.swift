@@ -41,10 +41,13 @@ struct TestUpstreams {
             .fallback: only ? [] : [Step(.fallback)],
         ]
         for group in named { routes[group.id] = [Step(group.id)] + group.thenTry.map { Step($0, after: group.on) } }
+        let rules = try! DomainRules(
+            [
+                (DomainList((hasService ? intercept : []).map { .subtree($0) }), .group(.httpdns)),
+                (DomainList(bypass.map { .subtree($0) }), .group(.fallback)),
+            ] + named.map { (DomainList($0.takes.map { .subtree($0) }), .group($0.id)) })
         return Policy(
-            groups: groups, routes: routes,
-            rules: (hasService ? intercept.map { ($0, .httpdns) } : []) + bypass.map { ($0, .fallback) }
-                + named.flatMap { group in group.takes.map { ($0, group.id) } },
+            groups: groups, routes: routes, rules: rules,
             otherwise: hasService && intercept.isEmpty ? .httpdns : .fallback, negativeTTL: negativeTTL,
             privateAllowed: privateAllowed, hosts: hosts)
     }

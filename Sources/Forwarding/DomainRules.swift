@@ -1,0 +1,207 @@
+public import DNSWire
+
+/// Whose each name is: the longest pattern that holds it says so, whatever the order of the patterns.
+///
+/// Names with a meaning of their own come first. Only those that nobody but a local resolver can know go to a group that has
+/// been made for them, with a pattern that is at least as long as the reserved one.
+///
+/// It is built away from the questions, since that takes its time with hundreds of thousands of patterns, and then swapped in.
+public struct DomainRules: Sendable {
+    /// Whose the patterns of one list are.
+    public enum Owner: Sendable, Hashable {
+        /// `domains` of a group. Those of ``GroupID/httpdns`` are `intercept`, of ``GroupID/fallback`` `bypass`.
+        case group(GroupID)
+        /// `except`: what a group does not take, though a shorter pattern of its own holds it.
+        case except(GroupID)
+    }
+
+    enum Rule: Sendable {
+        case owner(Owner)
+        case reserved(ReservedName)
+    }
+
+    private let table: DomainTable<Rule>
+    /// How many lists of groups there are; behind them come the reserved names.
+    private let listCount: Int
+    let groups: Set<GroupID>
+
+    /// - Throws: when two groups name the same pattern, or one both takes and leaves it. `intercept` and `bypass` give way to
+    ///   a group, and `intercept` to `bypass`.
+    public init(_ lists: [(DomainList, Owner)]) throws(DomainRulesError) {
+        let most = DomainTable<Rule>.maximumOctets - Self.reserved.reduce(0) { $0 + $1.0.octets.count }
+        guard lists.reduce(0, { $0 + $1.0.octets.count }) <= most else { throw .tooManyOctets }
+        self.init(unchecked: lists)
+        if let (pattern, first, second) = table.conflict { throw .conflict(pattern, first, second) }
+    }
+
+    /// With no groups but the two that are always there.
+    public init(intercept: [Name] = [], bypass: [Name] = []) {
+        self.init(unchecked: [
+            (DomainList(intercept.lazy.map { .subtree($0) }), .group(.httpdns)),
+            (DomainList(bypass.lazy.map { .subtree($0) }), .group(.fallback)),
+        ])
+    }
+
+    private init(unchecked lists: [(DomainList, Owner)]) {
+        table = DomainTable(lists.map { ($0, .owner($1)) } + Self.reserved) { first, second in
+            guard case .owner(let first) = first, case .owner(let second) = second else { return false }
+            switch (first, second) {
+            case (.group(let a), .group(let b)): return a != b && a.isConfiguredByUser && b.isConfiguredByUser
+            case (.group(let a), .except(let b)), (.except(let a), .group(let b)): return a == b
+            case (.except, .except): return false
+            }
+        }
+        listCount = lists.count
+        groups = Set(lists.map { $1.id })
+    }
+
+    /// What is known of one name.
+    struct Finding {
+        fileprivate var match: DomainTable<Rule>.Match?
+        /// Only a local resolver can know the name: no HTTPDNS account is asked for it.
+        var isLocal = false
+
+        /// Nil where a pattern gives the name to a group, and where none speaks of it.
+        var reserved: ReservedName? {
+            if case .reserved(let reason) = match?.value { reason } else { nil }
+        }
+        var group: GroupID? {
+            if case .owner(let owner) = match?.value { owner.id } else { nil }
+        }
+        /// Whether it is a group's by a pattern that means some names and not all of a kind.
+        var isNamed: Bool { group != nil && match.map(\.namesSomething) ?? false }
+    }
+
+    /// Who takes a question. DS is asked where the name less its first label goes: at a cut it is the parent's (RFC 4035
+    /// §3.1.4.1). That is no reason to tell others a name which has a meaning of its own.
+    func find(_ name: Name, _ type: RecordType) -> Finding {
+        let found = find(name)
+        guard type == .ds, found.reserved == nil || found.reserved == .singleLabel, name != .root else { return found }
+        return find(name, from: Int(name.wire[0]) + 1)
+    }
+
+    /// - Parameter start: a label of the name; what is before it does not count, and its end is no single label.
+    func find(_ name: Name, from start: Int = 0) -> Finding {
+        guard let first = table.candidate(name.wire.span, from: (start, -1)) else { return Finding() }
+        return find(name, from: first)
+    }
+
+    @inline(never)
+    private func find(_ name: Name, from first: DomainTable<Rule>.Label) -> Finding {
+        var longest: DomainTable<Rule>.Match?
+        /// The longest that may have a name which only a local resolver can know.
+        var local: DomainTable<Rule>.Match?
+        var reserved: (match: DomainTable<Rule>.Match, reason: ReservedName)?
+        var excepted: [GroupID] = []
+        table.forEach(holding: name, from: first) { match in
+            switch match.value {
+            case .owner(.except(let group)): excepted.append(group)
+            case .owner(.group(let group)):
+                guard !excepted.contains(group) else { return }
+                if group.goes(before: longest?.value.group, match.length == longest?.length) { longest = match }
+                guard group != .httpdns else { return }
+                if group.goes(before: local?.value.group, match.length == local?.length) { local = match }
+            case .reserved(let reason): if reserved == nil { reserved = (match, reason) }
+            }
+        }
+        guard let reserved else { return Finding(match: longest) }
+        guard reserved.reason.isLocal else { return Finding(match: reserved.match) }
+        let isLocal = reserved.reason == .localOnly
+        guard let local, local.length >= reserved.match.length else {
+            return Finding(match: reserved.match, isLocal: isLocal)
+        }
+        return Finding(match: local, isLocal: isLocal)
+    }
+
+    func pattern(_ finding: Finding) -> DomainPattern? { finding.match.flatMap { table.pattern($0) } }
+    func place(_ finding: Finding) -> DomainPlace? {
+        finding.match.flatMap { $0.list < listCount ? table.place($0.list, $0.offset) : nil }
+    }
+
+    var residentOctets: Int { table.residentOctets }
+}
+
+/// Where a pattern stands.
+public struct DomainPlace: Sendable, Hashable {
+    /// Which of the lists, counted from 0.
+    public let list: Int
+    /// The line in its file, or the pattern's number in a list that was no file; counted from 1.
+    public let line: Int
+}
+
+/// Why lists of patterns cannot be taken together.
+public enum DomainRulesError: Error, Sendable, Equatable {
+    /// A pattern that two groups take, or that one takes and leaves: where each says so, the earlier list first.
+    case conflict(DomainPattern, DomainPlace, DomainPlace)
+    /// The lists are longer than four gigabytes together.
+    case tooManyOctets
+}
+
+extension DomainRules.Owner {
+    fileprivate var id: GroupID {
+        switch self {
+        case .group(let id), .except(let id): id
+        }
+    }
+}
+
+extension DomainRules.Rule {
+    fileprivate var group: GroupID? {
+        if case .owner(.group(let group)) = self { group } else { nil }
+    }
+}
+
+extension GroupID {
+    /// Whether it has been made in the configuration by a section of its own.
+    fileprivate var isConfiguredByUser: Bool { self != .httpdns && self != .fallback }
+
+    /// Whether it takes a name although `other` was found before it.
+    /// - Parameter isSamePattern: both by the same pattern: what is made for it has it, and `bypass` before `intercept`.
+    fileprivate func goes(before other: GroupID?, _ isSamePattern: Bool) -> Bool {
+        guard let other else { return true }
+        return isSamePattern && (isConfiguredByUser && !other.isConfiguredByUser || other == .httpdns)
+    }
+}
+
+// MARK: Names with a meaning of their own
+
+/// Why a name is no group's.
+public enum ReservedName: Sendable, Equatable {
+    /// 127.0.0.1 and ::1 (RFC 6761 §6.3).
+    case localhost
+    /// It has no existence in the DNS.
+    case nonexistent
+    /// It has no records here.
+    case noData
+    /// Only a local resolver can know it.
+    case localOnly
+    /// So does a name of one label, which means something on this network alone.
+    case singleLabel
+
+    /// Whether a local resolver is asked, or a group made for the name.
+    var isLocal: Bool { self == .localOnly || self == .singleLabel }
+}
+
+extension DomainRules {
+    /// RFC 6761 (localhost, invalid, test), 7686 (onion), 9476 (alt), 6762 (local), 8375 (home.arpa), 7050 (ipv4only.arpa), 9462
+    /// (_dns.resolver.arpa), and the canary by which Firefox asks whether a network's resolver may be replaced: here it must
+    /// not.
+    private static let reserved: [(DomainList, Rule)] = [
+        (list("localhost"), .reserved(.localhost)),
+        (list("invalid", "onion", "alt", "use-application-dns.net"), .reserved(.nonexistent)),
+        (list("_dns.resolver.arpa"), .reserved(.noData)),
+        (list("local", "test", "home.arpa", "ipv4only.arpa"), .reserved(.localOnly)),
+        (privateReverseNames, .reserved(.localOnly)), (list(""), .reserved(.singleLabel)),
+    ]
+
+    /// RFC 6303 §4, RFC 1918 and RFC 6598: reverse names that mean something on this network alone.
+    private static let privateReverseNames = list(
+        "0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16", "192.0.2.0/24", "198.51.100.0/24",
+        "203.0.113.0/24", "255.255.255.255/32", "172.16.0.0/12", "100.64.0.0/10", "::/128", "::1/128", "fc00::/7",
+        "fe80::/10",
+        "2001:db8::/32")
+
+    private static func list(_ patterns: String...) -> DomainList {
+        DomainList(patterns.compactMap { DomainPattern($0) })
+    }
+}

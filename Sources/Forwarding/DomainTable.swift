@@ -1,0 +1,279 @@
+import DNSCache
+import DNSWire
+
+/// Values by pattern: for a name, those of all patterns that it is under, the longest pattern first. It is built once.
+///
+/// A keyed hash finds an entry and its octets decide, so nobody can make one name be taken for another, or choose names that
+/// are slow to find. The names stay in the lists they came in: n of them, of w octets in wire form, take n × (w + 1) octets
+/// there and 10n here, two slots of five octets each.
+///
+/// Most names end at a few comparisons: none is hashed but where some name in the table is as long and begins alike.
+struct DomainTable<Value: Sendable>: Sendable {
+    private let lists: [DomainList]
+    private let values: [Value]
+    /// Where each list begins when all are put behind one another.
+    private let starts: [Int]
+    /// For each slot, 0 if it is empty, else some bits of the hash, so that few entries are compared in vain.
+    private var tags: [UInt8]
+    /// For each slot, the place of an entry in all lists put behind one another.
+    private var places: [UInt32]
+    /// For each length, a bit for the beginning of each name in the table that is so many octets long.
+    private var beginnings = [UInt64](repeating: 0, count: Name.maximumLength + 1)
+    /// Which numbers of bits a network has in the label before its name: bit n for n.
+    private var networkBits: UInt8 = 0
+    /// The first pattern that two lists must not both have: where each has it.
+    private(set) var conflict: (pattern: DomainPattern, first: DomainPlace, second: DomainPlace)?
+    private let hash = NameHash(keys: NameKey.processKeys)
+
+    /// The longest that all lists may be together, in octets.
+    static var maximumOctets: Int { Int(UInt32.max) }
+
+    /// One pattern that holds a name.
+    struct Match {
+        let value: Value
+        /// Which of the lists has it, and where in its octets.
+        let list: Int
+        let offset: Int
+        /// Of two patterns that hold a name the longer's is more; the same pattern's is the same.
+        let length: Int
+        /// Whether the pattern says more than "every name" or "every single label".
+        var namesSomething: Bool { length >= 2 << 4 }
+    }
+
+    /// - Parameters:
+    ///   - lists: of ``maximumOctets`` at most. A pattern that one of them has twice counts once.
+    ///   - areInConflict: whether two lists must not have the same pattern, by their values, the earlier list's first.
+    init(_ lists: [(DomainList, Value)], areInConflict: (Value, Value) -> Bool = { _, _ in false }) {
+        self.lists = lists.map(\.0)
+        values = lists.map(\.1)
+        var (starts, end, count) = ([Int](), 0, 0)
+        for list in self.lists {
+            starts.append(end)
+            end += list.octets.count
+            count += list.count
+        }
+        self.starts = starts
+        precondition(end <= Self.maximumOctets)
+        tags = [UInt8](repeating: 0, count: max(8, 2 * count))
+        places = [UInt32](repeating: 0, count: max(8, 2 * count))
+        for number in self.lists.indices {
+            var offset = 0
+            while let entry = self.lists[number].entry(after: &offset) { insert(entry, number, areInConflict) }
+        }
+    }
+
+    private mutating func insert(
+        _ entry: DomainList.Entry, _ number: Int, _ areInConflict: (Value, Value) -> Bool
+    ) {
+        let bytes = lists[number].octets
+        let octets = bytes.span
+        let hash = self.hash(octets, name: entry.name, type: Self.kind(entry.mark.bits, entry.value))
+        let tag = Self.tag(hash)
+        var slot = firstSlot(hash)
+        while tags[slot] != 0 {
+            if tags[slot] == tag {
+                let (list, other) = entryPlace(slot)
+                if isEntry(list, other, octets, entry.name, entry.mark.bits, entry.value),
+                    Self.rank(lists[list].octets[other]) == Self.rank(entry.mark.rawValue)
+                {
+                    if list == number { return }
+                    if conflict == nil, areInConflict(values[list], values[number]) {
+                        conflict = lists[number].pattern(at: entry.offset).map {
+                            ($0, place(list, other), place(number, entry.offset))
+                        }
+                    }
+                }
+            }
+            slot = slot &+ 1 == tags.count ? 0 : slot &+ 1
+        }
+        tags[slot] = tag
+        places[slot] = UInt32(starts[number] + entry.offset)
+        if entry.mark.bits > 0 { networkBits |= 1 << UInt8(entry.mark.bits) }
+        let start = entry.name.lowerBound
+        beginnings[entry.name.count] |=
+            octets[start] != 0
+            ? Self.beginning(octets, start) : entry.mark == .singleLabels ? Self.singleLabelsBit : Self.rootBit
+    }
+
+    func place(_ list: Int, _ offset: Int) -> DomainPlace {
+        DomainPlace(list: list, line: lists[list].line(at: offset))
+    }
+    func pattern(_ match: Match) -> DomainPattern? { lists[match.list].pattern(at: match.offset) }
+
+    /// What the table and its lists take, in octets.
+    var residentOctets: Int {
+        lists.reduce(0) { $0 + $1.octets.capacity } + tags.capacity + 4 * places.capacity + 8 * beginnings.capacity
+    }
+}
+
+// MARK: Looking up
+
+extension DomainTable {
+    /// A label of a name, and the one before it; -1 if there is none that counts.
+    typealias Label = (offset: Int, before: Int)
+
+    /// The first label with which a name in the table might begin, from this one on; nil if there is none, as for most names.
+    @inline(__always)
+    func candidate(_ wire: Span<UInt8>, from label: Label) -> Label? {
+        var (offset, before) = label
+        while wire[offset] != 0 {
+            if beginnings[wire.count &- offset] & Self.beginning(wire, offset) != 0 { return (offset, before) }
+            before = offset
+            offset &+= Int(wire[offset]) &+ 1
+        }
+        let bits = before == 0 ? Self.rootBit | Self.singleLabelsBit : Self.rootBit
+        return beginnings[1] & bits != 0 ? (offset, before) : nil
+    }
+
+    /// Hands over each pattern that holds a name, the longest first.
+    /// - Parameter first: what ``candidate(_:from:)`` says.
+    func forEach(holding name: Name, from first: Label, _ visit: (Match) -> Void) {
+        let wire = name.wire.span
+        var label = first
+        while true {
+            look(wire, label.offset, label.before, visit)
+            guard wire[label.offset] != 0,
+                let next = candidate(wire, from: (label.offset + Int(wire[label.offset]) + 1, label.offset))
+            else { return }
+            label = next
+        }
+    }
+
+    /// Whether any pattern holds a name.
+    func holds(_ name: Name) -> Bool {
+        guard let first = candidate(name.wire.span, from: (0, -1)) else { return false }
+        var isHeld = false
+        forEach(holding: name, from: first) { _ in isHeld = true }
+        return isHeld
+    }
+
+    private static var rootBit: UInt64 { 1 }
+    private static var singleLabelsBit: UInt64 { 2 }
+
+    /// One of 64 bits, by the first label's length and first letter.
+    @inline(__always)
+    private static func beginning(_ wire: Span<UInt8>, _ offset: Int) -> UInt64 {
+        1 << UInt64((wire[offset] &* 7 &+ wire[offset &+ 1]) % 64)
+    }
+
+    /// The patterns that the end of a name at `offset` may be in, with the label before it at `before`.
+    private func look(_ wire: Span<UInt8>, _ offset: Int, _ before: Int, _ visit: (Match) -> Void) {
+        if networkBits != 0, before >= 0 { lookForNetworks(wire, offset, before, visit) }
+        var (ranks, entries) = (0 as UInt8, 0)
+        var only = (list: 0, place: 0)
+        probe(wire, offset, bits: 0, value: 0) { list, place in
+            ranks |= 1 << Self.rank(lists[list].octets[place])
+            entries += 1
+            only = (list, place)
+        }
+        // Under `*.x` are the names that have a label before x; a single label is what nothing stands before or behind.
+        if before < 0 { ranks &= ~(1 << Self.belowRank) }
+        if before != 0 { ranks &= ~(1 << Self.singleLabelsRank) }
+        guard ranks != 0 else { return }
+        let length = (wire.count - offset) << 4
+        var rank = Self.belowRank
+        while true {
+            if ranks & 1 << rank != 0 {
+                if entries == 1 { return visit(match(only.list, only.place, length | Int(rank))) }
+                probe(wire, offset, bits: 0, value: 0) { list, place in
+                    guard Self.rank(lists[list].octets[place]) == rank else { return }
+                    visit(match(list, place, length | Int(rank)))
+                }
+            }
+            guard rank > 0 else { return }
+            rank -= 1
+        }
+    }
+
+    private func match(_ list: Int, _ place: Int, _ length: Int) -> Match {
+        Match(value: values[list], list: list, offset: place, length: length)
+    }
+
+    /// The networks whose prefix ends within the label at `before`.
+    private func lookForNetworks(_ wire: Span<UInt8>, _ offset: Int, _ before: Int, _ visit: (Match) -> Void) {
+        guard let isIPv4 = ReverseNetwork.isIPv4(wire),
+            let value = ReverseNetwork.labelValue(wire, at: before, isIPv4: isIPv4)
+        else { return }
+        let length = (wire.count - offset) << 4
+        let width = ReverseNetwork.bitsPerLabel(isIPv4: isIPv4)
+        for bits in (1..<width).reversed() where networkBits & 1 << UInt8(bits) != 0 {
+            let prefix = value & ~((1 << UInt8(width - bits)) - 1)
+            probe(wire, offset, bits: bits, value: prefix) { list, place in
+                visit(match(list, place, length | Int(Self.belowRank) + bits))
+            }
+        }
+    }
+
+    /// Hands over each entry of the name at the end of `wire`, by its list and its place there.
+    @inline(__always)
+    private func probe(
+        _ wire: Span<UInt8>, _ offset: Int, bits: Int, value: UInt8, _ found: (Int, Int) -> Void
+    ) {
+        let hash = hash(wire, name: offset..<wire.count, type: Self.kind(bits, value))
+        let tag = Self.tag(hash)
+        let tags = tags.span
+        var slot = firstSlot(hash)
+        while tags[slot] != 0 {
+            if tags[slot] == tag {
+                let (list, place) = entryPlace(slot)
+                if isEntry(list, place, wire, offset..<wire.count, bits, value) { found(list, place) }
+            }
+            slot = slot &+ 1 == tags.count ? 0 : slot &+ 1
+        }
+    }
+
+    /// Whether the entry at `offset` of a list is of this name, by its octets.
+    private func isEntry(
+        _ list: Int, _ offset: Int, _ wire: Span<UInt8>, _ name: Range<Int>, _ bits: Int, _ value: UInt8
+    ) -> Bool {
+        let bytes = lists[list].octets
+        let octets = bytes.span
+        let mark = DomainList.Mark(rawValue: octets[offset])
+        guard mark.bits == bits, bits == 0 || octets[offset + 1] == value else { return false }
+        let start = offset + (bits == 0 ? 1 : 2)
+        guard octets.count - start >= name.count else { return false }
+        for index in 0..<name.count where octets[start &+ index] != wire[name.lowerBound &+ index] { return false }
+        return true
+    }
+
+    private func entryPlace(_ slot: Int) -> (list: Int, offset: Int) {
+        let place = Int(places[slot])
+        var lists = 0..<starts.count
+        while lists.count > 1 {
+            let middle = lists.lowerBound + lists.count / 2
+            lists = starts[middle] <= place ? middle..<lists.upperBound : lists.lowerBound..<middle
+        }
+        return (lists.lowerBound, place - starts[lists.lowerBound])
+    }
+
+    /// Slots are as many as they need be, so the hash is scaled to them.
+    @inline(__always)
+    private func firstSlot(_ hash: UInt64) -> Int { Int(hash.multipliedFullWidth(by: UInt64(tags.count)).high) }
+
+    @inline(__always)
+    private static func tag(_ hash: UInt64) -> UInt8 { UInt8(hash % 255) &+ 1 }
+
+    /// What is hashed with a name.
+    @inline(__always)
+    private static func kind(_ bits: Int, _ value: UInt8) -> UInt16 { UInt16(bits) << 8 | UInt16(value) }
+
+    private static var belowRank: UInt8 { 2 }
+    private static var singleLabelsRank: UInt8 { 1 }
+
+    /// Of patterns that speak of the same name, how long they are; above ``belowRank`` come the bits of networks.
+    @inline(__always)
+    private static func rank(_ mark: UInt8) -> UInt8 {
+        switch DomainList.Mark(rawValue: mark) {
+        case .below: belowRank
+        case .singleLabels: singleLabelsRank
+        default: 0
+        }
+    }
+}
+
+extension NameKey {
+    /// Two numbers that are random for this process, as what `Hasher` makes of any two is.
+    static var processKeys: (UInt64, UInt64) {
+        (UInt64(bitPattern: Int64(digest([0], from: 0))), UInt64(bitPattern: Int64(digest([1], from: 0))))
+    }
+}

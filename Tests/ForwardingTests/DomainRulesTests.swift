@@ -1,0 +1,235 @@
+import Base
+import DNSWire
+import TestSupport
+import Testing
+
+@testable import Forwarding
+
+/// Whose a name is.
+@Suite struct DomainRulesTests {
+    @Test func theLongestPatternHoldsWhateverTheOrder() throws {
+        let lists = [
+            list("corp.example", of: office), list("www.corp.example", of: shop),
+            list("example", of: .group(.fallback)),
+            list("a.www.corp.example", of: office), list(".", of: other),
+        ]
+        for order in [lists, lists.reversed(), Array(lists[2...] + lists[..<2])] {
+            let rules = try DomainRules(order)
+            #expect(taker("corp.example", rules) == "office corp.example")
+            #expect(taker("x.corp.example", rules) == "office corp.example")
+            #expect(taker("WWW.corp.example", rules) == "shop www.corp.example")
+            #expect(taker("b.www.corp.example", rules) == "shop www.corp.example")
+            #expect(taker("b.a.www.corp.example", rules) == "office a.www.corp.example")
+            #expect(taker("notcorp.example", rules) == "fallback example")
+            #expect(taker("corp.example.org", rules) == "other .")
+            #expect(taker(".", rules) == "other .")
+        }
+    }
+
+    @Test func belowIsAnotherPatternThanTheName() throws {
+        let rules = try DomainRules([list("x.example", of: office), list("*.x.example", of: shop)])
+        #expect(taker("x.example", rules) == "office x.example")
+        #expect(taker("a.x.example", rules) == "shop *.x.example")
+        #expect(taker("b.a.x.example", rules) == "shop *.x.example")
+        let below = try DomainRules([list("*.x.example", of: shop)])
+        #expect(taker("x.example", below) == "nobody")
+        #expect(taker("ax.example", below) == "nobody")
+    }
+
+    @Test func singleLabels() throws {
+        let rules = try DomainRules([list("", "*.nas", of: office), list("printer", of: shop), list(".", of: other)])
+        #expect(taker("nas", rules) == "office ")
+        #expect(taker("printer", rules) == "shop printer")
+        #expect(taker("tray.printer", rules) == "shop printer")
+        #expect(taker("a.nas", rules) == "office *.nas")
+        #expect(taker("a.b", rules) == "other .")
+        #expect(taker(".", rules) == "other .")
+        #expect(taker("localhost", rules) == "localhost localhost")
+    }
+
+    @Test func aNetworkIsAsLongAsItsPrefix() throws {
+        let rules = try DomainRules([
+            list("10.0.0.0/9", of: office), list("10.20.0.0/16", of: shop), list("10.0.0.0/8", of: other),
+            list("10.64.0.0/10", "10.20.30.0/25", of: other), list("*.10.in-addr.arpa", of: shop),
+        ])
+        #expect(taker("4.3.20.10.in-addr.arpa", rules) == "shop 10.20.0.0/16")
+        #expect(taker("20.10.in-addr.arpa", rules) == "shop 10.20.0.0/16")
+        #expect(taker("127.30.20.10.in-addr.arpa", rules) == "other 10.20.30.0/25")
+        #expect(taker("128.30.20.10.in-addr.arpa", rules) == "shop 10.20.0.0/16")
+        #expect(taker("4.3.63.10.in-addr.arpa", rules) == "office 10.0.0.0/9")
+        #expect(taker("0.10.in-addr.arpa", rules) == "office 10.0.0.0/9")
+        #expect(taker("64.10.in-addr.arpa", rules) == "other 10.64.0.0/10")
+        #expect(taker("4.3.127.10.in-addr.arpa", rules) == "other 10.64.0.0/10")
+        #expect(taker("4.3.128.10.in-addr.arpa", rules) == "shop *.10.in-addr.arpa")
+        #expect(taker("064.10.in-addr.arpa", rules) == "shop *.10.in-addr.arpa")
+        #expect(taker("_dns-sd.10.in-addr.arpa", rules) == "shop *.10.in-addr.arpa")
+        #expect(taker("10.in-addr.arpa", rules) == "other 10.0.0.0/8")
+        #expect(taker("in-addr.arpa", rules) == "nobody")
+        #expect(taker("64.10.ip6.arpa", rules) == "nobody")
+        #expect(taker("64.10.in-addr.arpa.example", rules) == "nobody")
+    }
+
+    @Test func aNetworkOfIPv6IsToldByFourBits() throws {
+        let rules = try DomainRules([
+            list("fd12:3456::/32", of: office), list("fd12:3450::/29", of: shop), list("2000::/3", of: other),
+            list("::/0", of: .group(.fallback)),
+        ])
+        #expect(taker("6.5.4.3.2.1.d.f.ip6.arpa", rules) == "office fd12:3456::/32")
+        #expect(taker("a.6.5.4.3.2.1.d.f.ip6.arpa", rules) == "office fd12:3456::/32")
+        #expect(taker("7.5.4.3.2.1.d.f.ip6.arpa", rules) == "shop fd12:3450::/29")
+        #expect(taker("8.5.4.3.2.1.d.f.ip6.arpa", rules) == "localOnly fc00::/7")
+        #expect(taker("5.4.3.2.1.d.f.ip6.arpa", rules) == "localOnly fc00::/7")
+        #expect(taker("F.0.3.ip6.arpa", rules) == "other 2000::/3")
+        #expect(taker("f.0.4.ip6.arpa", rules) == "fallback ::/0")
+        #expect(taker("10.3.ip6.arpa", rules) == "other 2000::/3")
+        #expect(taker("10.ip6.arpa", rules) == "fallback ::/0")
+    }
+
+    @Test func whatIsExceptedGoesToTheNextShorterOfAnotherGroup() throws {
+        let rules = try DomainRules([
+            list("corp.example", "vpn.www.corp.example", of: office),
+            list("www.corp.example", "*.lab.corp.example", of: exceptOffice),
+            list("example", of: shop), list("www.corp.example", of: .except(GroupID(3))),
+            list("www.corp.example", of: other),
+        ])
+        #expect(taker("corp.example", rules) == "office corp.example")
+        #expect(taker("www.corp.example", rules) == "other www.corp.example")
+        #expect(taker("vpn.www.corp.example", rules) == "office vpn.www.corp.example")
+        #expect(taker("lab.corp.example", rules) == "office corp.example")
+        #expect(taker("a.lab.corp.example", rules) == "shop example")
+        let alone = try DomainRules([list("corp.example", of: office), list("www.corp.example", of: exceptOffice)])
+        #expect(taker("www.corp.example", alone) == "nobody")
+        #expect(taker("a.www.corp.example", alone) == "nobody")
+        #expect(taker("a.corp.example", alone) == "office corp.example")
+    }
+
+    @Test func anExceptionOfOneNetworkLeavesTheNextShorter() throws {
+        let rules = try DomainRules([
+            list("10.0.0.0/10", of: office), list("10.1.0.0/16", of: exceptOffice), list("10.0.0.0/9", of: shop),
+        ])
+        #expect(taker("5.1.10.in-addr.arpa", rules) == "shop 10.0.0.0/9")
+        #expect(taker("5.2.10.in-addr.arpa", rules) == "office 10.0.0.0/10")
+    }
+
+    @Test func interceptAndBypassGiveWayToAGroup() throws {
+        let rules = try DomainRules([
+            list("a.example", "b.example", of: .group(.httpdns)),
+            list("a.example", "b.example", "c.example", of: .group(.fallback)),
+            list("a.example", of: office),
+        ])
+        #expect(taker("a.example", rules) == "office a.example")
+        #expect(taker("b.example", rules) == "fallback b.example")
+        #expect(taker("c.example", rules) == "fallback c.example")
+        let reversed = try DomainRules([
+            list("a.example", of: office), list("a.example", of: .group(.fallback)),
+            list("a.example", of: .group(.httpdns)),
+        ])
+        #expect(taker("a.example", reversed) == "office a.example")
+        // Not httpdns: somebody who names at least as much has it.
+        let longer = try DomainRules([list("corp.example", of: .group(.fallback)), list("*.corp.example", of: office)])
+        #expect(taker("corp.example", longer) == "fallback corp.example")
+        #expect(taker("a.corp.example", longer) == "office *.corp.example")
+    }
+
+    @Test func onePatternOfTwoGroupsIsNamedTwice() {
+        let first = DomainList(["b.example", "a.example"].map { DomainPattern($0)! })
+        let second = DomainList(["c.example", "d.example", "A.example."].map { DomainPattern($0)! })
+        let conflict = DomainRulesError.conflict(
+            DomainPattern("a.example")!, DomainPlace(list: 0, line: 2), DomainPlace(list: 2, line: 3))
+        #expect(throws: conflict) { try DomainRules([(first, office), (DomainList(), other), (second, shop)]) }
+    }
+
+    @Test(arguments: [
+        ("a.example", "a.example", true), ("a.example", "*.a.example", false), ("*.a.example", "*.a.example", true),
+        ("", "", true),
+        (".", ".", true), (".", "", false), ("10.0.0.0/8", "10.in-addr.arpa", true), ("10.0.0.0/9", "10.0.0.0/9", true),
+        ("10.0.0.0/9", "10.0.0.0/10", false), ("10.0.0.0/9", "10.128.0.0/9", false),
+        ("10.0.0.0/8", "10.0.0.0/9", false),
+        ("fc00::/7", "fc00::/7", true), ("fd00::/8", "d.f.ip6.arpa", true), ("::/0", "0.0.0.0/0", false),
+    ])
+    func whatIsTheSamePattern(_ row: (first: String, second: String, isSame: Bool)) {
+        for lists in [
+            [list(row.first, of: office), list(row.second, of: shop)],
+            [list(row.second, of: shop), list(row.first, of: office)],
+            [list(row.first, of: office), list(row.second, of: exceptOffice)],
+            [list(row.second, of: exceptOffice), list(row.first, of: office)],
+        ] {
+            let isRefused = (try? DomainRules(lists)) == nil
+            #expect(isRefused == row.isSame)
+        }
+        for fine in [office, .group(.httpdns), .group(.fallback), .except(GroupID(3))] {
+            #expect((try? DomainRules([list(row.first, of: office), list(row.second, of: fine)])) != nil)
+        }
+    }
+
+    @Test func aConflictOfFilesNamesTheirLines() throws {
+        let first = try DomainList(parsing: Array("# a\n\na.example\nb.example\n".utf8).span)
+        let second = try DomainList(parsing: Array("c.example\n#\n\n\nb.example".utf8).span)
+        let conflict = DomainRulesError.conflict(
+            DomainPattern("b.example")!, DomainPlace(list: 0, line: 4), DomainPlace(list: 1, line: 5))
+        #expect(throws: conflict) { try DomainRules([(first, office), (second, shop)]) }
+    }
+
+    @Test func whereAPatternStands() throws {
+        let file = try DomainList(parsing: Array("# a\n\na.example\nb.example\n".utf8).span)
+        let policy = Policy(
+            groups: [], routes: [:], rules: try DomainRules([list("c.example", of: shop), (file, office)]),
+            otherwise: .httpdns,
+            negativeTTL: 30)
+        #expect(
+            policy.rule(for: Name("www.b.example")!)
+                == PolicyDecision(
+                    taker: .group(GroupID(2)), pattern: .subtree(Name("b.example")!),
+                    place: DomainPlace(list: 1, line: 4)))
+        #expect(
+            policy.rule(for: Name("b")!)
+                == PolicyDecision(taker: .reserved(.singleLabel), pattern: .singleLabels, place: nil))
+        #expect(policy.rule(for: Name("b.org")!) == PolicyDecision(taker: .group(.httpdns), pattern: nil, place: nil))
+    }
+
+    @Test func theLongestNames() throws {
+        let label = String(repeating: "a", count: 63)
+        let octets = "\(label).\(label).\(label).\(String(repeating: "b", count: 61))"
+        let labels = Array(repeating: "a", count: 127).joined(separator: ".")
+        let rules = try DomainRules([list(octets, of: office), list(labels, of: shop)])
+        #expect(taker(octets, rules) == "office \(octets)")
+        #expect(taker(labels, rules) == "shop \(labels)")
+        #expect(taker(String(labels.dropFirst(2)), rules) == "nobody")
+        #expect(taker(String(octets.dropFirst(64)), rules) == "nobody")
+        // A pattern at each of its ends.
+        let ends = (0..<127).map { String(labels.dropFirst(2 * $0)) }
+        let all = try DomainRules([(DomainList(ends.map { DomainPattern($0)! }), office)])
+        for end in ends { #expect(taker(end, all) == "office \(end)") }
+        #expect(taker(String(repeating: "\\255", count: 63), rules) == "singleLabel ")
+    }
+
+    /// Two hundred thousand names of some twenty octets take no more than forty each, all told.
+    @Test func theMemoryOfManyNames() throws {
+        let text = (0..<200_000).map { "n\($0 * 5).list.example\n" }.joined()
+        let rules = try DomainRules([(try DomainList(parsing: Array(text.utf8).span), office)])
+        let each = Double(rules.residentOctets) / 200_000
+        print("theMemoryOfManyNames: \(each) octets a name of \(Double(text.utf8.count) / 200_000 - 1)")
+        #expect(each <= 40)
+        for number in 0..<2000 {
+            #expect(taker("www.n\(number * 500).list.example", rules) == "office n\(number * 500).list.example")
+            #expect(taker("n\(number * 5 + 1).list.example", rules) == "nobody")
+        }
+    }
+}
+
+let (office, shop, other) = (
+    DomainRules.Owner.group(GroupID(2)), DomainRules.Owner.group(GroupID(3)), DomainRules.Owner.group(GroupID(4))
+)
+let exceptOffice = DomainRules.Owner.except(GroupID(2))
+
+func list(_ patterns: String..., of owner: DomainRules.Owner) -> (DomainList, DomainRules.Owner) {
+    (DomainList(patterns.map { DomainPattern($0)! }), owner)
+}
+
+/// Who takes a name, and by which pattern.
+func taker(_ text: String, _ rules: DomainRules, _ type: RecordType = .a) -> String {
+    let found = rules.find(Name(text)!, type)
+    guard let pattern = rules.pattern(found) else { return "nobody" }
+    if let reserved = found.reserved { return "\(reserved) \(pattern)" }
+    return "\(["httpdns", "fallback", "office", "shop", "other"][found.group!.rawValue]) \(pattern)"
+}

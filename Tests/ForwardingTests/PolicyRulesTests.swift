@@ -1,0 +1,184 @@
+import Base
+import DNSWire
+import Testing
+
+@testable import Forwarding
+
+/// Which groups are asked: HTTPDNS, resolvers, an office's resolvers, a second account before the office.
+@Suite struct PolicyRulesTests {
+    private let office = GroupID(2)
+    private let shop = GroupID(3)
+
+    private func policy(
+        _ lists: (DomainList, DomainRules.Owner)..., privateAllowed: [Name]? = nil
+    ) throws -> Policy {
+        Policy(
+            groups: [
+                UpstreamGroup(.httpdns, [], .addresses(namesPerRequest: 8), .lastThatAnswered, timeout: 0),
+                UpstreamGroup(.fallback, [], .messages, .lastThatAnswered, timeout: 0),
+                UpstreamGroup(office, [], .messages, .lastThatAnswered, timeout: 0),
+                UpstreamGroup(shop, [], .addresses(namesPerRequest: 8), .lastThatAnswered, timeout: 0),
+            ],
+            routes: [
+                .httpdns: [Step(.httpdns), Step(.fallback)], .fallback: [Step(.fallback)], office: [Step(office)],
+                shop: [Step(shop), Step(office), Step(.fallback)],
+            ],
+            rules: try DomainRules(lists), otherwise: .httpdns, negativeTTL: 30, privateAllowed: privateAllowed)
+    }
+
+    private func asked(_ text: String, _ policy: Policy) -> String { asked(text, .a, policy) }
+
+    /// The groups that are asked, or why nobody is.
+    private func asked(_ text: String, _ type: RecordType, _ policy: Policy) -> String {
+        func names(_ steps: [Step]) -> String {
+            steps.map { ["httpdns", "fallback", "office", "shop"][$0.group.rawValue] }.joined(separator: " ")
+        }
+        switch policy.route(Name(text)!, type) {
+        case .ask(let steps): return names(steps)
+        case .serviceBinding(let steps): return "binding " + names(steps)
+        case .answer(let answer): return ScenarioAnswer.said(answer)
+        }
+    }
+
+    @Test(arguments: [
+        "local", "test", "home.arpa", "ipv4only.arpa", "10.in-addr.arpa", "20.172.in-addr.arpa", "d.f.ip6.arpa", "nas",
+    ])
+    func aGroupMayNameWhatOnlyALocalResolverCanKnow(_ name: String) throws {
+        for text in [name, name == "nas" ? name : "a.\(name)"] {
+            #expect(asked(text, .ptr, try policy()) == "fallback")
+            #expect(asked(text, .ptr, try policy(list(".", of: .group(office)))) == "fallback")
+            #expect(
+                asked(text, .ptr, try policy(list("arpa", "in-addr.arpa", "8.0.0.0/6", of: .group(office))))
+                    == "fallback")
+            #expect(asked(text, .ptr, try policy(list(name, of: .group(office)))) == "office")
+        }
+        #expect(asked("a.\(name)", .ptr, try policy(list("a.\(name)", of: .group(office)))) == "office")
+    }
+
+    @Test func anAccountIsNeverAskedWhatOnlyALocalResolverCanKnow() throws {
+        let policy = try policy(
+            list("local", "10.0.0.0/8", "nas", "shop.example", of: .group(shop)),
+            list("printer.home.arpa", "tv", of: .group(.httpdns)),
+            list("test", of: .group(.fallback)))
+        for type in [RecordType.a, .aaaa, .mx, .https] {
+            #expect(asked("a.local", type, policy) == "office fallback")
+            #expect(asked("nas", type, policy) == "office fallback")
+            #expect(asked("printer.home.arpa", type, policy) == "fallback")
+            #expect(asked("tv", type, policy) == "fallback")
+            #expect(asked("a.test", type, policy) == "fallback")
+        }
+        #expect(asked("1.10.in-addr.arpa", .ptr, policy) == "office fallback")
+        #expect(!policy.mayAsk(shop, Name("a.local")!))
+        #expect(policy.mayAsk(shop, Name("a.shop.example")!))
+    }
+
+    @Test(arguments: ["localhost", "invalid", "onion", "alt", "use-application-dns.net", "_dns.resolver.arpa"])
+    func whatIsNobodysIsNoGroups(_ name: String) throws {
+        let policy = try policy(
+            list(name, "a.\(name)", "*.\(name)", of: .group(office)), list(name, of: .group(.fallback)))
+        for text in [name, "a.\(name)", "b.\(name)"] {
+            for type in [RecordType.a, .ds, .https] {
+                let answer = asked(text, type, policy)
+                #expect(answer.hasPrefix("NXDOMAIN") || answer.hasPrefix("NOERROR"), "\(text) \(answer)")
+                #expect(!policy.mayAsk(office, Name(text)!))
+            }
+        }
+    }
+
+    @Test func singleLabelsAreTheirs() throws {
+        let all = try policy(list(".", of: .group(office)))
+        #expect(asked("nas", all) == "fallback")
+        #expect(asked("a.example", all) == "office")
+        #expect(asked(".", .ns, all) == "office")
+        let labels = try policy(list("", of: .group(office)))
+        #expect(asked("nas", labels) == "office")
+        #expect(asked("a.example", labels) == "httpdns fallback")
+        #expect(asked(".", .ns, labels) == "fallback")
+        #expect(asked("local", labels) == "fallback")
+        #expect(asked("localhost", labels).hasPrefix("NOERROR 127.0.0.1"))
+    }
+
+    @Test func dsIsAskedWhereTheNameAboveGoes() throws {
+        let policy = try policy(
+            list("corp.example", "10.0.0.0/8", "local", "", of: .group(office)),
+            list("*.example.org", of: .group(.fallback)),
+            list("shop.example", of: .group(shop)))
+        #expect(asked("corp.example", .a, policy) == "office")
+        #expect(asked("corp.example", .ds, policy) == "fallback")
+        #expect(asked("a.corp.example", .ds, policy) == "office")
+        #expect(asked("10.in-addr.arpa", .ds, policy) == "fallback")
+        #expect(asked("1.10.in-addr.arpa", .ds, policy) == "office")
+        #expect(asked("shop.example", .ds, policy) == "fallback")
+        #expect(asked("a.shop.example", .ds, policy) == "office fallback")
+        // "" takes the name and not what it is a part of.
+        #expect(asked("com", .ns, policy) == "office")
+        #expect(asked("com", .ds, policy) == "fallback")
+        #expect(asked(".", .ds, policy) == "fallback")
+        // What is nobody's stays so, and what only a local resolver can know goes to no other.
+        let all = try self.policy(list(".", of: .group(office)))
+        #expect(asked("com", .ds, all) == "office")
+        #expect(asked("local", .ds, all) == "fallback")
+        #expect(asked("test", .ds, all) == "fallback")
+        #expect(asked("onion", .ds, all).hasPrefix("NXDOMAIN"))
+        #expect(policy.mayAsk(office, Name("corp.example")!))
+        #expect(!policy.mayAsk(office, Name("corp.example")!, .ds))
+    }
+
+    @Test func otherTypesGoToTheFirstThatCarriesMessages() throws {
+        let policy = try policy(list("shop.example", of: .group(shop)))
+        #expect(asked("a.shop.example", .aaaa, policy) == "shop office fallback")
+        #expect(asked("a.shop.example", .https, policy) == "binding shop office fallback")
+        #expect(asked("a.shop.example", .mx, policy) == "office fallback")
+        #expect(asked("a\\,b.shop.example", .a, policy) == "office fallback")
+        #expect(asked("a.other.example", .mx, policy) == "fallback")
+    }
+
+    @Test func bypassIsNotHTTPDNS() throws {
+        let policy = try policy(
+            list("lan.example", of: .group(.fallback)), list("lan.example", "office.lan.example", of: .group(office)),
+            list("x.lan.example", of: .group(.fallback)))
+        #expect(asked("lan.example", policy) == "office")
+        #expect(asked("a.office.lan.example", policy) == "office")
+        #expect(asked("x.lan.example", policy) == "fallback")
+        #expect(asked("a.example", policy) == "httpdns fallback")
+    }
+
+    @Test func whoMayHavePrivateAddresses() throws {
+        let policy = try policy(
+            list("corp.example", "*.lab.example", "nas", of: .group(office)), list("shop.example", of: .group(shop)),
+            list("lan.example", of: .group(.fallback)), list("cdn.example", of: .group(.httpdns)),
+            list("www.corp.example", of: .except(office)), privateAllowed: [Name("allowed.example")!])
+        for name in [
+            "corp.example", "a.lab.example", "nas", "shop.example", "a.lan.example", "x.allowed.example", "a.local",
+        ] {
+            #expect(!policy.refusesPrivate(Name(name)!), "\(name)")
+        }
+        for name in ["lab.example", "cdn.example", "a.example", "www.corp.example", "tv", "localhost"] {
+            #expect(policy.refusesPrivate(Name(name)!), "\(name)")
+        }
+        for owner in [DomainRules.Owner.group(office), .group(.fallback)] {
+            let all = try self.policy(list(".", "", of: owner), privateAllowed: [])
+            for name in [".", "a.example", "nas"] { #expect(all.refusesPrivate(Name(name)!), "\(name)") }
+            #expect(!all.refusesPrivate(Name("a.local")!))
+        }
+        #expect(!(try self.policy()).refusesPrivate(Name("a.example")!))
+    }
+
+    @Test func whichRuleIsToBeExplained() throws {
+        let policy = try policy(
+            list("corp.example", "10.0.0.0/8", of: .group(office)), list("www.corp.example", of: .except(office)))
+        func rule(_ text: String, _ type: RecordType = .a) -> PolicyDecision { policy.rule(for: Name(text)!, type) }
+        let first = PolicyDecision(
+            taker: .group(office), pattern: DomainPattern("corp.example")!, place: DomainPlace(list: 0, line: 1))
+        let nobody = PolicyDecision(taker: .group(.httpdns), pattern: nil, place: nil)
+        #expect(rule("a.corp.example") == first)
+        #expect(rule("a.corp.example", .ds) == first)
+        #expect(rule("corp.example", .ds) == nobody)
+        #expect(rule("www.corp.example") == nobody)
+        #expect(rule("4.3.2.10.in-addr.arpa", .ptr).pattern?.description == "10.0.0.0/8")
+        #expect(
+            rule("4.3.20.172.in-addr.arpa", .ptr)
+                == PolicyDecision(taker: .reserved(.localOnly), pattern: DomainPattern("172.16.0.0/12")!, place: nil))
+        #expect(rule("a.onion").taker == .reserved(.nonexistent))
+    }
+}

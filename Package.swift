@@ -74,7 +74,7 @@ let package = Package(
         module("Log", "Base", "Configuration", "Transport", "CSystemd", logging),
 
         // Floor 4: connections.
-        module("Streams", "Base", "Cryptography", "HTTP", "Forwarding", "Transport"),
+        module("Streams", "Base", "Cryptography", "HTTP", "Transport"),
 
         // Floor 5: whom the daemon asks, and who asks it how it is; neither sees the other.
         module(
@@ -86,7 +86,7 @@ let package = Package(
             "Log", "Streams", logging),
 
         // Floor 6: the shell.
-        module("DemoService", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport"),
+        module("DemoService", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Streams"),
         module(
             "Daemon", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
             "Transport", "Counters", "Log", "Streams", "Upstreams", "Control", "CSystemd",

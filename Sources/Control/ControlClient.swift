@@ -1,5 +1,4 @@
 import DNSWire
-import Forwarding
 import HTTP
 import Streams
 public import Transport
@@ -61,7 +60,7 @@ public final class ControlClient: @unchecked Sendable {
                 ) { [self] _, outcome in
                     loop.setDeadline(nil)
                     switch outcome {
-                    case .failed(let failure): end(.failure(failed(failure.detail)))
+                    case .failed(let failure): end(.failure(failed(failure.description)))
                     case .answered(let response):
                         let text = String(decoding: response.body, as: UTF8.self)
                         end(.success(Response(isFine: response.status == 200, text: text)))

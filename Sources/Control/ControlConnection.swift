@@ -1,21 +1,18 @@
 import HTTP
+import Streams
 import Transport
 
 /// One client of the control server: one request, one response. Confined to the server's loop.
-final class ControlConnection: EventHandler, @unchecked Sendable {
+final class ControlConnection: @unchecked Sendable {
     // Unchecked: what is sent to other queues is only brought back from there.
     private unowned let server: ControlServer
     /// It came over the unix socket: an operator.
     let isOperator: Bool
     let begun = Clock.now()
-    private var socket: StreamSocket
-    private var registration: Registration?
+    private var stream: Stream?
     private var reader = HTTPRequestReader(headLimit: headLimit, pipelineLimit: headLimit)
-    private var outgoing = StreamBuffer(limit: responseLimit)
     private(set) var phase = Phase.reading
     private var isHead = false
-    /// Octets thrown away since the response was sent.
-    private var discarded = 0
 
     /// Octets of a request's head: the longest name there is takes 1 KiB in it.
     private static let headLimit = 8 * 1024
@@ -26,82 +23,61 @@ final class ControlConnection: EventHandler, @unchecked Sendable {
         /// It has not sent a whole request.
         case reading
         case answering, writing
-        /// All is written; what the client still sends is thrown away until it closes, since closing first could take the
-        /// response back from it (RFC 9112 §9.6).
+        /// All is written, and the client has yet to close.
         case ending
     }
 
     init(_ socket: consuming StreamSocket, isOperator: Bool, server: ControlServer) throws(SystemError) {
-        self.socket = socket
         self.isOperator = isOperator
         self.server = server
-        registration = try server.loop.register(self.socket.descriptor, .readable, self)
+        stream = try Stream(
+            socket, isConnected: true, tls: nil, limit: Self.responseLimit, scratch: server.scratch,
+            loop: server.loop, owner: self)
     }
 
-    func ready(_ readiness: Readiness) {
-        do throws(SystemError) {
-            if readiness.contains(.readable) { try read() }
-            if readiness.contains(.writable) { try write() }
-        } catch {
-            close()
-        }
-    }
+    /// Reads what has come already, without waiting for the loop to find it.
+    func read() { stream?.read() }
 
     func close() {
-        guard let registration else { return }
-        self.registration = nil
-        server.loop.unregister(registration)
-        socket.close()
+        guard let stream else { return }
+        self.stream = nil
+        stream.close()
         server.remove(self)
     }
 
-    private func read() throws(SystemError) {
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        var room = buffer.mutableSpan
-        switch try socket.receive(into: &room) {
-        case .wouldBlock: return
-        case .endOfStream: return close()
-        case .bytes(let count):
-            guard phase != .ending else {
-                discarded += count
-                if discarded > Self.headLimit { close() }
-                return
-            }
-            take(buffer.span.extracting(0..<count))
-        }
+    private func send(_ response: ControlResponse) {
+        guard let stream else { return }
+        phase = .writing
+        stream.isReading = false
+        stream.send(response.head.span)
+        if !isHead { stream.send(response.body.span) }
+        // What is longer than the limit has closed it: the length that was promised shows that something is missing.
+        stream.finish()
     }
+}
 
-    private func take(_ bytes: Span<UInt8>) {
+extension ControlConnection: StreamOwner {
+    func received(_ bytes: Span<UInt8>, on stream: Stream) {
         do throws(MalformedRequest) {
             try reader.receive(bytes)
             guard let request = try reader.next() else { return }
             phase = .answering
             isHead = request.method == .head
-            if let registration { server.loop.update(registration, []) }
+            stream.isReading = false
             server.answer(request, isOperator: isOperator) { [self] in send($0) }
         } catch {
             send(ControlResponse(.badRequest, "The request cannot be understood.\n"))
         }
     }
 
-    private func send(_ response: ControlResponse) {
-        guard registration != nil else { return }
-        phase = .writing
-        // What is longer than the limit is cut off: the length that was promised shows it.
-        guard outgoing.append(response.head.span), isHead || outgoing.append(response.body.span) else { return close() }
-        do throws(SystemError) { try write() } catch { close() }
+    func finished(_ stream: Stream) {
+        phase = .ending
+        stream.isReading = true
     }
 
-    private func write() throws(SystemError) {
-        guard phase == .writing, let registration else { return }
-        if try outgoing.flush(to: socket) {
-            phase = .ending
-            socket.shutdownSending()
-            server.loop.update(registration, .readable)
-        } else {
-            server.loop.update(registration, .writable)
-        }
-    }
+    func ended(_ stream: Stream, isCut: Bool) { close() }
+
+    func failed(_ stream: Stream, _ failure: StreamFailure) { close() }
 }
 
 /// What a client of the control server is told.

@@ -13,6 +13,8 @@ package import Transport
 package final class ControlServer: @unchecked Sendable {
     // Unchecked: everything but `loop` is touched on the loop alone, or before it starts.
     let loop: EventLoop
+    /// What its clients' octets are read into.
+    let scratch = Scratch(4096)
     private let unix: UnixListener?
     private let metrics: StreamListener?
     private let hosts: ServedHosts
@@ -94,7 +96,7 @@ package final class ControlServer: @unchecked Sendable {
         func alike() -> [ControlConnection] { connections.values.filter { $0.isOperator == isOperator } }
         guard alike().count >= Self.maximumConnections else { return true }
         // Of those that came in this turn of the loop, none has been read yet.
-        for connection in alike() where connection.phase == .reading { connection.ready(.readable) }
+        for connection in alike() where connection.phase == .reading { connection.read() }
         let left = alike()
         guard left.count >= Self.maximumConnections else { return true }
         func oldest(_ phase: ControlConnection.Phase) -> ControlConnection? {

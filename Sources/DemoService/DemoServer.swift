@@ -1,5 +1,6 @@
 internal import Base
 internal import Cryptography
+internal import Streams
 internal import Transport
 
 /// Takes connections on the service's ports. Confined to its loop.
@@ -10,7 +11,9 @@ final class DemoServer {
     private let loop: EventLoop
     private let engine: ServiceEngine
     private let context: TLSServerContext
-    private var connections = 0
+    /// What any client's octets are read into.
+    private let scratch = Scratch(16 * 1024)
+    private var connections: [ObjectIdentifier: DemoConnection] = [:]
 
     init(loop: EventLoop, engine: ServiceEngine, context: TLSServerContext) {
         self.loop = loop
@@ -30,116 +33,62 @@ final class DemoServer {
     }
 
     private func accept(_ socket: consuming StreamSocket, from client: IPAddress, isSecure: Bool) {
-        guard connections < Self.connectionLimit else { return }
-        var session: TLSSession?
+        guard connections.count < Self.connectionLimit else { return }
+        var tls: TLSSession?
         if isSecure {
-            session = try? context.session()
-            guard session != nil else { return }
+            tls = try? context.session()
+            guard tls != nil else { return }
         }
-        let connection = DemoConnection(socket, loop: loop, session: session) { [weak self] in
-            self?.connections -= 1
+        let connection = DemoConnection { [weak self] in self?.connections[ObjectIdentifier($0)] = nil }
+        let conversation = engine.conversation(isSecure: isSecure, client: client) { [weak connection] in
+            connection?.send($0, isLast: $1)
         }
-        guard connection.start(engine, isSecure: isSecure, client: client) else { return }
-        connections += 1
+        guard connection.start(socket, tls, conversation, scratch: scratch, loop: loop) else { return }
+        connections[ObjectIdentifier(connection)] = connection
     }
 }
 
-/// One connection: moves bytes between its socket, its TLS session, if it has one, and its conversation.
-final class DemoConnection: EventHandler {
+/// One connection: moves octets between its stream and its conversation.
+final class DemoConnection: StreamOwner {
     /// Bytes that wait for a client to read; one that leaves more unread is dropped.
     static let outputLimit = 256 * 1024
 
-    private let loop: EventLoop
-    private var socket: StreamSocket
-    private let session: TLSSession?
+    private var stream: Stream?
     private var conversation: ServiceConversation?
-    private var output = StreamBuffer(limit: DemoConnection.outputLimit)
-    private var registration: Registration?
-    /// Nothing will be added to the output; what the client still sends is thrown away until it closes, since closing
-    /// first could take the last response back from it (RFC 9112 §9.6).
-    private var isEnding = false
-    private let closed: () -> Void
+    private let closed: (DemoConnection) -> Void
 
-    init(_ socket: consuming StreamSocket, loop: EventLoop, session: TLSSession?, closed: @escaping () -> Void) {
-        self.socket = socket
-        self.loop = loop
-        self.session = session
-        self.closed = closed
-    }
+    init(closed: @escaping (DemoConnection) -> Void) { self.closed = closed }
 
     /// False if the loop cannot watch the socket, which is closed then.
-    func start(_ engine: ServiceEngine, isSecure: Bool, client: IPAddress) -> Bool {
-        conversation = engine.conversation(isSecure: isSecure, client: client) { [weak self] response, isLast in
-            self?.send(response, isLast: isLast)
-        }
-        registration = try? loop.register(socket.descriptor, .readable, self)
-        return registration != nil
+    func start(
+        _ socket: consuming StreamSocket, _ tls: TLSSession?, _ conversation: ServiceConversation, scratch: Scratch,
+        loop: EventLoop
+    ) -> Bool {
+        stream = try? Stream(
+            socket, isConnected: true, tls: tls, limit: Self.outputLimit, scratch: scratch, loop: loop, owner: self)
+        self.conversation = conversation
+        return stream != nil
     }
 
-    func ready(_ readiness: Readiness) {
-        if readiness.contains(.readable) { read() }
-        flush()
+    func send(_ response: [UInt8], isLast: Bool) {
+        stream?.send(response.span)
+        if isLast { stream?.finish() }
     }
 
-    private func read() {
-        var buffer = [UInt8](repeating: 0, count: 16 * 1024)
-        var room = buffer.mutableSpan
-        guard let received = try? socket.receive(into: &room) else { return close() }
-        switch received {
-        case .wouldBlock: return
-        case .endOfStream: return close()
-        case .bytes(let count):
-            guard !isEnding else { return }
-            let bytes = buffer.span.extracting(0..<count)
-            guard let session else {
-                conversation?.receive(bytes)
-                return
-            }
-            session.receive(bytes)
-            var plaintext: [UInt8] = []
-            session.takePlaintext(into: &plaintext)
-            if !plaintext.isEmpty { conversation?.receive(plaintext.span) }
-            takeCiphertext()
-        }
-    }
+    func received(_ bytes: Span<UInt8>, on stream: Stream) { conversation?.receive(bytes) }
 
-    private func send(_ response: [UInt8], isLast: Bool) {
-        guard let session else {
-            guard output.append(response.span) else { return close() }
-            isEnding = isLast
-            return flush()
-        }
-        session.send(response.span)
-        if isLast { session.close() }
-        takeCiphertext()
-        flush()
-    }
+    func ended(_ stream: Stream, isCut: Bool) { close() }
 
-    /// Also after the session has failed: what then waits tells the client why.
-    private func takeCiphertext() {
-        guard let session else { return }
-        var ciphertext: [UInt8] = []
-        session.takeCiphertext(into: &ciphertext)
-        guard output.append(ciphertext.span) else { return close() }
-        switch session.state {
-        case .handshaking, .open: break
-        case .closed, .failed: isEnding = true
-        }
-    }
-
-    private func flush() {
-        guard let registration else { return }
-        guard let isDone = try? output.flush(to: socket) else { return close() }
-        loop.update(registration, isDone ? .readable : [.readable, .writable])
-        if isDone, isEnding { socket.shutdownSending() }
+    /// What waits after TLS has failed tells the client why, and is lost when this side closes first.
+    func failed(_ stream: Stream, _ failure: StreamFailure) {
+        if case .tls = failure { stream.finish() } else { close() }
     }
 
     private func close() {
-        guard let registration else { return }
-        self.registration = nil
-        loop.unregister(registration)
-        socket.close()
+        guard let stream else { return }
+        self.stream = nil
+        stream.close()
         conversation = nil
-        closed()
+        closed(self)
     }
 }

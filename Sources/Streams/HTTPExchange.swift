@@ -1,160 +1,108 @@
 package import Base
 package import Cryptography
-package import Forwarding
 package import HTTP
 package import Transport
 
 /// One HTTP/1.1 request and its response on a connection of their own, plain or through TLS: for what is asked so rarely
 /// that no connection is kept open. How long it may take is its owner's decision.
-package final class HTTPExchange: EventHandler {
+package final class HTTPExchange {
     package enum Outcome {
         case answered(HTTPResponse)
         case failed(Failure)
     }
 
-    private let loop: EventLoop
-    private let tls: TLSSession?
-    private let done: (HTTPExchange, Outcome) -> Void
-    private var socket: StreamSocket
-    private var registration: Registration?
-    private var outgoing = StreamBuffer(limit: HTTPExchange.maximumQueued)
-    private var reader = HTTPResponseReader()
-    private var isConnected = false
+    /// Why there is no response.
+    package enum Failure: Equatable, CustomStringConvertible {
+        case stream(StreamFailure)
+        /// The connection ended before a response began.
+        case closed
+        case response(HTTPError)
 
-    /// Octets of a request at most: what a TLS session keeps until its handshake is done.
+        package var description: String {
+            switch self {
+            case .stream(let failure): failure.description
+            case .closed: "closed by the server"
+            case .response(let error): error.description
+            }
+        }
+    }
+
+    private let request: [UInt8]
+    private let done: (HTTPExchange, Outcome) -> Void
+    private var stream: Stream?
+    private var reader = HTTPResponseReader()
+
+    /// Octets of a request at most.
     static let maximumRequest = TLSSession.earlyLimit
     private static let maximumQueued = 2 * maximumRequest
     private static let maximumRead = 16_384
-
-    /// Why a connection could not even be begun.
-    package struct NotBegun: Error {
-        package let failure: Failure
-    }
 
     /// Begins to connect; on the loop.
     /// - Parameter done: Called once, later, unless ``close()`` was called before; everything is closed then.
     package init(
         _ request: [UInt8], to server: Endpoint, tls context: TLSClientContext?, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
-    ) throws(NotBegun) {
-        self.loop = loop
-        self.done = done
+    ) throws(StreamFailure) {
+        (self.request, self.done) = (request, done)
+        let tls: TLSSession?
         do throws(TLSError) {
             tls = try context?.session(to: server.address, at: WallClock.unixSeconds())
         } catch {
-            throw NotBegun(failure: Failure(.untrusted, error.description))
+            throw .tls(error)
         }
-        do throws(SystemError) {
-            socket = try StreamSocket.connect(to: server)
-            registration = try loop.register(socket.descriptor, .writable, self)
-        } catch {
-            throw NotBegun(failure: Failure(.unreachable, error.description))
-        }
-        if let tls {
-            tls.send(request.span)
-        } else {
-            // Within the limit, as the owner sees to.
-            _ = outgoing.append(request.span)
-        }
+        stream = try Stream(
+            to: server, tls: tls, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead), loop: loop,
+            owner: self)
     }
 
-    /// The same on a connection that stands, to somebody who needs not be doubted.
+    /// The same on a socket that connects or is connected, to somebody who needs not be doubted.
     package init(
         _ request: [UInt8], on socket: consuming StreamSocket, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
     ) throws(SystemError) {
-        (self.loop, self.done, tls) = (loop, done, nil)
-        self.socket = socket
-        registration = try loop.register(self.socket.descriptor, .writable, self)
-        // Within the limit, as the owner sees to.
-        _ = outgoing.append(request.span)
+        (self.request, self.done) = (request, done)
+        stream = try Stream(
+            socket, isConnected: false, tls: nil, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead),
+            loop: loop, owner: self)
     }
 
-    /// Ends without a word.
+    /// Ends without an outcome.
     package func close() {
-        guard let registration else { return }
-        self.registration = nil
-        loop.unregister(registration)
-        socket.close()
-    }
-
-    package func ready(_ readiness: Readiness) {
-        do throws(SystemError) {
-            if !isConnected {
-                try socket.connectResult()
-                isConnected = true
-            }
-            if readiness.contains(.readable) { try receive() }
-            if registration != nil { try flush() }
-        } catch {
-            finish(.failed(Failure(.unreachable, error.description)))
-        }
-    }
-
-    private func receive() throws(SystemError) {
-        var buffer = [UInt8](repeating: 0, count: Self.maximumRead)
-        var room = buffer.mutableSpan
-        switch try socket.receive(into: &room) {
-        case .wouldBlock: return
-        case .endOfStream: endOfStream(isCut: tls != nil)
-        case .bytes(let count):
-            buffer.removeLast(buffer.count - count)
-            try take(buffer)
-        }
-    }
-
-    private func take(_ bytes: [UInt8]) throws(SystemError) {
-        guard let tls else { return read(bytes) }
-        tls.receive(bytes.span)
-        var plaintext: [UInt8] = []
-        tls.takePlaintext(into: &plaintext)
-        if !plaintext.isEmpty { read(plaintext) }
-        guard registration != nil else { return }
-        switch tls.state {
-        case .failed(let error):
-            // The alert that tells the server why.
-            try flush()
-            finish(.failed(Failure(.untrusted, error.description)))
-        case .closed: endOfStream(isCut: false)
-        case .handshaking, .open: break
-        }
-    }
-
-    private func read(_ bytes: [UInt8]) {
-        do throws(HTTPError) {
-            if let response = try reader.receive(bytes.span) { finish(.answered(response)) }
-        } catch {
-            finish(.failed(Failure(.badAnswer, error.description)))
-        }
-    }
-
-    private func endOfStream(isCut: Bool) {
-        do throws(HTTPError) {
-            if let response = try reader.endOfStream(isCut: isCut) { return finish(.answered(response)) }
-            finish(.failed(Failure(.unreachable, "closed by the server")))
-        } catch {
-            finish(.failed(Failure(.badAnswer, error.description)))
-        }
-    }
-
-    private func flush() throws(SystemError) {
-        if let tls {
-            var ciphertext: [UInt8] = []
-            tls.takeCiphertext(into: &ciphertext)
-            guard outgoing.append(ciphertext.span) else {
-                return finish(.failed(Failure(.unreachable, "the server takes no more bytes")))
-            }
-        }
-        guard let registration else { return }
-        let isDone = try outgoing.flush(to: socket)
-        loop.update(registration, isDone ? .readable : [.readable, .writable])
+        stream?.close()
+        stream = nil
     }
 
     private func finish(_ outcome: Outcome) {
-        guard registration != nil else { return }
+        guard stream != nil else { return }
         close()
         done(self, outcome)
     }
+}
+
+extension HTTPExchange: StreamOwner {
+    package func connected(_ stream: Stream) {
+        let request = request
+        stream.send(request.span)
+    }
+
+    package func received(_ bytes: Span<UInt8>, on stream: Stream) {
+        do throws(HTTPError) {
+            if let response = try reader.receive(bytes) { finish(.answered(response)) }
+        } catch {
+            finish(.failed(.response(error)))
+        }
+    }
+
+    package func ended(_ stream: Stream, isCut: Bool) {
+        do throws(HTTPError) {
+            if let response = try reader.endOfStream(isCut: isCut) { return finish(.answered(response)) }
+            finish(.failed(.closed))
+        } catch {
+            finish(.failed(.response(error)))
+        }
+    }
+
+    package func failed(_ stream: Stream, _ failure: StreamFailure) { finish(.failed(.stream(failure))) }
 }
 
 extension Endpoint {

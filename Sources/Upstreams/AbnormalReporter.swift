@@ -134,14 +134,14 @@ package final class AbnormalReporter {
             \r
 
             """
-        do throws(HTTPExchange.NotBegun) {
+        do throws(StreamFailure) {
             exchange = try HTTPExchange(
                 Array(head.utf8) + body, to: Endpoint(address, port: url.port), tls: destination.tls, loop: loop
             ) { [weak self] in
                 self?.settle($0, $1)
             }
         } catch {
-            settle(.failed, error.failure.detail, at: now)
+            settle(.failed, error.description, at: now)
         }
     }
 
@@ -150,7 +150,7 @@ package final class AbnormalReporter {
         self.exchange = nil
         let now = Tick(nanoseconds: Clock.now())
         switch outcome {
-        case .failed(let failure): settle(.failed, failure.detail, at: now)
+        case .failed(let failure): settle(.failed, failure.description, at: now)
         case .answered(let response):
             let reason = "HTTP status \(response.status)"
             switch response.status {

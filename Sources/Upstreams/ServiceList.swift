@@ -97,8 +97,8 @@ package final class ServiceList {
                 self?.settle($0, $1)
             }
             return
-        } catch let error as HTTPExchange.NotBegun {
-            failure = error.failure
+        } catch let error as StreamFailure {
+            failure = Failure(error)
         } catch {
             failure = Failure(.badAnswer, "\(error)")
         }
@@ -112,7 +112,7 @@ package final class ServiceList {
         let now = Tick(nanoseconds: Clock.now())
         switch outcome {
         case .failed(let failure):
-            lastFailure = failure
+            lastFailure = Failure(failure)
             schedule.failed(at: now)
         case .answered(let response):
             do throws(ServiceFailure) {

@@ -39,7 +39,7 @@ enum Rules {
         "Transport": ["Base", "CLinux", "Glibc", "Dispatch", "Synchronization"],
         "Counters": ["Base", "DNSWire", "Synchronization"],
         "Log": ["Base", "Configuration", "Transport", "CSystemd", "Logging", "Dispatch", "Synchronization"],
-        "Streams": ["Base", "Cryptography", "HTTP", "Forwarding", "Transport"],
+        "Streams": ["Base", "Cryptography", "HTTP", "Transport"],
         "Upstreams": [
             "Base", "DNSWire", "Configuration", "Cryptography", "HTTP", "HTTPDNS", "Forwarding", "Transport",
             "Counters", "Log", "Streams", "Logging",
@@ -49,7 +49,7 @@ enum Rules {
             "Streams", "Logging", "Dispatch", "Synchronization",
         ],
         "DemoService": [
-            "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Dispatch",
+            "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Streams", "Dispatch",
         ],
         "Daemon": [
             "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
@@ -80,7 +80,7 @@ enum Rules {
         "Sources/Log/Journal.swift", "Sources/Daemon/Systemd/ServiceManager.swift",
         // Memory that a batch, or the connections of a loop, use in turn.
         "Sources/Upstreams/LocalUpstream.swift", "Sources/Upstreams/StreamExchange.swift",
-        "Sources/Upstreams/ServiceConnection.swift",
+        "Sources/Upstreams/ServiceConnection.swift", "Sources/Streams/Stream.swift",
         "Sources/Daemon/Listening/Client.swift", "Sources/Daemon/Listening/DatagramListener.swift",
         "Sources/Daemon/Listening/GatheredReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",
         "Sources/Daemon/Listening/StreamServer.swift",

@@ -1,0 +1,242 @@
+package import Base
+package import Cryptography
+package import Transport
+
+/// Is told what comes of a stream. It keeps the stream alive, and closes it when it is told of its end or failure.
+package protocol StreamOwner: AnyObject {
+    /// The connection stands; through TLS, the handshake follows.
+    func connected(_ stream: Stream)
+    /// The handshake is done and the peer's certificate accepted.
+    func secured(_ stream: Stream)
+    /// Octets of the peer's, out of TLS. They are valid during the call, in which no other stream of the loop must be read.
+    func received(_ bytes: Span<UInt8>, on stream: Stream)
+    /// The peer will send no more.
+    /// - Parameter isCut: TCP ended without TLS's close_notify: anybody on the path can have brought that about.
+    func ended(_ stream: Stream, isCut: Bool)
+    /// It is of no use any more. It may be told while something is sent.
+    func failed(_ stream: Stream, _ failure: StreamFailure)
+    /// After ``Stream/finish()``: everything is written, and the peer knows that nothing more will come.
+    func finished(_ stream: Stream)
+}
+
+extension StreamOwner {
+    package func connected(_ stream: Stream) {}
+    package func secured(_ stream: Stream) {}
+    package func finished(_ stream: Stream) {}
+}
+
+/// Why a stream is of no use any more.
+package enum StreamFailure: Error, Equatable, CustomStringConvertible {
+    case system(SystemError)
+    case tls(TLSError)
+    /// The peer has left as much unread as is kept for it.
+    case unread
+
+    package var description: String {
+        switch self {
+        case .system(let error): error.description
+        case .tls(let error): error.description
+        case .unread: "the peer takes no more bytes"
+        }
+    }
+}
+
+/// A connection, dialled or accepted, plain or through TLS. It connects, encrypts, queues and closes, and knows no protocol.
+/// Confined to its loop, which keeps it from its making to ``close()``.
+package final class Stream: EventHandler {
+    private unowned let owner: any StreamOwner
+    private let loop: EventLoop
+    /// What any stream's octets are read into before they are its own.
+    private let scratch: Scratch
+    private let tls: TLSSession?
+    private var socket: StreamSocket
+    /// Nil once it is closed.
+    private var registration: Registration?
+    private var outgoing: StreamBuffer
+    private var isConnected: Bool
+    private var isSecured = false
+    private var ending = Ending.none
+    /// Octets thrown away since ``finish()``.
+    private var discarded = 0
+
+    private enum Ending {
+        case none
+        /// What was sent is still to be written.
+        case writing
+        /// The peer knows that nothing more will come.
+        case written
+    }
+
+    /// Octets that a peer may send after ``finish()``, which are thrown away.
+    private static let maximumDiscarded = 64 * 1024
+
+    /// - Parameters:
+    ///   - socket: one that connects, or one that was accepted.
+    ///   - isConnected: it was accepted. Else the connection is told of when it stands.
+    ///   - limit: octets that may wait for the peer to read.
+    ///   - scratch: shared by streams of one loop; what one read brings at most.
+    package init(
+        _ socket: consuming StreamSocket, isConnected: Bool, tls: TLSSession?, limit: Int, scratch: Scratch,
+        loop: EventLoop, owner: any StreamOwner
+    ) throws(SystemError) {
+        (self.isConnected, self.tls, self.scratch, self.loop, self.owner) = (isConnected, tls, scratch, loop, owner)
+        self.socket = socket
+        outgoing = StreamBuffer(limit: limit)
+        registration = try loop.register(self.socket.descriptor, isConnected ? .readable : .writable, self)
+    }
+
+    /// Begins to connect.
+    package convenience init(
+        to endpoint: Endpoint, tls: TLSSession?, limit: Int, scratch: Scratch, loop: EventLoop,
+        owner: any StreamOwner
+    ) throws(StreamFailure) {
+        do throws(SystemError) {
+            try self.init(
+                StreamSocket.connect(to: endpoint), isConnected: false, tls: tls, limit: limit, scratch: scratch,
+                loop: loop, owner: owner)
+        } catch {
+            throw .system(error)
+        }
+    }
+
+    package var isClosed: Bool { registration == nil }
+
+    /// Whether it is open and nothing is left here of what the peer has sent, not even a piece of a TLS record.
+    package var isIdle: Bool { !isClosed && tls?.isIdle ?? true }
+
+    /// "TLSv1.2" or "TLSv1.3"; empty without TLS.
+    package var protocolVersion: String { tls?.protocolVersion ?? "" }
+
+    /// Whether the server's certificate has been verified lately; true without TLS.
+    /// - Parameter now: Seconds since 1970.
+    package func isTrusted(at now: UInt64) -> Bool { tls?.isTrusted(at: now) ?? true }
+
+    /// False: what the peer sends waits in the kernel, and its end is not noticed.
+    package var isReading = true {
+        didSet { if isReading != oldValue { updateInterest() } }
+    }
+
+    /// Queues octets for the peer and writes what it takes at once; before the connection stands they wait. Nothing is
+    /// sent on a closed stream.
+    package func send(_ bytes: Span<UInt8>) {
+        guard !isClosed else { return }
+        if let tls {
+            tls.send(bytes)
+            if case .failed(let error) = tls.state { return fail(.tls(error)) }
+        } else if !outgoing.append(bytes) {
+            return fail(.unread)
+        }
+        if isConnected { flush() }
+    }
+
+    /// Nothing more will be sent. What the peer still sends is thrown away until it closes, since closing first could take
+    /// back what was sent last (RFC 9112 §9.6).
+    package func finish() {
+        guard ending == .none else { return }
+        ending = .writing
+        tls?.close()
+        flush()
+    }
+
+    /// Closes at once, with close_notify if the socket takes it: nobody waits for a goodbye. Nothing is told any more.
+    package func close() {
+        guard let registration else { return }
+        if let tls, isConnected {
+            tls.close()
+            var last: [UInt8] = []
+            tls.takeCiphertext(into: &last)
+            if outgoing.isEmpty, outgoing.append(last.span) { _ = try? outgoing.flush(to: socket) }
+        }
+        self.registration = nil
+        loop.unregister(registration, closing: true)
+        socket.close()
+    }
+
+    package func ready(_ readiness: Readiness) {
+        if !isConnected {
+            do throws(SystemError) {
+                try socket.connectResult()
+            } catch {
+                return fail(.system(error))
+            }
+            isConnected = true
+            owner.connected(self)
+        }
+        if readiness.contains(.readable) { read() }
+        if !isClosed, readiness.contains(.writable) || tls?.hasCiphertext ?? false { flush() }
+    }
+
+    /// Reads what has come, if anything, without waiting for the loop to find it.
+    package func read() {
+        guard !isClosed else { return }
+        do throws(SystemError) {
+            switch try socket.receive(into: scratch) {
+            case .wouldBlock: return
+            case .endOfStream: owner.ended(self, isCut: tls != nil)
+            case .bytes(let count):
+                guard ending == .none else { return discard(count) }
+                let buffer = unsafe scratch.first(count)
+                take(unsafe buffer.span)
+            }
+        } catch {
+            fail(.system(error))
+        }
+    }
+
+    private func discard(_ count: Int) {
+        discarded += count
+        if discarded > Self.maximumDiscarded { owner.ended(self, isCut: true) }
+    }
+
+    private func take(_ bytes: Span<UInt8>) {
+        guard let tls else { return owner.received(bytes, on: self) }
+        tls.receive(bytes)
+        if !isSecured, tls.state == .open {
+            isSecured = true
+            owner.secured(self)
+        }
+        var plaintext: [UInt8] = []
+        tls.takePlaintext(into: &plaintext)
+        if !isClosed, !plaintext.isEmpty { owner.received(plaintext.span, on: self) }
+        guard !isClosed, ending == .none else { return }
+        switch tls.state {
+        case .failed(let error):
+            // The alert that tells the peer why.
+            flush()
+            fail(.tls(error))
+        case .closed: owner.ended(self, isCut: false)
+        case .handshaking, .open: break
+        }
+    }
+
+    private func flush() {
+        guard !isClosed else { return }
+        if let tls {
+            var ciphertext: [UInt8] = []
+            tls.takeCiphertext(into: &ciphertext)
+            guard outgoing.append(ciphertext.span) else { return fail(.unread) }
+        }
+        guard isConnected else { return }
+        do throws(SystemError) {
+            let isDone = try outgoing.flush(to: socket)
+            updateInterest()
+            guard isDone, ending == .writing else { return }
+            ending = .written
+            socket.shutdownSending()
+            owner.finished(self)
+        } catch {
+            fail(.system(error))
+        }
+    }
+
+    private func updateInterest() {
+        guard let registration, isConnected else { return }
+        var interest: Readiness = isReading ? .readable : []
+        if !outgoing.isEmpty { interest.insert(.writable) }
+        loop.update(registration, interest)
+    }
+
+    private func fail(_ failure: StreamFailure) {
+        if !isClosed { owner.failed(self, failure) }
+    }
+}

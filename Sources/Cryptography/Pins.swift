@@ -41,6 +41,64 @@ struct Pins {
     }
 }
 
+/// The certificates of which a verified chain must hold one, as SHA-256 digests of their signed parts (TBSCertificate, RFC
+/// 5280 §4.1.1.1): what a DNS stamp says of its server.
+struct CertificateHashes {
+    /// Octets of a SHA-256 digest.
+    private static let length = 32
+
+    private let digests: [[UInt8]]
+
+    init(_ digests: [[UInt8]]) throws(TLSError) {
+        for digest in digests where digest.count != Self.length { throw .pinLength(digest.count) }
+        self.digests = digests
+    }
+
+    /// Why the chain that `verification` (an X509_STORE_CTX) has accepted is refused nevertheless; nil if it is not.
+    func refusal(_ verification: OpaquePointer) -> TLSError? {
+        guard !digests.isEmpty else { return nil }
+        let chain = unsafe X509_STORE_CTX_get0_chain(verification)
+        // Sound: the chain and its certificates belong to the verification, which outlives this call.
+        for index in 0..<(unsafe max(0, copenssl_sk_X509_num(chain))) {
+            if let digest = unsafe Self.digest(copenssl_sk_X509_value(chain, index)), digests.contains(digest) {
+                return nil
+            }
+        }
+        return .certificateHash
+    }
+
+    private static func digest(_ certificate: OpaquePointer?) -> [UInt8]? {
+        // Sound: with nothing to write to, the length alone is returned; then there is room for so many octets.
+        let count = unsafe Int(i2d_X509(certificate, nil))
+        guard count > 0 else { return nil }
+        var encoded = [UInt8](repeating: 0, count: count)
+        unsafe encoded.withUnsafeMutableBufferPointer { room in
+            var start = room.baseAddress
+            _ = unsafe i2d_X509(certificate, &start)
+        }
+        // The signed part as it was signed: the first element within the outer one.
+        guard let outer = element(encoded, at: 0), let signed = element(encoded, at: outer.content) else { return nil }
+        let part = Array(encoded[outer.content..<signed.end])
+        var digest = [UInt8](repeating: 0, count: length)
+        // Sound: SHA-256 has as many octets as there is room for.
+        return unsafe EVP_Digest(part, part.count, &digest, nil, EVP_sha256(), nil) == 1 ? digest : nil
+    }
+
+    /// Where the element at an offset of DER has its content, and where it ends (X.690 §8.1); nil for what is none.
+    static func element(_ bytes: [UInt8], at offset: Int) -> (content: Int, end: Int)? {
+        guard offset + 2 <= bytes.count else { return nil }
+        var content = offset + 2
+        var length = Int(bytes[offset + 1])
+        if length >= 0x80 {
+            let octets = length - 0x80
+            guard 1...4 ~= octets, content + octets <= bytes.count else { return nil }
+            length = bytes[content..<content + octets].reduce(0) { $0 << 8 | Int($1) }
+            content += octets
+        }
+        return length <= bytes.count - content ? (content, content + length) : nil
+    }
+}
+
 /// With padding, without line breaks (RFC 4648 §4).
 private func base64(_ bytes: [UInt8]) -> String {
     // Four characters for three bytes begun, and the NUL that OpenSSL sets behind them.

@@ -1,7 +1,6 @@
-internal import Base
 internal import COpenSSL
 
-/// The last resumable TLS session of each address, so that a new connection there costs one round trip and no
+/// The last resumable TLS session of each target, so that a new connection there costs one round trip and no
 /// signature less. All of them were verified under the policy, pins included, of the one context that keeps them. What is
 /// resumed is not verified again: who had a certificate's key once would go on with that for as long as tickets are
 /// renewed. So a session, and all that come of it, is resumed for a day at most and not past the certificates' end.
@@ -10,46 +9,46 @@ internal import COpenSSL
 /// connection goes from one daemon to one fixed server, there is nothing to hide, and a ticket stays until the next one
 /// comes: a lost connection then does not cost the resumption.
 final class SessionMemory {
-    /// Addresses remembered at once. A service has a handful; a session is a few kilobytes.
+    /// Targets remembered at once. A service has a handful; a session is a few kilobytes.
     static let limit = 16
 
     /// For how long one verification may be relied on, in seconds.
     static let longestTrust: UInt64 = 86_400
 
     private final class Entry {
-        let address: IPAddress
+        let target: TLSTarget
         let session: Owned
         let trust: Range<UInt64>
 
-        init(_ address: IPAddress, _ session: consuming Owned, _ trust: Range<UInt64>) {
-            self.address = address
+        init(_ target: TLSTarget, _ session: consuming Owned, _ trust: Range<UInt64>) {
+            self.target = target
             self.session = session
             self.trust = trust
         }
     }
 
-    /// At most one for each address, the newest last.
+    /// At most one for each target, the newest last.
     private var entries: [Entry] = []
 
     var count: Int { entries.count }
 
     /// Takes over an SSL_SESSION.
     /// - Parameter trust: When it may be resumed, in seconds since 1970.
-    func remember(_ session: consuming Owned, for address: IPAddress, trust: Range<UInt64>) {
-        forget(address)
+    func remember(_ session: consuming Owned, for target: TLSTarget, trust: Range<UInt64>) {
+        forget(target)
         if entries.count == Self.limit { entries.removeFirst() }
-        entries.append(Entry(address, session, trust))
+        entries.append(Entry(target, session, trust))
     }
 
-    func forget(_ address: IPAddress) {
-        entries.removeAll { $0.address == address }
+    func forget(_ target: TLSTarget) {
+        entries.removeAll { $0.target == target }
     }
 
-    /// Makes `session` (an SSL that has not begun) offer what is remembered for `address`, if that may be resumed now.
+    /// Makes `session` (an SSL that has not begun) offer what is remembered for `target`, if that may be resumed now.
     /// - Parameter now: Seconds since 1970. A clock that was set back to before the verification ends the trust as well.
     /// - Returns: When what it offers may be resumed; nil if it offers nothing.
-    func offer(in session: OpaquePointer, for address: IPAddress, at now: UInt64) -> Range<UInt64>? {
-        guard let entry = entries.last(where: { $0.address == address }), entry.trust.contains(now) else { return nil }
+    func offer(in session: OpaquePointer, for target: TLSTarget, at now: UInt64) -> Range<UInt64>? {
+        guard let entry = entries.last(where: { $0.target == target }), entry.trust.contains(now) else { return nil }
         // One that ended in an error is marked by OpenSSL, which then passes over it.
         unsafe _ = SSL_set_session(session, entry.session.pointer)
         return entry.trust

@@ -6,7 +6,7 @@ extension TLSSession {
     /// Index of the SSL's "application data", free for every program's use.
     static let selfIndex: Int32 = 0
 
-    private static func of(_ ssl: OpaquePointer?) -> TLSSession? {
+    static func of(_ ssl: OpaquePointer?) -> TLSSession? {
         // Sound: the slot holds what `init` put there, or nothing.
         guard let ssl = unsafe ssl, let slot = unsafe SSL_get_ex_data(ssl, selfIndex) else { return nil }
         return unsafe Unmanaged<TLSSession>.fromOpaque(slot).takeUnretainedValue()
@@ -31,7 +31,8 @@ extension TLSSession {
         }
         // Pins come after everything else and still within the verification: a chain that fails them ends the handshake
         // before a byte of the caller's was sent. A resumed session is not verified again; it was made under this same
-        // context, hence with these pins.
+        // context, hence with these pins, and
+        // for the same target, hence with these hashes.
         unsafe SSL_CTX_set_cert_verify_callback(
             context,
             { verification, _ in
@@ -40,7 +41,8 @@ extension TLSSession {
                 guard let verification = unsafe verification,
                     let session = unsafe TLSSession.of(verification: verification), let client = session.client
                 else { return 0 }
-                guard let refusal = unsafe client.pins.refusal(verification) else {
+                guard let refusal = unsafe client.pins.refusal(verification) ?? client.hashes.refusal(verification)
+                else {
                     let end = unsafe min(chainEnd(verification), client.began + SessionMemory.longestTrust)
                     session.trust = client.began..<max(client.began, end)
                     return 1
@@ -67,7 +69,7 @@ extension TLSSession {
             guard let session = unsafe TLSSession.of(ssl), let client = session.client, let trust = session.trust,
                 let owned = unsafe Owned(resumable, freedBy: SSL_SESSION_free)
             else { return 0 }
-            client.memory.remember(owned, for: client.address, trust: trust)
+            client.memory.remember(owned, for: client.target, trust: trust)
             return 1
         }
     }

@@ -1,11 +1,11 @@
 public import Base
 internal import COpenSSL
 
-/// One policy and the sessions verified under it; makes the client side of TLS connections (TLS 1.2 and 1.3, ALPN
-/// "http/1.1"). Confined to one queue together with its sessions.
+/// One policy and the sessions verified under it; makes the client side of TLS connections (TLS 1.2 and 1.3). Confined to
+/// one queue together with its sessions.
 public final class TLSClientContext {
     private let context: Owned
-    /// Nil: the address that is dialled.
+    /// Nil: what the target of a session says.
     private let peer: ExpectedPeer?
     private let validatesName: Bool
     private let pins: Pins
@@ -35,9 +35,7 @@ public final class TLSClientContext {
         // The library's own store would be keyed by session, not by address; SessionMemory does it.
         unsafe copenssl_SSL_CTX_set_session_cache_mode(
             context.pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
-        // Returns 0 when it worked, unlike its neighbours.
-        guard unsafe SSL_CTX_set_alpn_protos(context.pointer, httpProtocol, UInt32(httpProtocol.count)) == 0,
-            unsafe X509_VERIFY_PARAM_set_purpose(SSL_CTX_get0_param(context.pointer), X509_PURPOSE_SSL_SERVER) == 1
+        guard unsafe X509_VERIFY_PARAM_set_purpose(SSL_CTX_get0_param(context.pointer), X509_PURPOSE_SSL_SERVER) == 1
         else { throw .library(code: 0) }
         try trust(policy)
         if let (pkcs12, password) = policy.clientCertificate {
@@ -61,21 +59,58 @@ public final class TLSClientContext {
         }
     }
 
-    /// A connection to `address`, resuming the last one there if it can; its first flight is ready to be taken.
+    /// A connection to `target`, resuming the last one there if it can; its first flight is ready to be taken.
     /// - Parameter now: Seconds since 1970.
-    public func session(to address: IPAddress, at now: UInt64) throws(TLSError) -> TLSSession {
-        let expected = peer ?? .address(address)
+    public func session(to target: TLSTarget, at now: UInt64) throws(TLSError) -> TLSSession {
+        let expected: ExpectedPeer
+        if let name = target.name {
+            expected = try ExpectedPeer(serverName: name)
+        } else {
+            expected = peer ?? .address(target.address)
+        }
+        let protocols = protocolList(target.protocols)
         guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free),
-            unsafe expected.require(in: ssl.pointer, validating: validatesName)
+            unsafe expected.require(in: ssl.pointer, validating: validatesName),
+            // Returns 0 when it worked, unlike its neighbours.
+            unsafe protocols.isEmpty || SSL_set_alpn_protos(ssl.pointer, protocols, UInt32(protocols.count)) == 0
         else { throw .library(code: 0) }
-        let trust = unsafe memory.offer(in: ssl.pointer, for: address, at: now)
+        let trust = unsafe memory.offer(in: ssl.pointer, for: target, at: now)
         return try TLSSession(
             ssl,
             client: .init(
-                peer: expected, address: address, began: now, memory: memory, pins: pins,
-                hasCertificate: hasCertificate, systemFile: systemFile),
+                peer: expected, target: target, began: now, memory: memory, pins: pins,
+                hashes: try CertificateHashes(target.hashes), hasCertificate: hasCertificate, systemFile: systemFile),
             trust: trust, buffer: buffer)
     }
+
+    /// An HTTP/1.1 connection to whom the policy names, or else to the address itself.
+    public func session(to address: IPAddress, at now: UInt64) throws(TLSError) -> TLSSession {
+        try session(to: TLSTarget(address), at: now)
+    }
+}
+
+/// Where a TLS connection goes, whom it must find there, and what for. Sessions are resumed only for one that is the same in
+/// all of it.
+public struct TLSTarget: Sendable, Equatable {
+    public var address: IPAddress
+    /// The name the certificate must have, as ``TLSPolicy/serverName`` has it; nil: the policy's.
+    public var name: String?
+    /// SHA-256 digests of the signed parts of certificates, 32 octets each, one of which the verified chain must have (DNS
+    /// stamps). Empty: any chain that verifies will do.
+    public var hashes: [[UInt8]]
+    /// ALPN's names of the protocols offered, 1 to 255 octets each, the preferred first (RFC 7301). Empty: none.
+    public var protocols: [String]
+
+    public init(
+        _ address: IPAddress, name: String? = nil, hashes: [[UInt8]] = [], protocols: [String] = ["http/1.1"]
+    ) {
+        (self.address, self.name, self.hashes, self.protocols) = (address, name, hashes, protocols)
+    }
+}
+
+/// ALPN's names as they go over the wire: length and text each (RFC 7301 §3.1).
+func protocolList(_ names: [String]) -> [UInt8] {
+    names.flatMap { [UInt8(clamping: $0.utf8.count)] + $0.utf8.prefix(255) }
 }
 
 /// The file that holds all authorities of the system's store (OpenSSL's default, or SSL_CERT_FILE).
@@ -102,9 +137,6 @@ final class SystemFile {
 /// The cipher suites of TLS 1.2: those whose keys nobody can compute later who comes by the server's private key, and
 /// whose records are authenticated with their encryption (RFC 9325 §4.2). All of TLS 1.3 are so.
 private let forwardSecret = "ECDHE+AESGCM:ECDHE+CHACHA20:DHE+AESGCM:DHE+CHACHA20"
-
-/// ALPN's name for HTTP/1.1 as it goes over the wire: length and text (RFC 7301 §3.1, §6).
-let httpProtocol: [UInt8] = [8] + Array("http/1.1".utf8)
 
 extension Owned {
     /// An SSL_CTX with what both sides have in common.

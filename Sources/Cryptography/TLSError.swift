@@ -24,6 +24,8 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The verified chain holds none of the pinned keys; `has` are those it has, "sha256/BASE64", at most eight, from the
     /// server's on.
     case pinMismatch(has: [String])
+    /// The verified chain holds none of the certificates whose hashes the server's stamp has.
+    case certificateHash
     /// Any other X509_V_ERR code.
     case certificateRejected(code: Int)
 
@@ -91,6 +93,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         case .certificateSignature: "certificate has a wrong signature"
         case .pinMismatch(let has):
             "certificate chain has none of the pinned keys; from the server's on it has \(has.joined(separator: ", "))"
+        case .certificateHash: "certificate chain has none of the certificates that the server's stamp names"
         case .certificateRejected(let code):
             // Sound: the function returns a static string for every code.
             "certificate was rejected (\(unsafe String(cString: X509_verify_cert_error_string(code))))"

@@ -1,18 +1,26 @@
 internal import COpenSSL
 
-/// One certificate and its key; makes the server side of TLS connections (TLS 1.2 and 1.3, ALPN "http/1.1"). Confined
-/// to one queue together with its sessions.
+/// One certificate and its key; makes the server side of TLS connections (TLS 1.2 and 1.3). Confined to one queue
+/// together with its sessions.
 public final class TLSServerContext {
     private let context: Owned
     private let buffer = RecordBuffer(length: TLSSession.pieceLength)
+    private let protocols: AcceptedProtocols
 
-    /// `certificatePEM` is the server's certificate and then, in order, those that lead to the authority.
+    /// With ALPN "http/1.1". `certificatePEM` is the server's certificate and then, in order, those that lead to the authority.
     public convenience init(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(TLSError) {
         try self.init(certificatePEM: certificatePEM, keyPEM: keyPEM, newestVersion: TLS1_3_VERSION)
     }
 
-    /// The same with the newest TLS version to speak, as the number on the wire.
-    package init(certificatePEM: [UInt8], keyPEM: [UInt8], newestVersion: Int32) throws(TLSError) {
+    /// - Parameters:
+    ///   - newestVersion: The newest TLS version to speak, as the number on the wire.
+    ///   - protocols: ALPN's names of those that are spoken (RFC 7301).
+    ///   - refusesOthers: A client that offers only others is refused; else the session goes on without a protocol.
+    package init(
+        certificatePEM: [UInt8], keyPEM: [UInt8], newestVersion: Int32 = TLS1_3_VERSION,
+        protocols: [String] = ["http/1.1"], refusesOthers: Bool = false
+    ) throws(TLSError) {
+        self.protocols = AcceptedProtocols(names: protocols, refusesOthers: refusesOthers)
         guard let certificates = Certificate.read(pem: certificatePEM), let leaf = certificates.first else {
             throw .certificateUnreadable
         }
@@ -38,26 +46,40 @@ public final class TLSServerContext {
     /// A connection that a client has opened.
     public func session() throws(TLSError) -> TLSSession {
         guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free) else { throw .library(code: 0) }
-        return try TLSSession(ssl, client: nil, buffer: buffer)
+        let session = try TLSSession(ssl, client: nil, buffer: buffer)
+        session.accepted = protocols
+        return session
     }
 }
 
-/// Takes "http/1.1" if the client offers it; else goes on without a protocol, as a client without ALPN does.
-private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { _, chosen, chosenLength, offered, offeredLength, _ in
-    // Sound: OpenSSL has checked that the list is whole, and wants the choice as a place inside it.
-    guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered else {
-        return SSL_TLSEXT_ERR_NOACK
+/// What a server speaks, by ALPN.
+final class AcceptedProtocols {
+    /// Each as it stands on the wire.
+    let names: [[UInt8]]
+    let refusesOthers: Bool
+
+    init(names: [String], refusesOthers: Bool) {
+        self.names = names.map { protocolList([$0]) }
+        self.refusesOthers = refusesOthers
     }
+}
+
+/// Takes the first of the client's protocols that this side speaks too.
+private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { ssl, chosen, chosenLength, offered, offeredLength, _ in
+    // Sound: OpenSSL has checked that the list is whole, and wants the choice as a place inside it.
+    guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered,
+        let protocols = unsafe TLSSession.of(ssl)?.accepted
+    else { return SSL_TLSEXT_ERR_NOACK }
     let list = unsafe UnsafeBufferPointer(start: offered, count: Int(offeredLength))
     var index = 0
     while index < list.count {
         let length = unsafe Int(list[index])
-        if unsafe list[index...].prefix(1 + length).elementsEqual(httpProtocol) {
+        if protocols.names.contains(where: { unsafe list[index...].prefix(1 + length).elementsEqual($0) }) {
             unsafe chosen.pointee = offered + index + 1
             unsafe chosenLength.pointee = UInt8(length)
             return SSL_TLSEXT_ERR_OK
         }
         index += 1 + length
     }
-    return SSL_TLSEXT_ERR_NOACK
+    return protocols.refusesOthers ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK
 }

@@ -1,4 +1,3 @@
-internal import Base
 internal import COpenSSL
 
 /// One TLS connection as bytes in and bytes out: it owns no socket and no clock. Feed what the peer sent, send to the
@@ -19,11 +18,12 @@ public final class TLSSession {
     /// What a client's session knows of its peer.
     struct Client {
         let peer: ExpectedPeer
-        let address: IPAddress
+        let target: TLSTarget
         /// Seconds since 1970.
         let began: UInt64
         let memory: SessionMemory
         let pins: Pins
+        let hashes: CertificateHashes
         /// Whether there is a certificate to show to a server that asks.
         let hasCertificate: Bool
         /// Nil where the system's store is not trusted.
@@ -43,11 +43,23 @@ public final class TLSSession {
     /// "TLSv1.2" or "TLSv1.3"; empty until the handshake is done.
     public private(set) var protocolVersion = ""
 
+    /// What ALPN has settled on, "h2" say (RFC 7301); nil until the handshake is done, and when it was left open.
+    public var applicationProtocol: String? {
+        var name: UnsafePointer<UInt8>?
+        var length: UInt32 = 0
+        unsafe SSL_get0_alpn_selected(ssl.pointer, &name, &length)
+        guard state == .open, let name = unsafe name, length > 0 else { return nil }
+        // Sound: the session owns so many octets there, and they are copied.
+        return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
+    }
+
     private let ssl: Owned
     /// Memory BIOs, shared with `ssl`: what the peer sent, and what it must be sent.
     private let input: Owned
     private let output: Owned
     let client: Client?
+    /// What a server's session speaks.
+    var accepted: AcceptedProtocols?
     private let buffer: RecordBuffer
     /// When what was verified for this session, or for the one it resumes, may be relied on, in seconds since 1970.
     var trust: Range<UInt64>?
@@ -251,6 +263,6 @@ public final class TLSSession {
         state = .failed(error)
         early = []
         // What the peer fails on may be the session that was offered: begin afresh next time.
-        if let client { client.memory.forget(client.address) }
+        if let client { client.memory.forget(client.target) }
     }
 }

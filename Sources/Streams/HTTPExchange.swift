@@ -13,15 +13,13 @@ package final class HTTPExchange {
 
     /// Why there is no response.
     package enum Failure: Equatable, CustomStringConvertible {
+        /// ``StreamFailure/closed``: before a response began.
         case stream(StreamFailure)
-        /// The connection ended before a response began.
-        case closed
         case response(HTTPError)
 
         package var description: String {
             switch self {
             case .stream(let failure): failure.description
-            case .closed: "closed by the server"
             case .response(let error): error.description
             }
         }
@@ -96,7 +94,7 @@ extension HTTPExchange: StreamOwner {
     package func ended(_ stream: Stream, isCut: Bool) {
         do throws(HTTPError) {
             if let response = try reader.endOfStream(isCut: isCut) { return finish(.answered(response)) }
-            finish(.failed(.closed))
+            finish(.failed(.stream(.closed)))
         } catch {
             finish(.failed(.response(error)))
         }

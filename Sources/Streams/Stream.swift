@@ -29,6 +29,8 @@ extension StreamOwner {
 package enum StreamFailure: Error, Equatable, CustomStringConvertible {
     case system(SystemError)
     case tls(TLSError)
+    /// The peer has ended it where that was no end.
+    case closed
     /// The peer has left as much unread as is kept for it.
     case unread
 
@@ -36,7 +38,8 @@ package enum StreamFailure: Error, Equatable, CustomStringConvertible {
         switch self {
         case .system(let error): error.description
         case .tls(let error): error.description
-        case .unread: "the peer takes no more bytes"
+        case .closed: "closed by the server"
+        case .unread: "the server takes no more bytes"
         }
     }
 }

@@ -7,14 +7,13 @@ extension Failure {
     init(_ failure: StreamFailure) {
         switch failure {
         case .tls: self.init(.untrusted, failure.description)
-        case .system, .unread: self.init(.unreachable, failure.description)
+        case .system, .closed, .unread: self.init(.unreachable, failure.description)
         }
     }
 
     init(_ failure: HTTPExchange.Failure) {
         switch failure {
         case .stream(let failure): self.init(failure)
-        case .closed: self.init(.unreachable, failure.description)
         case .response: self.init(.badAnswer, failure.description)
         }
     }

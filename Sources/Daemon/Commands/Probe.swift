@@ -95,7 +95,7 @@ public final class Probe: @unchecked Sendable {
         }
     }
 
-    private func progressed(_ progress: ServiceConnection.Progress) {
+    private func progressed(_ progress: StreamUpstream.Progress) {
         switch progress {
         case .connected: say("\(who): connected after \(elapsed) ms")
         case .secured(let version): say("\(who): \(version), certificate accepted after \(elapsed) ms")

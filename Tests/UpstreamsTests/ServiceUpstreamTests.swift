@@ -10,7 +10,7 @@ import Transport
 @testable import Upstreams
 
 /// Which connection to an HTTPDNS server may carry another request: over real sockets, plain and through TLS.
-@Suite struct ServiceConnectionTests {
+@Suite struct ServiceUpstreamTests {
     private static let asked = Name("www.example.com")!
     private static let next = Name("next.example.com")!
 

@@ -1,0 +1,61 @@
+import HTTP
+
+/// HTTP/1.1 as a client speaks it: whole requests, one at a time.
+///
+/// What comes unasked, or stands behind a response, would be taken for the answer to the next request, and each later one
+/// for that to the request after it. So there is no next request then.
+package struct HTTP1: Conversation {
+    private var reader = HTTPResponseReader()
+    private var request: RequestID?
+    private var output: [UInt8] = []
+    package private(set) var mayTakeMore = true
+
+    package init() {}
+
+    package var room: Int { request == nil && mayTakeMore ? 1 : 0 }
+
+    package var isIdle: Bool { request == nil && reader.isIdle }
+
+    package mutating func open(_ request: [UInt8], as id: RequestID) {
+        precondition(room > 0)
+        self.request = id
+        output = request
+    }
+
+    /// A response cannot be told from another's.
+    package mutating func cancel(_ id: RequestID) -> Bool { request != id }
+
+    package func hasBegun(_ id: RequestID) -> Bool { !reader.isIdle }
+
+    package mutating func receive(
+        _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
+    ) throws(ConversationFailure) {
+        guard request != nil else { throw ConversationFailure("bytes that nobody asked for") }
+        do throws(HTTPError) {
+            if let response = try reader.receive(bytes) { answered(response, &events) }
+        } catch {
+            throw ConversationFailure(error.description)
+        }
+    }
+
+    package mutating func endOfStream(
+        isCut: Bool, into events: inout [ConversationEvent]
+    ) throws(ConversationFailure) {
+        mayTakeMore = false
+        do throws(HTTPError) {
+            if let response = try reader.endOfStream(isCut: isCut) { answered(response, &events) }
+        } catch {
+            throw ConversationFailure(error.description)
+        }
+    }
+
+    /// A response is taken whatever stands behind it: it was whole before that.
+    private mutating func answered(_ response: HTTPResponse, _ events: inout [ConversationEvent]) {
+        guard let request else { return }
+        self.request = nil
+        if !response.keepAlive || !reader.isIdle { mayTakeMore = false }
+        events.append(.answered(request, .http(response)))
+    }
+
+    package mutating func takeOutput() -> [UInt8] { exchange(&output, with: []) }
+}

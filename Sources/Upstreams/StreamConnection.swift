@@ -1,0 +1,268 @@
+import Base
+import Cryptography
+import Forwarding
+import Streams
+import Transport
+
+/// One connection to a server: a conversation, the stream it goes over, and the queries under way on it.
+///
+/// A server with several endpoints is dialled at one after the other, by address family in turn, and the first that stands is
+/// used (RFC 8305 §4, §5). One stands when its certificate is accepted: else whoever answers first, with whatever
+/// certificate, would win.
+final class StreamConnection {
+    let pool: StreamPool
+    /// Counted upward by the upstream.
+    let serial: Int
+    let epoch: Int
+    /// When it last became idle, on the clock's scale in nanoseconds; 0: never.
+    var idleSince: UInt64 = 0
+    /// A query was put again elsewhere, as nothing came here; it takes nothing until something does.
+    private(set) var isSuspect = false
+    private(set) var isClosed = false
+    private(set) var carried: [StreamQuery] = []
+    /// Put on it, and answered, in its life.
+    private(set) var queries = 0
+    private(set) var answers = 0
+
+    private unowned let upstream: StreamUpstream
+    private var conversation: any Conversation
+    /// The stream that stands.
+    private var stream: Stream?
+    private var attempts: [(stream: Stream, endpoint: Endpoint)] = []
+    private var untried: ArraySlice<Endpoint>
+    private(set) var nextAttempt: Tick?
+    private var lastFailure: Failure?
+    /// It takes nothing more.
+    private var isRetired = false
+    /// How long it had been idle when it was last taken, in nanoseconds, as long as nothing has come since.
+    private var idleBefore: UInt64 = 0
+
+    /// Milliseconds after which the next endpoint is tried too (RFC 8305 §5: connection attempt delay).
+    static let attemptDelay = 250
+
+    init(_ pool: StreamPool, serial: Int, upstream: StreamUpstream) {
+        (self.pool, self.serial, self.upstream, epoch) = (pool, serial, upstream, pool.epoch)
+        conversation = pool.dialect.conversation()
+        untried = inTurn(pool.server.endpoints, first: pool.preferred)[...]
+    }
+
+    var hasRoom: Bool { !isSuspect && !isRetired && conversation.room > 0 }
+
+    /// Whether it is open and nothing is left of what the server has sent: the next octets are those of an answer to the
+    /// next request.
+    var isReusable: Bool { hasRoom && conversation.isIdle && stream?.isIdle ?? false }
+
+    /// Whether the server's certificate has been verified lately.
+    /// - Parameter wall: Seconds since 1970.
+    func isTrusted(at wall: UInt64) -> Bool { stream?.isTrusted(at: wall) ?? false }
+
+    func read() { stream?.read() }
+
+    // MARK: Queries
+
+    func put(_ query: StreamQuery, at now: Tick) {
+        if carried.isEmpty { idleBefore = idleSince == 0 ? 0 : now.nanoseconds &- idleSince }
+        queries += 1
+        carried.append(query)
+        query.connections.append(self)
+        conversation.open(query.request, as: query.number)
+        pool.put(self)
+        pump()
+    }
+
+    /// Nobody waits for a query any more.
+    func drop(_ query: StreamQuery, at now: Tick) {
+        guard let place = carried.firstIndex(where: { $0 === query }) else { return }
+        carried.remove(at: place)
+        guard conversation.cancel(query.number) else { return upstream.lost(self, nil) }
+        pump()
+        if carried.isEmpty, !isClosed { upstream.rested(self, at: now) }
+    }
+
+    /// It takes nothing more, and closes when nothing is under way.
+    func retire() { isRetired = true }
+
+    func suspect() { isSuspect = true }
+
+    /// Whether a query that ended with it may go out once more as if nothing had been tried: the server has closed a
+    /// connection that had worked, before it began to answer.
+    func mayHaveBeenClosedBefore(_ query: StreamQuery) -> Bool {
+        answers > 0 && !conversation.hasBegun(query.number)
+    }
+
+    func takeCarried() -> [StreamQuery] { exchange(&carried, with: []) }
+
+    private func takeCarried(_ number: UInt64) -> StreamQuery? {
+        carried.firstIndex { $0.number == number }.map { carried.remove(at: $0) }
+    }
+
+    private func pump() {
+        guard let stream else { return }
+        let output = conversation.takeOutput()
+        if !output.isEmpty { stream.send(output.span) }
+    }
+
+    // MARK: Endpoints
+
+    /// Begins to connect to the next endpoint that can be dialled. What fails at once is told at once.
+    func tryNext(at now: Tick) {
+        nextAttempt = nil
+        while let endpoint = untried.popFirst() {
+            do throws(StreamFailure) {
+                let tls: TLSSession?
+                do throws(TLSError) {
+                    tls = try pool.dialect.session(to: endpoint, at: WallClock.unixSeconds())
+                } catch {
+                    throw .tls(error)
+                }
+                let stream = try Stream(
+                    to: endpoint, tls: tls, limit: StreamLimits.maximumQueued, scratch: upstream.scratch,
+                    loop: upstream.loop, owner: self)
+                attempts.append((stream, endpoint))
+                if !untried.isEmpty { nextAttempt = now.advanced(milliseconds: Self.attemptDelay) }
+                return
+            } catch {
+                note(error)
+            }
+        }
+        if attempts.isEmpty {
+            upstream.lost(self, lastFailure ?? Failure(.unreachable, "no address of the server is known"))
+        }
+    }
+
+    /// Of several failures, that of a server that was reached says most.
+    private func note(_ failure: StreamFailure) {
+        if lastFailure?.kind != .untrusted { lastFailure = Failure(failure) }
+    }
+
+    private func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
+        stream.close()
+        guard let place = attempts.firstIndex(where: { $0.stream === stream }) else { return }
+        let endpoint = attempts.remove(at: place).endpoint
+        if pool.dialect.knowsAnotherWay(after: failure) {
+            untried.insert(endpoint, at: untried.startIndex)
+        } else {
+            note(failure)
+        }
+        tryNext(at: upstream.now())
+    }
+
+    private func stands(_ winner: Stream) {
+        for attempt in attempts {
+            if attempt.stream === winner { pool.preferred = attempt.endpoint } else { attempt.stream.close() }
+        }
+        (attempts, untried, nextAttempt) = ([], [], nil)
+        pool.decided(self)
+        stream = winner
+        pump()
+    }
+
+    // MARK: Its end
+
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        carried = []
+        stream?.close()
+        for attempt in attempts { attempt.stream.close() }
+        pool.closed(self)
+    }
+
+    /// The server has ended it.
+    private func closedByServer(_ failure: Failure) {
+        let now = upstream.now()
+        if carried.isEmpty {
+            pool.closedByServer(afterIdle: idleSince == 0 ? 0 : now.nanoseconds &- idleSince)
+        } else if idleBefore > 0 {
+            pool.closedByServer(afterIdle: idleBefore)
+        } else if answers > 0 {
+            pool.closedByServer(afterAnswers: answers, at: now)
+        }
+        upstream.lost(self, failure, isClosedByServer: true)
+    }
+}
+
+extension StreamConnection: StreamOwner {
+    func connected(_ stream: Stream) {
+        upstream.progressed(.connected)
+        if !pool.dialect.isSecure { stands(stream) }
+    }
+
+    func secured(_ stream: Stream) {
+        upstream.progressed(.secured(stream.protocolVersion))
+        stands(stream)
+    }
+
+    func received(_ bytes: Span<UInt8>, on stream: Stream) {
+        (isSuspect, idleBefore) = (false, 0)
+        var events = upstream.takeEvents()
+        var failure: ConversationFailure?
+        do throws(ConversationFailure) {
+            try conversation.receive(bytes, into: &events)
+        } catch {
+            failure = error
+        }
+        told(&events, failure)
+    }
+
+    func ended(_ stream: Stream, isCut: Bool) {
+        guard self.stream === stream else { return attemptFailed(stream, .closed) }
+        var events = upstream.takeEvents()
+        var failure: ConversationFailure?
+        do throws(ConversationFailure) {
+            try conversation.endOfStream(isCut: isCut, into: &events)
+        } catch {
+            failure = error
+        }
+        retire()
+        told(&events, failure)
+        if !isClosed { closedByServer(Failure(.unreachable, "closed by the server")) }
+    }
+
+    func failed(_ stream: Stream, _ failure: StreamFailure) {
+        guard self.stream === stream else { return attemptFailed(stream, failure) }
+        closedByServer(Failure(failure))
+    }
+
+    private func told(_ events: inout [ConversationEvent], _ failure: ConversationFailure?) {
+        pump()
+        for event in events {
+            switch event {
+            case .answered(let number, let answer):
+                answers += 1
+                if let query = takeCarried(number) { upstream.answered(query, answer, on: self) }
+            case .refused(let number):
+                if let query = takeCarried(number) { upstream.refused(query, on: self) }
+            case .failed(let number, let failure):
+                if let query = takeCarried(number) {
+                    upstream.failed(query, Failure(.badAnswer, failure.reason), on: self)
+                }
+            case .goingAway: retire()
+            }
+        }
+        let hasEvents = !events.isEmpty
+        upstream.giveBack(&events)
+        if let failure {
+            upstream.lost(self, Failure(.badAnswer, failure.reason))
+        } else if hasEvents, !isClosed {
+            upstream.advanced(self)
+        }
+    }
+}
+
+/// The endpoints of each family in turn, beginning with that of the first; `first` before all.
+func inTurn(_ endpoints: [Endpoint], first: Endpoint?) -> [Endpoint] {
+    guard endpoints.count > 1 else { return endpoints }
+    let rest = endpoints.filter { $0 != first }
+    let start = endpoints.contains { $0 == first } ? first : nil
+    let leads = (start ?? rest.first)?.address.isIPv4 ?? true
+    var own = rest.filter { $0.address.isIPv4 == leads }[...]
+    var other = rest.filter { $0.address.isIPv4 != leads }[...]
+    var all = start.map { [$0] } ?? []
+    var isOwn = start == nil
+    while !own.isEmpty || !other.isEmpty {
+        if let next = isOwn ? own.popFirst() : other.popFirst() { all.append(next) }
+        isOwn.toggle()
+    }
+    return all
+}

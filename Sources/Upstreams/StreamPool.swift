@@ -1,0 +1,174 @@
+import Base
+import Counters
+import Forwarding
+import Transport
+
+/// One server, the open connections to it, and what was learned of it.
+final class StreamPool {
+    let server: Server
+    let dialect: any Dialect
+    let tally: UpstreamTallies.ServerTally
+    /// Connections that carry nothing; the newest is taken first.
+    private(set) var idle: [StreamConnection] = []
+    /// Connections that carry something and may have room for more.
+    private(set) var shared: [StreamConnection] = []
+    /// Connections that try endpoint after endpoint.
+    private(set) var racing: [StreamConnection] = []
+    /// All that are open.
+    private(set) var count = 0
+    /// Queries that wait for room, in the order they came.
+    private var waiting: [StreamQuery] = []
+    /// Counts what ends the trust in open connections: a change of the network, or of the list of servers.
+    private(set) var epoch = 0
+    /// The endpoint that was reached last.
+    var preferred: Endpoint?
+    private var idleTime: UInt64
+    private var queriesPerConnection: Int
+    /// When what was learned of that is put to the test again.
+    private var limitedUntil = Tick(nanoseconds: 0)
+
+    /// Milliseconds.
+    private static let limitedTime = 600_000
+
+    init(_ server: Server, _ dialect: any Dialect, _ tally: UpstreamTallies.ServerTally) {
+        (self.server, self.dialect, self.tally) = (server, dialect, tally)
+        idleTime = dialect.limits.idleTime
+        queriesPerConnection = dialect.limits.queriesPerConnection
+    }
+
+    // MARK: Connections
+
+    /// A connection that takes a query now, without a new one.
+    /// - Parameter wall: Seconds since 1970.
+    func connection(at wall: UInt64) -> StreamConnection? {
+        shared.last { hasRoom($0) } ?? takeIdle(at: wall)
+    }
+
+    /// The newest idle connection. What has come on it unasked, or its end, may wait in the socket: it is read first, or it
+    /// would be taken for the answer to what is sent now.
+    private func takeIdle(at wall: UInt64) -> StreamConnection? {
+        while let connection = idle.popLast() {
+            connection.read()
+            if !connection.isClosed, connection.isReusable, connection.isTrusted(at: wall) { return connection }
+            connection.close()
+        }
+        return nil
+    }
+
+    /// One that was made after another, and takes a query.
+    func connection(after serial: Int) -> StreamConnection? {
+        shared.last { $0.serial > serial && hasRoom($0) }
+    }
+
+    var mayDial: Bool { count < dialect.limits.mostConnections && useful < dialect.limits.connections }
+    var mayDialAgain: Bool { count < dialect.limits.mostConnections }
+
+    /// Connections that are not suspected to be dead.
+    private var useful: Int { shared.isEmpty ? count : count - shared.count { $0.isSuspect } }
+
+    private func hasRoom(_ connection: StreamConnection) -> Bool {
+        connection.hasRoom && connection.epoch == epoch && connection.queries < queriesPerConnection
+    }
+
+    func opened(_ connection: StreamConnection) {
+        count += 1
+        racing.append(connection)
+    }
+
+    /// It carries something more.
+    func put(_ connection: StreamConnection) {
+        if dialect.limits.sharesConnections, connection.carried.count == 1 { shared.append(connection) }
+    }
+
+    /// It carries nothing any more: it is kept, or closed.
+    func rested(_ connection: StreamConnection, at now: Tick) {
+        unshare(connection)
+        if now >= limitedUntil { queriesPerConnection = dialect.limits.queriesPerConnection }
+        guard connection.isReusable, hasRoom(connection), dialect.limits.idleTime > 0 else { return connection.close() }
+        connection.idleSince = now.nanoseconds
+        idle.append(connection)
+    }
+
+    func decided(_ connection: StreamConnection) { racing.removeAll { $0 === connection } }
+
+    func closed(_ connection: StreamConnection) {
+        count -= 1
+        unshare(connection)
+        idle.removeAll { $0 === connection }
+        if !racing.isEmpty { decided(connection) }
+    }
+
+    private func unshare(_ connection: StreamConnection) {
+        if !shared.isEmpty { shared.removeAll { $0 === connection } }
+    }
+
+    func closeIdle() { while let connection = idle.popLast() { connection.close() } }
+
+    func close() {
+        waiting = []
+        closeIdle()
+    }
+
+    /// No connection from before takes a query any more; those that carry something close when it is answered.
+    func renew() {
+        epoch += 1
+        preferred = nil
+        queriesPerConnection = dialect.limits.queriesPerConnection
+        closeIdle()
+    }
+
+    // MARK: What is learned
+
+    /// The server has closed a connection that had been idle for so long: the next ones are closed before.
+    func closedByServer(afterIdle nanoseconds: UInt64) {
+        guard nanoseconds >= StreamLimits.shortestIdle else { return }
+        let range = StreamLimits.idleRange
+        idleTime = min(idleTime, max(range.lowerBound, min(range.upperBound, nanoseconds / 5 * 4)))
+    }
+
+    /// The server has closed a connection with queries on it, after so many answers: for a while it gets no more on one.
+    func closedByServer(afterAnswers answers: Int, at now: Tick) {
+        queriesPerConnection = min(queriesPerConnection, answers)
+        limitedUntil = now.advanced(milliseconds: Self.limitedTime)
+    }
+
+    // MARK: Queries that wait
+
+    var hasWaiting: Bool { !waiting.isEmpty }
+
+    /// False if too many wait.
+    func wait(_ query: StreamQuery) -> Bool {
+        guard waiting.count < StreamLimits.maximumWaiting else { return false }
+        waiting.append(query)
+        return true
+    }
+
+    func takeWaiting() -> StreamQuery? { waiting.isEmpty ? nil : waiting.removeFirst() }
+
+    func forget(_ query: StreamQuery) {
+        if !waiting.isEmpty { waiting.removeAll { $0 === query } }
+    }
+
+    // MARK: Time
+
+    /// When something has to be done, on the clock's scale in nanoseconds.
+    var nextDeadline: UInt64? {
+        guard !racing.isEmpty else { return closeAt }
+        return racing.reduce(closeAt) { earliest, connection in
+            connection.nextAttempt.map { min($0.nanoseconds, earliest ?? .max) } ?? earliest
+        }
+    }
+
+    /// When the oldest idle connection is closed.
+    private var closeAt: UInt64? {
+        let isSurplus = idle.count > dialect.limits.usualIdle
+        return idle.first.map { $0.idleSince + (isSurplus ? min(StreamLimits.surplusTime, idleTime) : idleTime) }
+    }
+
+    func expire(at now: Tick) {
+        for connection in racing {
+            if let next = connection.nextAttempt, next <= now { connection.tryNext(at: now) }
+        }
+        while let closeAt, closeAt <= now.nanoseconds { idle[0].close() }
+    }
+}

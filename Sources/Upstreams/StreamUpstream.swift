@@ -1,0 +1,296 @@
+package import Base
+package import Counters
+import DNSWire
+package import Forwarding
+import Streams
+package import Transport
+
+/// Servers that are asked on connections which are kept: as many queries on each as its conversation has room for.
+///
+/// Which server is asked, and what a failure leads to, is the forwarder's decision. This is about connections: one with room is
+/// taken before a new one is opened, one that says anything but the answers it was asked for is closed, and what the server
+/// closed unanswered goes out once more at once.
+package class StreamUpstream: Upstream {
+    package final var settle: Settle = { _, _, _ in }
+    /// How far a fresh connection has come; for whoever goes through it step by step.
+    package final var progressed: (Progress) -> Void = { _ in }
+    package final let tallies: UpstreamTallies
+
+    final let loop: EventLoop
+    /// What any connection's octets are read into before they are its own.
+    final let scratch = Scratch(16_384)
+    /// How a server is asked that is asked for the first time from now on.
+    final var makeDialect: (Server) -> any Dialect
+    private final let clock: () -> Tick
+    private final var underWay: [QueryID: StreamQuery] = [:]
+    private final var pools: [Server: StreamPool] = [:]
+    private final var numbers: UInt64 = 0
+    private final var serials = 0
+    /// Kept to be filled again.
+    private final var events: [ConversationEvent] = []
+
+    /// Connections that one query may be under way on: a network that comes and goes must not multiply them.
+    private static let maximumConnections = 3
+    /// How often a server may refuse a query before it looks at it.
+    private static let maximumRefusals = 3
+
+    /// How far a connection has come.
+    package enum Progress {
+        case connected
+        /// The certificate was accepted; the protocol's version.
+        case secured(String)
+    }
+
+    /// - Parameter clock: What it is now, for what comes without anybody having asked.
+    package init(
+        loop: EventLoop, tallies: UpstreamTallies, clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
+        makeDialect: @escaping (Server) -> any Dialect
+    ) {
+        (self.loop, self.tallies, self.clock, self.makeDialect) = (loop, tallies, clock, makeDialect)
+    }
+
+    package final func keep(_ servers: [Server]) {
+        for (server, pool) in pools where !servers.contains(server) {
+            pool.renew()
+            pools[server] = nil
+        }
+    }
+
+    /// Made when a server is first asked: of those that are only listed nothing is counted.
+    private final func pool(_ server: Server) -> StreamPool {
+        if let pool = pools[server] { return pool }
+        let pool = StreamPool(server, makeDialect(server), tallies.server(server))
+        pools[server] = pool
+        return pool
+    }
+
+    package final func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
+        let pool = pool(server)
+        let wall = WallClock.unixSeconds()
+        numbers &+= 1
+        let query = StreamQuery(id, numbers, pool, ask, at: now)
+        do throws(Unaskable) {
+            query.request = try pool.dialect.request(ask, isPlainer: false, at: now, wall: wall)
+        } catch {
+            return settle(id, .failed(error.failure), false)
+        }
+        underWay[id] = query
+        let connection = pool.connection(at: wall)
+        // What a datagram had no room for has been counted as a datagram.
+        if server.kind != .plain {
+            pool.tally.connected(isSecure: pool.dialect.isSecure, isReused: connection != nil)
+        }
+        if let connection { connection.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
+    }
+
+    /// Its connection may be dead: sent again on a fresh one, and the first answer wins.
+    package final func askAgain(_ id: QueryID) {
+        guard let query = underWay[id], !query.connections.isEmpty,
+            query.connections.count < Self.maximumConnections
+        else { return }
+        var newest = 0
+        for connection in query.connections {
+            connection.suspect()
+            newest = max(newest, connection.serial)
+        }
+        let now = now()
+        if let connection = query.pool.connection(after: newest) {
+            if query.repeated == nil { query.repeated = connection }
+            connection.put(query, at: now)
+        } else if query.pool.mayDialAgain {
+            dial(query, at: now, isRepeat: true)
+        }
+    }
+
+    package final func cancel(_ id: QueryID) {
+        guard let query = underWay.removeValue(forKey: id) else { return }
+        let now = now()
+        query.pool.forget(query)
+        for connection in query.connections { connection.drop(query, at: now) }
+        serveWaiting(query.pool, at: now)
+    }
+
+    private final func putOnFreshConnection(_ query: StreamQuery, at now: Tick) {
+        if query.pool.mayDial { return dial(query, at: now) }
+        guard query.pool.wait(query) else {
+            return end(query, .failed(Failure(.unreachable, "too many queries wait for a connection to it")))
+        }
+    }
+
+    private final func dial(_ query: StreamQuery, at now: Tick, isRepeat: Bool = false) {
+        serials += 1
+        let connection = StreamConnection(query.pool, serial: serials, upstream: self)
+        query.pool.opened(connection)
+        if isRepeat, query.repeated == nil { query.repeated = connection }
+        connection.put(query, at: now)
+        connection.tryNext(at: now)
+    }
+
+    private final func serveWaiting(_ pool: StreamPool, at now: Tick) {
+        while pool.hasWaiting {
+            if let connection = pool.connection(at: WallClock.unixSeconds()) {
+                pool.takeWaiting()?.put(on: connection, at: now)
+            } else if pool.mayDial, let query = pool.takeWaiting() {
+                dial(query, at: now)
+            } else {
+                return
+            }
+        }
+    }
+
+    private final func end(_ query: StreamQuery, _ outcome: Outcome, toRepeat: Bool = false) {
+        underWay[query.id] = nil
+        settle(query.id, outcome, toRepeat)
+    }
+
+    // MARK: What connections tell
+
+    final func now() -> Tick { clock() }
+
+    final func takeEvents() -> [ConversationEvent] { Swift.exchange(&events, with: []) }
+
+    final func giveBack(_ events: inout [ConversationEvent]) {
+        events.removeAll(keepingCapacity: true)
+        swap(&self.events, &events)
+    }
+
+    /// The connection does not carry it any more.
+    final func answered(_ query: StreamQuery, _ answer: ConversationAnswer, on connection: StreamConnection) {
+        let now = now()
+        let pool = connection.pool
+        query.connections.removeAll { $0 === connection }
+        switch pool.dialect.read(answer, to: query.ask, isPlainer: query.isPlainer, at: now) {
+        case .askPlainer where !query.isPlainer: askPlainer(query, on: connection, at: now)
+        case .askPlainer: failed(query, Failure(.badAnswer, "not understood, however it is asked"), on: connection)
+        case .outcome(let outcome, let code, let isInStep):
+            for other in query.connections { other.drop(query, at: now) }
+            if !isInStep { connection.retire() }
+            if connection.carried.isEmpty { rested(connection, at: now) }
+            pool.tally.answered(code, nanoseconds: now.nanoseconds &- query.sent.nanoseconds)
+            end(query, outcome, toRepeat: query.repeated === connection)
+        }
+    }
+
+    private final func askPlainer(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
+        for other in query.connections { other.drop(query, at: now) }
+        query.connections = Few()
+        query.isPlainer = true
+        do throws(Unaskable) {
+            query.request = try connection.pool.dialect.request(
+                query.ask, isPlainer: true, at: now, wall: WallClock.unixSeconds())
+        } catch {
+            return end(query, .failed(error.failure))
+        }
+        if connection.hasRoom { connection.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
+    }
+
+    /// The server has not looked at it.
+    final func refused(_ query: StreamQuery, on connection: StreamConnection) {
+        query.connections.removeAll { $0 === connection }
+        guard query.connections.isEmpty else { return }
+        query.refusals += 1
+        guard query.refusals <= Self.maximumRefusals else {
+            return end(query, .failed(Failure(.unreachable, "refused by the server")))
+        }
+        let now = now()
+        let other = connection.pool.connection(after: connection.serial)
+        if let other { other.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
+    }
+
+    final func failed(_ query: StreamQuery, _ failure: Failure, on connection: StreamConnection) {
+        query.connections.removeAll { $0 === connection }
+        guard query.connections.isEmpty else { return }
+        connection.pool.tally.answered(.servFail, nanoseconds: now().nanoseconds &- query.sent.nanoseconds)
+        end(query, .failed(failure))
+    }
+
+    /// Something under way on it has ended.
+    final func advanced(_ connection: StreamConnection) {
+        let now = now()
+        if connection.carried.isEmpty { rested(connection, at: now) }
+        serveWaiting(connection.pool, at: now)
+    }
+
+    /// It carries nothing any more.
+    final func rested(_ connection: StreamConnection, at now: Tick) { connection.pool.rested(connection, at: now) }
+
+    /// A connection is gone, or has to go.
+    /// - Parameter failure: What that is to the queries under way on it; nil: there is none whose answer is wanted.
+    final func lost(_ connection: StreamConnection, _ failure: Failure?, isClosedByServer: Bool = false) {
+        guard !connection.isClosed else { return }
+        let carried = connection.takeCarried()
+        connection.close()
+        let now = now()
+        for query in carried { query.connections.removeAll { $0 === connection } }
+        for query in carried where query.connections.isEmpty && underWay[query.id] === query {
+            if isClosedByServer, !query.isRetried, connection.mayHaveBeenClosedBefore(query) {
+                // The server had closed a connection that we still took for open: no attempt has been made yet.
+                query.isRetried = true
+                retry(query, on: connection.pool, after: connection, at: now)
+            } else {
+                end(query, .failed(failure ?? Failure(.unreachable, "closed")))
+            }
+        }
+        serveWaiting(connection.pool, at: now)
+    }
+
+    private final func retry(
+        _ query: StreamQuery, on pool: StreamPool, after lost: StreamConnection, at now: Tick
+    ) {
+        if let fresh = pool.connection(after: lost.serial) {
+            fresh.put(query, at: now)
+        } else {
+            putOnFreshConnection(query, at: now)
+        }
+    }
+
+    // MARK: Time
+
+    package final var nextDeadline: Tick? {
+        pools.values.reduce(nil) { $0.orEarlier($1.nextDeadline.map(Tick.init(nanoseconds:))) }
+    }
+
+    package final func expire(at now: Tick) { for pool in pools.values { pool.expire(at: now) } }
+
+    package final func networkChanged() { for pool in pools.values { pool.renew() } }
+
+    package final func close() {
+        let open = underWay.values.flatMap { Array($0.connections) }
+        underWay = [:]
+        for connection in open { connection.close() }
+        for pool in pools.values { pool.close() }
+    }
+}
+
+/// A query under way, with what is needed to send it again.
+final class StreamQuery {
+    let id: QueryID
+    /// What conversations know it by.
+    let number: UInt64
+    let pool: StreamPool
+    let ask: Ask
+    let sent: Tick
+    var request: [UInt8] = []
+    /// Those that carry it; none while it waits for room.
+    var connections = Few<StreamConnection>()
+    /// The first that it was put on when it was asked again.
+    var repeated: StreamConnection?
+    /// It went out again because its connection was closed.
+    var isRetried = false
+    var isPlainer = false
+    var refusals = 0
+
+    init(_ id: QueryID, _ number: UInt64, _ pool: StreamPool, _ ask: Ask, at now: Tick) {
+        (self.id, self.number, self.pool, self.ask, sent) = (id, number, pool, ask, now)
+    }
+
+    func put(on connection: StreamConnection, at now: Tick) { connection.put(self, at: now) }
+}
+
+extension Tick? {
+    /// The earlier of two moments, of which either may be missing.
+    package func orEarlier(_ other: Tick?) -> Tick? {
+        guard let self, let other else { return self ?? other }
+        return min(self, other)
+    }
+}

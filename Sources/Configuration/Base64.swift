@@ -1,27 +1,39 @@
-/// The base64 of RFC 4648 §4.
-enum Base64 {
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+/// Octets as text, six bits a character (RFC 4648).
+struct Base64 {
+    /// RFC 4648 §4.
+    static let standard = Base64(last: "+/", isPadded: true)
+    /// RFC 4648 §5, without padding.
+    static let url = Base64(last: "-_", isPadded: false)
+
+    private let alphabet: [UInt8]
+    private let isPadded: Bool
     private static let padding = UInt8(ascii: "=")
 
-    static func encode(_ octets: [UInt8]) -> String {
+    /// - Parameter last: What stands for 62 and 63.
+    private init(last: String, isPadded: Bool) {
+        alphabet = Array(("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + last).utf8)
+        self.isPadded = isPadded
+    }
+
+    func encode(_ octets: [UInt8]) -> String {
         var text: [UInt8] = []
         for start in stride(from: 0, to: octets.count, by: 3) {
             let group = octets[start..<min(start + 3, octets.count)]
             let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-            for place in 0..<4 {
-                text.append(place <= group.count ? alphabet[bits >> (18 - 6 * place) & 0x3F] : padding)
+            for place in 0..<4 where isPadded || place <= group.count {
+                text.append(place <= group.count ? alphabet[bits >> (18 - 6 * place) & 0x3F] : Self.padding)
             }
         }
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// What ``encode(_:)`` made this of; nil for any other text, so with line breaks, without padding, or with bits set
-    /// that stand for nothing (RFC 4648 §3.1 to §3.5).
-    static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+    /// What ``encode(_:)`` made this of; nil for any other text, so with line breaks, with padding where there is none or
+    /// without where there is, or with bits set that stand for nothing (RFC 4648 §3.1 to §3.5).
+    func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         var octets: [UInt8] = []
         var bits = 0
         var bitCount = 0
-        for character in text.prefix(while: { $0 != padding }) {
+        for character in text.prefix(while: { $0 != Self.padding }) {
             guard let value = alphabet.firstIndex(of: character) else { return nil }
             bits = (bits << 6 | value) & 0xFFF
             bitCount += 6

@@ -202,12 +202,11 @@ extension Kind where Value == [UInt8] {
         return .text(
             "\"\(prefix)BASE64\", where BASE64 is the SHA-256 digest of a public key, 32 bytes in 44 characters",
             parse: { text in
-                guard text.hasPrefix(prefix), let digest = Base64.decode(text.utf8.dropFirst(prefix.utf8.count)),
-                    digest.count == 32
-                else { return nil }
-                return digest
+                guard text.hasPrefix(prefix) else { return nil }
+                let digest = Base64.standard.decode(text.utf8.dropFirst(prefix.utf8.count))
+                return digest?.count == 32 ? digest : nil
             },
-            show: { prefix + Base64.encode($0) })
+            show: { prefix + Base64.standard.encode($0) })
     }
 }
 

@@ -1,5 +1,4 @@
 public import Base
-import DNSWire
 
 extension Settings.HTTPDNS {
     /// Where reports are sent: `http://` or `https://`, a host, perhaps a port, path and query.
@@ -25,23 +24,13 @@ extension Settings.HTTPDNS {
             let rest = text[separator.upperBound...]
             let authority = rest.prefix { $0 != "/" && $0 != "?" }
             let target = rest[authority.endIndex...]
-            guard target.utf8.allSatisfy(isTarget), isEscaped(target.utf8) else { return nil }
+            guard isTarget(target), let authority = Authority(authority) else { return nil }
             path = (target.first == "/" ? "" : "/") + target
-            let defaultPort: UInt16 = isSecure ? 443 : 80
-            // An IPv6 address stands in brackets here (RFC 3986 §3.2.2).
-            let isAddress = authority.first == "[" || IPAddress(authority.prefix { $0 != ":" })?.isIPv4 == true
-            if isAddress {
-                guard let endpoint = Endpoint(authority, defaultPort: defaultPort) else { return nil }
-                address = endpoint.address
-                host = endpoint.address.description
-                port = endpoint.port
-            } else {
-                guard let (name, port) = named(authority, defaultPort: defaultPort) else { return nil }
-                address = nil
-                host = name
-                self.port = port
+            port = authority.port ?? (isSecure ? 443 : 80)
+            switch authority.host {
+            case .address(let address, _): (self.address, host) = (address, address.description)
+            case .name(let name): (address, host) = (nil, name)
             }
-            guard port != 0 else { return nil }
         }
 
         /// `HOST` or `HOST:PORT`, as it stands in a URL and in the header `Host` (RFC 9110 §7.2).
@@ -51,34 +40,5 @@ extension Settings.HTTPDNS {
         }
 
         public var description: String { "\(isSecure ? "https" : "http")://\(authority)\(path)" }
-    }
-}
-
-/// Reads `NAME` or `NAME:PORT`.
-private func named(_ authority: Substring, defaultPort: UInt16) -> (name: String, port: UInt16)? {
-    let parts = authority.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let name = Name(String(parts[0])), name.isHostname, parts[0].utf8.allSatisfy(isTarget),
-        // A name whose last label is a number is an address that is wrong (RFC 3696 §2).
-        name.description.split(separator: ".").last?.allSatisfy(\.isNumber) == false
-    else { return nil }
-    guard parts.count == 2 else { return (name.description, defaultPort) }
-    // The port is read as that of an address is.
-    return Endpoint("0.0.0.0:" + parts[1]).map { (name.description, $0.port) }
-}
-
-/// What may stand in a path or query (RFC 3986 §3.3, §3.4).
-private func isTarget(_ octet: UInt8) -> Bool {
-    switch octet {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"):
-        true
-    default: "-._~!$&'()*+,;=:@/?%".utf8.contains(octet)
-    }
-}
-
-/// Whether two hexadecimal digits stand behind each per cent sign (RFC 3986 §2.1).
-private func isEscaped(_ target: Substring.UTF8View) -> Bool {
-    target.split(separator: UInt8(ascii: "%"), omittingEmptySubsequences: false).dropFirst().allSatisfy { part in
-        part.count >= 2 && part.prefix(2).allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
     }
 }

@@ -1,0 +1,101 @@
+public import Base
+
+/// One entry of `servers`.
+public enum UpstreamServer: Hashable, Sendable {
+    case server(Server)
+    /// The plain servers that `fallback.resolvConf` finds, followed as they change.
+    case resolvConf
+}
+
+/// A server as it is written: an address, a URL, or a DNS stamp. Text in, value out.
+enum ServerText {
+    /// Octets; more than the longest stamp that can be right.
+    static let maximumLength = 4096
+    /// Octets of a path, which has to fit into a stamp as well.
+    static let maximumPathLength = 255
+    /// Addresses of one server, and digests of its certificates.
+    static let maximumAddresses = 16
+
+    static let resolvConf = "resolvConf"
+
+    /// - Throws: What is wrong and what would be right. User information is in no message: it may be a password.
+    static func read(_ text: String) throws(Problem) -> UpstreamServer {
+        if text == resolvConf { return .resolvConf }
+        guard text.utf8.count <= maximumLength else {
+            throw Problem("a server of \(text.utf8.count) octets is not right; give at most \(maximumLength)")
+        }
+        guard let separator = text.firstRange(of: "://") else { return .server(try plain(text)) }
+        let rest = text[separator.upperBound...]
+        switch text[..<separator.lowerBound].lowercased() {
+        case "sdns": return .server(try Stamp.read(rest))
+        case "tcp": return .server(try ServerURL(text, rest, scheme: "tcp").tcp())
+        case "tls": return .server(try ServerURL(text, rest, scheme: "tls").tls())
+        case "https": return .server(try ServerURL(text, rest, scheme: "https").https())
+        case let scheme: throw unknown(scheme)
+        }
+    }
+
+    /// What ``read(_:)`` reads as this server.
+    static func text(of server: UpstreamServer) -> String {
+        guard case .server(let server) = server else { return resolvConf }
+        if !server.hashes.isEmpty { return Stamp.text(of: server) }
+        let fragment = server.certificateName ?? server.addresses.map(\.description).joined(separator: "+")
+        return "\(server)" + (fragment.isEmpty ? "" : "#" + fragment)
+    }
+
+    private static func plain(_ text: String) throws(Problem) -> Server {
+        if let endpoint = Endpoint(text, defaultPort: 53, allowsZone: true), endpoint.port > 0 {
+            return Server(endpoint)
+        }
+        if let spelling = spelling(text) {
+            throw Problem(Given.text(text).shown, expected: quoted(spelling))
+        }
+        if let name = hostName(text) {
+            let encrypted = "\"tls://\(name)\" or \"https://\(name)/dns-query\""
+            throw Problem("\(quoted(name)) is a name; give the address of a plain server, or \(encrypted)")
+        }
+        throw Problem(
+            text.contains("@") ? "what it says" : Given.text(text).shown,
+            expected: "ADDRESS or ADDRESS:PORT, such as \"192.0.2.53\"")
+    }
+
+    /// How a server is spelled here that is written as other programs have it: `ADDRESS@PORT#NAME`, `ADDRESS#PORT`,
+    /// `ADDRESS#NAME`, or `%NAME` in the place of `#NAME`. Nil if it is none of these.
+    static func spelling(_ text: some StringProtocol) -> String? {
+        let address = text.prefix { !"@#%".contains($0) }
+        guard let endpoint = Endpoint(String(address), defaultPort: 0) else { return nil }
+        var port = endpoint.port
+        var name: String?
+        var rest = text[address.endIndex...]
+        while let mark = rest.popFirst() {
+            let word = rest.prefix { !"@#%".contains($0) }
+            rest = rest[word.endIndex...]
+            if let number = UInt16(word), mark != "%", port == 0, number > 0 {
+                port = number
+            } else if let host = hostName(word), mark != "@", name == nil {
+                name = host
+            } else {
+                return nil
+            }
+        }
+        if name == nil, port == 0 { return nil }
+        let host = endpoint.address.isIPv4 ? "\(endpoint.address)" : "[\(endpoint.address)]"
+        let place = port == 0 ? host : "\(host):\(port)"
+        return name.map { "tls://\(place)#\($0)" } ?? place
+    }
+
+    private static func unknown(_ scheme: String) -> Problem {
+        switch scheme {
+        case "udp": Problem("\"udp://\" is not right; give ADDRESS or ADDRESS:PORT alone")
+        case "dot": Problem("\"dot://\" is not right; give \"tls://HOST\"")
+        case "http": Problem("\"http://\" would show and believe everything; give \"https://HOST/PATH\"")
+        case "doh", "h2": Problem("\(quoted(scheme + "://")) is not right; give \"https://HOST/PATH\"")
+        case "h3": Problem("\"h3://\": HTTP/3 is not spoken here; give \"https://HOST/PATH\"")
+        case "quic", "doq": Problem("\(quoted(scheme + "://")): DNS over QUIC is not spoken here; give \"tls://HOST\"")
+        default:
+            Problem(
+                Given.text(scheme + "://").shown,
+                expected: "ADDRESS, \"tcp://ADDRESS\", \"tls://HOST\", \"https://HOST/PATH\" or \"sdns://STAMP\"")
+        }
+    }
+}

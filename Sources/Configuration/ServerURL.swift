@@ -1,0 +1,113 @@
+import Base
+
+/// A server's URL, taken apart: `SCHEME://HOST[:PORT][PATH][#FRAGMENT]`.
+struct ServerURL {
+    /// The whole, for messages.
+    private let text: String
+    private let scheme: String
+    private let host: Server.Host
+    private let port: UInt16?
+    /// From the first octet behind the authority on, up to the fragment.
+    private let target: Substring
+    private let fragment: Substring?
+
+    /// - Parameter rest: What stands behind `SCHEME://`.
+    init(_ text: String, _ rest: Substring, scheme: String) throws(Problem) {
+        (self.text, self.scheme) = (text, scheme)
+        let beforeFragment = rest.prefix { $0 != "#" }
+        fragment = beforeFragment.endIndex == rest.endIndex ? nil : rest[beforeFragment.endIndex...].dropFirst()
+        let authority = beforeFragment.prefix { !"/?{".contains($0) }
+        target = beforeFragment[authority.endIndex...]
+        guard let read = Authority(authority, allowsZone: true) else {
+            throw Self.wrong(authority, fragment, text, scheme)
+        }
+        (host, port) = (read.host, read.port)
+    }
+
+    /// Plain DNS over TCP: `tcp://ADDRESS[:PORT]`.
+    func tcp() throws(Problem) -> Server {
+        guard case .address = host else { throw wrong("\"tcp://ADDRESS\": a plain server is given by its address") }
+        guard target.isEmpty, fragment == nil else { throw wrong("\"tcp://ADDRESS\" alone") }
+        return Server(.tcp, host, port: port ?? 53)
+    }
+
+    /// DNS over TLS: `tls://HOST[:PORT]`.
+    func tls() throws(Problem) -> Server {
+        guard target.isEmpty else { throw wrong("\"tls://HOST\" without a path") }
+        return try encrypted(.tls, usualPort: 853)
+    }
+
+    /// DNS over HTTPS: `https://HOST[:PORT]/PATH`, with `{?dns}` behind the path by GET (RFC 8484 §4.1).
+    func https() throws(Problem) -> Server {
+        guard target.first == "/" else {
+            let method = target == Self.template ? Self.template : ""
+            throw wrong(quoted(text[..<target.startIndex] + "/dns-query" + method + (fragment.map { "#" + $0 } ?? "")))
+        }
+        let usesGET = target.hasSuffix(Self.template)
+        let path = usesGET ? target.dropLast(Self.template.count) : target
+        guard !path.contains("?"), !path.contains("{") else {
+            throw wrong("\"https://HOST/PATH\", or \(quoted(Self.template)) alone behind it for GET")
+        }
+        guard isTarget(path) else { throw wrong("a path as a URL has it, what is not ASCII as %XX") }
+        guard path.utf8.count <= ServerText.maximumPathLength else {
+            throw wrong("a path of at most \(ServerText.maximumPathLength) octets")
+        }
+        return try encrypted(.https(path: String(path), usesGET: usesGET), usualPort: 443)
+    }
+
+    private static let template = "{?dns}"
+
+    private func encrypted(_ kind: Server.Kind, usualPort: UInt16) throws(Problem) -> Server {
+        let port = port ?? usualPort
+        guard let fragment else { return Server(kind, host, port: port) }
+        switch host {
+        case .address:
+            guard let name = hostName(fragment) else {
+                throw wrong("behind \"#\" the name that the certificate of this address must have")
+            }
+            return Server(kind, host, port: port, certificateName: name)
+        case .name:
+            return Server(kind, host, port: port, addresses: try addresses(fragment))
+        }
+    }
+
+    /// Where a name is dialled: `ADDRESS+ADDRESS`.
+    private func addresses(_ text: Substring) throws(Problem) -> [IPAddress] {
+        var addresses: [IPAddress] = []
+        for word in text.split(separator: "+", omittingEmptySubsequences: false) {
+            guard let address = IPAddress(word) else {
+                throw wrong(
+                    "behind \"#\" the addresses of this name with \"+\" between them, such as "
+                        + "\"#192.0.2.1+2001:db8::1\"")
+            }
+            guard !addresses.contains(address) else { throw Problem("\(address) is listed twice; give it once") }
+            addresses.append(address)
+        }
+        guard addresses.count <= ServerText.maximumAddresses else {
+            throw Problem("\(addresses.count) addresses of a server; give at most \(ServerText.maximumAddresses)")
+        }
+        return addresses
+    }
+
+    private func wrong(_ expected: String) -> Problem { Problem(Given.text(text).shown, expected: expected) }
+
+    /// An authority that cannot be read, with the spelling that was meant if it is seen what that was.
+    private static func wrong(_ authority: Substring, _ fragment: Substring?, _ text: String, _ scheme: String)
+        -> Problem
+    {
+        let shown = Given.text(text).shown
+        let end = fragment.map { "#" + $0 } ?? ""
+        if let spelling = ServerText.spelling(authority + end) {
+            let place = spelling.hasPrefix("tls://") ? String(spelling.dropFirst("tls://".count)) : spelling
+            return Problem(shown, expected: quoted("\(scheme)://\(place)"))
+        }
+        if authority.contains("@") {
+            return Problem("what stands before \"@\" would be sent to nobody; give \"\(scheme)://HOST\" without it")
+        }
+        if let address = IPAddress(authority), !address.isIPv4 {
+            return Problem(shown, expected: "brackets around the address, \(quoted("\(scheme)://[\(address)]"))")
+        }
+        return Problem(
+            shown, expected: "a host name of letters, digits and \"-\", in its xn-- form, or an address behind \"://\"")
+    }
+}

@@ -4,7 +4,7 @@ import TOMLKit
 /// A configuration file as TOML: which values were given, and where.
 struct Document {
     struct Entry {
-        /// Empty for a key that stands before the first section.
+        /// With the group's name behind a dot in a section of a group; empty for a key that stands before the first section.
         let section: String
         let name: String
         let line: Int
@@ -15,7 +15,7 @@ struct Document {
 
     /// In the order of the lines.
     let entries: [Entry]
-    /// Each section that was given, empty ones too, and its line.
+    /// Each section that was given, empty ones too, and its line; those of groups as `upstreams.NAME`.
     let sections: [String: Int]
 
     /// Reads a text, or knows it: TOMLKit never gives back the memory of what it has parsed, and a daemon that is told
@@ -69,8 +69,17 @@ struct Document {
             }
             sections[section] = lines.line(of: section)
             for name in table.keys {
-                let line = lines.line(of: "\(section).\(name)")
-                entries.append(Entry(section: section, name: name, line: line, given: Document.given(table[name])))
+                let path = "\(section).\(name)"
+                guard section == Section.upstreams.rawValue, let group = table[name]?.table else {
+                    let given = Document.given(table[name])
+                    entries.append(Entry(section: section, name: name, line: lines.line(of: path), given: given))
+                    continue
+                }
+                sections[path] = lines.line(of: path)
+                for name in group.keys {
+                    let line = lines.line(of: "\(path).\(name)")
+                    entries.append(Entry(section: path, name: name, line: line, given: Document.given(group[name])))
+                }
             }
         }
         self.entries = entries.sorted { $0.line < $1.line }
@@ -113,7 +122,7 @@ struct Document {
         }
         let isHarmless =
             place.map { place in
-                place.isHeader || Key.all.contains { $0.path == place.path && !$0.isSecret }
+                place.isHeader || KeyPlace(path: place.path).map { Key.named($0)?.isSecret ?? false } == false
             } ?? true
         let message =
             isHarmless

@@ -15,6 +15,7 @@ struct Draft: Sendable {
         var token = SecretSource()
         /// Empty: the public service. Port 0: the default of the encryption.
         var dnsIp: [Endpoint] = []
+        var httpOnly = false
         /// The rest of the section; its credential and `dnsIp` are not used.
         var rest = Settings.HTTPDNS(credential: .https(token: Secret([])))
     }
@@ -39,6 +40,7 @@ extension Draft {
         guard let httpdns = settings.httpdns else { return }
         account.rest = httpdns
         account.dnsIp = httpdns.dnsIp
+        account.httpOnly = httpdns.httpOnly
         switch httpdns.credential {
         case .https(let token):
             account.encryptType = .https

@@ -3,17 +3,24 @@ extension Settings {
     /// but for the secrets.
     public var effectiveText: String {
         let draft = Draft(self)
-        return Section.allCases.map { section in
-            if section == .httpdns && httpdns == nil {
-                return "# [httpdns] is not configured: everything is asked of the local resolver.\n"
-            }
-            let keys = Key.all.filter { $0.section == section }
-            let width = keys.map(\.name.count).max() ?? 0
-            return keys.reduce(into: "[\(section.rawValue)]\n") { text, key in
-                let assignment = padded(key.name, to: width) + " = " + key.show(draft)
-                text += padded(assignment, to: 44) + "  # \(key.documentation)\n"
+        return Section.allCases.flatMap { section in
+            switch section {
+            case .httpdns where httpdns == nil:
+                return ["# [httpdns] is not configured: everything is asked of the local resolver.\n"]
+            case .upstreams:
+                return upstreams.map { text($0.path, Key.ofGroup, of: $0) }
+            default:
+                return [text(section.rawValue, Key.all.filter { $0.section == section }, of: draft)]
             }
         }.joined(separator: "\n")
+    }
+
+    private func text<Root>(_ section: String, _ keys: [Key<Root>], of root: Root) -> String {
+        let width = keys.map(\.name.count).max() ?? 0
+        return keys.reduce(into: "[\(section)]\n") { text, key in
+            let assignment = padded(key.name, to: width) + " = " + key.show(root)
+            text += padded(assignment, to: 44) + "  # \(key.documentation)\n"
+        }
     }
 }
 

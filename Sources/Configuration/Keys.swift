@@ -1,54 +1,23 @@
-/// One key of the configuration: where it is written, what it wants, and where its value goes. Its default is the
-/// initial value of the property in ``Settings``.
-struct Key: Sendable {
-    let section: Section
-    let name: String
-    /// One line for an operator, as `check` prints it.
-    let documentation: String
-    /// Its value is in no message.
-    let isSecret: Bool
-    let read: @Sendable (Given, inout Draft) throws(Problem) -> Void
-    /// The value as TOML.
-    let show: @Sendable (Draft) -> String
-    let isEqual: @Sendable (Draft, Draft) -> Bool
-    /// Takes the value over from one to the other.
-    let copy: @Sendable (Draft, inout Draft) -> Void
+extension Key where Root == Draft {
+    /// Every key there is, but those of groups; a key that is in neither list is refused.
+    static var all: [Key] { sectionKeys }
 
-    init<Value: Equatable>(
-        _ section: Section, _ name: String, _ property: any WritableKeyPath<Draft, Value> & Sendable,
-        _ kind: Kind<Value>, _ documentation: String
-    ) {
-        self.section = section
-        self.name = name
-        self.documentation = documentation
-        isSecret = Value.self == Secret.self
-        read = { given, draft throws(Problem) in draft[keyPath: property] = try kind.read(given) }
-        show = { kind.show($0[keyPath: property]) }
-        isEqual = { $0[keyPath: property] == $1[keyPath: property] }
-        copy = { $1[keyPath: property] = $0[keyPath: property] }
+    /// The key that is written so; nil if there is none.
+    static func named(_ section: String, _ name: String) -> Key? {
+        all.first { $0.section.rawValue == section && $0.name == name }
     }
 
-    /// `section.name`, as messages call it.
-    var path: String { "\(section.rawValue).\(name)" }
-    /// The environment variable that wins over the file.
-    var variable: String { Key.variablePrefix + "\(section.rawValue)_\(name)".uppercased() }
+    /// The key that stands there; nil if there is none, or it is a group's.
+    static func named(_ place: KeyPlace) -> Key? { named(place.section, place.name) }
 
-    /// A secret, or the file that holds one: `token` and `tokenFile`.
-    var isSecretSource: Bool {
-        isSecret || name.hasSuffix("File") && Key.named(section.rawValue, String(name.dropLast(4)))?.isSecret == true
+    /// The key with that environment variable; nil if there is none, or it is a group's.
+    static func variable(_ variable: String) -> Key? {
+        all.first { $0.variable == variable }
     }
-
-    static let variablePrefix = "HTTPDNSD_"
 }
 
-/// The sections in the order they are shown.
-enum Section: String, CaseIterable, Sendable {
-    case listen, httpdns, tls, domains, fallback, cache, control, log
-}
-
-extension Key {
-    /// Every key there is; a key that is not here is refused.
-    static let all: [Key] = [
+private let sectionKeys: [Key<Draft>] =
+    [
         Key(
             .listen, "addresses", \.settings.listen.addresses, .list(of: .endpoint, atLeastOne: true),
             "UDP and TCP on each; sockets handed over by systemd replace these"),
@@ -91,14 +60,23 @@ extension Key {
             .httpdns, "timeout", \.account.rest.timeout, .number(100...60_000, of: "milliseconds"),
             "milliseconds for one attempt"),
         Key(
+            .httpdns, "concurrency", \.account.rest.concurrency, .number(1...1000, of: "requests"),
+            "requests at once to one server"),
+        Key(
             .httpdns, "routeIp", \.account.rest.routeIp, .optionalAddress,
             "ECS: the address whose answers are wanted; sent as ip="),
         Key(
             .httpdns, "routeIpEncrypted", \.account.rest.routeIpEncrypted, .boolean,
             "the service's documentation and its SDKs disagree"),
         Key(
-            .httpdns, "httpOnly", \.account.rest.httpOnly, .boolean,
-            "true: never ask the local resolver"),
+            .httpdns, "httpOnly", \.account.httpOnly, .boolean,
+            "true: never ask the local resolver, nor anybody else"),
+        Key(
+            .httpdns, "thenTry", \.account.rest.thenTry, .list(of: .groupName),
+            "groups asked next, in order; empty = httpOnly"),
+        Key(
+            .httpdns, "thenTryOn", \.account.rest.thenTryOn, .reasons,
+            "why: \"failure\" | \"norecord\" | \"refused\" | \"nxdomain\" | \"nodata\""),
         Key(
             .httpdns, "retryTimesBeforeSwitchServer", \.account.rest.retryTimesBeforeSwitchServer,
             .number(1...100, of: "attempts"),
@@ -142,31 +120,19 @@ extension Key {
         Key(
             .tls, "serverName", \.settings.tls.serverName, .optionalServerName,
             "certificate name to require, also SNI and Host; empty = the address dialled"),
-        Key(
-            .tls, "caFile", \.settings.tls.caFile, .optionalPath,
-            "PEM or DER; empty = the system's store"),
-        Key(
-            .tls, "caOnly", \.settings.tls.caOnly, .boolean,
-            "with caFile: trust that file alone"),
-        Key(
-            .tls, "pins", \.settings.tls.pins, .list(of: .pin, atMost: 100),
-            "public keys, one of which the verified chain must have; empty = any"),
-        Key(
-            .tls, "validateDomain", \.settings.tls.validateDomain, .boolean,
-            "false: check the chain, not the name; needs caFile"),
-        Key(
-            .tls, "clientCertificate", \.settings.tls.clientCertificate, .optionalPath,
-            "PKCS#12 for mutual TLS; empty = none"),
-        Key(
-            .tls, "clientCertificatePasswordFile", \.settings.tls.clientCertificatePasswordFile, .optionalPath,
-            "a file that holds its password"),
-
+    ] + Key<Settings.TLS>.trust.map { $0.of(\.settings.tls, .tls) } + [
         Key(
             .domains, "intercept", \.settings.domains.intercept, .list(of: .domain),
             "if not empty, only these and those under them go to HTTPDNS"),
         Key(
+            .domains, "interceptFile", \.settings.domains.interceptFile, .optionalPath,
+            "more of them, one a line; empty = none"),
+        Key(
             .domains, "bypass", \.settings.domains.bypass, .list(of: .domain),
             "these and those under them never do"),
+        Key(
+            .domains, "bypassFile", \.settings.domains.bypassFile, .optionalPath,
+            "more of them, one a line; empty = none"),
         Key(
             .domains, "privateAddresses", \.settings.domains.privateAddresses, .choice,
             "\"refuse\": private, loopback and link-local addresses are taken out of answers"),
@@ -175,25 +141,18 @@ extension Key {
             "these and those under them may have them; so may those of bypass"),
 
         Key(
-            .fallback, "servers", \.settings.fallback.servers,
-            .list(of: .server(defaultPort: 53, example: "192.0.2.53", allowsZone: true)),
+            .fallback, "servers", \.settings.fallback.group.servers, .servers,
             "empty = those of resolvConf"),
         Key(
             .fallback, "resolvConf", \.settings.fallback.resolvConf, .list(of: .path),
-            "the first that names a server other than this daemon"),
-        Key(
-            .fallback, "timeout", \.settings.fallback.timeout, .number(100...60_000, of: "milliseconds"),
-            "milliseconds for one attempt"),
+            "the first of these that names a server other than this daemon is used"),
         Key(
             .fallback, "hedgeAfter", \.settings.fallback.hedgeAfter, .number(0...60_000, of: "milliseconds"),
             "milliseconds HTTPDNS has before it is asked too; 0 = none"),
         Key(
             .fallback, "hosts", \.settings.fallback.hosts, .optionalPath,
             "answered from this file first; empty = off"),
-        Key(
-            .fallback, "trustAD", \.settings.fallback.trustAD, .boolean,
-            "pass on the AD bit of resolvers that are not on loopback"),
-
+    ] + Key<Settings.Group>.shared.map { $0.of(\.settings.fallback.group, .fallback) } + [
         Key(
             .cache, "megabytes", \.settings.cache.megabytes, .number(1...65_536),
             "never more"),
@@ -242,14 +201,3 @@ extension Key {
             .log, "format", \.settings.log.format, .choice,
             "auto | journal | text | json"),
     ]
-
-    /// The key that is written so; nil if there is none.
-    static func named(_ section: String, _ name: String) -> Key? {
-        all.first { $0.section.rawValue == section && $0.name == name }
-    }
-
-    /// The key with that environment variable; nil if there is none.
-    static func variable(_ variable: String) -> Key? {
-        all.first { $0.variable == variable }
-    }
-}

@@ -60,7 +60,7 @@ extension Kind {
 }
 
 /// The items between the commas; none in a text that is empty.
-private func environmentItems(_ text: String) -> [Given] {
+func environmentItems(_ text: String) -> [Given] {
     func trimmed(_ text: Substring) -> String {
         let front = text.drop { $0 == " " }
         return String(front.prefix(front.count - front.reversed().prefix { $0 == " " }.count))

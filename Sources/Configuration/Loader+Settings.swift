@@ -10,7 +10,17 @@ extension Loader {
             let message = "minTTL \(settings.cache.minTTL) is more than maxTTL \(settings.cache.maxTTL)"
             throw origins.error(key, message + "; give a minTTL that is not")
         }
-        settings.tls = try tls(credentialsDirectory: credentialsDirectory, readFile: readFile)
+        func resolve(_ tls: Settings.TLS, _ section: String) throws(ConfigurationError) -> Settings.TLS {
+            try self.tls(tls, section, credentialsDirectory: credentialsDirectory, readFile: readFile)
+        }
+        settings.tls = try resolve(settings.tls, Section.tls.rawValue)
+        settings.fallback.tls = try resolve(settings.fallback.tls, Section.fallback.rawValue)
+        for (place, group) in settings.upstreams.enumerated() {
+            settings.upstreams[place].tls = try resolve(group.tls, group.path)
+            settings.upstreams[place].domainsFile = besideFile(group.domainsFile)
+        }
+        settings.domains.interceptFile = besideFile(settings.domains.interceptFile)
+        settings.domains.bypassFile = besideFile(settings.domains.bypassFile)
         settings.fallback.hosts = besideFile(settings.fallback.hosts)
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
@@ -22,6 +32,7 @@ extension Loader {
         }
         var httpdns = draft.account.rest
         httpdns.credential = credential
+        if draft.account.httpOnly { httpdns.httpOnly = true }
         func withPort(_ endpoint: Endpoint) -> Endpoint {
             endpoint.port == 0 ? Endpoint(endpoint.address, port: credential.defaultPort) : endpoint
         }
@@ -33,24 +44,26 @@ extension Loader {
 
     var controlSocket: String { besideFile(draft.settings.control.socket) }
 
+    /// The rules of `[tls]` or a group, with what their files hold.
     private func tls(
-        credentialsDirectory: String?, readFile: (String) -> [UInt8]?
+        _ given: Settings.TLS, _ section: String, credentialsDirectory: String?, readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> Settings.TLS {
-        var tls = draft.settings.tls
+        var tls = given
         tls.caFile = besideFile(tls.caFile)
-        if !tls.caFile.isEmpty { tls.anchors = try contents(of: tls.caFile, key: "tls.caFile", readFile) }
+        if !tls.caFile.isEmpty { tls.anchors = try contents(of: tls.caFile, key: section + ".caFile", readFile) }
         // Else whoever has a certificate of any name from any public authority could answer.
         guard tls.validateDomain || !tls.caFile.isEmpty && tls.caOnly else {
             let missing = tls.caFile.isEmpty ? "without caFile" : "with caOnly = false"
             let message = "false is not right \(missing): anybody has a certificate that the system's store trusts"
-            throw origins.error("tls.validateDomain", message + "; give true, or trust a caFile alone")
+            throw origins.error(section + ".validateDomain", message + "; give true, or trust a caFile alone")
         }
         tls.clientCertificate = besideFile(tls.clientCertificate)
         guard !tls.clientCertificate.isEmpty else { return tls }
-        tls.clientCertificateBytes = try contents(of: tls.clientCertificate, key: "tls.clientCertificate", readFile)
+        tls.clientCertificateBytes = try contents(
+            of: tls.clientCertificate, key: section + ".clientCertificate", readFile)
         guard !tls.clientCertificatePasswordFile.isEmpty else { return tls }
         let (password, path) = try secretFile(
-            tls.clientCertificatePasswordFile, key: "tls.clientCertificatePasswordFile", holds: "password",
+            tls.clientCertificatePasswordFile, key: section + ".clientCertificatePasswordFile", holds: "password",
             credentialsDirectory: credentialsDirectory, readFile: readFile)
         tls.clientCertificatePassword = Secret(password)
         tls.clientCertificatePasswordFile = path

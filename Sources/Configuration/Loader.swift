@@ -29,7 +29,8 @@ extension Settings {
             return bytes
         }
         // Authorities are no secret; all else that is read is one.
-        loader.origins.secretFiles += filesRead.filter { $0 != settings.tls.caFile }
+        let authorities = Set(([settings.tls, settings.fallback.tls] + settings.upstreams.map(\.tls)).map(\.caFile))
+        loader.origins.secretFiles += filesRead.filter { !authorities.contains($0) }
         return (settings, loader.origins)
     }
 }
@@ -60,30 +61,78 @@ struct Loader {
     }
 
     mutating func apply(_ document: Document) throws(ConfigurationError) {
-        let sections = document.sections
-        origins.sections = sections
-        hasHTTPDNS = sections[Section.httpdns.rawValue] != nil
-        let unknown = sections.filter { Section(rawValue: $0.key) == nil }.min { $0.value < $1.value }
+        origins.sections = document.sections
+        hasHTTPDNS = document.sections[Section.httpdns.rawValue] != nil
+        let wrong = takeSections(document.sections)
         for entry in document.entries {
-            if let unknown, unknown.value <= entry.line { break }
-            if let section = Section(rawValue: entry.section.isEmpty ? entry.name : ""), entry.section.isEmpty {
-                throw origins.error(
-                    entry.line, entry.path, Problem(entry.given.shown, expected: "a section [\(section.rawValue)]"))
-            }
-            guard let key = Key.named(entry.section, entry.name) else {
-                let hint = Nearest.key(section: entry.section, name: entry.name)
-                throw origins.error(entry.line, entry.path, Problem("unknown key; \(hint)"))
-            }
-            do { try key.read(entry.given, &draft) } catch { throw origins.error(entry.line, entry.path, error) }
-            origins.keys[key.path] = .file(line: entry.line)
+            if let wrong, wrong.line <= entry.line { break }
+            try read(entry)
         }
-        if let unknown {
-            throw origins.error(unknown.value, unknown.key, Problem("unknown section; \(Nearest.section(unknown.key))"))
-        }
+        if let wrong { throw wrong }
         try refuseBothSources()
         if let file, !(draft.account.dnsKey.value.bytes + draft.account.token.value.bytes).isEmpty {
             origins.secretFiles = [file]
         }
+    }
+
+    /// Begins a group for each section of one.
+    /// - Returns: The first section that is wrong.
+    private mutating func takeSections(_ sections: [String: Int]) -> ConfigurationError? {
+        for (path, line) in sections.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
+            if let name = KeyPlace(section: path, name: "").group {
+                do { _ = try group(named: name, begins: true) } catch { return origins.error(line, path, error) }
+            } else if Section(rawValue: path) == nil {
+                return origins.error(line, path, Problem("unknown section; \(Nearest.section(path))"))
+            }
+        }
+        return nil
+    }
+
+    /// The place of a group in the list; it is added if there is none.
+    ///
+    /// - Parameter begins: A section of its own begins, so that it cannot be there yet.
+    private mutating func group(named name: String, begins: Bool) throws(Problem) -> Int {
+        guard Settings.Group.isName(name) else {
+            let right = "letters and digits, at most \(Settings.Group.maximumNameLength)"
+            throw Problem("the name \(Given.text(name).shown)", expected: right)
+        }
+        let groups = draft.settings.upstreams
+        if let place = groups.firstIndex(where: { $0.name.lowercased() == name.lowercased() }) {
+            guard begins else { return place }
+            let line = origins.sections[groups[place].path] ?? 0
+            throw Problem("differs from [\(groups[place].path)] on line \(line) in its case alone; give another name")
+        }
+        guard ![Settings.Group.httpdnsName, Settings.Group.fallbackName].contains(name.lowercased()) else {
+            throw Problem("is the group of [\(name.lowercased())] already; give another name")
+        }
+        guard groups.count < Settings.maximumGroups else {
+            throw Problem("more than \(Settings.maximumGroups) groups; give at most so many")
+        }
+        draft.settings.upstreams.append(Settings.Group(name: name))
+        return groups.count
+    }
+
+    private mutating func read(_ entry: Document.Entry) throws(ConfigurationError) {
+        do throws(Problem) {
+            if let section = Section(rawValue: entry.section.isEmpty ? entry.name : "") {
+                throw Problem(entry.given.shown, expected: "a section \(section.header)")
+            }
+            let place = KeyPlace(section: entry.section, name: entry.name)
+            if entry.section == Section.upstreams.rawValue {
+                throw Problem(
+                    "a key of no group; give a section \(Section.upstreams.header) and the keys of that group there")
+            } else if let name = place.group, let key = Key.ofGroup.first(where: { $0.name == entry.name }) {
+                let group = try group(named: name, begins: false)
+                try key.read(entry.given, &draft.settings.upstreams[group])
+            } else if let key = Key.named(place) {
+                try key.read(entry.given, &draft)
+            } else {
+                throw Problem("unknown key; \(Nearest.key(section: entry.section, name: entry.name))")
+            }
+        } catch {
+            throw origins.error(entry.line, entry.path, error)
+        }
+        origins.keys[entry.path] = .file(line: entry.line)
     }
 
     mutating func apply(_ environment: [String: String]) throws(ConfigurationError) {
@@ -91,19 +140,28 @@ struct Loader {
         draft.account.dnsKey = Draft.SecretSource()
         draft.account.token = Draft.SecretSource()
         for (variable, text) in environment.sorted(by: { $0.key < $1.key })
-        where variable.hasPrefix(Key.variablePrefix) && !ServiceLink.isOne(variable, text) {
-            guard let key = Key.variable(variable) else {
-                throw origins.error(variable: variable, Problem("unknown variable; \(Nearest.variable(variable))"))
-            }
-            if key.section == .httpdns { hasHTTPDNS = true }
-            // An empty secret is one not given: it replaces none of the file's.
-            if key.isSecretSource && text.isEmpty { continue }
-            do { try key.read(.environment(text), &draft) } catch { throw origins.error(variable: variable, error) }
-            origins.keys[key.path] = .environment
+        where variable.hasPrefix(KeyPlace.variablePrefix) && !ServiceLink.isOne(variable, text) {
+            do { try read(variable, text) } catch { throw origins.error(variable: variable, error) }
         }
         try refuseBothSources()
         if !draft.account.dnsKey.isGiven { draft.account.dnsKey = secretsOfFile.dnsKey }
         if !draft.account.token.isGiven { draft.account.token = secretsOfFile.token }
+    }
+
+    private mutating func read(_ variable: String, _ text: String) throws(Problem) {
+        if let (name, key) = KeyPlace.group(ofVariable: variable) {
+            let group = try group(named: name.lowercased(), begins: false)
+            try key.read(.environment(text), &draft.settings.upstreams[group])
+            origins.keys[key.place(in: draft.settings.upstreams[group]).path] = .environment
+        } else if let key = Key.variable(variable) {
+            if key.section == .httpdns { hasHTTPDNS = true }
+            // An empty secret is one not given: it replaces none of the file's.
+            if key.isSecretSource && text.isEmpty { return }
+            try key.read(.environment(text), &draft)
+            origins.keys[key.path] = .environment
+        } else {
+            throw Problem("unknown variable; \(Nearest.variable(variable))")
+        }
     }
 
     private func refuseBothSources() throws(ConfigurationError) {

@@ -2,30 +2,43 @@
 enum Nearest {
     /// To stand behind "unknown": the nearest key, or the names that would be known there.
     static func key(section: String, name: String) -> String {
-        let nearest = Key.all.min { distance($0) < distance($1) }
-        func distance(_ key: Key) -> Int {
+        let ofGroup =
+            section.hasPrefix(Section.upstreams.rawValue + ".") ? section : Section.upstreams.rawValue + ".NAME"
+        let places = Key.all.map(\.place) + Key.ofGroup.map { KeyPlace(section: ofGroup, name: $0.name) }
+        func distance(_ place: KeyPlace) -> Int {
             // A key by its right name in the wrong section is near, the right section nearer.
-            Nearest.distance(key.name, name) + min(2, Nearest.distance(key.section.rawValue, section))
+            Nearest.distance(place.name, name) + min(2, Nearest.distance(place.section, section))
         }
+        let nearest = places.min { distance($0) < distance($1) }
         if let nearest, distance(nearest) <= tolerance(name) { return "did you mean \(nearest.path)?" }
-        let names = Key.all.filter { $0.section.rawValue == section }.map(\.name)
+        let names = places.filter { $0.section == section }.map(\.name)
         return names.isEmpty ? Nearest.section(section) : "[\(section)] has " + names.joined(separator: ", ")
     }
 
     static func section(_ name: String) -> String {
-        let sections = Section.allCases.map(\.rawValue)
-        let nearest = sections.min { distance($0, name) < distance($1, name) }
-        if let nearest, distance(nearest, name) <= tolerance(name) { return "did you mean [\(nearest)]?" }
-        return "there are " + sections.map { "[\($0)]" }.joined(separator: ", ")
+        let nearest = Section.allCases.min { distance($0.rawValue, name) < distance($1.rawValue, name) }
+        if let nearest, distance(nearest.rawValue, name) <= tolerance(name) { return "did you mean \(nearest.header)?" }
+        return "there are " + Section.allCases.map(\.header).joined(separator: ", ")
     }
 
     static func variable(_ name: String) -> String {
-        let variables = Key.all.map(\.variable)
+        let words = name.split(separator: "_", omittingEmptySubsequences: false).dropFirst()
+        let isOfGroup = words.first.map { $0 == Section.upstreams.rawValue.uppercased() } ?? false
+        if isOfGroup, words.count != 3 || !Settings.Group.isName(String(words[2])) {
+            let form = KeyPlace.variablePrefix + "UPSTREAMS_NAME_KEY"
+            return "give \(form), where NAME has letters and digits alone, such as \(ofGroup("OFFICE")[0])"
+        }
+        let variables = Key.all.map(\.variable) + (isOfGroup ? ofGroup(words[2]) : [])
         let nearest = variables.min { distance($0, name) < distance($1, name) }
-        if let nearest, distance(nearest, name) <= tolerance(String(name.dropFirst(Key.variablePrefix.count))) {
+        if let nearest, distance(nearest, name) <= tolerance(String(name.dropFirst(KeyPlace.variablePrefix.count))) {
             return "did you mean \(nearest)?"
         }
-        return "give \(Key.variablePrefix)SECTION_KEY, such as \(Key.all[0].variable)"
+        return "give \(KeyPlace.variablePrefix)SECTION_KEY, such as \(Key.all[0].variable)"
+    }
+
+    /// The variables of a group.
+    private static func ofGroup(_ name: Substring) -> [String] {
+        Key.ofGroup.map { KeyPlace(section: "\(Section.upstreams.rawValue).\(name)", name: $0.name).variable }
     }
 
     /// Beyond this many changed letters a suggestion would be a guess.

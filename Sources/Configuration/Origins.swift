@@ -11,7 +11,7 @@ extension Settings {
         let fileName: String
         /// By the key's path; a key that is not here has its default.
         var keys: [String: Origin] = [:]
-        /// The lines of the sections in the file.
+        /// The lines of the sections in the file, those of groups as `upstreams.NAME`.
         var sections: [String: Int] = [:]
         /// The files that hold the secrets in use: keys, tokens, certificates with their keys, passwords; the configuration
         /// itself if a secret stands in it.
@@ -21,17 +21,25 @@ extension Settings {
         /// the variable that could give it.
         ///
         /// - Parameters:
-        ///   - key: As it stands in messages, `section.key`.
+        ///   - key: As it stands in messages, `section.key` or `upstreams.NAME.key`.
         ///   - message: What is wrong and what would be right, in one line that holds no secret.
         public func error(_ key: String, _ message: String) -> ConfigurationError {
             let line: Int?
             switch keys[key] {
             case .file(let given): line = given
             case .environment: line = nil
-            case nil: line = sections[String(key.prefix { $0 != "." })]
+            case nil: line = sections[key.lastIndex(of: ".").map { String(key[..<$0]) } ?? key]
             }
             if let line { return error(line, key, Problem(message)) }
-            return error(variable: Key.all.first { $0.path == key }?.variable ?? key, Problem(message))
+            return error(variable: KeyPlace(path: key)?.variable ?? key, Problem(message))
+        }
+
+        /// Where a key stands, for a message about another one.
+        func place(of key: String) -> String {
+            switch keys[key] {
+            case .file(let line): "line \(line)"
+            case .environment, nil: KeyPlace(path: key)?.variable ?? key
+            }
         }
 
         func error(_ line: Int, _ path: String, _ problem: Problem) -> ConfigurationError {

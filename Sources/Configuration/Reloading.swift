@@ -3,8 +3,8 @@ extension Settings {
     public struct Reloading: Sendable, Equatable {
         /// What holds from now on: the new settings, but for what needs a restart.
         public var settings: Settings
-        /// The keys whose new values hold, `section.key`, in the order of the sections; `httpdns` when the section was
-        /// added or taken away.
+        /// The keys whose new values hold, `section.key`, in the order of the sections; `httpdns` or `upstreams.NAME`
+        /// when the section was added or taken away.
         public var applied: [String]
         /// The keys that differ and are heeded at the start only.
         public var needingRestart: [String]
@@ -16,41 +16,42 @@ extension Settings {
         var result = after
         var (applied, needingRestart): ([String], [String]) = ([], [])
         for section in Section.allCases {
-            if section == .httpdns, httpdns == nil || new.httpdns == nil {
+            switch section {
+            case .httpdns where httpdns == nil || new.httpdns == nil:
                 if httpdns != new.httpdns { applied.append(section.rawValue) }
-                continue
-            }
-            for key in Key.all where key.section == section {
-                if key.isHeededAtStartOnly {
-                    key.copy(before, &result)
-                    if !key.isEqual(before, after) { needingRestart.append(key.path) }
-                } else if !key.isEqual(before, after) || tls.holdsOther(than: new.tls, in: key) {
-                    applied.append(key.path)
+            case .upstreams:
+                applied += changes(of: new)
+            default:
+                for key in Key.all where key.section == section {
+                    if key.isHeededAtStartOnly {
+                        key.copy(before, &result)
+                        if !key.isEqual(before, after) { needingRestart.append(key.path) }
+                    } else if !key.isEqual(before, after) {
+                        applied.append(key.path)
+                    }
                 }
             }
         }
         return Reloading(settings: result.settings, applied: applied, needingRestart: needingRestart)
     }
-}
 
-extension Settings.TLS {
-    /// Whether the file that a key names holds something else now.
-    fileprivate func holdsOther(than new: Self, in key: Key) -> Bool {
-        switch key.path {
-        case "tls.caFile": caContents != new.caContents
-        case "tls.clientCertificate": clientKey != new.clientKey
-        case "tls.clientCertificatePasswordFile": password != new.password
-        default: false
+    /// What differs in the groups: keys, and groups that came or went, first those that there are now.
+    private func changes(of new: Settings) -> [String] {
+        let names = Set(new.upstreams.map(\.name))
+        let changed = new.upstreams.flatMap { group in
+            guard let old = upstreams.first(where: { $0.name == group.name }) else { return [group.path] }
+            return Key.ofGroup.filter { !$0.isEqual(old, group) }.map { $0.place(in: group).path }
         }
+        return changed + upstreams.filter { !names.contains($0.name) }.map(\.path)
     }
 }
 
-extension Key {
+extension Key where Root == Draft {
     /// What sockets, threads, memory and the log were made by, and the file that was opened.
-    var isHeededAtStartOnly: Bool { Self.heededAtStartOnly.contains(path) }
-
-    private static let heededAtStartOnly: Set<String> = [
-        "listen.addresses", "listen.workers", "cache.megabytes", "cache.file", "control.socket", "control.host",
-        "control.metrics", "log.format",
-    ]
+    var isHeededAtStartOnly: Bool { heededAtStartOnly.contains(path) }
 }
+
+private let heededAtStartOnly: Set<String> = [
+    "listen.addresses", "listen.workers", "cache.megabytes", "cache.file", "control.socket", "control.host",
+    "control.metrics", "log.format",
+]

@@ -6,7 +6,9 @@ import Base
 enum ServiceLink {
     /// Whether it is one of them, by its name and its value: a key that was spelled wrong is not taken for one.
     static func isOne(_ variable: String, _ text: String) -> Bool {
-        guard variable.hasPrefix(Key.variablePrefix), Key.variable(variable) == nil else { return false }
+        guard variable.hasPrefix(KeyPlace.variablePrefix), Key.variable(variable) == nil,
+            KeyPlace.group(ofVariable: variable) == nil
+        else { return false }
         // The Service's name may hold any word that follows here, so each place is tried where one could begin.
         let words = variable.split(separator: "_", omittingEmptySubsequences: false).dropFirst()
         return words.indices.contains { isEnd(words[$0...], text) }

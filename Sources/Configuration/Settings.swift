@@ -11,9 +11,14 @@ public struct Settings: Sendable, Equatable {
     public var tls = TLS()
     public var domains = Domains()
     public var fallback = Fallback()
+    /// The groups of `[upstreams.NAME]`, in the order of the file; ``maximumGroups`` at most.
+    public var upstreams: [Group] = []
     public var cache = Cache()
     public var control = Control()
     public var log = Log()
+
+    /// So many that a route has no more than 64 steps, `httpdns` and `fallback` included.
+    public static let maximumGroups = 62
 
     public init() {}
 
@@ -49,11 +54,15 @@ public struct Settings: Sendable, Equatable {
         public var dnsIp: [Endpoint]
         /// Milliseconds for one attempt, 100…60000.
         public var timeout = 2000
+        /// Requests at once to one server, 1…1000.
+        public var concurrency = 64
         /// The address whose answers are wanted (ECS); nil: the one the request comes from.
         public var routeIp: IPAddress?
         public var routeIpEncrypted = false
-        /// Never ask the local resolver.
-        public var httpOnly = false
+        /// The groups asked next, in order; empty: nobody else is, whatever happens.
+        public var thenTry = [Group.fallbackName]
+        /// What the next group is asked for; never empty.
+        public var thenTryOn: Set<Group.Reason> = [.failure, .norecord]
         /// Failed attempts in a row, 1…100, after which the next of `dnsIp` is asked.
         public var retryTimesBeforeSwitchServer = 3
         /// Minutes, 1…1440, after which the first of `dnsIp` is tried again.
@@ -75,6 +84,12 @@ public struct Settings: Sendable, Equatable {
         public var reportUrl: ReportURL?
         /// Log each lookup.
         public var debug = false
+
+        /// Nobody else is asked, so never the local resolver: another word for an empty ``thenTry``.
+        public var httpOnly: Bool {
+            get { thenTry.isEmpty }
+            set { thenTry = newValue ? [] : thenTry.isEmpty ? [Group.fallbackName] : thenTry }
+        }
 
         /// The address families that are looked up.
         public enum AddressType: String, Sendable, CaseIterable {
@@ -98,56 +113,16 @@ public struct Settings: Sendable, Equatable {
         }
     }
 
-    /// How the HTTPS service is verified.
-    public struct TLS: Sendable, Equatable {
-        /// The name the certificate must have; empty: the address dialled.
-        public var serverName = ""
-        /// Path of a PEM or DER file; empty: the system's store.
-        public var caFile = ""
-        /// What `caFile` holds; nil without one.
-        public var anchors: [UInt8]? {
-            get { caContents?.bytes }
-            set { caContents = newValue.map { FileContents($0) } }
-        }
-        /// With `caFile`: trust that file alone.
-        public var caOnly = true
-        /// SHA-256 digests of SubjectPublicKeyInfos, 32 bytes each, of which the verified chain must have one; empty:
-        /// any chain that verifies will do.
-        public var pins: [[UInt8]] = []
-        /// False, with `caFile` and `caOnly` alone: the certificate may be for any name.
-        public var validateDomain = true
-        /// Path of a PKCS #12 file for mutual TLS; empty: none.
-        public var clientCertificate = ""
-        /// What `clientCertificate` holds, a private key; nil without one.
-        public var clientCertificateBytes: [UInt8]? {
-            get { clientKey?.bytes }
-            set { clientKey = newValue.map { FileContents($0) } }
-        }
-        /// Path of the file that holds the password of `clientCertificate`; empty: it has none.
-        public var clientCertificatePasswordFile = ""
-        /// What that file holds; nil without one, or without `clientCertificate`.
-        public var clientCertificatePassword: Secret? {
-            get { password?.secret }
-            set { password = newValue.map { FileContents($0.bytes) } }
-        }
-        private(set) var caContents: FileContents?
-        private(set) var clientKey: FileContents?
-        private(set) var password: FileContents?
-
-        /// What the files held is forgotten, but whether they hold the same when they are read again.
-        public mutating func forgetFiles() {
-            caContents?.forget()
-            clientKey?.forget()
-            password?.forget()
-        }
-    }
-
     /// Which names go to HTTPDNS; each stands for itself and those under it.
     public struct Domains: Sendable, Equatable {
         /// Only these do; empty: all.
         public var intercept: [Name] = []
+        /// Path of a file with more of them, one a line; empty: none.
+        public var interceptFile = ""
         /// These never do.
         public var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
+        /// Path of a file with more of them, one a line; empty: none.
+        public var bypassFile = ""
         public var privateAddresses = PrivateAddresses.pass
         /// With ``PrivateAddresses/refuse``: these may have them.
         public var privateAllowed: [Name] = []
@@ -158,24 +133,6 @@ public struct Settings: Sendable, Equatable {
             /// They are taken out, against DNS rebinding.
             case refuse
         }
-    }
-
-    /// The local resolver.
-    public struct Fallback: Sendable, Equatable {
-        /// Empty: those of `resolvConf`.
-        public var servers: [Endpoint] = []
-        /// Paths; the first that names a server other than this daemon is used.
-        public var resolvConf = [
-            "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf",
-        ]
-        /// Milliseconds for one attempt, 100…60000.
-        public var timeout = 2000
-        /// Milliseconds, 0…60000, after which it is asked too when HTTPDNS has not answered; 0: together with HTTPDNS.
-        public var hedgeAfter = 1000
-        /// Path of a hosts file answered from first; empty: none.
-        public var hosts = "/etc/hosts"
-        /// Pass on the AD bit of resolvers that are not on loopback.
-        public var trustAD = false
     }
 
     /// Times in seconds, 0…604800.

@@ -45,9 +45,10 @@ public final class Daemon: @unchecked Sendable {
         _ settings: Settings, environment: [String: String] = [:], log: Logger,
         logLinesLost: @escaping @Sendable () -> UInt64 = { 0 }
     ) throws(StartFailure) {
+        try settings.refuseUnsupported()
         let report = Report(log: log)
         (self.environment, self.settings) = (environment, settings)
-        self.settings.tls.forgetFiles()
+        self.settings.forgetFiles()
         let (settings, proxy) = settings.heedingProxy(in: environment)
         if let proxy { report.proxy(proxy) }
         var random = Random()
@@ -220,6 +221,7 @@ public final class Daemon: @unchecked Sendable {
 extension Daemon {
     /// Tries what only use can find wrong in settings, and says what is right but worth a word.
     public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
+        try settings.refuseUnsupported()
         var words: [String] = []
         if let httpdns = settings.httpdns {
             _ = try TLSClientContext?(httpdns, settings.tls)

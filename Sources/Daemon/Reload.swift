@@ -37,11 +37,12 @@ extension Daemon {
     }
 
     private func apply(_ new: Settings) throws(StartFailure) {
+        try new.refuseUnsupported()
         let (running, proxyBefore) = settings.heedingProxy(in: environment)
         let (next, proxy) = new.heedingProxy(in: environment)
         let change = try resolver.change(to: next, from: running)
         settings = new
-        settings.tls.forgetFiles()
+        settings.forgetFiles()
         if let proxy, proxy != proxyBefore { report.proxy(proxy) }
         if change.isOtherService || proxy != proxyBefore, !(proxy?.isHeeded ?? false) { report.service(next.httpdns) }
         if next.listen != running.listen {
@@ -98,7 +99,7 @@ extension Resolver {
     func take(_ change: Change, in cache: DNSCache) {
         let (old, new) = (settings, change.settings)
         settings = new
-        settings.tls.forgetFiles()
+        settings.forgetFiles()
         if change.isOtherService {
             if let access = change.access {
                 if let service {

@@ -31,7 +31,7 @@ struct Run: ParsableCommand {
                     loaded.settings, environment: Environment.variables, log: logger,
                     logLinesLost: { log.linesLost })
             }
-            loaded.settings.tls.forgetFiles()
+            loaded.settings.forgetFiles()
             try loaded.naming(daemon.start)
             ServiceManager.ready()
             ProgramMemory.forgetUnusedCode()

@@ -288,8 +288,8 @@ import Testing
             (
                 "[httpdns]\nbatchSize = 8",
                 "2: httpdns.batchSize: unknown key; [httpdns] has encryptType, dnsId, dnsKey, "
-                    + "dnsKeyFile, token, tokenFile, dnsIp, timeout, routeIp, routeIpEncrypted, httpOnly, "
-                    + "retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, batch, "
+                    + "dnsKeyFile, token, tokenFile, dnsIp, timeout, concurrency, routeIp, routeIpEncrypted, httpOnly, "
+                    + "thenTry, thenTryOn, retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, batch, "
                     + "queriesPerSecond, authExpirySeconds, confIp, proxy, appId, enableReport, reportUrl, debug"
             ),
             ("[cache]\ntimeout = 1000", "2: cache.timeout: unknown key; did you mean httpdns.timeout?"),
@@ -303,13 +303,13 @@ import Testing
             (
                 "[tls]\nversion = 3",
                 "2: tls.version: unknown key; [tls] has serverName, caFile, caOnly, pins, "
-                    + "validateDomain, clientCertificate, clientCertificatePasswordFile"
+                    + "validateDomain, clientCertificate, clientCertificatePasswordFile, whenClockUnset"
             ),
             ("[htpdns]\ndnsId = 1", "1: htpdns: unknown section; did you mean [httpdns]?"),
             (
                 "[listen]\nworkers = 1\n[monitoring]\nsocket = ''",
                 "3: monitoring: unknown section; there are [listen], "
-                    + "[httpdns], [tls], [domains], [fallback], [cache], [control], [log]"
+                    + "[httpdns], [tls], [domains], [fallback], [upstreams.NAME], [cache], [control], [log]"
             ),
             (
                 "[listen.more]\nx = 1",

@@ -19,6 +19,7 @@ import Testing
         "httpdns.encryptType": .applied, "httpdns.dnsId": .applied, "httpdns.dnsKey": .applied,
         "httpdns.dnsKeyFile": .standsFor("httpdns.dnsKey"), "httpdns.token": .applied,
         "httpdns.tokenFile": .standsFor("httpdns.token"), "httpdns.dnsIp": .applied, "httpdns.timeout": .applied,
+        "httpdns.concurrency": .applied, "httpdns.thenTry": .applied, "httpdns.thenTryOn": .applied,
         "httpdns.routeIp": .applied, "httpdns.routeIpEncrypted": .applied, "httpdns.httpOnly": .applied,
         "httpdns.retryTimesBeforeSwitchServer": .applied, "httpdns.minutesBeforeSwitchToMain": .applied,
         "httpdns.addressType": .applied, "httpdns.batch": .applied, "httpdns.queriesPerSecond": .applied,
@@ -27,11 +28,15 @@ import Testing
         "httpdns.debug": .applied,
         "tls.serverName": .applied, "tls.caFile": .applied, "tls.caOnly": .applied, "tls.pins": .applied,
         "tls.validateDomain": .applied, "tls.clientCertificate": .applied,
-        "tls.clientCertificatePasswordFile": .applied,
+        "tls.clientCertificatePasswordFile": .applied, "tls.whenClockUnset": .applied,
         "domains.intercept": .applied, "domains.bypass": .applied, "domains.privateAddresses": .applied,
-        "domains.privateAllowed": .applied,
+        "domains.privateAllowed": .applied, "domains.interceptFile": .applied, "domains.bypassFile": .applied,
         "fallback.servers": .applied, "fallback.resolvConf": .applied, "fallback.timeout": .applied,
         "fallback.hedgeAfter": .applied, "fallback.hosts": .applied, "fallback.trustAD": .applied,
+        "fallback.thenTry": .applied, "fallback.thenTryOn": .applied, "fallback.concurrency": .applied,
+        "fallback.routeIp": .applied, "fallback.caFile": .applied, "fallback.caOnly": .applied,
+        "fallback.pins": .applied, "fallback.validateDomain": .applied, "fallback.clientCertificate": .applied,
+        "fallback.clientCertificatePasswordFile": .applied, "fallback.whenClockUnset": .applied,
         "cache.megabytes": .needsRestart, "cache.minTTL": .applied, "cache.maxTTL": .applied,
         "cache.negativeTTL": .applied, "cache.staleSeconds": .applied, "cache.staleTTL": .applied,
         "cache.prefetchAt": .applied, "cache.keepAliveDomains": .applied, "cache.preResolve": .applied,
@@ -43,7 +48,7 @@ import Testing
     /// Lines that stand for a key's other value where its default would not be right, or is in force already.
     private static let others = [
         "httpdns.dnsId": "dnsId = 5", "httpdns.dnsKey": "dnsKey = \"another 16 bytes\"",
-        "tls.caOnly": "caOnly = true",
+        "tls.caOnly": "caOnly = true", "fallback.caOnly": "caOnly = true",
     ]
 
     @Test("it is decided of every key whether it holds at once or needs a restart")
@@ -77,7 +82,11 @@ import Testing
         let at = lines[header...].dropFirst().prefix { !$0.hasPrefix("[") }.firstIndex { $0.hasPrefix("\(name) =") }
         guard let at else {
             // Stands in no file with every key, as it cannot stand beside another.
-            #expect(["httpdns.dnsKeyFile", "httpdns.tokenFile", "tls.validateDomain"].contains(path))
+            #expect(
+                [
+                    "httpdns.dnsKeyFile", "httpdns.tokenFile", "httpdns.thenTry", "tls.validateDomain",
+                    "fallback.validateDomain",
+                ].contains(path))
             return
         }
         // The default, unless that would not be right.

@@ -20,9 +20,11 @@ import Testing
         token = "1234567"
         dnsIp = ["192.0.2.1", "192.0.2.2:8080", "2001:db8::2", "[2001:db8::3]:81"]
         timeout = 100
+        concurrency = 1000
         routeIp = "203.0.113.7"
         routeIpEncrypted = true
         httpOnly = true
+        thenTryOn = ["nodata", "failure"]
         retryTimesBeforeSwitchServer = 1
         minutesBeforeSwitchToMain = 1440
         addressType = "ipv6"
@@ -43,10 +45,13 @@ import Testing
         pins = ["sha256/AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
         clientCertificate = "client.p12"
         clientCertificatePasswordFile = "/keys/password"
+        whenClockUnset = "refuse"
 
         [domains]
         intercept = ["Example.COM", "example.org."]
+        interceptFile = "intercepted"
         bypass = []
+        bypassFile = "/lists/bypassed"
         privateAddresses = "refuse"
         privateAllowed = ["Office.Example"]
 
@@ -57,6 +62,37 @@ import Testing
         hedgeAfter = 0
         hosts = ""
         trustAD = true
+        thenTry = ["office", "httpdns"]
+        thenTryOn = ["nxdomain", "nodata", "refused"]
+        concurrency = 1
+        routeIp = "2001:db8::7"
+        caFile = "ca.pem"
+        caOnly = false
+        pins = ["sha256/AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
+        clientCertificate = "client.p12"
+        clientCertificatePasswordFile = "/keys/password"
+        whenClockUnset = "refuse"
+
+        [upstreams.office]
+        servers = ["https://Dns.corp.example/q{?dns}#192.0.2.54+2001:db8::54", "tls://192.0.2.55#b.corp.example", "resolvConf"]
+        domains = ["Corp.example", "*.lan", ".", "", "10.0.0.0/9", "fd12:3456::/32"]
+        domainsFile = "office.txt"
+        except = ["www.corp.example"]
+        thenTry = ["Other2", "fallback"]
+        thenTryOn = ["refused"]
+        timeout = 100
+        concurrency = 1000
+        routeIp = "203.0.113.7"
+        trustAD = true
+        caFile = "ca.pem"
+        validateDomain = false
+        pins = ["sha256/AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
+        clientCertificate = "client.p12"
+        clientCertificatePasswordFile = "/keys/password"
+        whenClockUnset = "refuse"
+
+        [upstreams.Other2]
+        servers = ["tcp://192.0.2.56:54"]
 
         [cache]
         megabytes = 65536
@@ -168,9 +204,11 @@ import Testing
             try endpoint("[2001:db8::3]:81"),
         ]
         httpdns.timeout = 100
+        httpdns.concurrency = 1000
         httpdns.routeIp = .v4(203, 0, 113, 7)
         httpdns.routeIpEncrypted = true
         httpdns.httpOnly = true
+        httpdns.thenTryOn = [.failure, .nodata]
         httpdns.retryTimesBeforeSwitchServer = 1
         httpdns.minutesBeforeSwitchToMain = 1440
         httpdns.addressType = .ipv6
@@ -194,16 +232,56 @@ import Testing
         expected.tls.clientCertificateBytes = Array("Swift-HTTPDNS-16 as a PKCS#12".utf8)
         expected.tls.clientCertificatePasswordFile = "/keys/password"
         expected.tls.clientCertificatePassword = Secret(Array("Swift-HTTPDNS-16 the password".utf8))
+        expected.tls.whenClockUnset = .refuse
         expected.domains.intercept = ["example.com", "example.org"].compactMap { Name($0) }
+        expected.domains.interceptFile = "/etc/httpdnsd/intercepted"
         expected.domains.bypass = []
+        expected.domains.bypassFile = "/lists/bypassed"
         expected.domains.privateAddresses = .refuse
         expected.domains.privateAllowed = ["office.example"].compactMap { Name($0) }
-        expected.fallback.servers = [try endpoint("192.0.2.53:53"), try endpoint("[2001:db8::53]:5353")]
+        expected.fallback.servers = [
+            .server(Server(try endpoint("192.0.2.53:53"))), .server(Server(try endpoint("[2001:db8::53]:5353"))),
+        ]
         expected.fallback.resolvConf = ["/run/one", "/etc/httpdnsd/two"]
         expected.fallback.timeout = 60000
         expected.fallback.hedgeAfter = 0
         expected.fallback.hosts = ""
         expected.fallback.trustAD = true
+        expected.fallback.thenTry = ["office", "httpdns"]
+        expected.fallback.thenTryOn = [.refused, .nxdomain, .nodata]
+        expected.fallback.concurrency = 1
+        expected.fallback.routeIp = IPAddress("2001:db8::7")
+        expected.fallback.tls = expected.tls
+        expected.fallback.tls.serverName = ""
+        var office = Settings.Group(name: "office")
+        office.servers = [
+            .server(
+                Server(
+                    .https(path: "/q", usesGET: true), .name("dns.corp.example"), port: 443,
+                    addresses: [.v4(192, 0, 2, 54), try #require(IPAddress("2001:db8::54"))])),
+            .server(
+                Server(.tls, .address(.v4(192, 0, 2, 55), nil), port: 853, certificateName: "b.corp.example")),
+            .resolvConf,
+        ]
+        office.domains = [
+            .subtree(try #require(Name("corp.example"))), .below(try #require(Name("lan"))), .subtree(.root),
+            .singleLabels, .network(try #require(Network("10.0.0.0/9"))),
+            .network(try #require(Network("fd12:3456::/32"))),
+        ]
+        office.domainsFile = "/etc/httpdnsd/office.txt"
+        office.except = [.subtree(try #require(Name("www.corp.example")))]
+        office.thenTry = ["Other2", "fallback"]
+        office.thenTryOn = [.refused]
+        office.timeout = 100
+        office.concurrency = 1000
+        office.routeIp = .v4(203, 0, 113, 7)
+        office.trustAD = true
+        office.tls = expected.fallback.tls
+        office.tls.caOnly = true
+        office.tls.validateDomain = false
+        var other = Settings.Group(name: "Other2")
+        other.servers = [.server(Server(.tcp, .address(.v4(192, 0, 2, 56), nil), port: 54))]
+        expected.upstreams = [office, other]
         expected.cache.megabytes = 65536
         expected.cache.minTTL = 60
         expected.cache.maxTTL = 604800

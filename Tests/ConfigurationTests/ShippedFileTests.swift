@@ -1,15 +1,19 @@
-import Configuration
 import Foundation
 import Testing
+
+@testable import Configuration
 
 /// `config/httpdnsd.toml`, which documents every key.
 @Suite struct ShippedFileTests {
     private let text: String
+    /// `config/man/httpdnsd.toml.5`.
+    private let manual: String
 
     init() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         text = try String(contentsOf: root.appending(path: "config/httpdnsd.toml"), encoding: .utf8)
+        manual = try String(contentsOf: root.appending(path: "config/man/httpdnsd.toml.5"), encoding: .utf8)
     }
 
     /// The file with every key and section in force; explanations begin with `# `.
@@ -50,6 +54,37 @@ import Testing
             let name = key.split(separator: ".")[1]
             let broken = uncommented.replacing("\n\(name) = ", with: "\n\(name) = 1979-05-27 #")
             #expect(message(broken).contains(".\(name): "), "\(key)")
+        }
+    }
+
+    @Test("its example of groups is right, and so is that of the manual page")
+    func groups() throws {
+        let examples = [
+            text.split(separator: "\n").drop { $0 != "#     [upstreams.office]" }
+                .prefix { $0 == "#" || $0.hasPrefix("#     ") }.map { $0.dropFirst(6) }.joined(separator: "\n"),
+            String(try #require(manual.firstMatch(of: #/(?s)\n(\[upstreams\.office\].*?)\.Ed/#)?.1)),
+        ]
+        let names = try examples.map { example in
+            try load(example, files: ["/etc/httpdnsd/corp-ca.pem": "x"]).upstreams.map(\.name)
+        }
+        #expect(names == [["office", "portal"], ["office"]])
+    }
+
+    @Test("the manual page has every key of a group, with its default and range")
+    func manualOfGroups() throws {
+        let page = try #require(manual.firstMatch(of: #/(?s)\n\.Sh \[upstreams\.NAME\]\n(.*?)\n\.Sh /#)?.1)
+        let items = page.split(separator: "\n.It Ic ").dropFirst()
+        #expect(items.map { String($0.prefix { $0 != "\n" }) } == Key.ofGroup.map(\.name))
+        for (key, item) in zip(Key.ofGroup, items) {
+            let said = item.firstMatch(of: #/(?s)\nDefault:\n\.Li (.*?)(?: [.,])?(?:\n|$)/#)?.1
+            #expect(said?.replacing("\\(dq", with: "\"") == key.show(Settings.Group(name: "a"))[...], "\(key.name)")
+            var group = Settings.Group(name: "a")
+            do throws(Problem) {
+                try key.read(.integer(-1), &group)
+            } catch {
+                guard let range = error.message.firstMatch(of: /from (\d+ to \d+)$/)?.1 else { continue }
+                #expect(item.replacing("\n", with: " ").contains(range), "\(key.name)")
+            }
         }
     }
 

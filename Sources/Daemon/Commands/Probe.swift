@@ -38,6 +38,7 @@ public final class Probe: @unchecked Sendable {
     public init(
         _ settings: Settings, environment: [String: String] = [:], say: @escaping @Sendable (String) -> Void
     ) throws(StartFailure) {
+        try settings.refuseUnsupported()
         httpdns = settings.httpdns
         self.say = say
         resolverTimeout = settings.fallback.timeout

@@ -102,7 +102,10 @@ final class LocalServers {
             loops += split.loops.map { ($0, source) }
             return split.usable
         }
-        guard settings.servers.isEmpty else { return (usable(settings.servers, "fallback.servers"), loops) }
+        let given = settings.servers.flatMap { entry in
+            if case .server(let server) = entry { server.endpoints } else { [] as [Endpoint] }
+        }
+        guard given.isEmpty else { return (usable(given, "fallback.servers"), loops) }
         for path in settings.resolvConf {
             // A file that is not there is the normal case: each kind of host has one of them.
             guard let servers = servers(of: path) else { continue }

@@ -56,7 +56,7 @@ final class Resolver: @unchecked Sendable {
         self.service = service
         self.local = local
         self.settings = settings
-        self.settings.tls.forgetFiles()
+        self.settings.forgetFiles()
         self.report = report
         service?.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
         local.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }

@@ -1,0 +1,43 @@
+/// Where a key stands: its section, with a group's name in it if it is of a group, and its name.
+struct KeyPlace: Hashable {
+    let section: String
+    let name: String
+
+    /// `section.name`, as messages call it.
+    var path: String { "\(section).\(name)" }
+    /// The environment variable that wins over the file.
+    var variable: String {
+        Self.variablePrefix + (section.split(separator: ".") + [name[...]]).joined(separator: "_").uppercased()
+    }
+
+    static let variablePrefix = "HTTPDNSD_"
+    private static let groupPrefix = Section.upstreams.rawValue + "."
+
+    init(section: String, name: String) { (self.section, self.name) = (section, name) }
+
+    /// The place of a key by its path; nil if there is no such key.
+    init?(path: String) {
+        guard let dot = path.lastIndex(of: ".") else { return nil }
+        self.init(section: String(path[..<dot]), name: String(path[dot...].dropFirst()))
+        guard Key.named(section, name) != nil || isOfGroup && Key.ofGroup.contains(where: { $0.name == name }) else {
+            return nil
+        }
+    }
+
+    /// The name of the group whose section it is in; nil if it is in none.
+    var group: String? {
+        section.hasPrefix(Self.groupPrefix) ? String(section.dropFirst(Self.groupPrefix.count)) : nil
+    }
+
+    private var isOfGroup: Bool { group.map(Settings.Group.isName) ?? false }
+
+    /// The key of a group that a variable sets, and the group's name as it stands there, in upper case; nil if a variable
+    /// is not of that form.
+    static func group(ofVariable variable: String) -> (name: String, key: Key<Settings.Group>)? {
+        let words = variable.split(separator: "_", omittingEmptySubsequences: false)
+        guard words.count == 4, words[0] + "_" == variablePrefix, words[1] == Section.upstreams.rawValue.uppercased(),
+            let key = Key.ofGroup.first(where: { $0.name.uppercased() == words[3] })
+        else { return nil }
+        return (String(words[2]), key)
+    }
+}

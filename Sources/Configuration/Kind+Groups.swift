@@ -1,0 +1,135 @@
+import Base
+import DNSWire
+
+extension Kind where Value == UpstreamServer {
+    static var upstreamServer: Kind {
+        let expected = "ADDRESS, ADDRESS:PORT, \"tls://HOST\", \"https://HOST/PATH\" or another form of a server"
+        return Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                guard let text = given.text else { throw Problem(given.shown, expected: expected) }
+                return try ServerText.read(text)
+            },
+            show: { quoted(ServerText.text(of: $0)) })
+    }
+}
+
+extension Kind where Value == [UpstreamServer] {
+    /// The servers of a group, in the order of preference.
+    static var servers: Kind {
+        let list = Kind.list(of: .upstreamServer, atMost: Settings.Group.maximumServers)
+        return Kind(
+            expected: list.expected,
+            read: { given throws(Problem) in
+                let servers = try list.read(given)
+                if case .environment(let text) = given { try refuseSplitAddresses(environmentItems(text), servers) }
+                return servers
+            },
+            show: list.show)
+    }
+}
+
+/// A list in the environment is split at commas. With a comma in the place of the `+` between the addresses of an encrypted
+/// server, the second address would be a plain server, and asked in the clear.
+private func refuseSplitAddresses(_ items: [Given], _ servers: [UpstreamServer]) throws(Problem) {
+    for (place, item) in items.enumerated().dropFirst() {
+        guard case .server(let server) = servers[place], server.kind == .plain,
+            case .server(let before) = servers[place - 1], before.isEncrypted, !before.addresses.isEmpty,
+            let text = items[place - 1].text, text.contains("#")
+        else { continue }
+        throw Problem(
+            "\(item.shown) behind \(items[place - 1].shown) would be asked in the clear; give \"+\" between the addresses "
+                + "of a server, or plain servers first")
+    }
+}
+
+extension Kind where Value == DomainPattern {
+    /// Names that a group takes.
+    static var pattern: Kind {
+        let expected =
+            "a pattern: \"example.com\", \"*.example.com\", \".\", a network such as \"10.0.0.0/8\", or \"\" for single labels"
+        return Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                switch given {
+                // A list in the environment that is empty has no item.
+                case .environment("-"): return .singleLabels
+                case .environment(""): throw Problem(given.shown, expected: "\"-\" for single labels")
+                default: break
+                }
+                guard let pattern = given.text.flatMap({ DomainPattern($0) }), pattern.isPlain else {
+                    throw Problem(given.shown, expected: expected)
+                }
+                return pattern
+            },
+            show: { quoted($0.text) })
+    }
+}
+
+extension DomainPattern {
+    /// Whether its name can be written without escapes.
+    fileprivate var isPlain: Bool {
+        switch self {
+        case .subtree(let name): name.isHostname || name == .root
+        case .below(let name): name.isHostname
+        case .singleLabels, .network: true
+        }
+    }
+
+    /// As it is written in a file.
+    var text: String {
+        switch self {
+        case .subtree(let name): name.description
+        case .below(let name): "*.\(name)"
+        case .singleLabels: ""
+        case .network(let network): network.description
+        }
+    }
+}
+
+extension Kind where Value == String {
+    /// A group, as `thenTry` calls it. Whether it exists is known when everything is read.
+    static var groupName: Kind {
+        .text(
+            "the name of a group, such as \"\(Settings.Group.fallbackName)\"",
+            parse: { Settings.Group.isName($0) ? $0 : nil }, show: { $0 })
+    }
+}
+
+extension Settings.Group {
+    /// Whether a group can be called so.
+    static func isName(_ text: String) -> Bool {
+        (1...maximumNameLength).contains(text.utf8.count)
+            && text.utf8.allSatisfy { isDigit($0) || isLowerLetter(lowercased($0)) }
+    }
+}
+
+extension Kind where Value == Set<Settings.Group.Reason> {
+    /// Of an HTTPDNS account.
+    static var reasons: Kind { reasons(of: .choice) }
+
+    /// Of a group without an account.
+    static var reasonsWithoutAccount: Kind {
+        let usual = Settings.Group.Reason.allCases.filter { $0 != .norecord }
+        let expected = "one of " + usual.map { quoted($0.rawValue) }.joined(separator: ", ")
+        return reasons(
+            of: Kind<Settings.Group.Reason>(
+                expected: expected,
+                read: { given throws(Problem) in
+                    guard let reason = given.text.flatMap(Settings.Group.Reason.init), reason != .norecord else {
+                        let account = given.text == Settings.Group.Reason.norecord.rawValue
+                        throw Problem(given.shown + (account ? " without an HTTPDNS account" : ""), expected: expected)
+                    }
+                    return reason
+                },
+                show: { quoted($0.rawValue) }))
+    }
+
+    private static func reasons(of reason: Kind<Settings.Group.Reason>) -> Kind {
+        let list = Kind<[Settings.Group.Reason]>.list(of: reason, atLeastOne: true)
+        return Kind(
+            expected: list.expected,
+            read: { given throws(Problem) in Set(try list.read(given)) },
+            show: { set in list.show(Settings.Group.Reason.allCases.filter(set.contains)) })
+    }
+}

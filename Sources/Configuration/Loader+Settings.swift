@@ -25,6 +25,7 @@ extension Loader {
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
         settings.control.socket = controlSocket
+        try checkGroups(of: settings)
         guard hasHTTPDNS else { return settings }
 
         let credential = try credential { (name, source) throws(ConfigurationError) in

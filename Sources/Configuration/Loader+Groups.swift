@@ -1,0 +1,108 @@
+import DNSWire
+
+extension Loader {
+    /// What can be wrong between groups although each key is right by itself.
+    func checkGroups(of settings: Settings) throws(ConfigurationError) {
+        for group in settings.upstreams where group.servers.isEmpty {
+            let message = "missing; give whom this group asks, such as [\"192.168.1.1\"]"
+            throw origins.error(group.path + ".servers", message)
+        }
+        try refuseThenTryBesideHTTPOnly()
+        let routes = routes(of: settings)
+        for route in routes { try checkThenTry(route, settings) }
+        try refuseSamePatterns(settings.upstreams)
+        try refuseUnreachable(routes)
+    }
+
+    /// A group with whom it tries next.
+    private struct Route {
+        let name: String
+        /// As messages call it.
+        let section: String
+        let thenTry: [String]
+        /// Names come to it by themselves, not only because another group has failed.
+        let takesNames: Bool
+    }
+
+    private func routes(of settings: Settings) -> [Route] {
+        let fallback = settings.fallback.group
+        var routes = [
+            Route(name: fallback.name, section: fallback.name, thenTry: fallback.thenTry, takesNames: true)
+        ]
+        if hasHTTPDNS {
+            let name = Settings.Group.httpdnsName
+            let thenTry = draft.account.httpOnly ? [] : draft.account.rest.thenTry
+            routes.insert(Route(name: name, section: name, thenTry: thenTry, takesNames: true), at: 0)
+        }
+        return routes
+            + settings.upstreams.map { group in
+                let takesNames = !group.domains.isEmpty || !group.domainsFile.isEmpty
+                return Route(name: group.name, section: group.path, thenTry: group.thenTry, takesNames: takesNames)
+            }
+    }
+
+    private func refuseThenTryBesideHTTPOnly() throws(ConfigurationError) {
+        let thenTry = "httpdns.thenTry"
+        guard draft.account.httpOnly, origins.keys[thenTry] != nil, !draft.account.rest.thenTry.isEmpty else { return }
+        throw origins.error(
+            "httpdns.httpOnly",
+            "true is not right beside thenTry (\(origins.place(of: thenTry))), which names who else is asked; give one of "
+                + "the two")
+    }
+
+    private func checkThenTry(_ route: Route, _ settings: Settings) throws(ConfigurationError) {
+        let names =
+            (hasHTTPDNS ? [Settings.Group.httpdnsName] : []) + [Settings.Group.fallbackName]
+            + settings.upstreams.map(\.name)
+        for name in route.thenTry {
+            let key = route.section + ".thenTry"
+            if name == route.name {
+                throw origins.error(key, "\(quoted(name)) is this group itself, asked already; give other groups")
+            }
+            if names.contains(name) { continue }
+            if name == Settings.Group.httpdnsName {
+                throw origins.error(
+                    key, "\(quoted(name)) is not configured; give a section [\(name)] too, or other groups")
+            }
+            let others = names.filter { $0 != route.name }.map { quoted($0) }
+            throw origins.error(
+                key, "there is no group \(quoted(name)); give some of " + others.joined(separator: ", "))
+        }
+    }
+
+    /// The longest pattern wins, so there must be one group that has it.
+    private func refuseSamePatterns(_ groups: [Settings.Group]) throws(ConfigurationError) {
+        var owners: [DomainPattern: Settings.Group] = [:]
+        for group in groups {
+            let key = group.path + ".domains"
+            if let both = group.domains.first(where: group.except.contains) {
+                let except = origins.place(of: group.path + ".except")
+                throw origins.error(
+                    key, "\(quoted(both.text)) stands in except as well (\(except)); give it in one of the two")
+            }
+            for pattern in group.domains {
+                guard let owner = owners.updateValue(group, forKey: pattern) else { continue }
+                let place = origins.place(of: owner.path + ".domains")
+                throw origins.error(
+                    key, "\(quoted(pattern.text)) is in [\(owner.path)] as well (\(place)); give it to one group")
+            }
+        }
+    }
+
+    /// What a group tries next is asked for the names of that group alone: those that such a group tries are not asked.
+    private func refuseUnreachable(_ routes: [Route]) throws(ConfigurationError) {
+        let tried = Set(routes.filter(\.takesNames).flatMap(\.thenTry))
+        for route in routes where !route.takesNames && !tried.contains(route.name) {
+            let key = route.section + ".domains"
+            guard let other = routes.first(where: { $0.thenTry.contains(route.name) }) else {
+                throw origins.error(
+                    key, "missing, and no thenTry names this group; give the names it takes, or name it in a thenTry")
+            }
+            let place = origins.place(of: other.section + ".thenTry")
+            throw origins.error(
+                key,
+                "nobody reaches this group: [\(other.section)] tries it (\(place)), but takes no names itself; give the "
+                    + "names it takes, or name it in another thenTry")
+        }
+    }
+}

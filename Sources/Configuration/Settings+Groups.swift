@@ -44,8 +44,8 @@ extension Settings {
         /// In octets.
         public static let maximumNameLength = 63
         /// The groups of `[httpdns]` and `[fallback]`, as `thenTry` calls them.
-        static let httpdnsName = "httpdns"
-        static let fallbackName = "fallback"
+        public static let httpdnsName = "httpdns"
+        public static let fallbackName = "fallback"
 
         public init(name: String) { self.name = name }
 

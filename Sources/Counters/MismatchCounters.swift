@@ -12,5 +12,12 @@ package struct MismatchCounters: Sendable, Equatable {
 
     package init() {}
 
+    package mutating func add(_ other: MismatchCounters) {
+        strangers += other.strangers
+        otherQuery += other.otherQuery
+        malformed += other.malformed
+        otherCase += other.otherCase
+    }
+
     package var all: UInt64 { strangers + otherQuery + malformed + otherCase }
 }

@@ -145,9 +145,9 @@ public final class DNSCache: @unchecked Sendable {
     }
 
     /// Holds from now on, for what is known already as well.
-    public func heed(staleSeconds: UInt32, prefetchAt: UInt32) {
+    public func apply(staleSeconds: UInt32, prefetchAt: UInt32) {
         for index in 0..<Self.segmentCount {
-            unsafe segments[index].withLock { $0.heed(staleSeconds: staleSeconds, prefetchAt: prefetchAt) }
+            unsafe segments[index].withLock { $0.apply(staleSeconds: staleSeconds, prefetchAt: prefetchAt) }
         }
     }
 

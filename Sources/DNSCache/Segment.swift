@@ -135,7 +135,7 @@ struct Segment: ~Copyable {
         changes &+= UInt64(places.count)
     }
 
-    mutating func heed(staleSeconds: UInt32, prefetchAt: UInt32) {
+    mutating func apply(staleSeconds: UInt32, prefetchAt: UInt32) {
         (self.staleSeconds, self.prefetchAt) = (staleSeconds, prefetchAt)
     }
 

@@ -17,10 +17,14 @@ extension EDNS {
     static let dnssecOKBit: UInt32 = 0x8000
     /// An OPT record without options: root, type, class, TTL, RDLENGTH.
     static let recordLength = 11
+    /// The client subnet option's code (RFC 7871 §6).
+    static let clientSubnetOption: UInt16 = 8
     /// The COOKIE option's code (RFC 7873 §4).
     static let cookieOption: UInt16 = 10
     /// The edns-tcp-keepalive option's code (RFC 7828 §3.1).
     static let keepAliveOption: UInt16 = 11
+    /// The padding option's code (RFC 7830 §3).
+    static let paddingOption: UInt16 = 12
     /// The extended DNS error option's code (RFC 8914 §2).
     static let extendedErrorOption: UInt16 = 15
 }

@@ -1,12 +1,19 @@
+public import Base
+
 /// What the daemon itself sends to a local resolver.
 public enum Query {
     /// A query with RD and AD (the answer's AD is wanted, RFC 6840 §5.7), CD as given, and an OPT record with our UDP
     /// size and DO as given. No option of a client's ever goes along (RFC 6891 §6.1.1: hop by hop).
     ///
-    /// - Parameter hasEDNS: False: without the OPT record, and so without DO.
+    /// - Parameters:
+    ///   - hasEDNS: False: without the OPT record, and so without DO.
+    ///   - subnet: An address for whose network the answer is wanted (ECS, RFC 7871): 24 bits of it are told, of an IPv6
+    ///     address 56 (§11.1). Nil: nothing is.
+    ///   - block: The message is padded to a multiple of so many octets, so that its length says less of the name
+    ///     (RFC 7830, RFC 8467 §4.1); 1: not padded.
     public static func message(
         id: UInt16, _ name: Name, type: RecordType, recordClass: RecordClass = .in, dnssecOK: Bool,
-        checkingDisabled: Bool, hasEDNS: Bool = true
+        checkingDisabled: Bool, hasEDNS: Bool = true, subnet: IPAddress? = nil, paddedTo block: Int = 1
     ) -> [UInt8] {
         var message: [UInt8] = []
         message.reserveCapacity(Header.length + name.wire.count + 4 + EDNS.recordLength)
@@ -22,9 +29,34 @@ public enum Query {
         message.append16(RecordType.opt.rawValue)
         message.append16(Reply.udpSize)
         message.append32(dnssecOK ? EDNS.dnssecOKBit : 0)
+        let lengthOffset = message.count
         message.append16(0)
+        if let subnet { appendSubnet(subnet, to: &message) }
+        if block > 1 {
+            let padding = (block - (message.count + 4) % block) % block
+            message.append16(EDNS.paddingOption)
+            message.append16(UInt16(padding))
+            message.append(contentsOf: repeatElement(0, count: padding))
+        }
+        let length = UInt16(message.count - lengthOffset - 2)
+        message[lengthOffset] = UInt8(length >> 8)
+        message[lengthOffset + 1] = UInt8(length & 0xFF)
         return message
     }
+
+    /// The option of RFC 7871 §6, with no scope.
+    private static func appendSubnet(_ address: IPAddress, to message: inout [UInt8]) {
+        let (family, octets): (UInt16, Int) = address.isIPv4 ? (1, 3) : (2, 7)
+        message.append16(EDNS.clientSubnetOption)
+        message.append16(UInt16(4 + octets))
+        message.append16(family)
+        message.append(UInt8(8 * octets))
+        message.append(0)
+        message.append(contentsOf: address.octets.prefix(octets))
+    }
+
+    /// The block of RFC 8467 §4.1 for queries, in octets.
+    public static let paddingBlock = 128
 
     /// Gives each letter of the name a case by chance: up to 32 bits more that a forger must guess, since a server repeats
     /// the question as it was asked (draft-vixie-dnsext-dns0x20-00).

@@ -13,36 +13,6 @@ import Upstreams
 
 // From settings to parts: the one place where a key of the configuration meets what it sets.
 
-extension Forwarder {
-    init(_ settings: Settings, _ local: LocalServers, _ cache: DNSCache) {
-        self.init(
-            policy: Policy(settings, hosts: local.hosts), timing: Timing(settings),
-            groups: settings.groups(services: settings.services, resolvers: local.servers.map { Server($0) }),
-            cache: cache)
-    }
-}
-
-extension Settings {
-    /// The addresses of `dnsIp`, as servers of the account.
-    var services: [Server] { (httpdns?.dnsIp ?? []).map { Server($0, .account) } }
-
-    /// The groups of `[httpdns]` and `[fallback]`, with the servers that are known now.
-    func groups(services: [Server], resolvers: [Server]) -> [UpstreamGroup] {
-        var account = UpstreamGroup(
-            .httpdns, httpdns == nil ? [] : services, .addresses(namesPerRequest: httpdns?.batch ?? 1),
-            .inOrder(
-                switchAfter: httpdns?.retryTimesBeforeSwitchServer ?? 1,
-                returnAfterMinutes: httpdns?.minutesBeforeSwitchToMain ?? 0),
-            timeout: httpdns?.timeout ?? 0)
-        account.namesPerSecond = httpdns?.queriesPerSecond ?? 0
-        account.isProven = httpdns?.credential.isHTTPS ?? true
-        account.name = "httpdns"
-        var local = UpstreamGroup(.fallback, resolvers, .messages, .lastThatAnswered, timeout: fallback.timeout)
-        local.name = "fallback"
-        return [account, local]
-    }
-}
-
 extension Timing {
     init(_ settings: Settings) {
         self.init()
@@ -55,20 +25,15 @@ extension Timing {
 }
 
 extension Policy {
-    init(_ settings: Settings, hosts: HostsTable) {
-        let hasAccount = settings.httpdns != nil
-        // `httpOnly`: resolvers are never asked.
-        let fallback = settings.httpdns?.httpOnly ?? false ? [] : [Step(.fallback)]
-        let hedged = fallback.map { Step($0.group, hedgeAfter: settings.fallback.hedgeAfter) }
+    init(
+        _ settings: Settings, groups: [UpstreamGroup], routes: [GroupID: [Step]], _ names: NameLists, hosts: HostsTable
+    ) {
+        let domains = settings.domains
+        let takesAll = settings.httpdns != nil && domains.intercept.isEmpty && domains.interceptFile.isEmpty
         self.init(
-            groups: settings.groups(services: [], resolvers: []),
-            routes: [.httpdns: [Step(.httpdns)] + hedged, .fallback: fallback],
-            rules: DomainRules(
-                intercept: hasAccount ? settings.domains.intercept : [], bypass: settings.domains.bypass),
-            otherwise: hasAccount && settings.domains.intercept.isEmpty ? .httpdns : .fallback,
+            groups: groups, routes: routes, rules: names.rules, otherwise: takesAll ? .httpdns : .fallback,
             negativeTTL: settings.cache.negativeTTL,
-            privateAllowed: settings.domains.privateAddresses == .refuse ? settings.domains.privateAllowed : nil,
-            hosts: hosts)
+            privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts)
         families = Families(settings)
     }
 
@@ -80,19 +45,40 @@ extension Policy {
 }
 
 extension Settings {
-    /// Stands for the settings that answers depend on (FNV-1a): who is asked for which names, for which route, which
-    /// addresses pass, and whose AD bit counts.
-    var cacheContext: UInt64 {
+    /// Stands for the settings that answers depend on: who is asked for which names, for which route, which addresses pass,
+    /// and whose AD bit counts.
+    func cacheContext(_ names: NameLists) -> UInt64 {
         let route =
             httpdns.map { "\($0.routeIp.map(\.description) ?? "-") \($0.routeIpEncrypted) \($0.httpOnly)" } ?? "none"
         // Nothing where all addresses pass: files of before this setting stay good.
         let addresses = domains.privateAddresses == .refuse ? "|refuse \(domains.privateAllowed)" : ""
-        let text = "\(route)|\(domains.intercept)|\(domains.bypass)\(addresses)|\(fallback.trustAD)"
-        return text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        var hash = FNV()
+        hash.add("\(route)|\(domains.intercept)|\(domains.bypass)\(addresses)|\(fallback.trustAD)")
+        // Likewise where there are no groups but the two that are always there, and no files.
+        if !upstreams.isEmpty || !names.paths.isEmpty || fallback.routeIp != nil {
+            hash.add("|\(names.fingerprint)|\(ways)|\(whoseWord)")
+        }
+        return hash.value
+    }
+
+    /// Which groups are asked after which: names have to be asked elsewhere if it is another.
+    var ways: [String] {
+        (httpdns.map { ["httpdns \($0.thenTry) \($0.thenTryOn.map(\.rawValue).sorted())"] } ?? [])
+            + (upstreams + [fallback.group]).map { group in
+                "\(group.name) \(group.domains) \(group.except) \(group.thenTry) "
+                    + "\(group.thenTryOn.map(\.rawValue).sorted())"
+            }
+    }
+
+    /// For whom the groups that are asked with messages answer, and what of their answers counts.
+    var whoseWord: [String] {
+        (upstreams + [fallback.group]).map { group in
+            "\(group.name) \(group.routeIp.map(\.description) ?? "-") \(group.trustAD)"
+        }
     }
 
     /// The settings as `httpdns.proxy` has them in an environment that may name a proxy for the service.
-    func heedingProxy(in environment: [String: String]) -> (settings: Settings, found: ProxyFound?) {
+    func applyingProxy(in environment: [String: String]) -> (settings: Settings, found: ProxyFound?) {
         guard let httpdns, httpdns.proxy == .bypass else { return (self, nil) }
         let proxy = ProxyEnvironment(environment)
         let variable = httpdns.dnsIp.lazy.compactMap {
@@ -106,36 +92,34 @@ extension Settings {
 }
 
 extension Resolver {
-    convenience init(
-        _ settings: Settings, _ service: ServiceUpstream?, _ local: LocalServers, _ cache: DNSCache, loop: EventLoop,
-        report: Report
-    ) throws(StartFailure) {
-        self.init(
-            loop: loop, forwarder: Forwarder(settings, local, cache), service: service,
-            local: LocalUpstream(
-                loop: loop, negativeTTL: settings.cache.negativeTTL,
-                trustsAD: settings.fallback.trustAD, tallies: service?.tallies ?? UpstreamTallies()),
-            settings: settings, report: report)
-        followServiceList()
-        reporter = try makeReporter(settings)
-    }
-
     /// Begins to ask for the list of service addresses, if `confIp` names whom.
-    func followServiceList() {
+    func followServiceList(at now: Tick) {
         serviceList?.close()
         serviceList = nil
-        guard let httpdns = settings.httpdns, !httpdns.confIp.isEmpty, let access = service?.access else { return }
+        guard let httpdns = settings.httpdns, !httpdns.confIp.isEmpty, let access = carriers.account?.access else {
+            return
+        }
         let list = ServiceList(
             httpdns, serverName: settings.tls.serverName, account: access.account, tls: access.tls, loop: loop,
-            report: report, at: Tick(nanoseconds: Clock.now()))
-        list.changed = { [unowned self] in replaceServers(of: .httpdns, $0.map { Server($0, .account) }) }
+            report: report, at: now)
+        list.changed = { [unowned self] in
+            services = $0.map { Server($0, .account) }
+            replaceServers(of: .httpdns, services)
+        }
         serviceList = list
     }
 
     func makeReporter(_ settings: Settings) throws(StartFailure) -> AbnormalReporter? {
         guard let httpdns = settings.httpdns, httpdns.enableReport else { return nil }
         return try AbnormalReporter(
-            httpdns, loop: loop, localServers: { [unowned self] in localServers.flatMap(\.endpoints) }, report: report)
+            httpdns, loop: loop, localServers: { [unowned self] in plainResolvers }, report: report)
+    }
+}
+
+extension Resolver {
+    /// The local resolvers of the moment that are asked in the clear.
+    private var plainResolvers: [Endpoint] {
+        local.servers(of: settings.fallback.group).filter { $0.kind == .plain }.flatMap(\.endpoints)
     }
 }
 
@@ -180,14 +164,23 @@ extension TLSClientContext? {
             self = nil
             return
         }
+        self = try TLSClientContext(tls, "tls", tls.serverName.isEmpty ? nil : tls.serverName)
+    }
+}
+
+extension TLSClientContext {
+    /// - Parameters:
+    ///   - section: where the keys stand.
+    ///   - serverName: the name that certificates must have, if each server does not say it itself.
+    convenience init(_ tls: Settings.TLS, _ section: String, _ serverName: String? = nil) throws(StartFailure) {
         let policy = TLSPolicy(
-            serverName: tls.serverName.isEmpty ? nil : tls.serverName, anchors: tls.anchors, anchorsOnly: tls.caOnly,
-            pins: tls.pins, validatesName: tls.validateDomain,
+            serverName: serverName, anchors: tls.anchors, anchorsOnly: tls.caOnly, pins: tls.pins,
+            validatesName: tls.validateDomain,
             clientCertificate: tls.clientCertificateBytes.map { ($0, tls.clientCertificatePassword?.bytes ?? []) })
         do throws(TLSError) {
-            self = try TLSClientContext(policy)
+            try self.init(policy)
         } catch {
-            throw .setting(key: "tls.\(error.setting)", error.description)
+            throw .setting(key: "\(section).\(error.setting)", error.description)
         }
     }
 }

@@ -18,7 +18,8 @@ public final class Daemon: @unchecked Sendable {
     let report: Report
     private let sockets: Sockets
     let cache: DNSCache
-    let local: LocalServers
+    /// The numbers of the groups; used by who calls ``reload(_:)``.
+    var numbers = GroupNumbers()
     let resolver: Resolver
     let reception: CurrentReception
     let streams: StreamServer
@@ -45,11 +46,10 @@ public final class Daemon: @unchecked Sendable {
         _ settings: Settings, environment: [String: String] = [:], log: Logger,
         logLinesLost: @escaping @Sendable () -> UInt64 = { 0 }
     ) throws(StartFailure) {
-        try settings.refuseUnsupported()
         let report = Report(log: log)
         (self.environment, self.settings) = (environment, settings)
         self.settings.forgetFiles()
-        let (settings, proxy) = settings.heedingProxy(in: environment)
+        let (settings, proxy) = settings.applyingProxy(in: environment)
         if let proxy { report.proxy(proxy) }
         var random = Random()
         let cache = DNSCache(
@@ -67,21 +67,19 @@ public final class Daemon: @unchecked Sendable {
             try settings.control.metrics.map { address throws(SystemError) in try StreamListener.listen(address) }
         }
         // First what can still turn out wrong: a daemon that does not start says that alone.
-        let service = try settings.httpdns.map { httpdns throws(StartFailure) in
-            try ServiceUpstream(httpdns, settings.tls, loop: resolverLoop)
-        }
-        let local = LocalServers(
-            settings.fallback, listening: sockets.endpoints, isNeeded: !(settings.httpdns?.httpOnly ?? false),
-            report: report)
-        let resolver = try Resolver(settings, service, local, cache, loop: resolverLoop, report: report)
+        let local = LocalServers(listening: sockets.endpoints, loop: resolverLoop, report: report)
+        let resolver = Resolver(loop: resolverLoop, cache: cache, local: local, report: report)
+        let prepared = try resolver.prepare(settings, after: nil, &numbers)
+        try StartFailure.ofSystem { () throws(SystemError) in try resolver.apply(prepared) }
         let reception = CurrentReception(Reception(cache: cache, settings.listen, queue: resolver.queue))
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
-            let policy = Policy(settings, hosts: local.hosts)
+            let policy = resolver.forwarder.policy
             return try CacheFile(
-                path: settings.cache.file, cache: cache, context: settings.cacheContext,
+                path: settings.cache.file, cache: cache, context: settings.cacheContext(prepared.names),
                 isWanted: { policy.mayBeAsked($0) }, report: report.cacheFile)
         }
+        resolver.contextChanged = { [cacheFile] in cacheFile?.settingsChanged(context: $0) }
         streams = try StartFailure.ofSystem { () throws(SystemError) in
             try StreamServer(
                 sockets.streams, settings.listen, reception: reception, resolver: resolver, report: report)
@@ -103,7 +101,7 @@ public final class Daemon: @unchecked Sendable {
             }
         }
         self.observer = observer
-        (self.report, self.sockets, self.cache, self.local, self.resolver) = (report, sockets, cache, local, resolver)
+        (self.report, self.sockets, self.cache, self.resolver) = (report, sockets, cache, resolver)
         self.reception = reception
         if !(proxy?.isHeeded ?? false) { report.service(settings.httpdns) }
     }
@@ -112,9 +110,6 @@ public final class Daemon: @unchecked Sendable {
     public func start() throws(StartFailure) {
         try StartFailure.ofSystem { () throws(SystemError) in
             let resolver = resolver
-            try local.follow(
-                in: resolver.loop, serversChanged: { resolver.replaceServers(of: .fallback, $0.map { Server($0) }) },
-                hostsChanged: { resolver.replaceHosts($0) })
             do throws(SystemError) {
                 network = try NetworkWatch(in: resolver.loop) { resolver.networkChanged() }
             } catch {
@@ -168,7 +163,6 @@ public final class Daemon: @unchecked Sendable {
     }
 
     private func close(_ stopped: @escaping @Sendable () -> Void) {
-        local.stop()
         network?.stop()
         resolver.close()
         let stopped: @Sendable () -> Void = { [control] in
@@ -211,7 +205,7 @@ public final class Daemon: @unchecked Sendable {
                 report.counters(
                     resolver.forwarder.counters, resolver.forwarder.counters(of: .httpdns),
                     resolver.forwarder.counters(of: .fallback), refusedForRoom: resolver.queue.refused,
-                    resolver.mismatches, clients,
+                    resolver.carriers.mismatches, clients,
                     cache.statistics)
             }
         }
@@ -221,10 +215,12 @@ public final class Daemon: @unchecked Sendable {
 extension Daemon {
     /// Tries what only use can find wrong in settings, and says what is right but worth a word.
     public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
-        try settings.refuseUnsupported()
         var words: [String] = []
+        var numbers = GroupNumbers()
+        numbers.add(settings)
+        _ = try Carriers.Prepared(settings, after: nil)
+        _ = try NameLists(settings, numbers)
         if let httpdns = settings.httpdns {
-            _ = try TLSClientContext?(httpdns, settings.tls)
             if let limits = Report.limits(of: httpdns.credential) { words.append(limits) }
             if httpdns.httpOnly { return words }
         }
@@ -234,8 +230,8 @@ extension Daemon {
         return words + [Report.loop(server, source)]
     }
 
-    /// The local resolvers a daemon with these settings would ask.
-    public static func localResolvers(_ settings: Settings) -> [Endpoint] {
+    /// The servers that a daemon with these settings would ask of `[fallback]`.
+    public static func fallbackServers(_ settings: Settings) -> [Server] {
         LocalServers.find(settings.fallback, listening: settings.listen.addresses).usable
     }
 }

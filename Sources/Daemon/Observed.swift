@@ -48,8 +48,8 @@ extension Resolver {
         overview.counters = forwarder.counters
         overview.limits.flights = forwarder.flightsUnderWay
         overview.limits.refusedForRoom = queue.refused
-        overview.limits.mismatches = local.mismatches
-        overview.upstreams = local.tallies.durations
-        overview.connections = local.tallies.connections
+        overview.limits.mismatches = carriers.mismatches
+        overview.upstreams = carriers.tallies.durations
+        overview.connections = carriers.tallies.connections
     }
 }

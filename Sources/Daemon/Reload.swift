@@ -17,7 +17,8 @@ extension Daemon {
     /// - Throws: What is wrong with the settings; then nothing has changed.
     public func reload(_ new: Settings) throws(StartFailure) {
         let reloading = settings.reloading(new)
-        if !reloading.applied.isEmpty { try apply(reloading.settings) }
+        // What files of names hold may be other although the settings are the same.
+        try apply(reloading.settings)
         observer.reloads.withLock {
             $0.succeeded += 1
             $0.lastSucceeded = true
@@ -37,27 +38,24 @@ extension Daemon {
     }
 
     private func apply(_ new: Settings) throws(StartFailure) {
-        try new.refuseUnsupported()
-        let (running, proxyBefore) = settings.heedingProxy(in: environment)
-        let (next, proxy) = new.heedingProxy(in: environment)
-        let change = try resolver.change(to: next, from: running)
+        let (running, proxyBefore) = settings.applyingProxy(in: environment)
+        let (next, proxy) = new.applyingProxy(in: environment)
+        let prepared = try resolver.prepare(next, after: running, &numbers)
         settings = new
         settings.forgetFiles()
         if let proxy, proxy != proxyBefore { report.proxy(proxy) }
-        if change.isOtherService || proxy != proxyBefore, !(proxy?.isHeeded ?? false) { report.service(next.httpdns) }
+        if prepared.isOtherService || proxy != proxyBefore, !(proxy?.isHeeded ?? false) { report.service(next.httpdns) }
         if next.listen != running.listen {
-            reception.change { $0.heed(next.listen) }
-            streams.heed(next.listen)
+            reception.change { $0.apply(next.listen) }
+            streams.apply(next.listen)
         }
         let isDone = DispatchSemaphore(value: 0)
-        resolver.withCacheRead { [self] in
-            resolver.take(change, in: cache)
+        resolver.withCacheRead { [resolver, report] in
             do throws(SystemError) {
-                try local.heed(next.fallback, isNeeded: !(next.httpdns?.httpOnly ?? false))
+                try resolver.apply(prepared)
             } catch {
                 report.systemFailed(error)
             }
-            if next.cacheContext != running.cacheContext { cacheFile?.settingsChanged(context: next.cacheContext) }
             isDone.signal()
         }
         isDone.wait()
@@ -65,109 +63,168 @@ extension Daemon {
 }
 
 extension Resolver {
-    /// Other settings, and what was made of them where that can fail.
-    struct Change: @unchecked Sendable {
+    /// Settings, and what was made of them where that takes time or can fail: on any thread, to be applied on the loop.
+    struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread, taken on the loop.
         let settings: Settings
-        /// The servers are others, or asked in another way.
+        let numbers: GroupNumbers
+        let names: NameLists
+        fileprivate let carriers: Carriers.Prepared
+        /// The servers of HTTPDNS are others, or asked in another way.
         let isOtherService: Bool
-        /// Nil: as before.
-        let access: ServiceUpstream.Access?
-        let isOtherReporter: Bool
-        let reporter: AbnormalReporter?
-        let suspects: Forwarding.Change.Suspects
+        fileprivate let isOtherReporter: Bool
+        fileprivate let reporter: AbnormalReporter?
     }
 
-    /// Prepares other settings; from any thread.
-    func change(to new: Settings, from old: Settings) throws(StartFailure) -> Change {
-        let isOtherAccess = new.httpdns.map { !$0.hasAccess(of: old.httpdns) || new.tls != old.tls } ?? false
-        let access =
-            try isOtherAccess
-            ? new.httpdns.map { httpdns throws(StartFailure) in
-                try ServiceUpstream.Access(httpdns, new.tls)
-            } : nil
-        let isOtherReporter = new.httpdns?.reports != old.httpdns?.reports
-        return Change(
-            settings: new,
-            isOtherService: isOtherAccess || new.httpdns?.dnsIp != old.httpdns?.dnsIp
-                || new.httpdns?.confIp != old.httpdns?.confIp,
-            access: access, isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new) : nil,
-            suspects: new.suspects(after: old))
+    /// From any thread.
+    /// - Parameter old: nil at the start.
+    func prepare(
+        _ new: Settings, after old: Settings?, _ numbers: inout GroupNumbers
+    ) throws(StartFailure) -> Prepared {
+        numbers.add(new)
+        let carriers = try Carriers.Prepared(new, after: old)
+        let isOtherReporter = new.httpdns?.reports != old?.httpdns?.reports
+        return Prepared(
+            settings: new, numbers: numbers, names: try NameLists(new, numbers), carriers: carriers,
+            isOtherService: carriers.isOtherAccess || new.httpdns?.dnsIp != old?.httpdns?.dnsIp
+                || new.httpdns?.confIp != old?.httpdns?.confIp,
+            isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new) : nil)
     }
 
-    /// On the loop.
-    func take(_ change: Change, in cache: DNSCache) {
-        let (old, new) = (settings, change.settings)
-        settings = new
-        settings.forgetFiles()
-        if change.isOtherService {
-            if let access = change.access {
-                if let service {
-                    service.renew(access)
-                } else {
-                    service = ServiceUpstream(loop: loop, access: access, tallies: local.tallies)
-                }
-            }
-            service?.keep(new.services)
-            followServiceList()
-        }
-        if change.isOtherReporter {
-            reporter?.close()
-            reporter = change.reporter
-        } else if let httpdns = new.httpdns {
-            reporter?.heed(httpdns)
-        }
-        local.negativeTTL = new.cache.negativeTTL
-        local.trustsAD = new.fallback.trustAD
-        cache.heed(staleSeconds: new.cache.staleSeconds, prefetchAt: new.cache.prefetchAt)
+    /// Works by these settings from now on; on the loop, or before it starts.
+    func apply(_ new: Prepared) throws(SystemError) {
         let now = Tick(nanoseconds: Clock.now())
-        // Those that were found meanwhile stay, unless others are configured.
-        let services =
-            change.isOtherService
-            ? new.services : forwarder.overview(of: .httpdns).servers.map(\.server)
-        forwarder.change(
-            .settings(
-                Policy(new, hosts: forwarder.policy.hosts), Timing(new),
-                new.groups(services: services, resolvers: localServers),
-                renewed: change.isOtherService ? [.httpdns] : [], change.suspects), at: now)
-        if !change.suspects.isEmpty || new.cache.keepAliveDomains != old.cache.keepAliveDomains
-            || new.cache.preResolve != old.cache.preResolve
+        let (old, oldNames) = (settings, names)
+        (settings, numbers, names) = (new.settings, new.numbers, new.names)
+        settings.forgetFiles()
+        carriers.apply(new.settings, new.carriers, new.numbers)
+        cache.apply(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
+        let hosts = local.hosts
+        try local.apply(new.settings)
+        if local.hosts != hosts { forwarder.change(.hosts(local.hosts), at: now) }
+        if new.isOtherService {
+            services = settings.services
+            followServiceList(at: now)
+        }
+        if new.isOtherReporter {
+            reporter?.close()
+            reporter = new.reporter
+        } else if let httpdns = settings.httpdns {
+            reporter?.apply(httpdns)
+        }
+        let suspects = oldNames.map { new.settings.suspects(after: old, areNamesOther: $0 != new.names) } ?? []
+        takeOver(renewed: new.isOtherService ? [.httpdns] : [], suspects, at: now)
+        try followNames()
+        guard let oldNames else { return }
+        if settings.cacheContext(new.names) != old.cacheContext(oldNames) {
+            contextChanged(settings.cacheContext(new.names))
+        }
+        if !suspects.isEmpty || settings.cache.keepAliveDomains != old.cache.keepAliveDomains
+            || settings.cache.preResolve != old.cache.preResolve
         {
             let known = Set(old.cache.preResolve)
             forwarder.change(
                 .wanted(
-                    preResolve: new.cache.preResolve.filter { !known.contains($0) },
-                    keepAlive: new.cache.keepAliveDomains), at: now)
+                    preResolve: settings.cache.preResolve.filter { !known.contains($0) },
+                    keepAlive: settings.cache.keepAliveDomains), at: now)
         }
+    }
+
+    /// Has the forwarder work by the settings, servers and names of the moment.
+    func takeOver(
+        renewed: Set<GroupID> = [], _ suspects: Forwarding.Change.Suspects = [], at now: Tick
+    ) {
+        guard let names else { return }
+        let described = UpstreamGroups(settings: settings, numbers: numbers)
+        let groups = described.groups(services: services) { local.servers(of: $0) }
+        for group in groups { carriers.keep(group.servers, of: group.id) }
+        forwarder.change(
+            .settings(
+                Policy(settings, groups: groups, routes: described.routes, names, hosts: local.hosts),
+                Timing(settings), groups, renewed: renewed, suspects), at: now)
+    }
+
+    /// What `resolvConf` finds is another.
+    func replaceResolvers() {
+        let described = UpstreamGroups(settings: settings, numbers: numbers)
+        for group in described.groups(services: services, servers: { local.servers(of: $0) }) where group.id != .httpdns
+        {
+            let before = forwarder.overview(of: group.id).servers.map(\.server)
+            if group.servers != before { replaceServers(of: group.id, group.servers) }
+        }
+    }
+
+    /// A group's servers are others now.
+    func replaceServers(of group: GroupID, _ servers: [Server]) {
+        carriers.keep(servers, of: group)
+        forwarder.change(.servers(group, servers), at: Tick(nanoseconds: Clock.now()))
+    }
+
+    /// Reads the files of names again when they change, away from the loop: there may be a million names in them.
+    private func followNames() throws(SystemError) {
+        namesWatch?.stop()
+        namesWatch = nil
+        guard let names, !names.paths.isEmpty else { return }
+        namesWatch = try FileWatch(names.paths, in: loop) { [unowned self] in
+            let (settings, numbers, before) = (settings, numbers, names)
+            DispatchQueue.global().async { [self] in
+                let read = Result { () throws(StartFailure) in try NameLists(settings, numbers) }
+                loop.submit { [self] in
+                    // Other settings have come meanwhile, and have read the files themselves.
+                    guard self.names == before else { return }
+                    take(read)
+                }
+            }
+        }
+    }
+
+    private func take(_ read: Result<NameLists, StartFailure>) {
+        switch read {
+        case .success(let new):
+            guard new != names else { return }
+            names = new
+            takeOver(.routes, at: Tick(nanoseconds: Clock.now()))
+            contextChanged(settings.cacheContext(new))
+            report.namesChanged(new)
+        case .failure(let failure): report.namesWrong(failure)
+        }
+    }
+}
+
+extension Report {
+    func namesChanged(_ names: NameLists) {
+        say(
+            .notice, .reloaded, about: "files of names",
+            "the files of names were read again: \(names.paths.joined(separator: ", "))")
+    }
+
+    func namesWrong(_ failure: StartFailure) {
+        guard case .setting(let key, let message) = failure else { return }
+        say(
+            .error, .reloadFailed, about: "files of names", "the names stay as they were: \(key): \(message)",
+            ["reason": message])
     }
 }
 
 extension Settings {
     /// What of the answers that were found under other settings may not hold under these.
-    fileprivate func suspects(after old: Settings) -> Forwarding.Change.Suspects {
+    /// - Parameter areNamesOther: the files of names hold others.
+    fileprivate func suspects(after old: Settings, areNamesOther: Bool) -> Forwarding.Change.Suspects {
         var suspects: Forwarding.Change.Suspects = []
-        if domains != old.domains || (httpdns == nil) != (old.httpdns == nil)
+        if areNamesOther || domains != old.domains || (httpdns == nil) != (old.httpdns == nil) || ways != old.ways
             || httpdns?.addressType != old.httpdns?.addressType
         {
             suspects.insert(.routes)
         }
-        if httpdns?.routeIp != old.httpdns?.routeIp || httpdns?.routeIpEncrypted != old.httpdns?.routeIpEncrypted
-            || httpdns?.httpOnly != old.httpdns?.httpOnly
-        {
+        if httpdns?.routeIp != old.httpdns?.routeIp || httpdns?.routeIpEncrypted != old.httpdns?.routeIpEncrypted {
             suspects.insert(.accountAnswers)
         }
-        if fallback.trustAD != old.fallback.trustAD { suspects.insert(.messageAnswers) }
+        if whoseWord != old.whoseWord { suspects.insert(.messageAnswers) }
         return suspects
     }
 }
 
 extension Settings.HTTPDNS {
-    /// Whether requests are written by the same account in the same way.
-    fileprivate func hasAccess(of other: Self?) -> Bool {
-        credential == other?.credential && routeIp == other?.routeIp && routeIpEncrypted == other?.routeIpEncrypted
-            && authExpirySeconds == other?.authExpirySeconds
-    }
-
     /// Where reports go; nil: nowhere.
     fileprivate var reports: ReportURL?? { enableReport ? .some(reportUrl) : .none }
 }

@@ -32,7 +32,10 @@ public struct ServerHealth: Sendable, Equatable {
     }
 
     private mutating func measure(_ sample: Double) {
-        guard let before = roundTrip else { return (roundTrip, variation) = (sample, sample / 2) }
+        guard let before = roundTrip else {
+            (roundTrip, variation) = (sample, sample / 2)
+            return
+        }
         variation += (abs(sample - before) - variation) / 4
         roundTrip = before + (sample - before) / 8
     }

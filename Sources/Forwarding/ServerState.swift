@@ -74,7 +74,8 @@ public struct ServerState: Sendable, Equatable {
     /// It has failed: see ``SetAside``. Of what fails together, or before it is tried again, the first counts.
     mutating func putAside(at now: Tick) {
         guard let before = setAside else {
-            return setAside = SetAside(pause: Self.firstPause, until: now.advanced(milliseconds: Self.firstPause * 1000))
+            setAside = SetAside(pause: Self.firstPause, until: now.advanced(milliseconds: Self.firstPause * 1000))
+            return
         }
         guard before.isTried || before.until <= now else { return }
         let pause = min(2 * before.pause, Self.longestPause)

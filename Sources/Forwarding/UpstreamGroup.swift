@@ -56,7 +56,7 @@ public struct UpstreamGroup: Sendable, Equatable {
         (self.id, self.servers, self.carries, self.choice, self.timeout) = (id, servers, carries, choice, timeout)
     }
 
-    var carriesAddresses: Bool {
+    public var carriesAddresses: Bool {
         if case .addresses = carries { true } else { false }
     }
 }

@@ -47,7 +47,7 @@ package final class AbnormalReporter {
     }
 
     /// Other settings, but for where reports go.
-    package func heed(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
+    package func apply(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
 
     /// With the system's store: what is trusted of the HTTPDNS service says nothing of this server.
     private static func verification(_ url: Settings.HTTPDNS.ReportURL) throws(StartFailure) -> TLSClientContext? {

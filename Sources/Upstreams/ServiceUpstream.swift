@@ -32,8 +32,7 @@ package final class ServiceUpstream: StreamUpstream {
     /// The servers are asked in another way from now on; requests under way end as they may.
     package func renew(_ access: Access) {
         self.access = access
-        makeDialect = { ServiceDialect($0, access) }
-        keep([])
+        renew { ServiceDialect($0, access) }
     }
 }
 

@@ -7,7 +7,6 @@ final class SentQuery {
     let question: MessageQuestion
     let server: Server
     let bytes: [UInt8]
-    let overTCP: Bool
     /// Whether it has an OPT record.
     let edns: EDNS
     /// The name has a letter in upper case, so an answer shows whether its server repeats them.
@@ -18,11 +17,11 @@ final class SentQuery {
     var sawOtherCase = false
 
     init(
-        id: UInt16, question: MessageQuestion, server: Server, bytes: [UInt8], overTCP: Bool, edns: EDNS,
+        id: UInt16, question: MessageQuestion, server: Server, bytes: [UInt8], edns: EDNS,
         isMixed: Bool, at: UInt64
     ) {
         (self.id, self.question, self.server, self.bytes) = (id, question, server, bytes)
-        (self.overTCP, self.edns, self.isMixed, self.at) = (overTCP, edns, isMixed, at)
+        (self.edns, self.isMixed, self.at) = (edns, isMixed, at)
     }
 
     enum EDNS {

@@ -76,7 +76,7 @@ final class StreamConnection {
         carried.remove(at: place)
         guard conversation.cancel(query.number) else { return upstream.lost(self, nil) }
         pump()
-        if carried.isEmpty, !isClosed { upstream.rested(self, at: now) }
+        if carried.isEmpty, !isClosed { pool.rested(self, at: now) }
     }
 
     /// It takes nothing more, and closes when nothing is under way.
@@ -226,26 +226,27 @@ extension StreamConnection: StreamOwner {
 
     private func told(_ events: inout [ConversationEvent], _ failure: ConversationFailure?) {
         pump()
+        guard !events.isEmpty || failure != nil else { return upstream.giveBack(&events) }
+        let now = upstream.now()
         for event in events {
             switch event {
             case .answered(let number, let answer):
                 answers += 1
-                if let query = takeCarried(number) { upstream.answered(query, answer, on: self) }
+                if let query = takeCarried(number) { upstream.answered(query, answer, on: self, at: now) }
             case .refused(let number):
-                if let query = takeCarried(number) { upstream.refused(query, on: self) }
+                if let query = takeCarried(number) { upstream.refused(query, on: self, at: now) }
             case .failed(let number, let failure):
                 if let query = takeCarried(number) {
-                    upstream.failed(query, Failure(.badAnswer, failure.reason), on: self)
+                    upstream.failed(query, Failure(.badAnswer, failure.reason), on: self, at: now)
                 }
             case .goingAway: retire()
             }
         }
-        let hasEvents = !events.isEmpty
         upstream.giveBack(&events)
         if let failure {
             upstream.lost(self, Failure(.badAnswer, failure.reason))
-        } else if hasEvents, !isClosed {
-            upstream.advanced(self)
+        } else if !isClosed {
+            upstream.advanced(self, at: now)
         }
     }
 }

@@ -7,6 +7,7 @@ import Transport
 final class StreamPool {
     let server: Server
     let dialect: any Dialect
+    private let limits: StreamLimits
     let tally: UpstreamTallies.ServerTally
     /// Connections that carry nothing; the newest is taken first.
     private(set) var idle: [StreamConnection] = []
@@ -31,9 +32,9 @@ final class StreamPool {
     private static let limitedTime = 600_000
 
     init(_ server: Server, _ dialect: any Dialect, _ tally: UpstreamTallies.ServerTally) {
-        (self.server, self.dialect, self.tally) = (server, dialect, tally)
-        idleTime = dialect.limits.idleTime
-        queriesPerConnection = dialect.limits.queriesPerConnection
+        (self.server, self.dialect, self.tally, limits) = (server, dialect, tally, dialect.limits)
+        idleTime = limits.idleTime
+        queriesPerConnection = limits.queriesPerConnection
     }
 
     // MARK: Connections
@@ -60,8 +61,8 @@ final class StreamPool {
         shared.last { $0.serial > serial && hasRoom($0) }
     }
 
-    var mayDial: Bool { count < dialect.limits.mostConnections && useful < dialect.limits.connections }
-    var mayDialAgain: Bool { count < dialect.limits.mostConnections }
+    var mayDial: Bool { count < limits.mostConnections && useful < limits.connections }
+    var mayDialAgain: Bool { count < limits.mostConnections }
 
     /// Connections that are not suspected to be dead.
     private var useful: Int { shared.isEmpty ? count : count - shared.count { $0.isSuspect } }
@@ -77,14 +78,14 @@ final class StreamPool {
 
     /// It carries something more.
     func put(_ connection: StreamConnection) {
-        if dialect.limits.sharesConnections, connection.carried.count == 1 { shared.append(connection) }
+        if limits.sharesConnections, connection.carried.count == 1 { shared.append(connection) }
     }
 
     /// It carries nothing any more: it is kept, or closed.
     func rested(_ connection: StreamConnection, at now: Tick) {
         unshare(connection)
-        if now >= limitedUntil { queriesPerConnection = dialect.limits.queriesPerConnection }
-        guard connection.isReusable, hasRoom(connection), dialect.limits.idleTime > 0 else { return connection.close() }
+        if now >= limitedUntil { queriesPerConnection = limits.queriesPerConnection }
+        guard connection.isReusable, hasRoom(connection), limits.idleTime > 0 else { return connection.close() }
         connection.idleSince = now.nanoseconds
         idle.append(connection)
     }
@@ -113,7 +114,7 @@ final class StreamPool {
     func renew() {
         epoch += 1
         preferred = nil
-        queriesPerConnection = dialect.limits.queriesPerConnection
+        queriesPerConnection = limits.queriesPerConnection
         closeIdle()
     }
 
@@ -161,7 +162,7 @@ final class StreamPool {
 
     /// When the oldest idle connection is closed.
     private var closeAt: UInt64? {
-        let isSurplus = idle.count > dialect.limits.usualIdle
+        let isSurplus = idle.count > limits.usualIdle
         return idle.first.map { $0.idleSince + (isSurplus ? min(StreamLimits.surplusTime, idleTime) : idleTime) }
     }
 

@@ -20,7 +20,7 @@ package class StreamUpstream: Upstream {
     /// What any connection's octets are read into before they are its own.
     final let scratch = Scratch(16_384)
     /// How a server is asked that is asked for the first time from now on.
-    final var makeDialect: (Server) -> any Dialect
+    private final var makeDialect: (Server) -> any Dialect
     private final let clock: () -> Tick
     private final var underWay: [QueryID: StreamQuery] = [:]
     private final var pools: [Server: StreamPool] = [:]
@@ -47,6 +47,12 @@ package class StreamUpstream: Upstream {
         makeDialect: @escaping (Server) -> any Dialect
     ) {
         (self.loop, self.tallies, self.clock, self.makeDialect) = (loop, tallies, clock, makeDialect)
+    }
+
+    /// Servers are asked in another way from now on; what is under way ends as it may.
+    final func renew(_ makeDialect: @escaping (Server) -> any Dialect) {
+        self.makeDialect = makeDialect
+        keep([])
     }
 
     package final func keep(_ servers: [Server]) {
@@ -155,17 +161,18 @@ package class StreamUpstream: Upstream {
     }
 
     /// The connection does not carry it any more.
-    final func answered(_ query: StreamQuery, _ answer: ConversationAnswer, on connection: StreamConnection) {
-        let now = now()
+    final func answered(
+        _ query: StreamQuery, _ answer: ConversationAnswer, on connection: StreamConnection, at now: Tick
+    ) {
         let pool = connection.pool
         query.connections.removeAll { $0 === connection }
         switch pool.dialect.read(answer, to: query.ask, isPlainer: query.isPlainer, at: now) {
         case .askPlainer where !query.isPlainer: askPlainer(query, on: connection, at: now)
-        case .askPlainer: failed(query, Failure(.badAnswer, "not understood, however it is asked"), on: connection)
+        case .askPlainer:
+            failed(query, Failure(.badAnswer, "not understood, however it is asked"), on: connection, at: now)
         case .outcome(let outcome, let code, let isInStep):
             for other in query.connections { other.drop(query, at: now) }
             if !isInStep { connection.retire() }
-            if connection.carried.isEmpty { rested(connection, at: now) }
             pool.tally.answered(code, nanoseconds: now.nanoseconds &- query.sent.nanoseconds)
             end(query, outcome, toRepeat: query.repeated === connection)
         }
@@ -185,34 +192,32 @@ package class StreamUpstream: Upstream {
     }
 
     /// The server has not looked at it.
-    final func refused(_ query: StreamQuery, on connection: StreamConnection) {
+    final func refused(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
         query.connections.removeAll { $0 === connection }
         guard query.connections.isEmpty else { return }
         query.refusals += 1
         guard query.refusals <= Self.maximumRefusals else {
             return end(query, .failed(Failure(.unreachable, "refused by the server")))
         }
-        let now = now()
         let other = connection.pool.connection(after: connection.serial)
         if let other { other.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
     }
 
-    final func failed(_ query: StreamQuery, _ failure: Failure, on connection: StreamConnection) {
+    final func failed(
+        _ query: StreamQuery, _ failure: Failure, on connection: StreamConnection, at now: Tick
+    ) {
         query.connections.removeAll { $0 === connection }
         guard query.connections.isEmpty else { return }
-        connection.pool.tally.answered(.servFail, nanoseconds: now().nanoseconds &- query.sent.nanoseconds)
+        connection.pool.tally.answered(.servFail, nanoseconds: now.nanoseconds &- query.sent.nanoseconds)
         end(query, .failed(failure))
     }
 
-    /// Something under way on it has ended.
-    final func advanced(_ connection: StreamConnection) {
-        let now = now()
-        if connection.carried.isEmpty { rested(connection, at: now) }
-        serveWaiting(connection.pool, at: now)
+    /// What was under way on it has ended, or some of it.
+    final func advanced(_ connection: StreamConnection, at now: Tick) {
+        let pool = connection.pool
+        if connection.carried.isEmpty { pool.rested(connection, at: now) }
+        if pool.hasWaiting { serveWaiting(pool, at: now) }
     }
-
-    /// It carries nothing any more.
-    final func rested(_ connection: StreamConnection, at now: Tick) { connection.pool.rested(connection, at: now) }
 
     /// A connection is gone, or has to go.
     /// - Parameter failure: What that is to the queries under way on it; nil: there is none whose answer is wanted.

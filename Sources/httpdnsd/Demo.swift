@@ -20,7 +20,7 @@ struct Demo: ParsableCommand {
             let signals = Signals()
             let service: DemoService
             do throws(DemoError) {
-                service = try DemoService(resolver: Daemon.localResolvers(Settings()).first)
+                service = try DemoService(resolver: Daemon.fallbackServers(Settings()).lazy.flatMap(\.endpoints).first)
             } catch {
                 throw Ending.system("\(error)")
             }

@@ -79,8 +79,7 @@ enum Rules {
         // Calls of libsystemd.
         "Sources/Log/Journal.swift", "Sources/Daemon/Systemd/ServiceManager.swift",
         // Memory that a batch, or the connections of a loop, use in turn.
-        "Sources/Upstreams/LocalUpstream.swift", "Sources/Upstreams/StreamExchange.swift",
-        "Sources/Streams/Stream.swift",
+        "Sources/Upstreams/LocalUpstream.swift", "Sources/Streams/Stream.swift",
         "Sources/Daemon/Listening/Client.swift", "Sources/Daemon/Listening/DatagramListener.swift",
         "Sources/Daemon/Listening/GatheredReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",
         "Sources/Daemon/Listening/StreamServer.swift",

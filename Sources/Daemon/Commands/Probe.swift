@@ -10,23 +10,22 @@ import Upstreams
 public final class Probe: @unchecked Sendable {
     // Unchecked: everything is used on the loop once it has started.
     private let loop: EventLoop
-    private let service: ServiceUpstream?
-    private let local: LocalUpstream
+    private let carriers: Carriers
     private let httpdns: Settings.HTTPDNS?
-    private let name: Name
-    private let resolverTimeout: Int
     private let say: @Sendable (String) -> Void
     /// What the daemon would say of these settings before it asks anybody.
     private var remarks: [String] = []
     private var steps: [Step]
     private var current: (step: Step, number: UInt32, began: Tick)?
     private var number: UInt32 = 0
-    private var serviceWorks = false
-    private var resolverWorks = false
+    /// The groups of which a server has answered.
+    private var working: Set<GroupID> = []
 
-    private enum Step {
-        case service(Server)
-        case resolver(Server)
+    /// A server that is asked, as a server of its group.
+    private struct Step {
+        let group: UpstreamGroup
+        let server: Server
+        let name: Name
     }
 
     /// What is asked for when the configuration names nothing better.
@@ -38,41 +37,40 @@ public final class Probe: @unchecked Sendable {
     public init(
         _ settings: Settings, environment: [String: String] = [:], say: @escaping @Sendable (String) -> Void
     ) throws(StartFailure) {
-        try settings.refuseUnsupported()
         httpdns = settings.httpdns
         self.say = say
-        resolverTimeout = settings.fallback.timeout
-        name = settings.domains.intercept.first ?? Self.anyName ?? .root
         let loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.probe") }
         self.loop = loop
-        service = try settings.httpdns.map { httpdns throws(StartFailure) in
-            try ServiceUpstream(httpdns, settings.tls, loop: loop)
-        }
+        var numbers = GroupNumbers()
+        numbers.add(settings)
+        carriers = Carriers(loop: loop) { _, _, _ in }
+        carriers.apply(settings, try Carriers.Prepared(settings, after: nil), numbers)
         let (servers, loops) = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
-        local = LocalUpstream(loop: loop, negativeTTL: settings.cache.negativeTTL)
-        steps =
-            (settings.services.map { .service($0) })
-            + ((settings.httpdns?.httpOnly ?? false) ? [] : servers.map { .resolver(Server($0)) })
-        if settings.httpdns == nil { remarks.append(Report.noService) }
-        if let proxy = settings.heedingProxy(in: environment).found { remarks.append(Report.proxy(proxy)) }
-        if !(settings.httpdns?.httpOnly ?? false) {
-            remarks += loops.map { Report.loop($0, $1) }
-            if servers.isEmpty { remarks.append(Report.noLocalResolver) }
+        let any = settings.domains.intercept.first ?? Self.anyName ?? .root
+        steps = UpstreamGroups(settings: settings, numbers: numbers).groups(services: settings.services) { group in
+            LocalServers.servers(of: group, of: settings)
+        }.flatMap { group in
+            let named = settings.upstreams.first { $0.name == group.name }
+            let name = named?.domains.lazy.compactMap(\.nameToAsk).first ?? any
+            return group.servers.map { Step(group: group, server: $0, name: name) }
         }
+        if settings.httpdns == nil { remarks.append(Report.noService) }
+        if let proxy = settings.applyingProxy(in: environment).found { remarks.append(Report.proxy(proxy)) }
+        guard settings.isFallbackNeeded else { return }
+        remarks += loops.map { Report.loop($0, $1) }
+        if servers.isEmpty { remarks.append(Report.noLocalResolver) }
     }
 
     /// Takes all steps, one after the other, and says at the end whether questions can be answered.
     public func run(_ done: @escaping @Sendable (Bool) -> Void) {
-        service?.settle = { [unowned self] _, outcome, _ in settle(outcome) }
-        service?.progressed = { [unowned self] in progressed($0) }
-        local.settle = { [unowned self] _, outcome, _ in settle(outcome) }
+        carriers.settle = { [unowned self] _, outcome, _ in settle(outcome) }
+        carriers.follow { [unowned self] in progressed($0) }
         loop.deadlineReached = { [unowned self] in timedOut() }
         loop.turnEnded = { [unowned self] in
             while current == nil, !steps.isEmpty { begin(steps.removeFirst()) }
             guard current == nil else { return }
             let isUsable = conclude()
-            service?.close()
-            local.close()
+            carriers.close()
             loop.stop { done(isUsable) }
         }
         loop.start()
@@ -83,17 +81,11 @@ public final class Probe: @unchecked Sendable {
         number += 1
         let now = Tick(nanoseconds: Clock.now())
         current = (step, number, now)
-        switch step {
-        case .service(let server):
-            guard let httpdns, let service else { return }
-            loop.setDeadline(now.advanced(milliseconds: httpdns.timeout).nanoseconds)
-            service.ask(QueryID(standalone: number, of: .httpdns), server, .addresses([name], .both), at: now)
-        case .resolver(let server):
-            loop.setDeadline(now.advanced(milliseconds: resolverTimeout).nanoseconds)
-            local.ask(
-                QueryID(standalone: number, of: .fallback), server, .message(MessageQuestion(name: name, type: .a)),
-                at: now)
-        }
+        loop.setDeadline(now.advanced(milliseconds: step.group.timeout).nanoseconds)
+        let ask: Ask =
+            step.group.carriesAddresses
+            ? .addresses([step.name], .both) : .message(MessageQuestion(name: step.name, type: .a))
+        carriers[step.group.id]?.ask(QueryID(standalone: number, of: step.group.id), step.server, ask, at: now)
     }
 
     private func progressed(_ progress: StreamUpstream.Progress) {
@@ -104,13 +96,14 @@ public final class Probe: @unchecked Sendable {
     }
 
     private func settle(_ outcome: Outcome) {
+        guard let step = current?.step else { return }
         switch outcome {
         case .failed(let failure): say(Report.fails(who, failure))
         case .addresses(let results):
-            serviceWorks = true
-            say("\(who) answers after \(elapsed) ms: \(results.first?.words ?? "nothing about") \(name)")
+            working.insert(step.group.id)
+            say("\(who) answers after \(elapsed) ms: \(results.first?.words ?? "nothing about") \(step.name)")
         case .answer:
-            resolverWorks = true
+            working.insert(step.group.id)
             say("\(who) answers after \(elapsed) ms")
         }
         current = nil
@@ -118,25 +111,14 @@ public final class Probe: @unchecked Sendable {
 
     /// Who is asked at the moment, as the log calls them.
     private var who: String {
-        switch current?.step {
-        case .service(let server): Report.name(.httpdns, server)
-        case .resolver(let server): Report.name(.fallback, server)
-        case nil: "nobody"
-        }
+        current.map { Report.name($0.step.group.id, $0.step.server) } ?? "nobody"
     }
 
     private func timedOut() {
         guard let current else { return }
-        let timeout: Int
-        switch current.step {
-        case .service:
-            service?.cancel(QueryID(standalone: current.number, of: .httpdns))
-            timeout = httpdns?.timeout ?? 0
-        case .resolver:
-            local.cancel(QueryID(standalone: current.number, of: .fallback))
-            timeout = resolverTimeout
-        }
-        settle(.failed(Failure(.timedOut, "no answer within \(timeout) ms")))
+        let group = current.step.group
+        carriers[group.id]?.cancel(QueryID(standalone: current.number, of: group.id))
+        settle(.failed(Failure(.timedOut, "no answer within \(group.timeout) ms")))
     }
 
     private var elapsed: Int {
@@ -146,6 +128,7 @@ public final class Probe: @unchecked Sendable {
     /// - Returns: whether the service works, or without one the local resolver.
     private func conclude() -> Bool {
         if httpdns?.httpOnly ?? false { say("httpOnly: the local resolver is never asked") }
+        let (serviceWorks, resolverWorks) = (working.contains(.httpdns), working.contains(.fallback))
         switch (httpdns == nil, serviceWorks, resolverWorks) {
         case (false, true, _): say("HTTPDNS works")
         case (false, false, true): say("HTTPDNS does not work; the local resolver would answer")
@@ -153,6 +136,13 @@ public final class Probe: @unchecked Sendable {
         default: say("nobody answers")
         }
         return httpdns == nil ? resolverWorks : serviceWorks
+    }
+}
+
+extension DomainPattern {
+    /// A name that a group with this pattern can be expected to know.
+    fileprivate var nameToAsk: Name? {
+        if case .subtree(let name) = self, name != .root { name } else { nil }
     }
 }
 

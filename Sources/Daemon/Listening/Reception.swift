@@ -27,11 +27,11 @@ struct Reception: Sendable {
         epoch = UInt32(truncatingIfNeeded: WallClock.unixSeconds()) &- Tick(nanoseconds: Clock.now()).seconds
         self.queue = queue
         (allow, allowsLoopback, keepAlive) = ([], false, 0)
-        heed(settings)
+        apply(settings)
     }
 
     /// Other settings; clients' cookies stay good.
-    mutating func heed(_ settings: Settings.Listen) {
+    mutating func apply(_ settings: Settings.Listen) {
         let allow = settings.allow
         self.allow = allow
         allowsLoopback = ["127.0.0.0/8", "::1/128"].allSatisfy { whole in

@@ -56,7 +56,7 @@ final class StreamServer: @unchecked Sendable {
     }
 
     /// Other settings, for the clients that are there as well. From any thread.
-    func heed(_ settings: Settings.Listen) {
+    func apply(_ settings: Settings.Listen) {
         loop.submit { [self] in
             maximumClients = settings.tcpClients
             idleNanoseconds = UInt64(settings.tcpIdleSeconds) * 1_000_000_000

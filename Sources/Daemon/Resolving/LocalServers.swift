@@ -5,73 +5,66 @@ import Log
 import Logging
 import Transport
 
-/// Which local resolvers there are and what the hosts file says, followed as the files change.
+/// Which local resolvers there are and what the hosts file says, followed as the files change. Confined to the resolver's loop.
 final class LocalServers {
-    private var settings: Settings.Fallback
-    private let listening: [Endpoint]
-    private var isNeeded: Bool
-    private let report: Report
-    private var watch: FileWatch?
-    private var loop: EventLoop?
-    private var serversChanged: ([Endpoint]) -> Void = { _ in }
-    private var hostsChanged: (HostsTable) -> Void = { _ in }
-    private var said: Set<Endpoint> = []
-    private(set) var servers: [Endpoint] = []
+    /// Told when ``found`` is another.
+    var serversChanged: () -> Void = {}
+    var hostsChanged: (HostsTable) -> Void = { _ in }
+    /// Those of `resolvConf`; none while nobody asks them.
+    private(set) var found: [Endpoint] = []
     private(set) var hosts = HostsTable()
+
+    private var settings: Settings?
+    private let listening: [Endpoint]
+    private let report: Report
+    private let loop: EventLoop
+    private var watch: FileWatch?
+    private var said: Set<Endpoint> = []
 
     private static let resolvConfLimit = 64 * 1024
     /// Where systemd-resolved writes whom it asks (systemd-resolved.service(8)).
     private static let resolvedServers = "/run/systemd/resolve/resolv.conf"
     private static let hostsLimit = 16 * 1024 * 1024
 
-    /// - Parameters:
-    ///   - listening: what the daemon itself answers on.
-    ///   - isNeeded: `httpOnly` is off.
-    init(_ settings: Settings.Fallback, listening: [Endpoint], isNeeded: Bool, report: Report) {
-        self.settings = settings
-        self.listening = listening
-        self.isNeeded = isNeeded
-        self.report = report
-        servers = isNeeded ? readServers() : []
-        hosts = readHosts()
-        report.localResolvers(servers, isNeeded: isNeeded)
+    /// - Parameter listening: what the daemon itself answers on.
+    init(listening: [Endpoint], loop: EventLoop, report: Report) {
+        (self.listening, self.loop, self.report) = (listening, loop, report)
     }
 
-    /// Follows the files; on the loop, or before it starts.
-    func follow(
-        in loop: EventLoop, serversChanged: @escaping ([Endpoint]) -> Void,
-        hostsChanged: @escaping (HostsTable) -> Void
-    ) throws(SystemError) {
-        self.loop = loop
-        (self.serversChanged, self.hostsChanged) = (serversChanged, hostsChanged)
-        try watchFiles()
-    }
-
-    /// Other settings; on the loop.
-    func heed(_ settings: Settings.Fallback, isNeeded: Bool) throws(SystemError) {
-        guard settings != self.settings || isNeeded != self.isNeeded else { return }
-        (self.settings, self.isNeeded) = (settings, isNeeded)
+    /// Reads what the settings name, without telling of it, and follows it from now on.
+    func apply(_ new: Settings) throws(SystemError) {
+        let old = settings
+        guard old.map({ $0.fallback != new.fallback || $0.isResolvConfNeeded != new.isResolvConfNeeded }) ?? true else {
+            return
+        }
+        settings = new
         watch?.stop()
         watch = nil
-        defer { readFiles() }
-        try watchFiles()
+        let before = found
+        (found, hosts) = (readServers(), readHosts())
+        if old == nil || found != before { reportResolvers() }
+        // Whether a server leads back here may change with whom systemd-resolved asks.
+        let resolvers = new.isResolvConfNeeded ? new.fallback.resolvConf + [Self.resolvedServers] : []
+        let paths = resolvers + (new.fallback.hosts.isEmpty ? [] : [new.fallback.hosts])
+        if !paths.isEmpty { watch = try FileWatch(paths, in: loop) { [unowned self] in readFiles() } }
     }
 
-    private func watchFiles() throws(SystemError) {
-        let resolvConf = settings.servers.isEmpty ? settings.resolvConf : []
-        // Whether a server leads back here may change with whom systemd-resolved asks.
-        let paths =
-            (isNeeded ? resolvConf + [Self.resolvedServers] : []) + (settings.hosts.isEmpty ? [] : [settings.hosts])
-        guard !paths.isEmpty, let loop else { return }
-        watch = try FileWatch(paths, in: loop) { [unowned self] in readFiles() }
+    func stop() { watch?.stop() }
+
+    /// The servers of a group, those of `resolvConf` in the place of that word, each once and none that leads back here.
+    func servers(of group: Settings.Group) -> [Server] {
+        var loops: [Loop] = []
+        let servers = Self.servers(of: group, listening, found: found, loops: &loops)
+        reportLoops(loops)
+        return servers
     }
 
     private func readFiles() {
-        let newServers = isNeeded ? readServers() : []
-        if newServers != servers {
-            servers = newServers
-            report.localResolvers(servers, isNeeded: isNeeded)
-            serversChanged(servers)
+        let newServers = readServers()
+        if newServers != found {
+            found = newServers
+            reportResolvers()
+            serversChanged()
         }
         let newHosts = readHosts()
         if newHosts != hosts {
@@ -80,39 +73,73 @@ final class LocalServers {
         }
     }
 
-    func stop() {
-        watch?.stop()
-    }
-
     private func readServers() -> [Endpoint] {
-        let found = Self.find(settings, listening: listening)
-        for (server, source) in found.loops where said.insert(server).inserted { report.loop(server, in: source) }
-        return found.usable
+        guard let settings, settings.isResolvConfNeeded else { return [] }
+        let (usable, loops) = Self.inResolvConf(settings.fallback, listening)
+        reportLoops(loops)
+        return usable
     }
 
-    /// The configured servers, or those of the first file that names any; a server that leads back to this daemon is none.
-    static func find(
-        _ settings: Settings.Fallback, listening: [Endpoint]
-    ) -> (usable: [Endpoint], loops: [(Endpoint, source: String)]) {
-        let own = (try? Interfaces.addresses()) ?? []
-        let resolvedAsks = servers(of: resolvedServers) ?? []
-        var loops: [(Endpoint, source: String)] = []
-        func usable(_ servers: [Endpoint], _ source: String) -> [Endpoint] {
-            let split = ResolverList.withoutLoops(servers, listening: listening, own: own, resolvedAsks: resolvedAsks)
-            loops += split.loops.map { ($0, source) }
-            return split.usable
+    private func reportLoops(_ loops: [Loop]) {
+        for (server, source) in loops where said.insert(server).inserted { report.loop(server, in: source) }
+    }
+
+    /// A server that leads back to this daemon, and what names it.
+    typealias Loop = (server: Endpoint, source: String)
+
+    /// Those of `[fallback]`, read once.
+    static func find(_ settings: Settings.Fallback, listening: [Endpoint]) -> (usable: [Server], loops: [Loop]) {
+        let found: (usable: [Endpoint], loops: [Loop]) =
+            settings.group.entries.contains(.resolvConf) ? inResolvConf(settings, listening) : ([], [])
+        var loops = found.loops
+        return (servers(of: settings.group, listening, found: found.usable, loops: &loops), loops)
+    }
+
+    /// Those of any group of settings, read once.
+    static func servers(of group: Settings.Group, of settings: Settings) -> [Server] {
+        var loops: [Loop] = []
+        let listening = settings.listen.addresses
+        return servers(
+            of: group, listening, found: inResolvConf(settings.fallback, listening).usable, loops: &loops)
+    }
+
+    private static func servers(
+        of group: Settings.Group, _ listening: [Endpoint], found: [Endpoint], loops: inout [Loop]
+    ) -> [Server] {
+        var servers: [Server] = []
+        for entry in group.entries {
+            switch entry {
+            case .resolvConf: servers += found.map { Server($0) }
+            case .server(let server):
+                let (usable, leadingBack) = split(server.endpoints, listening)
+                if leadingBack.isEmpty || !usable.isEmpty { servers.append(server) }
+                loops += leadingBack.map { ($0, "\(group.path).servers") }
+            }
         }
-        let given = settings.servers.flatMap { entry in
-            if case .server(let server) = entry { server.endpoints } else { [] as [Endpoint] }
-        }
-        guard given.isEmpty else { return (usable(given, "fallback.servers"), loops) }
+        var seen: Set<Server> = []
+        return servers.filter { seen.insert($0).inserted }
+    }
+
+    /// Those of the first file of `resolvConf` that names any which can be asked.
+    private static func inResolvConf(
+        _ settings: Settings.Fallback, _ listening: [Endpoint]
+    ) -> (usable: [Endpoint], loops: [Loop]) {
+        var loops: [Loop] = []
         for path in settings.resolvConf {
             // A file that is not there is the normal case: each kind of host has one of them.
             guard let servers = servers(of: path) else { continue }
-            let found = usable(servers, path)
-            if !found.isEmpty { return (found, loops) }
+            let found = split(servers, listening)
+            loops += found.loops.map { ($0, path) }
+            if !found.usable.isEmpty { return (found.usable, loops) }
         }
         return ([], loops)
+    }
+
+    private static func split(_ servers: [Endpoint], _ listening: [Endpoint]) -> (usable: [Endpoint], loops: [Endpoint])
+    {
+        ResolverList.withoutLoops(
+            servers, listening: listening, own: (try? Interfaces.addresses()) ?? [],
+            resolvedAsks: self.servers(of: resolvedServers) ?? [])
     }
 
     /// Those that a file names; nil if it cannot be read.
@@ -121,19 +148,30 @@ final class LocalServers {
     }
 
     private func readHosts() -> HostsTable {
-        guard !settings.hosts.isEmpty else { return HostsTable() }
+        guard let path = settings?.fallback.hosts, !path.isEmpty else { return HostsTable() }
         do throws(SystemError) {
-            let text = try SystemFile.read(settings.hosts, limit: Self.hostsLimit)
+            let text = try SystemFile.read(path, limit: Self.hostsLimit)
             return HostsTable(parsing: text.span)
         } catch {
-            if !error.isNotFound { report.cannotRead(settings.hosts, error) }
+            if !error.isNotFound { report.cannotRead(path, error) }
             return HostsTable()
         }
     }
+
+    private func reportResolvers() {
+        guard let settings else { return }
+        let servers = servers(of: settings.fallback.group)
+        report.localResolvers(servers, isNeeded: settings.isFallbackNeeded)
+    }
+}
+
+extension Settings.Group {
+    /// Without servers, as only `[fallback]` may be, those of `resolvConf`.
+    var entries: [UpstreamServer] { servers.isEmpty ? [.resolvConf] : servers }
 }
 
 extension Report {
-    func localResolvers(_ servers: [Endpoint], isNeeded: Bool) {
+    func localResolvers(_ servers: [Server], isNeeded: Bool) {
         if !servers.isEmpty {
             log.notice("local resolver \(servers.map(\.description).joined(separator: ", "))")
         } else if isNeeded {

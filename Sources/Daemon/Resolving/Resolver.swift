@@ -17,14 +17,21 @@ final class Resolver: @unchecked Sendable {
     let loop: EventLoop
     var forwarder: Forwarder
     private var clients = WaitingClients()
-    /// What holds at present.
-    var settings: Settings
-    /// Nil until there is an `[httpdns]` section.
-    var service: ServiceUpstream? {
-        didSet { service?.settle = { [unowned self] in settle($0, $1, toRepeat: $2) } }
-    }
-    let local: LocalUpstream
+    /// What holds at present: see ``apply(_:)``.
+    var settings = Settings()
+    var numbers = GroupNumbers()
+    /// Nil before the first settings.
+    var names: NameLists?
+    /// The servers of HTTPDNS: those of `dnsIp`, until `confIp` gives others.
+    var services: [Server] = []
+    private(set) lazy var carriers = Carriers(loop: loop) { [unowned self] in settle($0, $1, toRepeat: $2) }
+    let local: LocalServers
+    let cache: DNSCache
     let report: Report
+    /// Follows the files of names.
+    var namesWatch: FileWatch?
+    /// Told when what the cache's file depends on is another.
+    var contextChanged: (UInt64) -> Void = { _ in }
     /// Of the answers that did not come from a listener; what they travelled by is not told apart.
     let tally = Tally(.udp)
     /// `confIp` and `enableReport`, on the same loop.
@@ -45,21 +52,18 @@ final class Resolver: @unchecked Sendable {
     /// When waiting for the last answers ends, and who is told.
     private var drain: (until: UInt64, done: () -> Void)?
 
-    /// - Parameters:
-    ///   - service: the HTTPDNS side, on the same loop; nil without one.
-    init(
-        loop: EventLoop, forwarder: consuming Forwarder, service: ServiceUpstream?, local: LocalUpstream,
-        settings: Settings, report: Report
-    ) {
-        self.loop = loop
-        self.forwarder = forwarder
-        self.service = service
-        self.local = local
-        self.settings = settings
-        self.settings.forgetFiles()
-        self.report = report
-        service?.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
-        local.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
+    /// With nobody to ask, until settings are applied.
+    /// - Parameter local: on the same loop.
+    init(loop: EventLoop, cache: DNSCache, local: LocalServers, report: Report) {
+        (self.loop, self.cache, self.local, self.report) = (loop, cache, local, report)
+        forwarder = Forwarder(
+            policy: Policy(
+                groups: [], routes: [:], rules: DomainRules(), otherwise: .fallback, negativeTTL: Timing().negativeTTL),
+            timing: Timing(), groups: [], cache: cache)
+        local.serversChanged = { [unowned self] in replaceResolvers() }
+        local.hostsChanged = { [unowned self] in
+            forwarder.change(.hosts($0), at: Tick(nanoseconds: Clock.now()))
+        }
         loop.deadlineReached = { [unowned self] in deadlineReached() }
         loop.turnEnded = { [unowned self] in endTurn() }
     }
@@ -92,9 +96,6 @@ final class Resolver: @unchecked Sendable {
         if !known.isEmpty { receive(known) }
     }
 
-    /// What came from those who are no local resolver; on the loop.
-    var mismatches: MismatchCounters { local.mismatches }
-
     private func receive(_ misses: [Miss]) {
         let now = Tick(nanoseconds: Clock.now())
         for miss in misses {
@@ -108,17 +109,8 @@ final class Resolver: @unchecked Sendable {
         }
     }
 
-    var localServers: [Server] { forwarder.overview(of: .fallback).servers.map(\.server) }
     /// What the cache's file holds is known: questions are taken on. On the loop.
     var isOpen: Bool { early == nil }
-
-    /// A group's servers are others now; on the loop.
-    func replaceServers(of group: GroupID, _ servers: [Server]) {
-        upstream(of: group)?.keep(servers)
-        forwarder.change(.servers(group, servers), at: Tick(nanoseconds: Clock.now()))
-    }
-
-    private func upstream(of group: GroupID) -> (any Upstream)? { group == .httpdns ? service : local }
 
     /// Begins; what the cache does not know has to wait for ``cacheIsRead(_:)``.
     func start() {
@@ -155,16 +147,10 @@ final class Resolver: @unchecked Sendable {
             hasNetwork.toggle()
             report.network(isGone: !hasNetwork)
         }
-        service?.networkChanged()
-        local.networkChanged()
+        carriers.networkChanged()
         forwarder.change(.families(Families(settings)), at: now)
         forwarder.change(.network, at: now)
         serviceList?.networkChanged(at: now)
-    }
-
-    /// The hosts file has changed; on the loop.
-    func replaceHosts(_ hosts: HostsTable) {
-        forwarder.change(.hosts(hosts), at: Tick(nanoseconds: Clock.now()))
     }
 
     /// Calls `done` on the loop as soon as nobody waits for an answer any more, and after `nanoseconds` at the latest.
@@ -173,10 +159,11 @@ final class Resolver: @unchecked Sendable {
     }
 
     func close() {
-        service?.close()
+        local.stop()
+        namesWatch?.stop()
+        carriers.close()
         serviceList?.close()
         reporter?.close()
-        local.close()
     }
 
     private func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) {
@@ -192,13 +179,13 @@ final class Resolver: @unchecked Sendable {
     private func deadlineReached() {
         let now = Tick(nanoseconds: Clock.now())
         forwarder.expire(at: now)
-        service?.expire(at: now)
+        carriers.expire(at: now)
         serviceList?.expire(at: now)
         reporter?.expire(at: now)
     }
 
     private var nextDeadline: Tick? {
-        forwarder.nextDeadline.orEarlier(service?.nextDeadline).orEarlier(serviceList?.nextDeadline)
+        forwarder.nextDeadline.orEarlier(carriers.nextDeadline).orEarlier(serviceList?.nextDeadline)
             .orEarlier(reporter?.nextDeadline).orEarlier(drain.map { Tick(nanoseconds: $0.until) })
     }
 
@@ -244,12 +231,12 @@ final class Resolver: @unchecked Sendable {
                 tally.took(now.nanoseconds &- min(now.nanoseconds, client.arrived.nanoseconds))
             }
         case .ask(let id, let server, let ask):
-            guard let upstream = upstream(of: id.group) else {
+            guard let upstream = carriers[id.group] else {
                 return settle(id, .failed(Failure(.unreachable, "it is no longer configured")), toRepeat: false)
             }
             upstream.ask(id, server, ask, at: now)
-        case .askAgain(let id): upstream(of: id.group)?.askAgain(id)
-        case .cancel(let id): upstream(of: id.group)?.cancel(id)
+        case .askAgain(let id): carriers[id.group]?.askAgain(id)
+        case .cancel(let id): carriers[id.group]?.cancel(id)
         case .report(let event): report.event(event)
         case .reportLookup(let lookup): reporter?.add(lookup)
         }

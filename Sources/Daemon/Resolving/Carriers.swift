@@ -1,0 +1,130 @@
+import Base
+import Configuration
+import Counters
+import Cryptography
+import Forwarding
+import HTTPDNS
+import Transport
+import Upstreams
+
+/// Whoever puts the queries of each group to its servers, made and changed by the settings. Confined to the resolver's loop.
+final class Carriers {
+    let tallies = UpstreamTallies()
+    /// Nil until there is an `[httpdns]` section.
+    private(set) var account: ServiceUpstream?
+    private var messages: [GroupID: GroupUpstream] = [:]
+    private let loop: EventLoop
+    /// Told how each query ended.
+    var settle: Settle {
+        didSet {
+            account?.settle = settle
+            for upstream in messages.values { upstream.settle = settle }
+        }
+    }
+
+    /// What is made of settings where that can fail, on any thread.
+    struct Prepared: @unchecked Sendable {
+        // Unchecked: made on one thread, taken on the loop.
+        /// Nil: HTTPDNS is asked as before, or not at all.
+        fileprivate var access: ServiceUpstream.Access?
+        /// Of groups that have encrypted servers, and others than before or verified in another way.
+        fileprivate var contexts: [String: TLSClientContext] = [:]
+        var isOtherAccess: Bool { access != nil }
+
+        /// - Parameter old: nil at the start.
+        init(_ new: Settings, after old: Settings?) throws(StartFailure) {
+            if let httpdns = new.httpdns, old.map({ !httpdns.hasAccess(of: $0.httpdns) || new.tls != $0.tls }) ?? true {
+                access = try ServiceUpstream.Access(httpdns, new.tls)
+            }
+            for group in new.messageGroups where group.isEncrypted {
+                let before = old?.messageGroups.first { $0.name == group.name }
+                if let before, before.isEncrypted, before.tls == group.tls { continue }
+                contexts[group.name] = try TLSClientContext(group.tls, group.path)
+            }
+        }
+    }
+
+    init(loop: EventLoop, settle: @escaping Settle) { (self.loop, self.settle) = (loop, settle) }
+
+    subscript(group: GroupID) -> (any Upstream)? { group == .httpdns ? account : messages[group] }
+
+    /// Other settings; what is under way ends as it may.
+    func apply(_ settings: Settings, _ prepared: Prepared, _ numbers: GroupNumbers) {
+        if let access = prepared.access {
+            if let account {
+                account.renew(access)
+            } else {
+                account = ServiceUpstream(loop: loop, access: access, tallies: tallies)
+                account?.settle = settle
+            }
+        }
+        let groups = settings.messageGroups
+        let wanted = Set(groups.map { numbers[$0.name] })
+        for (id, upstream) in messages where !wanted.contains(id) { upstream.keep([]) }
+        for group in groups {
+            let id = numbers[group.name]
+            let context = prepared.contexts[group.name]
+            let upstream =
+                messages[id] ?? GroupUpstream(DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies)
+            if messages[id] == nil {
+                upstream.settle = settle
+                messages[id] = upstream
+            } else if let context {
+                upstream.renew(context)
+            }
+            upstream.answers.apply(group, settings.cache)
+        }
+    }
+
+    /// A group has these servers now.
+    func keep(_ servers: [Server], of group: GroupID) { self[group]?.keep(servers) }
+
+    /// What came where an answer was waited for.
+    var mismatches: MismatchCounters {
+        messages.values.reduce(into: MismatchCounters()) { $0.add($1.answers.mismatches) }
+    }
+
+    /// Told how far fresh connections come; for whoever goes through servers step by step.
+    func follow(_ progressed: @escaping (StreamUpstream.Progress) -> Void) {
+        account?.progressed = progressed
+        for upstream in messages.values { upstream.progressed = progressed }
+    }
+
+    func networkChanged() { for upstream in all { upstream.networkChanged() } }
+
+    func close() { for upstream in all { upstream.close() } }
+
+    func expire(at now: Tick) { for upstream in all { upstream.expire(at: now) } }
+
+    var nextDeadline: Tick? { all.reduce(nil) { $0.orEarlier($1.nextDeadline) } }
+
+    private var all: [any Upstream] { (account.map { [$0] } ?? []) + messages.values.map { $0 } }
+}
+
+extension Settings.HTTPDNS {
+    /// Whether requests are written by the same account in the same way.
+    fileprivate func hasAccess(of other: Self?) -> Bool {
+        credential == other?.credential && routeIp == other?.routeIp && routeIpEncrypted == other?.routeIpEncrypted
+            && authExpirySeconds == other?.authExpirySeconds
+    }
+}
+
+extension Settings {
+    /// The groups that are asked with DNS messages.
+    fileprivate var messageGroups: [Group] { [fallback.group] + upstreams }
+}
+
+extension Settings.Group {
+    /// Whether it has servers that are verified.
+    fileprivate var isEncrypted: Bool {
+        servers.contains { if case .server(let server) = $0 { server.isEncrypted } else { false } }
+    }
+}
+
+extension DNSAnswers {
+    fileprivate func apply(_ group: Settings.Group, _ cache: Settings.Cache) {
+        negativeTTL = cache.negativeTTL
+        trustsAD = group.trustAD
+        clientSubnet = group.routeIp
+    }
+}

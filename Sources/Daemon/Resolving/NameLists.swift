@@ -1,0 +1,103 @@
+import Base
+import Configuration
+import DNSWire
+import Forwarding
+import Log
+import Logging
+import Transport
+
+/// Which names go to which group, as the settings and the files that they name have it.
+struct NameLists: Sendable, Equatable {
+    let rules: DomainRules
+    /// The files, which may change.
+    let paths: [String]
+    /// Stands for all of them, over a restart too.
+    let fingerprint: UInt64
+
+    /// A list, and where its patterns stand.
+    private struct Source {
+        let key: String
+        /// Empty: they stand in the settings.
+        let path: String
+        let owner: DomainRules.Owner
+        let list: DomainList
+
+        func place(_ line: Int) -> String { path.isEmpty ? key : "\(path):\(line)" }
+    }
+
+    /// Reads the files.
+    init(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) {
+        var sources: [Source] = []
+        func add(_ key: String, _ owner: DomainRules.Owner, _ patterns: [DomainPattern]) {
+            guard !patterns.isEmpty else { return }
+            sources.append(Source(key: key, path: "", owner: owner, list: DomainList(patterns)))
+        }
+        func add(_ key: String, _ owner: DomainRules.Owner, file path: String) throws(StartFailure) {
+            guard !path.isEmpty else { return }
+            sources.append(Source(key: key, path: path, owner: owner, list: try Self.read(path, key)))
+        }
+        let domains = settings.domains
+        if settings.httpdns != nil {
+            add("domains.intercept", .group(.httpdns), domains.intercept.map { .subtree($0) })
+            try add("domains.interceptFile", .group(.httpdns), file: domains.interceptFile)
+        }
+        add("domains.bypass", .group(.fallback), domains.bypass.map { .subtree($0) })
+        try add("domains.bypassFile", .group(.fallback), file: domains.bypassFile)
+        for group in settings.upstreams {
+            let id = numbers[group.name]
+            add("\(group.path).domains", .group(id), group.domains)
+            try add("\(group.path).domainsFile", .group(id), file: group.domainsFile)
+            add("\(group.path).except", .except(id), group.except)
+        }
+        paths = sources.map(\.path).filter { !$0.isEmpty }
+        var hash = FNV()
+        for source in sources {
+            hash.add("\(source.key) ")
+            hash.add(source.list)
+        }
+        fingerprint = hash.value
+        do throws(DomainRulesError) {
+            rules = try DomainRules(sources.map { ($0.list, $0.owner) })
+        } catch {
+            throw Self.failure(error, sources)
+        }
+    }
+
+    static func == (a: NameLists, b: NameLists) -> Bool { a.fingerprint == b.fingerprint && a.paths == b.paths }
+
+    private static func read(_ path: String, _ key: String) throws(StartFailure) -> DomainList {
+        let text: [UInt8]
+        do throws(SystemError) {
+            text = try SystemFile.read(path, limit: DomainList.maximumOctets)
+        } catch {
+            throw .setting(key: key, "\(path) cannot be read: \(error)")
+        }
+        do throws(DomainListError) {
+            return try DomainList(parsing: text.span)
+        } catch {
+            throw .setting(key: key, "\(path):\(error.line): \(error)")
+        }
+    }
+
+    private static func failure(_ error: DomainRulesError, _ sources: [Source]) -> StartFailure {
+        switch error {
+        case .conflict(let pattern, let first, let second):
+            let (a, b) = (sources[first.list], sources[second.list])
+            return .setting(
+                key: b.key,
+                "\(b.place(second.line)) names \(pattern), as \(a.place(first.line)) of another group does; name it in one"
+            )
+        case .tooManyOctets:
+            return .setting(key: sources.last?.key ?? "upstreams", "the lists of names are too long together")
+        }
+    }
+}
+
+/// FNV-1a, 64 bits: the same over restarts, which Swift's own hashes are not.
+struct FNV {
+    private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
+
+    mutating func add(_ text: String) { for octet in text.utf8 { add(octet) } }
+    mutating func add(_ list: DomainList) { for octet in list.octets { add(octet) } }
+    private mutating func add(_ octet: UInt8) { value = (value ^ UInt64(octet)) &* 0x100_0000_01B3 }
+}

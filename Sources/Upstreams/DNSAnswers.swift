@@ -1,0 +1,66 @@
+package import Base
+package import Counters
+import DNSWire
+import Forwarding
+import Transport
+
+/// How the messages of a group's DNS servers are read, and what was learned from them. Confined to the forwarder's loop.
+package final class DNSAnswers {
+    /// `negativeTTL`, for an answer that says "no such record" without an SOA.
+    package var negativeTTL: UInt32
+    /// `trustAD`: the AD bit of resolvers beyond this machine counts too.
+    package var trustsAD: Bool
+    /// `routeIp`: the client subnet that goes along with each question (RFC 7871); nil: none does.
+    package var clientSubnet: IPAddress?
+    /// What came where an answer was waited for.
+    package internal(set) var mismatches = MismatchCounters()
+    var edns = EDNSKnowledge()
+    private var random = Random()
+
+    package init(negativeTTL: UInt32, trustsAD: Bool = false) {
+        (self.negativeTTL, self.trustsAD) = (negativeTTL, trustsAD)
+    }
+
+    /// What an answer means.
+    enum Meaning {
+        /// The server may not know EDNS: the same is to be asked without.
+        case withoutEDNS
+        case truncated
+        case outcome(Outcome)
+    }
+
+    /// An id that nobody can foretell (RFC 5452 §9.2).
+    func nextID() -> UInt16 { random.uint16() }
+
+    func random64() -> UInt64 { random.uint64() }
+
+    /// Nil for what does not answer the question.
+    func read(_ message: Span<UInt8>, id: UInt16, to question: MessageQuestion) -> Response.Reply? {
+        do throws(WireError) {
+            return try Response.read(
+                message, id: id, to: question.name, type: question.type, defaultNegativeTTL: negativeTTL)
+        } catch {
+            if error == .mismatch { mismatches.otherQuery += 1 } else { mismatches.malformed += 1 }
+            return nil
+        }
+    }
+
+    /// A FORMERR is not passed on: whoever waits has asked a question that can be read.
+    ///
+    /// AD says that the server has validated the answer. It proves nothing when it has come through a network, where
+    /// whoever is on the path can set it (RFC 4035 §4.9.3); from loopback it has not.
+    func meaning(of reply: Response.Reply, from server: Server, asked: SentQuery.EDNS, at now: Tick) -> Meaning {
+        if reply.responseCode.mayBeAboutEDNS {
+            if asked == .used { return .withoutEDNS }
+        } else if asked == .tried {
+            edns.lacks(server, at: now)
+        }
+        if reply.responseCode == .formErr || reply.responseCode == .badVers {
+            return .outcome(.failed(Failure(.badAnswer, "\(reply.responseCode), without EDNS too")))
+        }
+        if reply.truncated { return .truncated }
+        var answer = reply.answer
+        if !trustsAD, !(server.endpoints.first?.address.isLoopback ?? false) { answer.head.authenticData = false }
+        return .outcome(.answer(answer))
+    }
+}

@@ -1,0 +1,97 @@
+package import Base
+package import Counters
+package import Cryptography
+import DNSWire
+import Forwarding
+import Streams
+package import Transport
+
+/// DNS messages on streams: over TCP (RFC 7766), and over TLS (RFC 7858), which is strict (RFC 8310 §5): a server that cannot
+/// prove who it is is not asked, and never in the clear.
+final class DNSOverStreams: Dialect {
+    private let server: Server
+    private let answers: DNSAnswers
+    private let tls: TLSClientContext?
+    /// There are servers that know ALPN and not this name.
+    private var offersProtocol = true
+
+    let limits: StreamLimits
+
+    /// - Parameter tls: Not used for a server that is asked in the clear.
+    init(_ server: Server, _ answers: DNSAnswers, tls: TLSClientContext?) {
+        (self.server, self.answers, self.tls) = (server, answers, tls)
+        limits = server.kind == .plain ? Self.oneQuestionEach : Self.kept
+    }
+
+    /// Servers close after 8 to 10 s without a question, some earlier (RFC 7766 §6.2.3 asks for a few seconds).
+    private static let kept = StreamLimits(idleTime: 8_000_000_000)
+
+    /// What does not fit a datagram comes seldom, and from servers that may know no better than to answer once.
+    private static let oneQuestionEach = StreamLimits(
+        connections: 256, mostConnections: 512, sharesConnections: false, queriesPerConnection: 1, idleTime: 0)
+
+    /// The alert of a server that speaks none of the protocols offered (RFC 7301 §3.2).
+    private static let noApplicationProtocol: UInt8 = 120
+
+    var isSecure: Bool { server.isEncrypted }
+
+    func conversation() -> any Conversation { DNSFrames { [answers] in answers.nextID() } }
+
+    func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? {
+        guard isSecure else { return nil }
+        var target = TLSTarget(endpoint.address, hashes: server.hashes, protocols: offersProtocol ? ["dot"] : [])
+        switch server.host {
+        case .name(let name): target.name = name
+        case .address: target.name = server.certificateName
+        }
+        return try tls?.session(to: target, at: wall)
+    }
+
+    func knowsAnotherWay(after failure: StreamFailure) -> Bool {
+        guard offersProtocol, failure == .tls(.alert(Self.noApplicationProtocol)) else { return false }
+        offersProtocol = false
+        return true
+    }
+
+    /// Padded where the length would say something that TLS hides. The id is the conversation's affair.
+    func request(_ ask: Ask, isPlainer: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+        guard case .message(let question) = ask else {
+            throw Unaskable(failure: Failure(.badAnswer, "a resolver is asked questions"))
+        }
+        guard !isSecure || tls != nil else {
+            throw Unaskable(failure: Failure(.untrusted, "nothing says whom to trust"))
+        }
+        return Query.message(
+            id: 0, question.name, type: question.type, dnssecOK: question.dnssecOK,
+            checkingDisabled: question.checkingDisabled,
+            hasEDNS: !isPlainer && answers.edns.includes(server, at: now), subnet: answers.clientSubnet,
+            paddedTo: isSecure ? Query.paddingBlock : 1)
+    }
+
+    func read(_ answer: ConversationAnswer, to ask: Ask, isPlainer: Bool, at now: Tick) -> Reading {
+        guard case .message(let message) = answer, case .message(let question) = ask,
+            let reply = answers.read(message.span, id: 0, to: question)
+        else {
+            let failure = Failure(.badAnswer, "an answer to another question")
+            return .outcome(.failed(failure), code: .servFail, isInStep: false)
+        }
+        let code = reply.answer.head.responseCode
+        return switch answers.meaning(of: reply, from: server, asked: isPlainer ? .tried : .used, at: now) {
+        case .withoutEDNS: .askPlainer
+        case .truncated:
+            .outcome(.failed(Failure(.badAnswer, "truncated over TCP")), code: .servFail, isInStep: true)
+        case .outcome(let outcome): .outcome(outcome, code: code, isInStep: true)
+        }
+    }
+}
+
+extension StreamUpstream {
+    /// Servers that are asked with DNS messages, over TCP and over TLS.
+    /// - Parameter tls: How encrypted ones are verified; nil: there are none.
+    package convenience init(
+        _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies,
+        clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) }
+    ) {
+        self.init(loop: loop, tallies: tallies, clock: clock) { DNSOverStreams($0, answers, tls: tls) }
+    }
+}

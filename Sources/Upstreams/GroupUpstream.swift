@@ -1,0 +1,55 @@
+package import Base
+package import Counters
+package import Cryptography
+package import Forwarding
+package import Transport
+
+/// The servers of a group that carries whole messages, each asked as its kind wants it.
+package final class GroupUpstream: Upstream {
+    package var settle: Settle = { _, _, _ in } {
+        didSet { (plain.settle, streams.settle) = (settle, settle) }
+    }
+    /// How far a fresh connection has come.
+    package var progressed: (StreamUpstream.Progress) -> Void = { _ in } {
+        didSet { streams.progressed = progressed }
+    }
+    package let answers: DNSAnswers
+    private let plain: LocalUpstream
+    private let streams: StreamUpstream
+
+    /// - Parameter tls: How the group's encrypted servers are verified; nil: it has none.
+    package init(_ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies) {
+        self.answers = answers
+        plain = LocalUpstream(answers, loop: loop, tallies: tallies)
+        streams = StreamUpstream(answers, tls: tls, loop: loop, tallies: tallies)
+    }
+
+    /// The encrypted servers are verified in another way from now on; what is under way ends as it may.
+    package func renew(_ tls: TLSClientContext) { streams.renew { [answers] in DNSOverStreams($0, answers, tls: tls) } }
+
+    package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
+        switch server.kind {
+        case .plain: plain.ask(id, server, ask, at: now)
+        case .tcp, .tls: streams.ask(id, server, ask, at: now)
+        case .https, .account: settle(id, .failed(Failure(.badAnswer, "it is not asked with messages")), false)
+        }
+    }
+
+    // A query is known to the one that was asked alone; the other finds nothing.
+
+    package func askAgain(_ id: QueryID) { for upstream in all { upstream.askAgain(id) } }
+
+    package func cancel(_ id: QueryID) { for upstream in all { upstream.cancel(id) } }
+
+    package func keep(_ servers: [Server]) { for upstream in all { upstream.keep(servers) } }
+
+    package func networkChanged() { for upstream in all { upstream.networkChanged() } }
+
+    package func close() { for upstream in all { upstream.close() } }
+
+    package var nextDeadline: Tick? { all.reduce(nil) { $0.orEarlier($1.nextDeadline) } }
+
+    package func expire(at now: Tick) { for upstream in all { upstream.expire(at: now) } }
+
+    private var all: [any Upstream] { [plain, streams] }
+}

@@ -1,0 +1,138 @@
+import Base
+import Cryptography
+import DNSWire
+import Forwarding
+import Foundation
+import ShellTestSupport
+import Synchronization
+import Testing
+
+@testable import Upstreams
+
+/// What goes to a server over TLS, and whom it is said to.
+@Suite struct DNSOverTLSTests {
+    private static let loopback = IPAddress.v4(127, 0, 0, 1)
+
+    /// The queries that came, and what ALPN settled on.
+    private final class Seen: Sendable {
+        let queries = Arrivals<[UInt8]>()
+        let protocols = Arrivals<String?>()
+
+        var script: @Sendable (Int, FramesConnection) -> Void {
+            { [self] _, connection in
+                var isFirst = true
+                while let query = connection.query() {
+                    if isFirst { protocols.append(connection.applicationProtocol) }
+                    isFirst = false
+                    queries.append(query)
+                    connection.answer(answer(to: query))
+                }
+            }
+        }
+    }
+
+    /// Every query has 128 octets, whatever its name (RFC 8467 §4.1), and its padding is an EDNS option of zeros.
+    @Test func queriesArePadded() throws {
+        let (tls, seen) = (try TLSServerSettings(addresses: [Self.loopback]), Seen())
+        let server = try FramesServer(tls: tls, seen.script)
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        for number in [1, 22, 133] as [UInt32] {
+            #expect(asking.ask(Server(server.endpoint, .tls), number)?.address == UInt8(number))
+            let query = try #require(seen.queries.next())
+            #expect(query.count == 128)
+            let name = 2 + "w\(number)".utf8.count + "example".utf8.count + 1
+            let option = 12 + name + 4 + 11
+            #expect(query[option..<option + 2] == [0, 12])
+            #expect(Int(query[option + 2]) << 8 | Int(query[option + 3]) == query.count - option - 4)
+            #expect(query[(option + 4)...].allSatisfy { $0 == 0 })
+            // All of it is one OPT record.
+            #expect(Int(query[option - 2]) << 8 | Int(query[option - 1]) == query.count - option)
+        }
+        #expect(seen.protocols.next() == "dot")
+        asking.end()
+    }
+
+    /// There are servers that know ALPN but not "dot": they are asked once more without.
+    @Test(arguments: [false, true]) func aServerThatKnowsNoDot(refuses: Bool) throws {
+        var tls = try TLSServerSettings(addresses: [Self.loopback])
+        (tls.protocols, tls.refusesOthers) = (["h2"], refuses)
+        let seen = Seen()
+        let server = try FramesServer(tls: tls, seen.script)
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        #expect(asking.ask(Server(server.endpoint, .tls), 1)?.address == 1)
+        #expect(seen.protocols.next() == .some(nil))
+        #expect(server.connections.next() == 1)
+        if refuses { #expect(server.connections.next() == 2) }
+        #expect(server.connections.isEmpty)
+        asking.end()
+    }
+
+    private static func hash(ofSignedPartIn pem: [UInt8]) throws -> [UInt8] {
+        // A second opinion: OpenSSL's own parser finds the signed part, its own tool makes the digest.
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try Data(pem).write(to: folder.appending(path: "c.pem"))
+        let shell = Process()
+        shell.executableURL = URL(filePath: "/bin/sh")
+        shell.currentDirectoryURL = folder
+        shell.arguments = [
+            "-c",
+            "openssl asn1parse -in c.pem -strparse 4 -noout -out t.der; openssl dgst -sha256 -binary t.der > hash",
+        ]
+        try shell.run()
+        shell.waitUntilExit()
+        return Array(try Data(contentsOf: folder.appending(path: "hash")))
+    }
+
+    private enum Wrong: CaseIterable {
+        case name, authority, hash, nothingTrusted
+    }
+
+    /// Not one octet of a question goes to a server that does not prove who it is.
+    @Test(arguments: [0, 1, 2, 3]) func aServerThatProvesNothing(place: Int) throws {
+        let tls = try TLSServerSettings(names: ["dns.example"], addresses: [Self.loopback])
+        let other = try TLSServerSettings(names: ["dns.example"])
+        let seen = Seen()
+        let server = try FramesServer(tls: tls, seen.script)
+        let (address, port) = (Server.Host.address(Self.loopback, nil), server.endpoint.port)
+        let wrong = Wrong.allCases[place]
+        let target =
+            switch wrong {
+            case .name: Server(.tls, address, port: port, certificateName: "other.example")
+            case .hash:
+                Server(.tls, address, port: port, hashes: [try Self.hash(ofSignedPartIn: other.certificate)])
+            case .authority, .nothingTrusted: Server(.tls, address, port: port)
+            }
+        let trusted =
+            switch wrong {
+            case .name, .hash: [tls.certificate]
+            case .authority: [other.certificate]
+            case .nothingTrusted: [] as [[UInt8]]
+            }
+        let asking = try StreamAsking(trusting: trusted)
+        #expect(asking.ask(target, 1)?.failure?.kind == .untrusted)
+        #expect(seen.queries.isEmpty)
+        asking.end()
+    }
+
+    @Test func whatIsNamedMustBeThere() throws {
+        let tls = try TLSServerSettings(names: ["dns.example"])
+        let hash = try Self.hash(ofSignedPartIn: tls.certificate)
+        let seen = Seen()
+        let server = try FramesServer(tls: tls, seen.script)
+        let port = server.endpoint.port
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        let named = Server(
+            .tls, .address(Self.loopback, nil), port: port, certificateName: "dns.example", hashes: [hash])
+        #expect(asking.ask(named, 1)?.address == 1)
+        // What was accepted for one is not accepted for another at the same address: no session is resumed for it.
+        let otherHash = Server(
+            .tls, .address(Self.loopback, nil), port: port, certificateName: "dns.example",
+            hashes: [[UInt8](repeating: 7, count: 32)])
+        #expect(asking.ask(otherHash, 2)?.failure?.kind == .untrusted)
+        let byAddress = Server(.tls, .address(Self.loopback, nil), port: port)
+        #expect(asking.ask(byAddress, 3)?.failure?.kind == .untrusted)
+        asking.end()
+    }
+}

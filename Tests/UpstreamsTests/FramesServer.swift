@@ -1,0 +1,169 @@
+import Base
+import Cryptography
+import Foundation
+import ShellTestSupport
+import Synchronization
+
+/// A DNS server on streams, on loopback, plain or through TLS: what happens on each connection is a script, on a thread of its
+/// own.
+final class FramesServer: Sendable {
+    let endpoint: Endpoint
+    /// Connections that were accepted, in order; each with the protocol that ALPN settled on, once that is known.
+    let connections = Arrivals<Int>()
+    private let listener: Int32
+
+    /// - Parameters:
+    ///   - address: last octet of the address in 127.0.0.0/8.
+    ///   - port: 0: any.
+    ///   - script: what is done on a connection, given its number from 1; it is closed at the end.
+    init(
+        _ address: UInt8 = 1, port: UInt16 = 0, tls: TLSServerSettings? = nil,
+        _ script: @escaping @Sendable (Int, FramesConnection) -> Void
+    ) throws {
+        (listener, endpoint) = try Self.listen(address, port)
+        let connections = connections
+        Thread.detachNewThread { [listener] in
+            var number = 0
+            while true {
+                let descriptor = accept(listener, nil, nil)
+                guard descriptor >= 0 else { return }
+                number += 1
+                connections.append(number)
+                let accepted = number
+                Thread.detachNewThread {
+                    let session = try? tls.map { try $0.session() }
+                    let connection = FramesConnection(descriptor, session)
+                    script(accepted, connection)
+                    connection.close()
+                }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+    }
+
+    private static func listen(_ octet: UInt8, _ port: UInt16) throws -> (Int32, Endpoint) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_addr.s_addr = (UInt32(0x7F00_0000) | UInt32(octet)).bigEndian
+        name.sin_port = port.bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let status = withUnsafeMutablePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) + getsockname(descriptor, $0, &length)
+            }
+        }
+        guard status == 0, Foundation.listen(descriptor, 64) == 0 else { throw POSIXError(.EADDRINUSE) }
+        return (descriptor, Endpoint(.v4(127, 0, 0, octet), port: UInt16(bigEndian: name.sin_port)))
+    }
+}
+
+/// A certificate and what is spoken behind it.
+struct TLSServerSettings: Sendable {
+    let certificate: [UInt8]
+    let key: [UInt8]
+    var protocols = ["dot"]
+    var refusesOthers = false
+
+    init(names: [String] = [], addresses: [IPAddress] = []) throws {
+        (certificate, key) = try SelfSignedCertificate.make(names: names, addresses: addresses, days: 1)
+    }
+
+    func session() throws -> TLSSession {
+        try TLSServerContext(
+            certificatePEM: certificate, keyPEM: key, protocols: protocols, refusesOthers: refusesOthers
+        ).session()
+    }
+}
+
+/// The server's side of one connection; of one thread.
+final class FramesConnection {
+    private let descriptor: Int32
+    private let session: TLSSession?
+    private var incoming: [UInt8] = []
+
+    init(_ descriptor: Int32, _ session: TLSSession?) {
+        (self.descriptor, self.session) = (descriptor, session)
+        var limit = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var isAtOnce: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &isAtOnce, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    var applicationProtocol: String? { session?.applicationProtocol }
+
+    /// The next query; nil at the end of the connection.
+    func query() -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            if incoming.count >= 2 {
+                let end = 2 + Int(incoming[0]) << 8 + Int(incoming[1])
+                if incoming.count >= end {
+                    defer { incoming.removeFirst(end) }
+                    return Array(incoming[2..<end])
+                }
+            }
+            flush()
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            guard count > 0 else { return nil }
+            if let session {
+                session.receive(buffer.span.extracting(first: count))
+                session.takePlaintext(into: &incoming)
+            } else {
+                incoming += buffer[..<count]
+            }
+        }
+    }
+
+    func send(_ bytes: [UInt8]) {
+        if let session { session.send(bytes.span) } else { write(bytes) }
+        flush()
+    }
+
+    func answer(_ message: [UInt8]) { send(framed(message)) }
+
+    func sayGoodbye() {
+        session?.close()
+        flush()
+    }
+
+    func resetsAtClose() {
+        var now = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+    }
+
+    func close() { Foundation.close(descriptor) }
+
+    private func flush() {
+        var ciphertext: [UInt8] = []
+        session?.takeCiphertext(into: &ciphertext)
+        write(ciphertext)
+    }
+
+    private func write(_ bytes: [UInt8]) {
+        guard !bytes.isEmpty else { return }
+        _ = Foundation.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+}
+
+func framed(_ message: [UInt8]) -> [UInt8] { [UInt8(message.count >> 8), UInt8(message.count & 0xFF)] + message }
+
+/// The query's question with one address, which its name's first label gives: `www.7.example` has 192.0.2.7.
+func answer(to query: [UInt8], address: UInt8? = nil, code: UInt8 = 0) -> [UInt8] {
+    var end = 12
+    while end < query.count, query[end] != 0 { end += 1 + Int(query[end]) }
+    end += 5
+    var message = Array(query[..<end])
+    (message[2], message[3]) = (0x81, 0x80 | code)
+    for index in 6..<12 { message[index] = 0 }
+    guard code == 0 else { return message }
+    // The label of digits.
+    let digits = query[13..<(13 + Int(query[12]))].drop { $0 > UInt8(ascii: "9") }
+    let number = address ?? UInt8(String(decoding: digits, as: UTF8.self)) ?? 0
+    message[7] = 1
+    return message + [0xC0, 0x0C, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, number]
+}

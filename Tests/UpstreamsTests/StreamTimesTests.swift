@@ -1,0 +1,151 @@
+import Base
+import Cryptography
+import DNSWire
+import Forwarding
+import Foundation
+import ShellTestSupport
+import Testing
+
+@testable import Upstreams
+
+/// What time, endpoints and the network make of connections: the clock is the test's.
+@Suite struct StreamTimesTests {
+    private static let echo: @Sendable (Int, FramesConnection) -> Void = { _, connection in
+        while let query = connection.query() { connection.answer(answer(to: query)) }
+    }
+
+    /// Milliseconds until the upstream wants to be called.
+    private static func nextDeadline(_ asking: StreamAsking) -> Int? {
+        asking.onLoop { upstream in upstream.nextDeadline.map { $0.milliseconds(since: asking.now) } } ?? nil
+    }
+
+    private static func expire(_ asking: StreamAsking, after milliseconds: UInt64) {
+        asking.advance(milliseconds: milliseconds)
+        asking.onLoop { $0.expire(at: asking.now) }
+    }
+
+    // MARK: Idle connections
+
+    @Test func anIdleConnectionIsClosedInTime() throws {
+        let closed = Gate()
+        let server = try FramesServer { number, connection in
+            Self.echo(number, connection)
+            closed.open()
+        }
+        let asking = try StreamAsking()
+        #expect(asking.ask(Server(server.endpoint, .tcp), 1)?.address == 1)
+        #expect(Self.nextDeadline(asking) == 8000)
+        Self.expire(asking, after: 7999)
+        #expect(Self.nextDeadline(asking) == 1)
+        Self.expire(asking, after: 1)
+        #expect(Self.nextDeadline(asking) == nil && closed.wait())
+        asking.end()
+    }
+
+    /// In milliseconds: when the server closes, and when the next idle connection is closed.
+    @Test(arguments: [(500, 8000), (1200, 1500), (5000, 4000), (7900, 6320)])
+    func whenAServerClosesIsLearned(closes: UInt64, kept: Int) throws {
+        let (close, isClosed) = (Gate(), Gate())
+        let server = try FramesServer { number, connection in
+            guard number == 1 else { return Self.echo(number, connection) }
+            if let query = connection.query() { connection.answer(answer(to: query)) }
+            #expect(close.wait())
+            connection.close()
+            isClosed.open()
+        }
+        let asking = try StreamAsking()
+        #expect(asking.ask(Server(server.endpoint, .tcp), 1)?.address == 1)
+        asking.advance(milliseconds: closes)
+        close.open()
+        #expect(isClosed.wait())
+        // The end is in the socket: it is found at the latest when the connection is looked at.
+        #expect(asking.ask(Server(server.endpoint, .tcp), 2)?.address == 2)
+        #expect(Self.nextDeadline(asking) == kept)
+        asking.end()
+    }
+
+    @Test func anotherNetworkEndsTheTrustInOpenConnections() throws {
+        let go = Gate()
+        let server = try FramesServer { number, connection in
+            if number == 2, let query = connection.query() {
+                #expect(go.wait())
+                connection.answer(answer(to: query))
+            }
+            Self.echo(number, connection)
+        }
+        let asking = try StreamAsking()
+        let target = Server(server.endpoint, .tcp)
+        #expect(asking.ask(target, 1)?.address == 1)
+        asking.onLoop { $0.networkChanged() }
+        asking.ask(target, 2...2)
+        // What is under way is still answered where it is; what comes now goes elsewhere.
+        asking.onLoop { $0.networkChanged() }
+        #expect(asking.ask(target, 3)?.address == 3)
+        go.open()
+        #expect(asking.next()?.address == 2)
+        #expect(asking.ask(target, 4)?.address == 4)
+        #expect((0..<3).compactMap { _ in server.connections.next() } == [1, 2, 3] && server.connections.isEmpty)
+        asking.end()
+    }
+
+    @Test func aServerThatIsListedNoMoreIsLetGoOf() throws {
+        let server = try FramesServer(1, Self.echo)
+        let asking = try StreamAsking()
+        let target = Server(server.endpoint, .tcp)
+        #expect(asking.ask(target, 1)?.address == 1)
+        asking.onLoop { $0.keep([]) }
+        #expect(Self.nextDeadline(asking) == nil)
+        #expect(asking.ask(target, 2)?.address == 2)
+        #expect(server.connections.next() == 1 && server.connections.next() == 2)
+        asking.end()
+    }
+
+    // MARK: Several endpoints
+
+    private static func named(_ port: UInt16, _ addresses: [UInt8]) -> Server {
+        Server(.tls, .name("dns.example"), port: port, addresses: addresses.map { .v4(127, 0, 0, $0) })
+    }
+
+    /// One refuses, one says nothing, one has a certificate for another name, one works.
+    @Test func theFirstThatProvesItselfWins() throws {
+        let good = try TLSServerSettings(names: ["dns.example"])
+        let bad = try TLSServerSettings(names: ["other.example"])
+        let silence = Gate()
+        let working = try FramesServer(4, tls: good, Self.echo)
+        let port = working.endpoint.port
+        let hanging = try FramesServer(2, port: port) { _, _ in _ = silence.wait() }
+        let forged = try FramesServer(3, port: port, tls: bad, Self.echo)
+        let asking = try StreamAsking(trusting: [good.certificate, bad.certificate])
+        let target = Self.named(port, [1, 2, 3, 4])
+        asking.ask(target, 1...1)
+        // Who refuses is passed over at once, who is silent after a moment, and who proves to be another at once.
+        #expect(hanging.connections.next() == 1)
+        #expect(Self.nextDeadline(asking) == 250)
+        #expect(forged.connections.isEmpty && working.connections.isEmpty)
+        Self.expire(asking, after: 250)
+        #expect(asking.next() == .init(number: 1, address: 1))
+        #expect(forged.connections.next() == 1 && working.connections.next() == 1)
+        silence.open()
+        // The next connection begins with the one that was reached.
+        asking.onLoop { $0.expire(at: asking.now.advanced(milliseconds: 10_000)) }
+        #expect(asking.ask(target, 2) == .init(number: 2, address: 2))
+        #expect(working.connections.next() == 2)
+        #expect(hanging.connections.isEmpty && forged.connections.isEmpty)
+        asking.end()
+    }
+
+    @Test func familiesTakeTurns() {
+        let v4 = (1...3).map { Endpoint(.v4(192, 0, 2, $0), port: 853) }
+        let v6 = ["2001:db8::1", "2001:db8::2"].map { Endpoint(IPAddress($0)!, port: 853) }
+        #expect(inTurn(v4 + v6, first: nil) == [v4[0], v6[0], v4[1], v6[1], v4[2]])
+        #expect(inTurn(v6 + v4, first: nil) == [v6[0], v4[0], v6[1], v4[1], v4[2]])
+        #expect(inTurn(v4 + v6, first: v6[1]) == [v6[1], v4[0], v6[0], v4[1], v4[2]])
+        #expect(inTurn(v4, first: v6[0]) == v4)
+    }
+
+    @Test func whoHasNoAddressCannotBeAsked() throws {
+        let asking = try StreamAsking(trusting: [try TLSServerSettings(names: ["dns.example"]).certificate])
+        #expect(asking.ask(Self.named(853, []), 1)?.failure?.kind == .unreachable)
+        asking.end()
+    }
+}

@@ -1,7 +1,7 @@
 # `make run` and `make test` on a clean Debian 12 do what else is needed first; only Swift itself has to be there.
 
 # The one list of Debian packages: to build and run, and on top of those to test.
-BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libssl-dev libsystemd-dev pkg-config
+BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libnghttp2-dev libssl-dev libsystemd-dev pkg-config
 TEST_PACKAGES := python3 python3-pytest python3-dnspython python3-cryptography python3-html5lib \
 	python3-prometheus-client unbound tcpdump strace bind9-dnsutils curl iproute2 nftables util-linux systemd-container \
 	dnsperf valgrind chromium

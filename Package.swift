@@ -108,11 +108,27 @@ let package = Package(
         .target(
             name: "ShellTestSupport", dependencies: ["Base", "Log", logging], path: "Tests/ShellSupport",
             swiftSettings: testSettings),
+        tests("BaseTests", "Base", "TestSupport"),
+        tests("DNSWireTests", "Base", "DNSWire", "CAllocations", "TestSupport"),
+        tests("ConfigurationTests", "Base", "DNSWire", "Configuration", "TestSupport"),
+        tests("DNSCacheTests", "Base", "DNSWire", "DNSCache", "CAllocations", "TestSupport"),
         tests("CryptographyTests", "Base", "Cryptography", "TestSupport"),
-        tests("StreamsTests", "Base", "Cryptography", "HTTP", "Transport", "Streams", "TestSupport", "ShellTestSupport"),
+        tests("HTTPTests", "HTTP", "TestSupport"),
+        tests("HTTPDNSTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "TestSupport"),
+        tests(
+            "ForwardingTests", "Base", "DNSWire", "DNSCache", "Forwarding", "TestSupport",
+            resources: [.copy("Scenarios")]),
+        tests("TransportTests", "Base", "Transport", "TestSupport"),
+        tests(
+            "StreamsTests", "Base", "Cryptography", "HTTP", "Transport", "Streams", "TestSupport", "ShellTestSupport"),
+        tests("CountersTests", "Base", "DNSWire", "Counters"),
+        tests("LogTests", "Configuration", "Log", "ShellTestSupport", logging),
         tests(
             "DemoServiceTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "DemoService",
             "TestSupport"),
+        tests(
+            "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
+            "Forwarding", "Transport", "Counters", "Log", "Daemon", "DemoService", "ShellTestSupport", logging),
         tests(
             "UpstreamsTests", "Base", "DNSWire", "Configuration", "Cryptography", "HTTPDNS", "Forwarding", "Transport",
             "Counters", "Upstreams", "DemoService", "ShellTestSupport"),

@@ -74,6 +74,14 @@ func eightOctets(_ bytes: Span<UInt8>, at index: Int) -> UInt64 {
 @inline(__always)
 func each(_ octet: UInt8) -> UInt64 { UInt64(octet) &* 0x0101_0101_0101_0101 }
 
+extension [UInt8] {
+    /// Appends a copy of the bytes.
+    package mutating func append(_ bytes: Span<UInt8>) {
+        // Sound: they are copied during the call.
+        unsafe bytes.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
+    }
+}
+
 /// Whether the bytes are `text`, which must be ASCII in lower case, letters' case aside.
 package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: StaticString) -> Bool {
     guard range.count == text.utf8CodeUnitCount else { return false }

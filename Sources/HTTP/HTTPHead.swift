@@ -12,45 +12,38 @@ struct HTTPHead: Equatable {
     private(set) var status: Int
     private(set) var framing = Framing.untilClose
     private(set) var keepAlive: Bool
-    private(set) var retryAfter: Int?
+    private(set) var fields = ResponseFields()
 
     /// What the bytes of a response begin with at least.
     static let start = "HTTP/1."
 
     /// - Parameter bytes: From the status line to the empty line, which is not looked at.
     init(_ bytes: Span<UInt8>) throws(HTTPError) {
-        var fields = HTTPFields()
-        guard let line = fields.line(bytes) else { throw .badStatusLine }
+        var lines = HTTPFields()
+        guard let line = lines.line(bytes) else { throw .badStatusLine }
         let minorVersion: UInt8
         (status, minorVersion) = try Self.statusLine(bytes, line)
         keepAlive = minorVersion >= UInt8(ascii: "1")
-        var length: Int?
         var isChunked = false
-        while let (name, value) = try fields.next(bytes) {
-            if isEqual(bytes, name, to: "content-length") {
-                guard let count = decimal(bytes, value, maximum: .max) else { throw .badContentLength }
-                if let length, length != count { throw .badContentLength }
-                length = count
-            } else if isEqual(bytes, name, to: "transfer-encoding") {
+        while let (name, value) = try lines.next(bytes) {
+            if isEqual(bytes, name, to: "transfer-encoding") {
                 // Twice is as bad as another coding. HTTP/1.0 has none (RFC 9112 §6.1).
                 guard minorVersion > UInt8(ascii: "0"), !isChunked, isEqual(bytes, value, to: "chunked") else {
                     throw .transferEncoding
                 }
                 isChunked = true
-            } else if isEqual(bytes, name, to: "content-encoding") {
-                guard value.isEmpty || isEqual(bytes, value, to: "identity") else { throw .contentEncoding }
             } else if isEqual(bytes, name, to: "connection") {
                 if Self.list(bytes, value, holds: "close") { keepAlive = false }
-            } else if isEqual(bytes, name, to: "retry-after") {
-                retryAfter = decimal(bytes, value, maximum: Int(Int32.max)) ?? retryAfter
+            } else {
+                try fields.read(bytes.extracting(name), bytes.extracting(value))
             }
         }
-        if isChunked, length != nil { throw .twoLengths }
+        if isChunked, fields.length != nil { throw .twoLengths }
         if status < 200 || status == 204 || status == 304 {
             framing = .empty
         } else if isChunked {
             framing = .chunked
-        } else if let length {
+        } else if let length = fields.length {
             guard length <= HTTPResponseReader.bodyLimit else { throw .bodyTooLong }
             framing = .length(length)
         } else {

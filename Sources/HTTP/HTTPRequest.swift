@@ -66,7 +66,7 @@ package struct HTTPRequestReader {
 
     package mutating func receive(_ bytes: Span<UInt8>) throws(MalformedRequest) {
         guard buffer.count + bytes.count <= pipelineLimit else { throw MalformedRequest() }
-        for index in bytes.indices { buffer.append(bytes[index]) }
+        buffer.append(bytes)
     }
 
     /// The next request; nil if none is complete.

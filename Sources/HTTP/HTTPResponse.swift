@@ -1,6 +1,6 @@
 import Base
 
-/// One whole response of the service, its body without transfer coding.
+/// One whole response, its body without transfer coding.
 public struct HTTPResponse: Sendable, Equatable {
     public var status: Int
     public var body: [UInt8]
@@ -9,27 +9,45 @@ public struct HTTPResponse: Sendable, Equatable {
     /// Whether nobody but the server can have ended the body where it ends. Else it is no answer to read: the end of the
     /// connection ended it, which whoever is on the path can bring about, and it is empty, or the end was not TLS's own.
     public var isWhole: Bool
-    /// Seconds the service wants to be left alone (RFC 9110 §10.2.3); nil without the field or when it holds a date.
+    /// Seconds the server wants to be left alone (RFC 9110 §10.2.3); nil without the field or when it holds a date.
     public var retryAfter: Int?
+    /// Seconds for which a cache on the way has held it (RFC 9111 §5.1); nil without the field or when it is no number.
+    public var age: Int?
+    /// Content-Type in lower case and without parameters; nil without the field, empty if there are several that differ or
+    /// it is malformed.
+    public var mediaType: String?
+    /// Where the server says it is to be found (RFC 9110 §10.2.2), up to the query; nil without the field or when it is
+    /// malformed.
+    public var location: String?
 
     public init(
-        status: Int, body: [UInt8], keepAlive: Bool = true, isWhole: Bool = true, retryAfter: Int? = nil
+        status: Int, body: [UInt8], keepAlive: Bool = true, isWhole: Bool = true, retryAfter: Int? = nil,
+        age: Int? = nil, mediaType: String? = nil, location: String? = nil
     ) {
         self.status = status
         self.body = body
         self.keepAlive = keepAlive
         self.isWhole = isWhole
         self.retryAfter = retryAfter
+        self.age = age
+        self.mediaType = mediaType
+        self.location = location
+    }
+
+    init(status: Int, fields: ResponseFields, body: [UInt8], keepAlive: Bool = true, isWhole: Bool = true) {
+        self.init(
+            status: status, body: body, keepAlive: keepAlive, isWhole: isWhole, retryAfter: fields.retryAfter,
+            age: fields.age, mediaType: fields.mediaType, location: fields.location)
     }
 }
 
-/// Why bytes of a connection are not an HTTP/1.x response. The connection is of no further use.
+/// Why what came is not a response. An HTTP/1.x connection is of no further use then, an HTTP/2 stream neither.
 public enum HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
     case badStatusLine
     case badHeader
-    /// Longer than ``HTTPResponseReader/headLimit``.
+    /// Longer than ``HTTPResponseReader/headLimit``; in HTTP/2 also of more fields than ``HTTP2Session/fieldLimit``.
     case headTooLong
-    /// Longer than ``HTTPResponseReader/bodyLimit``.
+    /// Longer than ``HTTPResponseReader/bodyLimit``, in HTTP/2 than its session allows.
     case bodyTooLong
     /// Content-Length is not a number, or there are several that differ.
     case badContentLength

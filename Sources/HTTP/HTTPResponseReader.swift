@@ -50,8 +50,7 @@ public struct HTTPResponseReader: Sendable {
     /// - Returns: A response if one is complete; there may be another in what is left, for which this is called again.
     public mutating func receive(_ bytes: Span<UInt8>) throws(HTTPError) -> HTTPResponse? {
         do throws(HTTPError) {
-            // Sound: the array copies the bytes during the call.
-            unsafe bytes.withUnsafeBufferPointer { unsafe buffer.append(contentsOf: $0) }
+            buffer.append(bytes)
             let response = try advance()
             compact()
             guard buffer.count <= Self.headLimit + Self.bodyLimit else { throw HTTPError.excess }
@@ -204,8 +203,7 @@ public struct HTTPResponseReader: Sendable {
     private mutating func finish(isWhole: Bool = true) -> HTTPResponse? {
         guard let head else { return nil }
         let response = HTTPResponse(
-            status: head.status, body: body, keepAlive: head.keepAlive, isWhole: isWhole,
-            retryAfter: head.retryAfter)
+            status: head.status, fields: head.fields, body: body, keepAlive: head.keepAlive, isWhole: isWhole)
         state = .head
         self.head = nil
         body = []

@@ -116,7 +116,7 @@ import Testing
         #expect(Rules.imports["Control"]?.contains("Upstreams") == false)
         for (library, owners) in [
             "COpenSSL": ["Cryptography"], "CSystemd": ["Daemon", "Log"], "CLinux": ["Transport"],
-            "CMemory": ["DNSCache"],
+            "CMemory": ["DNSCache"], "CNGHTTP2": ["HTTP"],
             "TOMLKit": ["Configuration"], "ArgumentParser": ["httpdnsd"],
             "Logging": ["Control", "Daemon", "Log", "Upstreams", "httpdnsd"],
             "Glibc": ["Transport"], "Foundation": [],

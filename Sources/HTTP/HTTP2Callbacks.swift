@@ -1,0 +1,109 @@
+internal import Base
+internal import CNGHTTP2
+
+// What nghttp2 calls back while a session reads or writes: each tells the session's owner, and has the library go on.
+
+extension HTTP2Library {
+    static func install(in callbacks: OpaquePointer?) {
+        unsafe nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks) { _, _, owner in
+            unsafe owned(owner).beganFrame() ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+        }
+        unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, owner in
+            guard let frame = unsafe frame else { return 0 }
+            unsafe owned(owner).update(frame.pointee.hd.stream_id) { exchange throws(HTTPError) in
+                try exchange.beginHead()
+            }
+            return 0
+        }
+        unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+            _, frame, name, nameLength, value, valueLength, _, owner in
+            guard let frame = unsafe frame else { return 0 }
+            // Sound: the library says how long name and value are; they stay during the call.
+            let name = unsafe UnsafeBufferPointer(start: name, count: nameLength)
+            let value = unsafe UnsafeBufferPointer(start: value, count: valueLength)
+            unsafe owned(owner).update(frame.pointee.hd.stream_id) { exchange throws(HTTPError) in
+                try unsafe exchange.receive(field: name.span, value.span)
+            }
+            return 0
+        }
+        unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+            _, _, stream, bytes, count, owner in
+            // Sound: so many octets are there during the call.
+            let bytes = unsafe UnsafeBufferPointer(start: bytes, count: count)
+            unsafe owned(owner).update(stream) { exchange throws(HTTPError) in
+                try unsafe exchange.receive(body: bytes.span)
+            }
+            return 0
+        }
+        unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, owner in
+            guard let frame = unsafe frame?.pointee else { return 0 }
+            unsafe received(frame, owned(owner))
+            return 0
+        }
+        unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, stream, code, owner in
+            unsafe owned(owner).closed(stream, HTTP2Code(rawValue: code))
+            return 0
+        }
+        unsafe nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, owner in
+            guard let frame = unsafe frame?.pointee, unsafe frame.hd.type == NGHTTP2_GOAWAY.rawValue else { return 0 }
+            unsafe owned(owner).terminated(.violation(HTTP2Code(rawValue: frame.goaway.error_code)))
+            return 0
+        }
+        unsafe nghttp2_session_callbacks_set_error_callback2(callbacks) { _, code, _, _, owner in
+            if code == NGHTTP2_ERR_SETTINGS_EXPECTED.rawValue { unsafe owned(owner).terminated(.notHTTP2) }
+            return 0
+        }
+    }
+}
+
+/// The union's member is that of the frame's type.
+private func received(_ frame: nghttp2_frame, _ owner: HTTP2Session) {
+    let header = unsafe frame.hd
+    switch UInt32(header.type) {
+    case NGHTTP2_HEADERS.rawValue, NGHTTP2_DATA.rawValue:
+        if header.flags & flag(NGHTTP2_FLAG_END_STREAM) != 0 { owner.completed(header.stream_id) }
+    case NGHTTP2_RST_STREAM.rawValue:
+        unsafe owner.wasReset(header.stream_id, HTTP2Code(rawValue: frame.rst_stream.error_code))
+    case NGHTTP2_GOAWAY.rawValue:
+        unsafe owner.wentAway(HTTP2Code(rawValue: frame.goaway.error_code))
+    case NGHTTP2_PING.rawValue where header.flags & flag(NGHTTP2_FLAG_ACK) != 0:
+        // Any eight octets make a number.
+        unsafe owner.ponged(unsafeBitCast(frame.ping.opaque_data, to: UInt64.self))
+    default:
+        break
+    }
+}
+
+/// Writes the next part of a request's body.
+func readBody(
+    _: OpaquePointer?, _ stream: Int32, _ bytes: UnsafeMutablePointer<UInt8>?, _ limit: Int,
+    _ flags: UnsafeMutablePointer<UInt32>?, _: UnsafeMutablePointer<nghttp2_data_source>?,
+    _ owner: UnsafeMutableRawPointer?
+) -> Int {
+    // A request that was given up has no body left; its end is never sent, since the stream is reset.
+    var count = 0
+    var isSent = true
+    unsafe owned(owner).update(stream) { exchange in
+        exchange.send(limit) { part in
+            // Sound: there is room for as many as the limit says.
+            for index in part.indices { unsafe bytes?[index] = part[index] }
+            count = part.count
+        }
+        isSent = exchange.isSent
+    }
+    if isSent { unsafe flags?.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+    return count
+}
+
+func flag(_ flag: nghttp2_flag) -> UInt8 { UInt8(flag.rawValue) }
+
+func flag(_ flag: nghttp2_nv_flag) -> UInt8 { UInt8(flag.rawValue) }
+
+private func owned(_ owner: UnsafeMutableRawPointer?) -> HTTP2Session {
+    // Sound: a session attaches itself before it makes any call that calls back.
+    guard let owner = unsafe owner else {
+        // Nobody can be told, and C cannot be thrown at.
+        fatalError("an HTTP/2 session without owner")
+    }
+    return unsafe Unmanaged<HTTP2Session>.fromOpaque(owner).takeUnretainedValue()
+}

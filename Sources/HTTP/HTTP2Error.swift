@@ -1,0 +1,73 @@
+/// Why a connection carries no more requests, in words for the log.
+package enum HTTP2Error: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What the server sends first is no SETTINGS frame (RFC 9113 §3.4): it may be HTTP/1.1, or a banner.
+    case notHTTP2
+    /// The server broke the protocol; it is told how.
+    case violation(HTTP2Code)
+    /// More frames than ``HTTP2Session/frameLimit`` that answered nothing, or more than may wait for their acknowledgement.
+    case flood
+    /// The server closed the connection.
+    case closed
+    /// nghttp2 could not go on, as when it has no memory; its number for that.
+    case library(code: Int)
+
+    package var description: String {
+        switch self {
+        case .notHTTP2: "the server does not speak HTTP/2"
+        case .violation(let code): "the server broke the rules of HTTP/2 (\(code))"
+        case .flood: "the server sent too many frames that answer nothing"
+        case .closed: "the server closed the connection"
+        case .library(let code): "nghttp2 failed with \(code)"
+        }
+    }
+}
+
+/// Why one request has no answer.
+package enum HTTP2Failure: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The server has not looked at it: it is safe to send again (RFC 9113 §8.7).
+    case refused
+    /// The server gave it up; the connection goes on.
+    case reset(HTTP2Code)
+    /// What came is no response that can be used; the connection goes on.
+    case response(HTTPError)
+    /// The connection ended first.
+    case lost
+
+    package var description: String {
+        switch self {
+        case .refused: "the server refused the request"
+        case .reset(let code): "the server gave the request up (\(code))"
+        case .response(let error): error.description
+        case .lost: "the connection ended before the answer"
+        }
+    }
+}
+
+/// Why a stream or a connection is ended (RFC 9113 §7); any number may come.
+package struct HTTP2Code: RawRepresentable, Equatable, Sendable, CustomStringConvertible {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    package static let noError = HTTP2Code(rawValue: 0)
+    package static let protocolError = HTTP2Code(rawValue: 1)
+    package static let internalError = HTTP2Code(rawValue: 2)
+    package static let flowControlError = HTTP2Code(rawValue: 3)
+    package static let frameSizeError = HTTP2Code(rawValue: 6)
+    package static let refusedStream = HTTP2Code(rawValue: 7)
+    package static let cancel = HTTP2Code(rawValue: 8)
+    package static let compressionError = HTTP2Code(rawValue: 9)
+    package static let enhanceYourCalm = HTTP2Code(rawValue: 11)
+    package static let http11Required = HTTP2Code(rawValue: 13)
+
+    /// By number.
+    private static let names = [
+        "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT", "STREAM_CLOSED",
+        "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM",
+        "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
+    ]
+
+    package var description: String {
+        rawValue < Self.names.count ? Self.names[Int(rawValue)] : "error \(rawValue)"
+    }
+}

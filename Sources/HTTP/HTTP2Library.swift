@@ -1,0 +1,157 @@
+internal import Base
+internal import CNGHTTP2
+
+/// Owns an nghttp2 session, which keeps the rules of HTTP/2 and HPACK. That library is used here and by what it calls back.
+@safe struct HTTP2Library: ~Copyable {
+    /// Acknowledgements of PING and SETTINGS that wait because the server does not read.
+    static let acknowledgementLimit = 1000
+    /// Octets a server may send on one stream, and on all of them, before it is told that they were read.
+    private static let streamWindow: UInt32 = 128 * 1024
+    private static let connectionWindow: Int32 = 1024 * 1024
+    private static let headerTable: UInt32 = 4096
+
+    private let session: OpaquePointer
+
+    init() throws(HTTP2Error) {
+        unsafe session = try Self.newSession()
+    }
+
+    deinit { unsafe nghttp2_session_del(session) }
+
+    private static func newSession() throws(HTTP2Error) -> OpaquePointer {
+        var callbacks: OpaquePointer?
+        var options: OpaquePointer?
+        var session: OpaquePointer?
+        defer {
+            unsafe nghttp2_session_callbacks_del(callbacks)
+            unsafe nghttp2_option_del(options)
+        }
+        try check(unsafe nghttp2_session_callbacks_new(&callbacks))
+        try check(unsafe nghttp2_option_new(&options))
+        unsafe install(in: callbacks)
+        unsafe nghttp2_option_set_no_closed_streams(options, 1)
+        unsafe nghttp2_option_set_max_reserved_remote_streams(options, 0)
+        unsafe nghttp2_option_set_max_outbound_ack(options, acknowledgementLimit)
+        unsafe nghttp2_option_set_peer_max_concurrent_streams(options, UInt32(HTTP2Session.requestLimit))
+        try check(unsafe nghttp2_session_client_new2(&session, callbacks, nil, options))
+        guard let session = unsafe session else { throw .library(code: 0) }
+        return unsafe session
+    }
+
+    /// Queues the first flight.
+    /// - Parameter owner: Whom to tell what happens; it must live as long as this value.
+    func start(for owner: HTTP2Session) throws(HTTP2Error) {
+        // Sound: callbacks run only inside calls that the owner makes, so the unretained pointer is alive then.
+        unsafe nghttp2_session_set_user_data(session, Unmanaged.passUnretained(owner).toOpaque())
+        let settings = [
+            (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, Self.headerTable), (NGHTTP2_SETTINGS_ENABLE_PUSH, 0),
+            (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, Self.streamWindow),
+            (NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, UInt32(HTTPResponseReader.headLimit)),
+            (NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1),
+        ].map { nghttp2_settings_entry(settings_id: Int32($0.rawValue), value: $1) }
+        try Self.check(unsafe nghttp2_submit_settings(session, flag(NGHTTP2_FLAG_NONE), settings, settings.count))
+        try Self.check(
+            unsafe nghttp2_session_set_local_window_size(session, flag(NGHTTP2_FLAG_NONE), 0, Self.connectionWindow))
+    }
+
+    // MARK: What the owner wants
+
+    /// Whether a stream can still be opened, whatever the server's limit is.
+    var takesRequests: Bool { unsafe nghttp2_session_check_request_allowed(session) != 0 }
+
+    /// The streams that the server allows.
+    var streamLimit: Int {
+        Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
+    }
+
+    /// Whether nothing is wanted from the server, and nothing has to go there.
+    var isFinished: Bool {
+        unsafe nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
+    }
+
+    /// - Returns: Its stream; nil if it cannot be opened. The body is asked for later.
+    func submit(_ request: HTTP2Request) -> Int32? {
+        let length = Array("content-length\(request.body.count)".utf8)
+        var body = unsafe nghttp2_data_provider()
+        unsafe body.read_callback = readBody
+        // Sound: the library copies the fields during the call, and names are within the memory they point to.
+        let stream = unsafe request.text.withUnsafeBufferPointer { text in
+            unsafe length.withUnsafeBufferPointer { length in
+                unsafe withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: request.lengths.count + 1) {
+                    fields in
+                    var count = 0
+                    var position = 0
+                    func add(_ bytes: UnsafeBufferPointer<UInt8>, _ name: Int, _ value: Int) {
+                        let start = unsafe UnsafeMutablePointer(mutating: bytes.baseAddress)
+                        unsafe fields.initializeElement(
+                            at: count,
+                            to: nghttp2_nv(
+                                name: start, value: start.map { unsafe $0 + name }, namelen: name, valuelen: value,
+                                flags: flag(NGHTTP2_NV_FLAG_NONE)))
+                        count += 1
+                    }
+                    for (name, value) in request.lengths {
+                        unsafe add(UnsafeBufferPointer(rebasing: text[position...]), name, value)
+                        position += name + value
+                    }
+                    guard !request.body.isEmpty else {
+                        return unsafe nghttp2_submit_request(session, nil, fields.baseAddress, count, nil, nil)
+                    }
+                    let name = "content-length".utf8.count
+                    unsafe add(length, name, length.count - name)
+                    return unsafe nghttp2_submit_request(session, nil, fields.baseAddress, count, &body, nil)
+                }
+            }
+        }
+        return stream > 0 ? stream : nil
+    }
+
+    /// Has the server told that a stream is of no interest any more.
+    func reset(_ stream: Int32) {
+        // It fails for want of memory alone, which the next call will say.
+        _ = unsafe nghttp2_submit_rst_stream(session, flag(NGHTTP2_FLAG_NONE), stream, NGHTTP2_CANCEL.rawValue)
+    }
+
+    func ping(_ number: UInt64) {
+        unsafe withUnsafeBytes(of: number) { bytes in
+            _ = unsafe nghttp2_submit_ping(
+                session, flag(NGHTTP2_FLAG_NONE), bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
+        }
+    }
+
+    /// Has the connection end with a GOAWAY.
+    func terminate() {
+        _ = unsafe nghttp2_session_terminate_session(session, NGHTTP2_NO_ERROR.rawValue)
+    }
+
+    // MARK: Bytes
+
+    func receive(_ bytes: Span<UInt8>) throws(HTTP2Error) {
+        let count = unsafe bytes.withUnsafeBufferPointer {
+            unsafe nghttp2_session_mem_recv(session, $0.baseAddress, $0.count)
+        }
+        // It takes all, or fails.
+        try Self.check(Int32(clamping: min(count, 0)))
+    }
+
+    /// Appends the next frame, or part of one, for the server; false if there is none.
+    func send(into output: inout [UInt8]) throws(HTTP2Error) -> Bool {
+        var piece: UnsafePointer<UInt8>?
+        let count = unsafe nghttp2_session_mem_send(session, &piece)
+        try Self.check(Int32(clamping: min(count, 0)))
+        // Sound: so many octets stay there until the next call.
+        unsafe output.append(contentsOf: UnsafeBufferPointer(start: piece, count: count))
+        return count > 0
+    }
+
+    private static func check(_ code: Int32) throws(HTTP2Error) {
+        switch code {
+        case 0...: return
+        // The one callback that fails is that which counts frames.
+        case NGHTTP2_ERR_FLOODED.rawValue, NGHTTP2_ERR_TOO_MANY_CONTINUATIONS.rawValue,
+            NGHTTP2_ERR_CALLBACK_FAILURE.rawValue:
+            throw .flood
+        default: throw .library(code: Int(code))
+        }
+    }
+}

@@ -1,0 +1,257 @@
+import Base
+
+/// What has become of a request, or of the connection.
+package enum HTTP2Event: Equatable, Sendable {
+    case answered(UInt64, HTTPResponse)
+    case failed(UInt64, HTTP2Failure)
+    /// No more requests are taken; those that are not failed may still be answered. Any code but NO_ERROR is a complaint.
+    case goingAway(HTTP2Code)
+    /// The last ``HTTP2Session/ping()`` was acknowledged.
+    case pong
+    /// Nothing more comes. Every request has had its answer or failure before.
+    case ended(HTTP2Error)
+}
+
+/// A client's side of one HTTP/2 connection (RFC 9113) as bytes in and bytes out: it owns no socket and no clock, and is
+/// confined to its owner.
+///
+/// After each call, take the output and the events, both until there is none left. Each request that was opened and not
+/// cancelled gets exactly one of ``HTTP2Event/answered(_:_:)`` and ``HTTP2Event/failed(_:_:)``.
+package final class HTTP2Session {
+    /// Requests at a time, whatever the server allows.
+    package static let requestLimit = 100
+    /// Fields of one head; their size is limited by ``HTTPResponseReader/headLimit``.
+    package static let fieldLimit = 64
+    /// Frames from one answer to the next. A body of 64 KiB has five, an idle server sends a PING now and then.
+    package static let frameLimit = 10_000
+    /// Octets of output above which no more is produced until some were taken. Acknowledgements that wait meanwhile are
+    /// limited by ``HTTP2Library/acknowledgementLimit``.
+    package static let backlogLimit = 64 * 1024
+
+    private let library: HTTP2Library
+    /// Octets of a response's body.
+    private let bodyLimit: Int
+    /// Ordered by stream.
+    private var exchanges: [HTTP2Exchange] = []
+    private var output: [UInt8] = []
+    private var events: [HTTP2Event] = []
+    /// How many of the events were taken.
+    private var taken = 0
+    private var hasStarted = false
+    private var isGoingAway = false
+    private var hasEnded = false
+    private var frames = 0
+    /// Counts the PINGs, and is what the last one carries.
+    private var pingNumber: UInt64 = 0
+    private var awaitsPong = false
+
+    /// The first flight is then ready to be taken; requests may join it.
+    /// - Parameter bodyLimit: Octets of a response's body; a longer one fails, and the connection goes on.
+    /// - Throws: ``HTTP2Error/library(code:)`` when there is no memory.
+    package init(bodyLimit: Int) throws(HTTP2Error) {
+        library = try HTTP2Library()
+        self.bodyLimit = bodyLimit
+        try library.start(for: self)
+        pump()
+    }
+
+    // MARK: Requests
+
+    /// How many more requests are taken now.
+    package var room: Int {
+        guard !hasEnded, output.count < Self.backlogLimit, library.takesRequests else { return 0 }
+        return max(0, min(Self.requestLimit, library.streamLimit) - exchanges.count)
+    }
+
+    /// - Parameter id: The owner's name for it, which no other open request has.
+    /// - Returns: False if there is no ``room``.
+    package func open(_ request: HTTP2Request, as id: UInt64) -> Bool {
+        guard room > 0, let stream = library.submit(request) else { return false }
+        exchanges.append(HTTP2Exchange(id: id, stream: stream, request: request.body, bodyLimit: bodyLimit))
+        pump()
+        return true
+    }
+
+    /// Gives a request up: no event tells of it any more. The server is told; the connection goes on.
+    package func cancel(_ id: UInt64) {
+        events.removeSubrange(..<taken)
+        taken = 0
+        events.removeAll { $0.request == id }
+        guard let index = exchanges.firstIndex(where: { $0.id == id }) else { return }
+        library.reset(exchanges.remove(at: index).stream)
+        pump()
+    }
+
+    /// Asks the server for a sign of life, unless the last one is still awaited.
+    package func ping() {
+        guard !hasEnded, !awaitsPong else { return }
+        pingNumber += 1
+        awaitsPong = true
+        library.ping(pingNumber)
+        pump()
+    }
+
+    /// Says farewell (RFC 9113 §6.8). What is open is given up without an event.
+    package func close() {
+        guard !hasEnded else { return }
+        hasEnded = true
+        exchanges = []
+        events = []
+        taken = 0
+        library.terminate()
+        pump()
+    }
+
+    // MARK: Bytes and events
+
+    /// Takes bytes from the server, in any pieces; ignored when it has ended.
+    package func receive(_ bytes: Span<UInt8>) {
+        guard !hasEnded, !bytes.isEmpty else { return }
+        if !hasStarted {
+            // The length of a frame has three octets and is 16 KiB at most (RFC 9113 §4.2), so the first is 0. What is no
+            // HTTP/2 at all is told by it, not when nine octets have come.
+            guard bytes[0] == 0 else { return end(.notHTTP2) }
+            hasStarted = true
+        }
+        do throws(HTTP2Error) {
+            try library.receive(bytes)
+        } catch {
+            return end(error)
+        }
+        pump()
+    }
+
+    /// The server has closed the connection, or it was lost.
+    package func endOfStream() {
+        end(.closed)
+    }
+
+    package var hasOutput: Bool { !output.isEmpty }
+
+    /// Appends what must go to the server.
+    package func takeOutput(into bytes: inout [UInt8]) {
+        if bytes.isEmpty {
+            swap(&bytes, &output)
+        } else {
+            bytes += output
+        }
+        output.removeAll(keepingCapacity: output.capacity <= Self.backlogLimit)
+        pump()
+    }
+
+    package func nextEvent() -> HTTP2Event? {
+        guard taken < events.count else {
+            events.removeAll(keepingCapacity: true)
+            taken = 0
+            return nil
+        }
+        taken += 1
+        return events[taken - 1]
+    }
+
+    /// Whether the connection is of no further use, and can be closed: nothing is to be sent, and nothing read.
+    package var isFinished: Bool { output.isEmpty && (hasEnded || library.isFinished) }
+
+    private func pump() {
+        do throws(HTTP2Error) {
+            while output.count < Self.backlogLimit, try library.send(into: &output) {}
+        } catch {
+            end(error)
+        }
+    }
+
+    private func end(_ error: HTTP2Error, keepingOutput: Bool = false) {
+        guard !hasEnded else { return }
+        hasEnded = true
+        if !keepingOutput { output = [] }
+        for exchange in exchanges { events.append(.failed(exchange.id, .lost)) }
+        exchanges = []
+        events.append(.ended(error))
+    }
+
+    // MARK: What the library tells, while it reads or writes
+
+    /// - Returns: Whether to go on.
+    func beganFrame() -> Bool {
+        frames += 1
+        return frames <= Self.frameLimit
+    }
+
+    /// Lets the exchange on a stream take what has come; what is unusable ends it, and what belongs to none is dropped.
+    func update(_ stream: Int32, _ take: (inout HTTP2Exchange) throws(HTTPError) -> Void) {
+        guard let index = index(of: stream) else { return }
+        do throws(HTTPError) {
+            try take(&exchanges[index])
+        } catch {
+            library.reset(stream)
+            fail(index, .response(error))
+        }
+    }
+
+    /// The server has sent all of a response, which the library has found well-formed.
+    func completed(_ stream: Int32) {
+        guard let index = index(of: stream) else { return }
+        let exchange = exchanges.remove(at: index)
+        frames = 0
+        // It may answer before it has read all of the request (RFC 9113 §8.1), and need not read the rest then.
+        if !exchange.isSent { library.reset(stream) }
+        if let response = exchange.response {
+            events.append(.answered(exchange.id, response))
+        } else {
+            events.append(.failed(exchange.id, .response(.badHeader)))
+        }
+    }
+
+    /// The server has reset a stream.
+    func wasReset(_ stream: Int32, _ code: HTTP2Code) {
+        guard let index = index(of: stream) else { return }
+        fail(index, code == .refusedStream ? .refused : .reset(code))
+    }
+
+    /// The library has closed a stream of which nothing else was told before: the server's GOAWAY says that it was not looked
+    /// at, or the response is malformed.
+    func closed(_ stream: Int32, _ code: HTTP2Code) {
+        guard let index = index(of: stream) else { return }
+        fail(index, code == .refusedStream ? .refused : .response(.badHeader))
+    }
+
+    func wentAway(_ code: HTTP2Code) {
+        guard !isGoingAway else { return }
+        isGoingAway = true
+        events.append(.goingAway(code))
+    }
+
+    func ponged(_ number: UInt64) {
+        guard awaitsPong, number == pingNumber else { return }
+        awaitsPong = false
+        events.append(.pong)
+    }
+
+    /// The library has told the server why the connection ends.
+    func terminated(_ error: HTTP2Error) {
+        end(error, keepingOutput: true)
+    }
+
+    private func fail(_ index: Int, _ failure: HTTP2Failure) {
+        events.append(.failed(exchanges.remove(at: index).id, failure))
+    }
+
+    private func index(of stream: Int32) -> Int? {
+        var (low, high) = (0, exchanges.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if exchanges[middle].stream < stream { low = middle + 1 } else { high = middle }
+        }
+        return low < exchanges.count && exchanges[low].stream == stream ? low : nil
+    }
+}
+
+extension HTTP2Event {
+    /// The request it is about.
+    fileprivate var request: UInt64? {
+        switch self {
+        case .answered(let id, _), .failed(let id, _): id
+        case .goingAway, .pong, .ended: nil
+        }
+    }
+}

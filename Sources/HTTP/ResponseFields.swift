@@ -1,0 +1,64 @@
+import Base
+
+/// The header fields of a response that say something to somebody here, read one by one; whatever version of HTTP they
+/// came in.
+struct ResponseFields: Equatable {
+    /// The longest media type (RFC 6838 §4.2), and the longest Location that is kept, in octets.
+    static let mediaTypeLimit = 255
+    static let locationLimit = 1024
+
+    /// Of the body, as Content-Length has it.
+    private(set) var length: Int?
+    private(set) var retryAfter: Int?
+    private(set) var age: Int?
+    private(set) var mediaType: String?
+    private(set) var location: String?
+
+    /// - Parameters:
+    ///   - name: Its letters may be of either case.
+    ///   - value: Without white space around it.
+    mutating func read(_ name: Span<UInt8>, _ value: Span<UInt8>) throws(HTTPError) {
+        if isEqual(name, name.indices, to: "content-length") {
+            guard let count = decimal(value, value.indices, maximum: .max) else { throw .badContentLength }
+            if let length, length != count { throw .badContentLength }
+            length = count
+        } else if isEqual(name, name.indices, to: "content-type") {
+            let another = Self.mediaType(value)
+            mediaType = mediaType == nil || mediaType == another ? another : ""
+        } else if isEqual(name, name.indices, to: "content-encoding") {
+            guard value.isEmpty || isEqual(value, value.indices, to: "identity") else { throw .contentEncoding }
+        } else if isEqual(name, name.indices, to: "retry-after") {
+            retryAfter = decimal(value, value.indices, maximum: Int(Int32.max)) ?? retryAfter
+        } else if isEqual(name, name.indices, to: "age") {
+            // RFC 9111 §5.1: of several members the first counts, and what is no number is ignored.
+            let end = firstIndex(of: UInt8(ascii: ","), in: value, value.indices) ?? value.count
+            age = age ?? decimal(value, trimmed(value, 0..<end), maximum: Int(Int32.max))
+        } else if isEqual(name, name.indices, to: "location") {
+            location = location ?? Self.location(value)
+        }
+    }
+
+    /// Without parameters and in lower case; empty for what is none.
+    private static func mediaType(_ value: Span<UInt8>) -> String {
+        let end = firstIndex(of: UInt8(ascii: ";"), in: value, value.indices) ?? value.count
+        let range = trimmed(value, 0..<end)
+        guard range.count <= mediaTypeLimit else { return "" }
+        var text = ""
+        for index in range {
+            guard value[index] == UInt8(ascii: "/") || HTTPFields.isToken(value[index]) else { return "" }
+            text.unicodeScalars.append(Unicode.Scalar(lowercased(value[index])))
+        }
+        return text
+    }
+
+    /// Up to its query, which may hold the name that was looked up; nil for what is no URL.
+    private static func location(_ value: Span<UInt8>) -> String? {
+        var text = ""
+        for index in value.indices {
+            if value[index] == UInt8(ascii: "?") || value[index] == UInt8(ascii: "#") { break }
+            guard value[index] > 0x20, value[index] < 0x7F, index < locationLimit else { return nil }
+            text.unicodeScalars.append(Unicode.Scalar(value[index]))
+        }
+        return text
+    }
+}

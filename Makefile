@@ -3,7 +3,7 @@
 # The one list of Debian packages: to build and run, and on top of those to test.
 BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libnghttp2-dev libssl-dev libsystemd-dev pkg-config
 TEST_PACKAGES := python3 python3-pytest python3-dnspython python3-cryptography python3-html5lib \
-	python3-prometheus-client unbound tcpdump strace bind9-dnsutils curl iproute2 nftables util-linux systemd-container \
+	python3-h2 python3-prometheus-client unbound tcpdump strace bind9-dnsutils curl iproute2 nftables util-linux systemd-container \
 	dnsperf valgrind chromium
 BENCH_PACKAGES := python3 openssl unbound dnsmasq-base dnsdist smartdns knot-resolver dnss stubby
 
@@ -16,7 +16,7 @@ PYTHON := /usr/bin/python3 -B
 # The modules whose tests use sockets and time.
 REAL_TIME := UpstreamsTests|LogTests|TransportTests|DemoServiceTests
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
-TARGETS := query response stream http keepalive request service conf cachefile configuration resolvconf hosts
+TARGETS := query response stream http http2 keepalive request service conf cachefile configuration resolvconf hosts
 FUZZ_SECONDS ?= 60
 # Of several sanitizers that SwiftPM passes on one by one, swiftc heeds the last alone.
 FUZZ := -c release --scratch-path .build/fuzz --sanitize fuzzer --sanitize address -Xswiftc -sanitize=fuzzer,address \
@@ -106,7 +106,7 @@ fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZ
 	status=0
 	for target in $(TARGETS); do
 	  case $$target in
-	  http|keepalive|request) more=-max_len=20480 ;;
+	  http|http2|keepalive|request) more=-max_len=20480 ;;
 	  cachefile|resolvconf|hosts) more=-max_len=8192 ;;
 	  configuration) more='-max_len=4096 -detect_leaks=0' ;;
 	  *) more=-max_len=4096 ;;

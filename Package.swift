@@ -44,6 +44,7 @@ let package = Package(
     targets: [
         // System libraries and what Swift cannot import by itself.
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CMemory"),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .target(
@@ -62,7 +63,7 @@ let package = Package(
         module("Configuration", "Base", "DNSWire", tomlKit),
         module("DNSCache", "DNSWire", "CMemory"),
         module("Cryptography", "Base", "COpenSSL"),
-        module("HTTP", "Base"),
+        module("HTTP", "Base", "CNGHTTP2"),
 
         // Floor 2: decisions.
         module("HTTPDNS", "Base", "DNSWire", "Cryptography", "HTTP"),
@@ -113,7 +114,7 @@ let package = Package(
         tests("ConfigurationTests", "Base", "DNSWire", "Configuration", "TestSupport"),
         tests("DNSCacheTests", "Base", "DNSWire", "DNSCache", "CAllocations", "TestSupport"),
         tests("CryptographyTests", "Base", "Cryptography", "TestSupport"),
-        tests("HTTPTests", "HTTP", "TestSupport"),
+        tests("HTTPTests", "HTTP", "CAllocations", "TestSupport", resources: [.copy("peer.py")]),
         tests("HTTPDNSTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "TestSupport"),
         tests(
             "ForwardingTests", "Base", "DNSWire", "DNSCache", "Forwarding", "TestSupport",

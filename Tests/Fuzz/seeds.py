@@ -12,6 +12,7 @@ import dns.message
 import dns.opcode
 import dns.rrset
 import dns.tsigkeyring
+import hpack
 from cryptography.hazmat.primitives import padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
@@ -553,9 +554,68 @@ def files():
         seed("hosts", name, data)
 
 
+def frame(kind, flags=0, stream=0, payload=b""):
+    return struct.pack("!I", len(payload))[1:] + struct.pack("!BBI", kind, flags, stream) + payload
+
+
+def http2():
+    (data, headers, _, reset, settings, promise, ping, away, window, more) = range(10)
+    ended, whole, padded = 1, 4, 8
+    start = frame(settings) + frame(settings, 1)
+    body = b"answer" * 20
+    encoder = hpack.Encoder()
+
+    def head(*fields, status="200"):
+        return encoder.encode([(":status", status), *fields])
+
+    def answer(stream, *fields):
+        return frame(headers, whole, stream, head(*fields)) + frame(data, ended, stream, body)
+
+    dns = (("content-type", "application/dns-message"), ("content-length", str(len(body))), ("age", "12"))
+    seeds = {
+        "answers": start + answer(1, *dns) + answer(5, *dns) + answer(3, *dns) + answer(7, *dns) + answer(9, *dns),
+    }
+    encoder = hpack.Encoder()
+    seeds["limits"] = frame(settings, 0, 0, struct.pack("!HIHIHI", 3, 1, 4, 10, 1, 0)) + answer(1, *dns)
+    seeds["limits"] += frame(window, 0, 3, struct.pack("!I", 70000)) + frame(settings, 0, 0, struct.pack("!HI", 3, 9))
+    encoder = hpack.Encoder()
+    seeds["going-away"] = start + frame(away, 0, 0, struct.pack("!II", 0x7FFFFFFF, 0)) + answer(1)
+    seeds["going-away"] += frame(away, 0, 0, struct.pack("!II", 3, 0)) + answer(3)
+    encoder = hpack.Encoder()
+    seeds["resets"] = start + b"".join(frame(reset, 0, 1 + 2 * n, struct.pack("!I", (7, 8, 2, 0)[n])) for n in range(3))
+    seeds["interim"] = start + frame(headers, whole, 1, head(status="103")) + frame(headers, whole, 1, head(("age", "x")))
+    seeds["interim"] += frame(data, padded, 1, b"\x02ab\0\0") + frame(data, 0, 1)
+    seeds["interim"] += frame(headers, whole | ended, 1, encoder.encode([("age", "1")]))
+    encoder = hpack.Encoder()
+    block = head(("retry-after", "9"), ("location", "https://a.example/b?c"), status="301")
+    seeds["continued"] = start + frame(headers, 0, 1, block[:3]) + frame(more, 0, 1, block[3:6])
+    seeds["continued"] += frame(more, whole, 1, block[6:]) + frame(data, ended, 1)
+    encoder = hpack.Encoder()
+    seeds["too-long"] = start + frame(headers, whole, 1, head()) + frame(data, 0, 1, b"x" * 4000) * 2
+    seeds["too-long"] += frame(headers, whole, 3, head(("content-length", "5001"))) + frame(data, 0, 3, b"x")
+    encoder = hpack.Encoder()
+    large = ("x", "y" * 3000)
+    seeds["large-head"] = start + frame(headers, whole | ended, 1, head(*[large] * 9)) + answer(3)
+    encoder = hpack.Encoder()
+    seeds["malformed"] = start + frame(headers, whole, 1, head(("content-length", "3"), ("content-length", "4")))
+    seeds["malformed"] += frame(headers, whole | ended, 3, head(("content-encoding", "gzip")))
+    seeds["malformed"] += frame(headers, whole | ended, 5, encoder.encode([("age", "1")]))
+    encoder = hpack.Encoder()
+    request = [(":method", "GET"), (":scheme", "https"), (":authority", "a.example"), (":path", "/")]
+    seeds["pushed"] = frame(settings) + frame(promise, whole, 1, struct.pack("!I", 2) + encoder.encode(request))
+    seeds["pushed"] += answer(2) + answer(1) + frame(settings, 1)
+    seeds["pings"] = start + frame(ping, 0, 0, b"abcdefgh") * 20 + frame(ping, 1, 0, struct.pack("<Q", 1))
+    seeds["window"] = start + frame(window, 0, 1, struct.pack("!I", 0)) + frame(window, 0, 0, struct.pack("!I", 1 << 31))
+    seeds["http1"] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"
+    seeds["empty"] = b""
+    for name, bytes in seeds.items():
+        seed("http2", name, bytes)
+
+
 streams(queries())
 cachefile(responses())
 http()
+http2()
 requests()
 service()
 conf()

@@ -1,0 +1,109 @@
+import HTTP
+
+extension Target {
+    /// What a server, or whoever is in its place, sends on one HTTP/2 connection.
+    static let http2 = Target(name: "http2") { bytes in
+        let ways = splits(of: bytes)
+        let outcomes = ways.map { HTTP2Conversation().run($0) }
+        // nghttp2 counts the pieces of a CONTINUATION, so that it may see a flood in pieces alone.
+        for outcome in outcomes.dropFirst() where outcome.end != .flood && outcomes[0].end != .flood {
+            check(outcome.answers == outcomes[0].answers, "it depends on the pieces: \(outcome), \(outcomes[0])")
+        }
+        _ = HTTP2Conversation(takesOutput: false).run(ways[ways.count - 1])
+        _ = HTTP2Conversation(cancels: true).run(ways[ways.count - 1])
+    }
+}
+
+private struct HTTP2Outcome {
+    var answers: [UInt64: HTTPResponse] = [:]
+    /// Nil: it was still open behind the last octet.
+    var end: HTTP2Error?
+}
+
+/// An owner that has three requests open at first, and sends another for each that is answered.
+private final class HTTP2Conversation {
+    static let bodyLimit = 5000
+    static let request = {
+        var request = HTTP2Request(.post, authority: "dns.example", path: "/dns-query")!
+        request.body = [UInt8](repeating: 1, count: 300)
+        return request
+    }()
+
+    private let session: HTTP2Session
+    private let takesOutput: Bool
+    private let cancels: Bool
+    private var next: UInt64 = 0
+    private var open: Set<UInt64> = []
+    private var outcome = HTTP2Outcome()
+    private var isOver = false
+
+    init(takesOutput: Bool = true, cancels: Bool = false) {
+        guard let session = try? HTTP2Session(bodyLimit: Self.bodyLimit) else { fatalError("no memory") }
+        (self.session, self.takesOutput, self.cancels) = (session, takesOutput, cancels)
+    }
+
+    func run(_ pieces: [ArraySlice<UInt8>]) -> HTTP2Outcome {
+        for _ in 0..<3 { ask() }
+        for piece in pieces {
+            let bytes = Array(piece)
+            session.receive(bytes.span)
+            turn()
+            if cancels, bytes[0] & 3 == 0, let id = open.min() {
+                session.cancel(id)
+                open.remove(id)
+                ask()
+            }
+            if cancels, bytes[0] & 7 == 0 { session.ping() }
+        }
+        let end = outcome.end
+        session.endOfStream()
+        turn()
+        check(isOver && open.isEmpty, "requests without an end: \(open)")
+        check(session.room == 0 && !session.open(Self.request, as: next), "a request behind the end")
+        outcome.end = end
+        return outcome
+    }
+
+    private func ask() {
+        let room = session.room
+        check(0...HTTP2Session.requestLimit ~= room, "room for \(room)")
+        let isOpen = session.open(Self.request, as: next)
+        check(isOpen == (room > 0), "room for \(room), and \(isOpen)")
+        if isOpen { open.insert(next) }
+        next += 1
+        take()
+    }
+
+    private func turn() {
+        take()
+        while let event = session.nextEvent() {
+            check(!isOver, "\(event) behind the end")
+            switch event {
+            case .answered(let id, let response):
+                check(open.remove(id) != nil, "\(id) is answered and not open")
+                check(200...999 ~= response.status, "status \(response.status)")
+                check(response.body.count <= Self.bodyLimit, "a body of \(response.body.count)")
+                outcome.answers[id] = response
+                ask()
+            case .failed(let id, _):
+                check(open.remove(id) != nil, "\(id) fails and is not open")
+            case .goingAway:
+                check(session.room == 0, "room behind the farewell")
+            case .pong:
+                break
+            case .ended(let error):
+                outcome.end = error
+                isOver = true
+            }
+        }
+    }
+
+    private func take() {
+        repeat {
+            guard takesOutput else { return }
+            var output: [UInt8] = []
+            session.takeOutput(into: &output)
+            check(output.count <= HTTP2Session.backlogLimit + 16_384 + 9, "an output of \(output.count)")
+        } while session.hasOutput
+    }
+}

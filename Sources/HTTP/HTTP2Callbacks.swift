@@ -86,7 +86,9 @@ func readBody(
     unsafe owned(owner).update(stream) { exchange in
         exchange.send(limit) { part in
             // Sound: there is room for as many as the limit says.
-            for index in part.indices { unsafe bytes?[index] = part[index] }
+            unsafe part.withUnsafeBufferPointer { part in
+                if let start = part.baseAddress { unsafe bytes?.update(from: start, count: part.count) }
+            }
             count = part.count
         }
         isSent = exchange.isSent

@@ -43,22 +43,23 @@ struct ResponseFields: Equatable {
         let end = firstIndex(of: UInt8(ascii: ";"), in: value, value.indices) ?? value.count
         let range = trimmed(value, 0..<end)
         guard range.count <= mediaTypeLimit else { return "" }
-        var text = ""
+        var text: [UInt8] = []
+        text.reserveCapacity(range.count)
         for index in range {
             guard value[index] == UInt8(ascii: "/") || HTTPFields.isToken(value[index]) else { return "" }
-            text.unicodeScalars.append(Unicode.Scalar(lowercased(value[index])))
+            text.append(lowercased(value[index]))
         }
-        return text
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// Up to its query, which may hold the name that was looked up; nil for what is no URL.
     private static func location(_ value: Span<UInt8>) -> String? {
-        var text = ""
+        var text: [UInt8] = []
         for index in value.indices {
             if value[index] == UInt8(ascii: "?") || value[index] == UInt8(ascii: "#") { break }
             guard value[index] > 0x20, value[index] < 0x7F, index < locationLimit else { return nil }
-            text.unicodeScalars.append(Unicode.Scalar(value[index]))
+            text.append(value[index])
         }
-        return text
+        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -60,6 +60,14 @@ extension IPAddress {
     /// fe80::/10 (RFC 4291 §2.5.6).
     public var isIPv6LinkLocal: Bool { !isIPv4 && high >> 54 == 0x3FA }
 
+    /// Whether one machine can have it: neither unspecified, "this network" included, nor multicast, reserved or
+    /// broadcast (RFC 6890, RFC 4291 §2.4), nor an IPv4 address in the clothes of an IPv6 one (RFC 4291 §2.5.5.2), which
+    /// leads past whoever looks for that IPv4 address.
+    package var isOfOneMachine: Bool {
+        if isIPv4 { return low >> 24 > 0 && low >> 24 < 224 }
+        return !isUnspecified && high >> 56 != 0xFF && unmapped == self
+    }
+
     /// The IPv4 address inside an IPv4-mapped one (RFC 4291 §2.5.5.2), any other as it is.
     public var unmapped: IPAddress { mappedIPv4.map { IPAddress(v4: $0) } ?? self }
 

@@ -132,7 +132,7 @@ let package = Package(
             "Forwarding", "Transport", "Counters", "Log", "Daemon", "DemoService", "ShellTestSupport", logging),
         tests(
             "UpstreamsTests", "Base", "DNSWire", "Configuration", "Cryptography", "HTTPDNS", "Forwarding", "Transport",
-            "Counters", "Upstreams", "DemoService", "ShellTestSupport"),
+            "Counters", "Upstreams", "DemoService", "ShellTestSupport", "TestSupport"),
         tests("ControlTests", "Base", "DNSCache", "Forwarding", "Control"),
         tests("ArchitectureTests"),
     ]

@@ -35,6 +35,9 @@ package enum Occasion: String, CaseIterable, Sendable {
     case systemFailed = "system-failed"
     case serviceListFails = "service-list-fails"
     case serviceListBack = "service-list-back"
+    /// The name of a server that is to be dialled.
+    case serverNameFails = "server-name-fails"
+    case serverNameFound = "server-name-found"
     case cacheFileFails = "cache-file-fails"
     /// The service manager is not told that all is well.
     case watchdogWithheld = "watchdog-withheld"
@@ -67,6 +70,8 @@ package enum Occasion: String, CaseIterable, Sendable {
         case .systemFailed: "a073daaaa51349d9ba67bbb446978266"
         case .serviceListFails: "d627e2b0d3da4d6ebf23f59703e82d40"
         case .serviceListBack: "00062cb9476b434eb1f608ac056d5002"
+        case .serverNameFails: "100d5ee4ce0fe910ca7a41fd6aa3a453"
+        case .serverNameFound: "8c0a64097a1e1c6507757223f7f24106"
         case .cacheFileFails: "b558f3d00fad4d0f877d8aea98763aa3"
         case .watchdogWithheld: "75dfa6d4a5c2439ba4301c5635529eeb"
         }

@@ -1,0 +1,87 @@
+import Base
+import DNSWire
+package import Log
+import Logging
+package import Transport
+
+/// The file that keeps the addresses of servers over a restart. Written on a loop of its own, so that no query waits for a
+/// disk.
+package final class ServerAddressFile: @unchecked Sendable {
+    // Unchecked: everything that changes is used on the loop alone.
+    private let path: String
+    private let report: Report
+    private let loop: EventLoop
+    private var waiting: [UInt8]?
+    private var written: [UInt8]?
+    /// On the clock's scale in nanoseconds.
+    private var nextWrite: UInt64 = 0
+    private var isFailing = false
+
+    /// Nanoseconds between two writings at least, so that disks live: what a server's name leads to may change at any time.
+    private static let pause: UInt64 = 60_000_000_000
+
+    /// - Parameter cacheFile: `cache.file`, beside which it stands.
+    package init(beside cacheFile: String, report: Report) throws(SystemError) {
+        (path, self.report) = (cacheFile + ".servers", report)
+        loop = try EventLoop(label: "httpdnsd.serverfile")
+        loop.deadlineReached = { [unowned self] in writeIfDue() }
+        loop.start()
+    }
+
+    /// What it holds; nothing if it cannot be read.
+    func read() -> [(name: Name, addresses: [IPAddress])] {
+        do throws(SystemError) {
+            let file = try ReadableFile(path)
+            guard file.length <= ServerAddressText.maximumOctets else { return [] }
+            return ServerAddressText.parse(try file.read(0..<file.length))
+        } catch {
+            if !error.isNotFound { report.addressesNotKept(error) }
+            return []
+        }
+    }
+
+    /// From any thread.
+    func save(_ servers: [(name: Name, addresses: [IPAddress])]) {
+        loop.submit { [self] in
+            waiting = ServerAddressText.write(servers)
+            writeIfDue()
+        }
+    }
+
+    /// Writes what still waits. Call once, when nothing is saved any more.
+    /// - Parameter stopped: Called on a thread of this object's.
+    package func stop(_ stopped: @escaping @Sendable () -> Void) {
+        loop.submit { [self] in
+            write()
+            loop.stop(stopped)
+        }
+    }
+
+    private func writeIfDue() {
+        if Clock.now() >= nextWrite { write() } else { loop.setDeadline(nextWrite) }
+    }
+
+    private func write() {
+        guard let text = waiting else { return }
+        waiting = nil
+        guard text != written else { return }
+        nextWrite = Clock.now() + Self.pause
+        do throws(SystemError) {
+            var file = try ReplacementFile.begin(path)
+            try file.write(text)
+            try file.commit()
+            (written, isFailing) = (text, false)
+        } catch {
+            if !isFailing { report.addressesNotKept(error) }
+            isFailing = true
+        }
+    }
+}
+
+extension Report {
+    func addressesNotKept(_ error: SystemError) {
+        say(
+            .warning, .cacheFileFails, about: "addresses of servers",
+            "the addresses of servers are not kept over a restart: \(error)")
+    }
+}

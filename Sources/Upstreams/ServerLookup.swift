@@ -1,0 +1,184 @@
+package import Base
+package import Counters
+import DNSWire
+import Forwarding
+package import Log
+import Logging
+package import Transport
+
+/// Finds where servers are dialled whose host is a name. Confined to the resolver's loop, whose deadline it shares.
+///
+/// The resolvers are asked straight, and so is the account, whose upstream is one of its own here: an upstream settles
+/// with one owner, and a name costs the account the same whoever asks for it.
+package final class ServerLookup {
+    private var addresses: ServerAddresses
+    private var account: (any Upstream)?
+    private let resolvers: LocalUpstream
+    private let file: ServerAddressFile?
+    private let report: Report?
+    private var waiting: [Name: [Waiting]] = [:]
+    private var isPerforming = false
+
+    private struct Waiting {
+        let port: UInt16
+        let then: (ServerEndpoints) -> Void
+    }
+
+    /// Of those who wait for one name.
+    private static let maximumWaiting = 256
+
+    /// - Parameters:
+    ///   - listening: What the daemon itself answers on.
+    ///   - file: Keeps what worked over a restart; nil: nothing does.
+    ///   - report: Nil: whoever dials says what went wrong.
+    package init(
+        loop: EventLoop, listening: [Endpoint] = [], file: ServerAddressFile? = nil, report: Report? = nil,
+        tallies: UpstreamTallies = UpstreamTallies()
+    ) {
+        addresses = ServerAddresses(listening: listening, remembered: file?.read() ?? [])
+        resolvers = LocalUpstream(loop: loop, negativeTTL: 0, tallies: tallies)
+        (self.file, self.report) = (file, report)
+        resolvers.settle = { [unowned self] id, outcome, _ in settle(id, outcome) }
+        addresses.networkChanged(own: Self.ownAddresses, at: now)
+    }
+
+    // MARK: Those who dial
+
+    /// Says where a server is dialled: at once, or within 4 s when that has to be found out.
+    package func endpoints(of server: Server, at now: Tick, then: @escaping (ServerEndpoints) -> Void) {
+        guard server.endpoints.isEmpty, let name = server.name else { return then(.known(server.endpoints)) }
+        if waiting[name]?.count ?? 0 >= Self.maximumWaiting {
+            return then(.unknown(Failure(.unreachable, "too many wait for the address of \(name)")))
+        }
+        let endpoints = addresses.want(name, port: server.port, at: now)
+        if endpoints == nil { waiting[name, default: []].append(Waiting(port: server.port, then: then)) }
+        perform(at: now)
+        if let endpoints { then(endpoints) }
+    }
+
+    /// A connection to it stands, and its certificate was accepted: it is dialled there first from now on.
+    package func worked(_ server: Server, at endpoint: Endpoint) {
+        guard let name = server.name else { return }
+        addresses.worked(name, endpoint.address)
+        perform(at: now)
+    }
+
+    /// It could be reached at none of the endpoints that were given: its name is looked up again, as soon as that is
+    /// allowed.
+    package func allFailed(_ server: Server, at now: Tick) {
+        guard let name = server.name else { return }
+        addresses.allFailed(name, at: now)
+        perform(at: now)
+    }
+
+    // MARK: Changes
+
+    /// Who is asked from now on: the account's servers, then the resolvers, in order; none of them leads back here.
+    /// - Parameter account: The upstream is this object's alone, and closed with it.
+    package func ask(account: (upstream: any Upstream, servers: [Server])?, resolvers: [Server], at now: Tick) {
+        if self.account !== account?.upstream {
+            self.account?.close()
+            self.account = account?.upstream
+            self.account?.settle = { [unowned self] id, outcome, _ in settle(id, outcome) }
+        }
+        let servers = account?.servers ?? []
+        self.account?.keep(servers)
+        self.resolvers.keep(resolvers)
+        addresses.use(servers.map { .account($0) } + resolvers.map { .resolver($0) }, at: now)
+        perform(at: now)
+    }
+
+    /// These are the servers there are; what is known of others is forgotten.
+    package func keep(_ servers: [Server]) {
+        addresses.keep(Set(servers.filter(\.endpoints.isEmpty).compactMap(\.name)))
+        perform(at: now)
+    }
+
+    /// This machine's addresses or routes have changed.
+    package func networkChanged(at now: Tick) {
+        account?.networkChanged()
+        resolvers.networkChanged()
+        addresses.networkChanged(own: Self.ownAddresses, at: now)
+        perform(at: now)
+    }
+
+    /// Whoever waits is told nothing.
+    package func close() {
+        waiting = [:]
+        account?.close()
+        resolvers.close()
+    }
+
+    // MARK: Time
+
+    package var nextDeadline: Tick? {
+        addresses.nextDeadline.orEarlier(account?.nextDeadline).orEarlier(resolvers.nextDeadline)
+    }
+
+    package func expire(at now: Tick) {
+        account?.expire(at: now)
+        resolvers.expire(at: now)
+        addresses.expire(at: now)
+        perform(at: now)
+    }
+
+    private var now: Tick { Tick(nanoseconds: Clock.now()) }
+
+    private static var ownAddresses: [Endpoint] { (try? Interfaces.addresses()) ?? [] }
+
+    // MARK: What the decisions lead to
+
+    private func settle(_ id: QueryID, _ outcome: Outcome) {
+        addresses.settle(id, outcome, at: now)
+        perform(at: now)
+    }
+
+    private func perform(at now: Tick) {
+        // What ends at once adds to the actions, and the loop below goes on with it.
+        guard !isPerforming else { return }
+        isPerforming = true
+        defer { isPerforming = false }
+        while !addresses.actions.isEmpty {
+            switch addresses.actions.removeFirst() {
+            case .ask(let id, let server, let ask): upstream(of: id)?.ask(id, server, ask, at: now)
+            case .askAgain(let id): upstream(of: id)?.askAgain(id)
+            case .cancel(let id): upstream(of: id)?.cancel(id)
+            case .tell(let name):
+                for waiting in waiting.removeValue(forKey: name) ?? [] {
+                    waiting.then(addresses.endpoints(of: name, port: waiting.port))
+                }
+            case .remember: file?.save(addresses.remembered)
+            case .report(let event): report?.event(event)
+            }
+        }
+    }
+
+    private func upstream(of id: QueryID) -> (any Upstream)? { id.group == .httpdns ? account : resolvers }
+}
+
+extension Server {
+    fileprivate var name: Name? {
+        if case .name(let text) = host { Name(text) } else { nil }
+    }
+}
+
+extension Report {
+    func event(_ event: ServerAddresses.Event) {
+        switch event {
+        case .lost(let name, let reason):
+            say(
+                .warning, .serverNameFails, about: "name \(name)",
+                "no address of \(name) is found, and its servers are not asked: \(reason)",
+                ["server": "\(name)", "reason": reason])
+        case .found(let name):
+            say(
+                .notice, .serverNameFound, about: "name \(name)", "addresses of \(name) are found again",
+                ["server": "\(name)"])
+        case .leadsBack(let name, let endpoint):
+            say(
+                .warning, .serverNameFails, about: "name \(name)",
+                "\(name) leads to \(endpoint), which is this daemon itself: left out, it would ask itself for ever",
+                ["server": "\(name)", "reason": "\(endpoint)"])
+        }
+    }
+}

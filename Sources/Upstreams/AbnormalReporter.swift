@@ -13,7 +13,8 @@ package import Transport
 /// to the resolver's loop, whose deadline it shares.
 ///
 /// Nothing waits for a report. Nothing is ever sent anywhere but to `reportUrl`; its host, if it is a name, is looked up
-/// at the local resolver, past this daemon.
+/// at the local resolvers: a lookup through this daemon itself could fail, be reported, and so lead to the next one without
+/// end.
 package final class AbnormalReporter {
     private var line: ReportLine
     private let destination: Destination?
@@ -23,14 +24,14 @@ package final class AbnormalReporter {
     private var queue = ReportQueue()
     private var logRate = LogRate()
     private var body: [UInt8] = []
-    private var lookup: HostLookup?
     private var exchange: HTTPExchange?
-    /// Attempts since the start, by which local resolvers take turns.
-    private var attempts = 0
 
     /// Where reports go, and how it is verified.
     private struct Destination {
         let url: Settings.HTTPDNS.ReportURL
+        /// Of which only the place counts here.
+        let server: Server
+        let lookup: ServerLookup
         /// Nil with http.
         let tls: TLSClientContext?
     }
@@ -41,7 +42,10 @@ package final class AbnormalReporter {
     ) throws(StartFailure) {
         line = ReportLine(settings)
         destination = try settings.reportUrl.map { url throws(StartFailure) in
-            Destination(url: url, tls: try Self.verification(url))
+            let host = url.address.map { Server.Host.address($0, nil) } ?? .name(url.host)
+            let server = Server(.https(path: url.path, usesGET: false), host, port: url.port)
+            return Destination(
+                url: url, server: server, lookup: ServerLookup(loop: loop), tls: try Self.verification(url))
         }
         (self.loop, self.localServers, self.report) = (loop, localServers, report)
     }
@@ -75,12 +79,13 @@ package final class AbnormalReporter {
 
     var isSending: Bool { queue.isSending }
 
-    package var nextDeadline: Tick? { queue.nextDeadline }
+    package var nextDeadline: Tick? { queue.nextDeadline.orEarlier(destination?.lookup.nextDeadline) }
 
     package func expire(at now: Tick) {
+        destination?.lookup.expire(at: now)
         if queue.isSending {
-            guard let nextDeadline, nextDeadline <= now else { return }
-            close()
+            guard let deadline = queue.nextDeadline, deadline <= now else { return }
+            endExchange()
             settle(.failed, "no answer within \(ReportQueue.attemptTime) ms", at: now)
         } else if let batch = queue.nextBatch(at: now) {
             body = batch
@@ -89,39 +94,40 @@ package final class AbnormalReporter {
     }
 
     package func close() {
-        lookup?.close()
+        destination?.lookup.close()
+        endExchange()
+    }
+
+    private func endExchange() {
         exchange?.close()
-        (lookup, exchange) = (nil, nil)
+        exchange = nil
     }
 
     private func send(at now: Tick) {
-        guard let url = destination?.url else { return }
-        if let address = url.address { return post(to: address, at: now) }
-        let servers = localServers()
-        guard !servers.isEmpty, let name = Name(url.host) else {
-            return settle(.failed, "there is no local resolver to look \(url.host) up: name an address", at: now)
+        guard let destination else { return }
+        let resolvers = localServers().map { Server($0) }
+        if destination.url.address == nil, resolvers.isEmpty {
+            let host = destination.url.host
+            return settle(.failed, "there is no local resolver to look \(host) up: name an address", at: now)
         }
-        attempts += 1
-        do throws(SystemError) {
-            lookup = try HostLookup(name, at: servers[attempts % servers.count], loop: loop) { [weak self] in
-                self?.found($1, $0)
-            }
-        } catch {
-            settle(.failed, error.description, at: now)
-        }
+        destination.lookup.ask(account: nil, resolvers: resolvers, at: now)
+        destination.lookup.endpoints(of: destination.server, at: now) { [weak self] in self?.found($0) }
     }
 
-    private func found(_ address: IPAddress?, _ lookup: HostLookup) {
-        guard lookup === self.lookup, let url = destination?.url else { return }
-        self.lookup = nil
+    private func found(_ endpoints: ServerEndpoints) {
+        guard let destination else { return }
         let now = Tick(nanoseconds: Clock.now())
-        guard let address else {
-            return settle(.failed, "the local resolver knows no address of \(url.host)", at: now)
+        switch endpoints {
+        case .known(let endpoints):
+            // Behind a failure the next one has its turn.
+            let place = queue.failures % endpoints.count
+            if queue.failures > 0, place == 0 { destination.lookup.allFailed(destination.server, at: now) }
+            post(to: endpoints[place], at: now)
+        case .unknown(let failure): settle(.failed, failure.detail, at: now)
         }
-        post(to: address, at: now)
     }
 
-    private func post(to address: IPAddress, at now: Tick) {
+    private func post(to endpoint: Endpoint, at now: Tick) {
         guard let destination else { return }
         let url = destination.url
         let head = """
@@ -135,23 +141,22 @@ package final class AbnormalReporter {
 
             """
         do throws(StreamFailure) {
-            exchange = try HTTPExchange(
-                Array(head.utf8) + body, to: Endpoint(address, port: url.port), tls: destination.tls, loop: loop
-            ) { [weak self] in
-                self?.settle($0, $1)
+            exchange = try HTTPExchange(Array(head.utf8) + body, to: endpoint, tls: destination.tls, loop: loop) {
+                [weak self] in self?.settle($0, $1, at: endpoint)
             }
         } catch {
             settle(.failed, error.description, at: now)
         }
     }
 
-    private func settle(_ exchange: HTTPExchange, _ outcome: HTTPExchange.Outcome) {
-        guard exchange === self.exchange else { return }
+    private func settle(_ exchange: HTTPExchange, _ outcome: HTTPExchange.Outcome, at endpoint: Endpoint) {
+        guard exchange === self.exchange, let destination else { return }
         self.exchange = nil
         let now = Tick(nanoseconds: Clock.now())
         switch outcome {
         case .failed(let failure): settle(.failed, failure.description, at: now)
         case .answered(let response):
+            destination.lookup.worked(destination.server, at: endpoint)
             let reason = "HTTP status \(response.status)"
             switch response.status {
             case 200..<300: settle(.accepted, reason, at: now)

@@ -91,10 +91,10 @@ import Transport
 
     @Test func aNameIsLookedUpAtTheLocalResolver() throws {
         let server = try ScriptedServer(["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
-        let resolver = try LoopbackResolver(knows: "collector.example")
+        let resolver = try NameServer(v4: [.v4(127, 0, 0, 1)], v6: [])
         let lookup = lookup
         try run(
-            try settings("http://collector.example:\(server.endpoint.port)/"), localServers: [resolver.endpoint]
+            try settings("http://collector.example:\(server.endpoint.port)/"), localServers: resolver.server.endpoints
         ) { loop, reporter, _ in
             loop.submit { reporter.value.add(lookup) }
             #expect(server.requests.next()?.contains("\r\nHost: collector.example:\(server.endpoint.port)\r\n") == true)
@@ -102,10 +102,11 @@ import Transport
     }
 
     @Test func aNameThatCannotBeLookedUpIsSaid() throws {
-        let resolver = try LoopbackResolver(knows: "other.example")
+        let resolver = try NameServer(v4: [], v6: [])
         let lookup = lookup
         for (servers, reason) in [
-            ([], "there is no local resolver"), ([resolver.endpoint], "knows no address of collector.example"),
+            ([], "there is no local resolver"),
+            (resolver.server.endpoints, "no address of collector.example: local resolver"),
         ] as [([Endpoint], String)] {
             let log = LogLines()
             let suite = AbnormalReporterTests(log: log)
@@ -133,45 +134,5 @@ import Transport
         // Ten in one second, or ten in each of two and a line between.
         #expect((10...21).contains(log.all.count))
         #expect(log.all[0].hasPrefix("info abnormal lookup {\"eventName\":") && !log.all[0].contains("67890"))
-    }
-}
-
-/// A DNS resolver on loopback that knows one name's IPv4 address, 127.0.0.1; its messages are made by hand.
-private final class LoopbackResolver: Sendable {
-    let endpoint: Endpoint
-    private let raw: Int32
-
-    init(knows name: String) throws {
-        let (raw, endpoint) = try loopbackSocket(SOCK_DGRAM)
-        (self.raw, self.endpoint) = (raw, endpoint)
-        let labels = name.split(separator: ".").map { [UInt8($0.utf8.count)] + Array($0.utf8) }
-        let known = Array(labels.joined()) + [0]
-        Thread.detachNewThread {
-            var query = [UInt8](repeating: 0, count: 4096)
-            while true {
-                var peer = sockaddr_in()
-                var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-                let count = withUnsafeMutablePointer(to: &peer) {
-                    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                        recvfrom(raw, &query, query.count, 0, $0, &size)
-                    }
-                }
-                guard count > 12 else { return }
-                let end = 12 + (query[12..<count].firstIndex(of: 0)! - 12) + 5
-                let isKnown = Array(query[12..<end - 4]) == known && query[end - 3] == 1
-                var reply = Array(query[0..<2]) + [0x81, 0x80, 0, 1, 0, isKnown ? 1 : 0, 0, 0, 0, 0] + query[12..<end]
-                if isKnown { reply += [0xC0, 0x0C, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1] }
-                withUnsafePointer(to: &peer) {
-                    _ = $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                        sendto(raw, reply, reply.count, 0, $0, size)
-                    }
-                }
-            }
-        }
-    }
-
-    deinit {
-        shutdown(raw, Int32(SHUT_RDWR))
-        close(raw)
     }
 }

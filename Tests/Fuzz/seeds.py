@@ -548,6 +548,22 @@ def files():
         "no-end": b"192.0.2.1 a.example",
         "empty": b"",
     }
+    addresses = {
+        "written": b"# Addresses at which servers were reached last; written by httpdnsd.\n"
+        b"dns.example 192.0.2.1 2001:db8::1\na_b-c.example 192.0.2.2\n",
+        "same-name": b"dns.example 192.0.2.1\nDNS.example. 192.0.2.2\n",
+        "same-address": b"dns.example 192.0.2.1 192.0.2.1\n",
+        "too-many": b"dns.example 192.0.2.1 192.0.2.2 192.0.2.3\nb.example 192.0.2.1\n",
+        "no-machine": b"a.example 0.0.0.0\nb.example 224.0.0.1\nc.example ::ffff:192.0.2.1\nd.example fe80::1\n",
+        "white-space": b"a.example  192.0.2.1\nb.example\t192.0.2.1\nc.example 192.0.2.1\r\n d.example 192.0.2.1\n",
+        "no-address": b"a.example\nb.example \n. 192.0.2.1\n",
+        "many-names": b"".join(b"a%d.example 192.0.2.1\n" % i for i in range(80)),
+        "longest": LONGEST.encode() + b" 2001:db8:1111:1111:1111:1111:1111:1111\n",
+        "no-end": b"dns.example 192.0.2.1",
+        "empty": b"",
+    }
+    for name, data in addresses.items():
+        seed("addresses", name, data)
     for name, data in resolvconf.items():
         seed("resolvconf", name, data)
     for name, data in hosts.items():

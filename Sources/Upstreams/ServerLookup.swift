@@ -24,8 +24,10 @@ package final class ServerLookup {
         let then: (ServerEndpoints) -> Void
     }
 
-    /// Of those who wait for one name.
+    /// Those who wait for one name.
     private static let maximumWaiting = 256
+    /// Servers of the account that are asked for one name: if they are silent, there must be time for a resolver.
+    private static let maximumAccountServers = 2
 
     /// - Parameters:
     ///   - listening: What the daemon itself answers on.
@@ -73,7 +75,8 @@ package final class ServerLookup {
 
     // MARK: Changes
 
-    /// Who is asked from now on: the account's servers, then the resolvers, in order; none of them leads back here.
+    /// Who is asked from now on: the first of the account's servers, then the resolvers, in order; none of them leads back
+    /// here.
     /// - Parameter account: The upstream is this object's alone, and closed with it.
     package func ask(account: (upstream: any Upstream, servers: [Server])?, resolvers: [Server], at now: Tick) {
         if self.account !== account?.upstream {
@@ -84,7 +87,8 @@ package final class ServerLookup {
         let servers = account?.servers ?? []
         self.account?.keep(servers)
         self.resolvers.keep(resolvers)
-        addresses.use(servers.map { .account($0) } + resolvers.map { .resolver($0) }, at: now)
+        let sources = servers.prefix(Self.maximumAccountServers).map { ServerAddresses.Source.account($0) }
+        addresses.use(sources + resolvers.map { .resolver($0) }, at: now)
         perform(at: now)
     }
 

@@ -145,7 +145,7 @@ if Context.environment["HTTPDNSD_FUZZ"] != nil {
             name: "Fuzz",
             dependencies: [
                 "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-                "Transport", "Log", "Upstreams", "DemoService", "Daemon", logging,
+                "Transport", "Log", "Streams", "Upstreams", "DemoService", "Daemon", logging,
             ],
             path: "Tests/Fuzz/Sources",
             // libFuzzer has the main function.

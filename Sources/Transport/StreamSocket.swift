@@ -27,12 +27,18 @@ public struct StreamSocket: ~Copyable, Sendable {
         try? self.descriptor.setOption(Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Self.mostUnsent)
     }
 
+    /// Milliseconds for which what was written may stay without the peer's word of its arrival (RFC 5482): a connection whose
+    /// way is gone would else be tried for a quarter of an hour.
+    private static let longestUnacknowledged: Int32 = 5000
+
     /// Begins to connect. The socket becomes writable when it is decided; then ask ``connectResult()``.
     public static func connect(to endpoint: Endpoint) throws(SystemError) -> StreamSocket {
         let address = try SocketAddress(reaching: endpoint)
         let descriptor = try Descriptor.socket(address.family, SOCK_STREAM)
         let code = descriptor.connect(address)
         guard code == 0 || code == EINPROGRESS else { throw SystemError("connect", endpoint.description, code: code) }
+        // Where the kernel does not know it, its owner's deadline ends what waits.
+        try? descriptor.setOption(Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, longestUnacknowledged)
         return StreamSocket(adopting: descriptor)
     }
 

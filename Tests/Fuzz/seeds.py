@@ -211,6 +211,27 @@ def streams(messages):
     seed("stream", "http", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
 
+def frames():
+    """Answers to questions with the ids 0 to 7."""
+    def answer(number, octets=0):
+        return struct.pack("!HH", number, 0x8180) + bytes(8) + bytes(octets)
+
+    def framed(*parts):
+        return b"".join(struct.pack("!H", len(part)) + part for part in parts)
+
+    seed("frames", "in-order", framed(*[answer(number) for number in range(8)]))
+    seed("frames", "backward", framed(*[answer(number, number) for number in reversed(range(8))]))
+    seed("frames", "twice", framed(answer(1), answer(1)))
+    seed("frames", "given-up", framed(answer(3), answer(4)))
+    seed("frames", "strangers", framed(*[answer(number) for number in range(8, 28)]))
+    seed("frames", "large", framed(answer(0, 65_523)))
+    seed("frames", "empty", framed(answer(2), b"", answer(5)))
+    seed("frames", "short", framed(answer(2), answer(5)[:11]))
+    seed("frames", "cut", framed(answer(6), answer(7, 20))[:-3])
+    seed("frames", "half-a-length", framed(answer(6)) + b"\0")
+    seed("frames", "http", b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
 def http():
     body = b"www.example.com.:192.0.2.1;192.0.2.2,60-2001:db8::1,60|198.51.100.7"
     head = b"HTTP/1.1 200 OK\r\nServer: nginx\r\n"
@@ -629,6 +650,7 @@ def http2():
 
 
 streams(queries())
+frames()
 cachefile(responses())
 http()
 http2()

@@ -7,8 +7,8 @@ struct Target: Sendable {
     let run: @Sendable ([UInt8]) -> Void
 
     static let all = [
-        query, response, stream, http, http2, keepalive, request, service, conf, cachefile, configuration, resolvconf,
-        hosts, addresses,
+        query, response, stream, frames, http, http2, keepalive, request, service, conf, cachefile, configuration,
+        resolvconf, hosts, addresses,
     ]
 
     /// The one that `FUZZ_TARGET` names: one binary has them all, so that it is linked once.

@@ -52,12 +52,12 @@ private final class Server: @unchecked Sendable {
         let reception = Reception(cache: cache, Settings.Listen(), queue: MissQueue(maximum: 0))
         let loop = try EventLoop(label: "fuzz")
         let report = Report(log: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
-        let policy = Policy(hasService: false, httpOnly: false, negativeTTL: 30, intercept: [], bypass: [])
         let resolver = Resolver(
             loop: loop,
-            forwarder: Forwarder(policy: policy, timing: Timing(), serviceServers: 0, resolverServers: 0, cache: cache),
-            service: nil, local: LocalUpstream(loop: loop, servers: [], negativeTTL: 30), settings: Settings(),
-            report: report)
+            forwarder: Forwarder(
+                policy: Policy(Settings(), hosts: HostsTable()), timing: Timing(),
+                groups: Settings().groups(services: [], resolvers: []), cache: cache), service: nil,
+            local: LocalUpstream(loop: loop, negativeTTL: 30), settings: Settings(), report: report)
         server = try StreamServer(
             [], Settings.Listen(), reception: CurrentReception(reception), resolver: resolver, report: report)
     }

@@ -17,7 +17,7 @@ PYTHON := /usr/bin/python3 -B
 REAL_TIME := UpstreamsTests|LogTests|TransportTests|DemoServiceTests
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
 TARGETS := query response stream frames http http2 keepalive request service conf cachefile configuration resolvconf \
-	hosts addresses
+	hosts addresses domains
 FUZZ_SECONDS ?= 60
 # Of several sanitizers that SwiftPM passes on one by one, swiftc heeds the last alone.
 FUZZ := -c release --scratch-path .build/fuzz --sanitize fuzzer --sanitize address -Xswiftc -sanitize=fuzzer,address \
@@ -108,7 +108,7 @@ fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZ
 	for target in $(TARGETS); do
 	  case $$target in
 	  http|http2|keepalive|request) more=-max_len=20480 ;;
-	  cachefile|resolvconf|hosts|addresses) more=-max_len=8192 ;;
+	  cachefile|resolvconf|hosts|addresses|domains) more=-max_len=8192 ;;
 	  configuration) more='-max_len=4096 -detect_leaks=0' ;;
 	  *) more=-max_len=4096 ;;
 	  esac

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 
 /// What the process takes of the machine, as the kernel says it now; 0 where it does not.

@@ -585,6 +585,24 @@ def files():
     }
     for name, data in addresses.items():
         seed("addresses", name, data)
+    domains = {
+        "kinds": b'# what the office knows\ncorp.example\n*.partner.example\n.\n""\n10.0.0.0/8\nfd12:3456::/32\n',
+        "networks": b"0.0.0.0/0\n::/0\n10.0.0.0/9\n172.16.0.0/12\n192.0.2.1/32\nfc00::/7\n2001:db8::/61\n2001:db8::1/128\n",
+        "one-name-twice": b"10.0.0.0/8\n10.in-addr.arpa\na.example\nA.Example.\n*.a.example\n",
+        "reserved": b"localhost\nlocal\na.home.arpa\n_dns.resolver.arpa\nonion\n10.20.0.0/16\nnas\n",
+        "white-space": b"\xef\xbb\xbf\t a.example \t# b\r\n\r\n  \r\nb.example#c\r\n",
+        "bits-behind": b"10.0.0.1/8\n",
+        "address": b"192.0.2.1\n",
+        "asterisk": b"a.*.example\n",
+        "block-list": b"0.0.0.0 ads.example\n",
+        "longest-name": LONGEST.encode() + b"\n*." + LONGEST.encode() + b".\n",
+        "many-labels": b".".join([b"a"] * 127) + b"\n",
+        "long-label": b"x" * 64 + b".example\n",
+        "no-end": b"a.example",
+        "empty": b"",
+    }
+    for name, data in domains.items():
+        seed("domains", name, data)
     for name, data in resolvconf.items():
         seed("resolvconf", name, data)
     for name, data in hosts.items():

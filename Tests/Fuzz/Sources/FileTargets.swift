@@ -48,4 +48,44 @@ extension Target {
             }
         }
     }
+
+    /// A file of patterns, and the table that is made of it.
+    static let domains = Target(name: "domains") { text in
+        let list: DomainList
+        do throws(DomainListError) {
+            list = try DomainList(parsing: text.span)
+        } catch {
+            let lines = text.count { $0 == UInt8(ascii: "\n") } + 1
+            return check(1...lines ~= error.line, "line \(error.line) of \(lines)")
+        }
+        let patterns = list.patterns
+        check(patterns.count == list.count, "\(list.count) patterns are \(patterns.count)")
+        // All 32 labels of an address in ip6.arpa are more than its text.
+        let networks = patterns.count { if case .network = $0 { true } else { false } }
+        check(
+            list.octets.count <= 2 * text.count + 2 + 75 * networks, "\(list.octets.count) octets of \(text.count)")
+        let lines = patterns.map { $0 == .singleLabels ? "\"\"\n" : "\($0)\n" }.joined()
+        let again = try? DomainList(parsing: Array(lines.utf8).span)
+        check(again?.patterns == patterns, "written down they are others: \(lines)")
+        guard let rules = try? DomainRules([(list, .group(GroupID(2)))]) else { fatalError("one list in conflict") }
+        for pattern in patterns { checkFound(pattern, rules) }
+    }
+}
+
+/// The name that a pattern is made of goes to the group, unless it has a meaning of its own by a longer pattern.
+private func checkFound(_ pattern: DomainPattern, _ rules: DomainRules) {
+    let name: Name
+    switch pattern {
+    case .subtree(let top): name = top
+    case .below(let top):
+        guard let below = Name("a.\(top)") else { return }
+        name = below
+    case .singleLabels: name = Name("a")!
+    case .network(let network): name = .reverse(of: network.address)
+    }
+    let found = rules.find(name)
+    guard let reserved = found.reserved else {
+        return check(found.group != nil, "\(name) is not found by \(pattern)")
+    }
+    check(!reserved.isLocal || rules.pattern(found) != pattern, "\(name) is kept from \(pattern)")
 }

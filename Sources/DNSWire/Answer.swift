@@ -29,6 +29,15 @@ public struct Answer: Sendable, Equatable {
         }
     }
 
+    /// It was so many seconds old when it came: its records' TTLs, and ``keep``, are that much shorter, but 1 at least.
+    public mutating func spend(seconds: Int) {
+        guard seconds > 0 else { return }
+        let spent = UInt32(clamping: seconds)
+        func left(_ ttl: UInt32) -> UInt32 { ttl > spent ? ttl - spent : min(ttl, 1) }
+        keep = left(keep)
+        for record in recordHeaders() { setTTL(of: record, to: left(record.ttl)) }
+    }
+
     /// The records after the question, in order; up to the first that cannot be read, for a body made by hand.
     func recordHeaders() -> [RecordHeader] {
         let message = body.span

@@ -129,7 +129,7 @@ public struct Failure: Sendable, Equatable {
     public var detail: String
     /// The HTTP status, where there was one.
     public var statusCode: Int?
-    /// With `tooOften`: how many seconds the server wants to be left alone; nil if it does not say.
+    /// With `tooOften` and `unauthorized`: how many seconds the server wants to be left alone; nil if it does not say.
     public var retryAfter: Int?
 
     public init(_ kind: Kind, _ detail: String, statusCode: Int? = nil, retryAfter: Int? = nil) {

@@ -68,7 +68,7 @@ public struct ServerHealth: Sendable, Equatable {
             guard !isPaused(at: now) else { return nil }
             pauses += 1
             return min(1 << min(pauses - 1, 6), Self.longestPause)
-        case .unauthorized: return Self.unauthorizedPause
+        case .unauthorized: return min(failure.retryAfter ?? Self.unauthorizedPause, Self.longestPause)
         default: return nil
         }
     }

@@ -73,13 +73,15 @@ package final class HTTP2Session {
     }
 
     /// Gives a request up: no event tells of it any more. The server is told; the connection goes on.
-    package func cancel(_ id: UInt64) {
+    /// - Returns: False if it was not open: it had its answer or failure before.
+    @discardableResult package func cancel(_ id: UInt64) -> Bool {
         events.removeSubrange(..<taken)
         taken = 0
         events.removeAll { $0.request == id }
-        guard let index = exchanges.firstIndex(where: { $0.id == id }) else { return }
+        guard let index = exchanges.firstIndex(where: { $0.id == id }) else { return false }
         library.reset(exchanges.remove(at: index).stream)
         pump()
+        return true
     }
 
     /// Asks the server for a sign of life, unless the last one is still awaited.

@@ -110,6 +110,9 @@ package final class Stream: EventHandler {
     /// "TLSv1.2" or "TLSv1.3"; empty without TLS.
     package var protocolVersion: String { tls?.protocolVersion ?? "" }
 
+    /// What ALPN has settled on; nil if it was left open, and without TLS.
+    package var applicationProtocol: String? { tls?.applicationProtocol }
+
     /// Whether the server's certificate has been verified lately; true without TLS.
     /// - Parameter now: Seconds since 1970.
     package func isTrusted(at now: UInt64) -> Bool { tls?.isTrusted(at: now) ?? true }

@@ -34,6 +34,20 @@ package final class DNSAnswers {
 
     func random64() -> UInt64 { random.uint64() }
 
+    /// A question for a stream: with the id 0, which the conversation replaces where it has ids of its own.
+    /// - Parameter isPadded: its length would say something that TLS hides.
+    func message(
+        _ ask: Ask, to server: Server, hasEDNS: Bool, isPadded: Bool, at now: Tick
+    ) throws(Unaskable) -> [UInt8] {
+        guard case .message(let question) = ask else {
+            throw Unaskable(failure: Failure(.badAnswer, "a resolver is asked questions"))
+        }
+        return Query.message(
+            id: 0, question.name, type: question.type, dnssecOK: question.dnssecOK,
+            checkingDisabled: question.checkingDisabled, hasEDNS: hasEDNS && edns.includes(server, at: now),
+            subnet: clientSubnet, paddedTo: isPadded ? Query.paddingBlock : 1)
+    }
+
     /// Nil for what does not answer the question.
     func read(_ message: Span<UInt8>, id: UInt16, to question: MessageQuestion) -> Response.Reply? {
         do throws(WireError) {

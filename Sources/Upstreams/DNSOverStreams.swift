@@ -39,12 +39,8 @@ final class DNSOverStreams: Dialect {
 
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? {
         guard isSecure else { return nil }
-        var target = TLSTarget(endpoint.address, hashes: server.hashes, protocols: offersProtocol ? ["dot"] : [])
-        switch server.host {
-        case .name(let name): target.name = name
-        case .address: target.name = server.certificateName
-        }
-        return try tls?.session(to: target, at: wall)
+        return try tls?.session(
+            to: TLSTarget(endpoint.address, server, protocols: offersProtocol ? ["dot"] : []), at: wall)
     }
 
     func knowsAnotherWay(after failure: StreamFailure) -> Bool {
@@ -55,17 +51,10 @@ final class DNSOverStreams: Dialect {
 
     /// Padded where the length would say something that TLS hides. The id is the conversation's affair.
     func request(_ ask: Ask, isPlainer: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
-        guard case .message(let question) = ask else {
-            throw Unaskable(failure: Failure(.badAnswer, "a resolver is asked questions"))
-        }
         guard !isSecure || tls != nil else {
             throw Unaskable(failure: Failure(.untrusted, "nothing says whom to trust"))
         }
-        return Query.message(
-            id: 0, question.name, type: question.type, dnssecOK: question.dnssecOK,
-            checkingDisabled: question.checkingDisabled,
-            hasEDNS: !isPlainer && answers.edns.includes(server, at: now), subnet: answers.clientSubnet,
-            paddedTo: isSecure ? Query.paddingBlock : 1)
+        return try answers.message(ask, to: server, hasEDNS: !isPlainer, isPadded: isSecure, at: now)
     }
 
     func read(_ answer: ConversationAnswer, to ask: Ask, isPlainer: Bool, at now: Tick) -> Reading {
@@ -85,13 +74,32 @@ final class DNSOverStreams: Dialect {
     }
 }
 
+extension TLSTarget {
+    /// An endpoint of an encrypted server, whose name the certificate must have, or its address.
+    init(_ address: IPAddress, _ server: Server, protocols: [String]) {
+        self.init(address, hashes: server.hashes, protocols: protocols)
+        switch server.host {
+        case .name(let name): self.name = name
+        case .address: name = server.certificateName
+        }
+    }
+}
+
 extension StreamUpstream {
-    /// Servers that are asked with DNS messages, over TCP and over TLS.
+    /// Servers that are asked with DNS messages on streams.
     /// - Parameter tls: How encrypted ones are verified; nil: there are none.
     package convenience init(
         _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) }
     ) {
-        self.init(loop: loop, tallies: tallies, clock: clock) { DNSOverStreams($0, answers, tls: tls) }
+        self.init(loop: loop, tallies: tallies, clock: clock) { Self.dialect($0, answers, tls) }
+    }
+
+    /// How a server of a kind is asked: a kind has one line here.
+    static func dialect(_ server: Server, _ answers: DNSAnswers, _ tls: TLSClientContext?) -> any Dialect {
+        switch server.kind {
+        case .https: DNSOverHTTPS(server, answers, tls: tls)
+        case .plain, .tcp, .tls, .account: DNSOverStreams(server, answers, tls: tls)
+        }
     }
 }

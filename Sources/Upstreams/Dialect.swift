@@ -16,6 +16,8 @@ package protocol Dialect: AnyObject {
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession?
     /// Whether it is worth while to connect to the same endpoint again, in another way, after a failure.
     func knowsAnotherWay(after failure: StreamFailure) -> Bool
+    /// Why a connection that stands is not what was wanted; nil: it is.
+    func refusal(of stream: Stream) -> Failure?
     /// - Parameter isPlainer: ``Reading/askPlainer`` was what came of it before.
     /// - Throws: It cannot be asked.
     func request(_ ask: Ask, isPlainer: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8]
@@ -24,6 +26,7 @@ package protocol Dialect: AnyObject {
 
 extension Dialect {
     package func knowsAnotherWay(after failure: StreamFailure) -> Bool { false }
+    package func refusal(of stream: Stream) -> Failure? { nil }
 }
 
 /// Why a query cannot be put into a request.
@@ -39,6 +42,8 @@ package enum Reading {
     case outcome(Outcome, code: ResponseCode, isInStep: Bool)
     /// The server may know less than was taken for granted: the same is to be asked once more without.
     case askPlainer
+    /// Not here and now: the same is to be asked once more, on another connection; what it is when that fails too.
+    case askElsewhere(Failure)
 }
 
 /// How many connections a server has, and for how long.

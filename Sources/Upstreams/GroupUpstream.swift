@@ -25,13 +25,15 @@ package final class GroupUpstream: Upstream {
     }
 
     /// The encrypted servers are verified in another way from now on; what is under way ends as it may.
-    package func renew(_ tls: TLSClientContext) { streams.renew { [answers] in DNSOverStreams($0, answers, tls: tls) } }
+    package func renew(_ tls: TLSClientContext) {
+        streams.renew { [answers] in StreamUpstream.dialect($0, answers, tls) }
+    }
 
     package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
         switch server.kind {
         case .plain: plain.ask(id, server, ask, at: now)
-        case .tcp, .tls: streams.ask(id, server, ask, at: now)
-        case .https, .account: settle(id, .failed(Failure(.badAnswer, "it is not asked with messages")), false)
+        case .tcp, .tls, .https: streams.ask(id, server, ask, at: now)
+        case .account: settle(id, .failed(Failure(.badAnswer, "it is not asked with messages")), false)
         }
     }
 

@@ -122,7 +122,7 @@ final class StreamConnection {
                 if !untried.isEmpty { nextAttempt = now.advanced(milliseconds: Self.attemptDelay) }
                 return
             } catch {
-                note(error)
+                note(Failure(error))
             }
         }
         if attempts.isEmpty {
@@ -131,20 +131,26 @@ final class StreamConnection {
     }
 
     /// Of several failures, that of a server that was reached says most.
-    private func note(_ failure: StreamFailure) {
-        if lastFailure?.kind != .untrusted { lastFailure = Failure(failure) }
+    private func note(_ failure: Failure) {
+        if lastFailure?.kind != .untrusted { lastFailure = failure }
     }
 
-    private func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
+    /// - Parameter isWorthAnother: the same endpoint may take another way.
+    private func attemptFailed(_ stream: Stream, _ failure: Failure, isWorthAnother: Bool = false) {
         stream.close()
         guard let place = attempts.firstIndex(where: { $0.stream === stream }) else { return }
         let endpoint = attempts.remove(at: place).endpoint
-        if pool.dialect.knowsAnotherWay(after: failure) {
+        if isWorthAnother {
             untried.insert(endpoint, at: untried.startIndex)
         } else {
             note(failure)
         }
         tryNext(at: upstream.now())
+    }
+
+    private func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
+        let isWorthAnother = pool.dialect.knowsAnotherWay(after: failure)
+        attemptFailed(stream, Failure(failure), isWorthAnother: isWorthAnother)
     }
 
     private func stands(_ winner: Stream) {
@@ -190,6 +196,7 @@ extension StreamConnection: StreamOwner {
 
     func secured(_ stream: Stream) {
         upstream.progressed(.secured(stream.protocolVersion))
+        if let refusal = pool.dialect.refusal(of: stream) { return attemptFailed(stream, refusal) }
         stands(stream)
     }
 

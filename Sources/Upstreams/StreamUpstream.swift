@@ -170,6 +170,12 @@ package class StreamUpstream: Upstream {
         case .askPlainer where !query.isPlainer: askPlainer(query, on: connection, at: now)
         case .askPlainer:
             failed(query, Failure(.badAnswer, "not understood, however it is asked"), on: connection, at: now)
+        case .askElsewhere(let failure):
+            connection.retire()
+            guard query.connections.isEmpty else { return }
+            guard !query.isRetried else { return failed(query, failure, on: connection, at: now) }
+            query.isRetried = true
+            retry(query, on: pool, after: connection, at: now)
         case .outcome(let outcome, let code, let isInStep):
             for other in query.connections { other.drop(query, at: now) }
             if !isInStep { connection.retire() }

@@ -1,9 +1,9 @@
 /// Octets as text, six bits a character (RFC 4648).
-struct Base64 {
+package struct Base64: Sendable {
     /// RFC 4648 §4.
-    static let standard = Base64(last: "+/", isPadded: true)
+    package static let standard = Base64(last: "+/", isPadded: true)
     /// RFC 4648 §5, without padding.
-    static let url = Base64(last: "-_", isPadded: false)
+    package static let url = Base64(last: "-_", isPadded: false)
 
     private let alphabet: [UInt8]
     private let isPadded: Bool
@@ -15,7 +15,7 @@ struct Base64 {
         self.isPadded = isPadded
     }
 
-    func encode(_ octets: [UInt8]) -> String {
+    package func encode(_ octets: [UInt8]) -> String {
         var text: [UInt8] = []
         for start in stride(from: 0, to: octets.count, by: 3) {
             let group = octets[start..<min(start + 3, octets.count)]
@@ -29,7 +29,7 @@ struct Base64 {
 
     /// What ``encode(_:)`` made this of; nil for any other text, so with line breaks, with padding where there is none or
     /// without where there is, or with bits set that stand for nothing (RFC 4648 §3.1 to §3.5).
-    func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+    package func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         var octets: [UInt8] = []
         var bits = 0
         var bitCount = 0

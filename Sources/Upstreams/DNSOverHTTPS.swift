@@ -1,0 +1,135 @@
+import Base
+import Cryptography
+import DNSWire
+import Forwarding
+import HTTP
+import Streams
+import Transport
+
+/// DNS messages over HTTPS (RFC 8484), on HTTP/2 alone. As strict as DNS over TLS: a server that cannot prove who it is is not
+/// asked.
+final class DNSOverHTTPS: Dialect {
+    private let server: Server
+    private let answers: DNSAnswers
+    private let tls: TLSClientContext?
+    private let authority: String
+    private let path: String
+    private let usesGET: Bool
+
+    /// Servers close after a minute or more without a question, some after four seconds: that is learned.
+    let limits = StreamLimits(idleTime: 25_000_000_000)
+    let isSecure = true
+
+    private static let mediaType = "application/dns-message"
+    /// What `Retry-After` is taken for where it is missing, and for how long a server is left alone that refuses the request
+    /// itself, in seconds.
+    private static let usualPause = 5
+    private static let longPause = 60
+
+    init(_ server: Server, _ answers: DNSAnswers, tls: TLSClientContext?) {
+        (self.server, self.answers, self.tls) = (server, answers, tls)
+        if case .https(let path, let usesGET) = server.kind {
+            (self.path, self.usesGET) = (path, usesGET)
+        } else {
+            (path, usesGET) = ("/", false)
+        }
+        authority = server.authority
+    }
+
+    func conversation() -> any Conversation {
+        let fields = [(name: "accept", value: Self.mediaType)]
+        guard !usesGET else {
+            return HTTP2(bodyLimit: Int(UInt16.max)) { [authority, path] message in
+                HTTP2Request(
+                    .get, authority: authority, path: "\(path)?dns=\(Base64.url.encode(message))", fields: fields)
+            }
+        }
+        // Requests differ in their bodies alone.
+        let head = HTTP2Request(
+            .post, authority: authority, path: path, fields: fields + [(name: "content-type", value: Self.mediaType)])
+        return HTTP2(bodyLimit: Int(UInt16.max)) { message in
+            var request = head
+            request?.body = message
+            return request
+        }
+    }
+
+    func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? {
+        try tls?.session(to: TLSTarget(endpoint.address, server, protocols: ["h2"]), at: wall)
+    }
+
+    func refusal(of stream: Stream) -> Failure? {
+        guard stream.applicationProtocol != "h2" else { return nil }
+        return Failure(.untrusted, "the server does not offer HTTP/2 (ALPN h2), which DNS over HTTPS is asked by")
+    }
+
+    func request(_ ask: Ask, isPlainer: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+        try answers.message(ask, to: server, hasEDNS: !isPlainer, isPadded: true, at: now)
+    }
+
+    func read(_ answer: ConversationAnswer, to ask: Ask, isPlainer: Bool, at now: Tick) -> Reading {
+        guard case .http(let response) = answer, case .message(let question) = ask else {
+            return .outcome(.failed(Failure(.badAnswer, "no HTTP")), code: .servFail, isInStep: false)
+        }
+        guard (200..<300).contains(response.status) else { return reading(ofStatus: response) }
+        if let mediaType = response.mediaType, mediaType != Self.mediaType {
+            return .failed(.badAnswer, "an answer that is no DNS message, as a network's login page gives one")
+        }
+        guard let reply = answers.read(response.body.span, id: 0, to: question) else {
+            return .failed(.badAnswer, "an answer to another question")
+        }
+        let code = reply.answer.head.responseCode
+        switch answers.meaning(of: reply, from: server, asked: isPlainer ? .tried : .used, at: now) {
+        case .withoutEDNS: return .askPlainer
+        case .truncated: return .failed(.badAnswer, "truncated over HTTPS")
+        case .outcome(.answer(var answer)):
+            if let age = response.age { answer.spend(seconds: age) }
+            return .outcome(.answer(answer), code: code, isInStep: true)
+        case .outcome(let outcome): return .outcome(outcome, code: code, isInStep: true)
+        }
+    }
+
+    /// What a status says that is no success. Redirects are not followed: whoever is named there was not configured.
+    private func reading(ofStatus response: HTTPResponse) -> Reading {
+        let status = response.status
+        switch status {
+        case 408, 421, 425, 502, 504:
+            return .askElsewhere(Failure(.badAnswer, "HTTP status \(status)", statusCode: status))
+        case 429, 503:
+            return .failed(
+                .tooOften, "HTTP status \(status)", status, retryAfter: response.retryAfter ?? Self.usualPause)
+        case 300..<400:
+            let location = response.location.map { " to \($0)" } ?? ""
+            return .failed(
+                .unauthorized, "HTTP status \(status): a redirect\(location), which is not followed; name that server",
+                status, retryAfter: Self.longPause)
+        case 401, 403, 404, 415:
+            return .failed(
+                .unauthorized, "HTTP status \(status): the server does not take the request; its path may be another",
+                status, retryAfter: Self.longPause)
+        default: return .failed(.badAnswer, "HTTP status \(status)", status)
+        }
+    }
+}
+
+extension Reading {
+    /// The server goes on being asked on the same connection.
+    fileprivate static func failed(
+        _ kind: Failure.Kind, _ detail: String, _ status: Int? = nil, retryAfter: Int? = nil
+    ) -> Reading {
+        .outcome(
+            .failed(Failure(kind, detail, statusCode: status, retryAfter: retryAfter)), code: .servFail, isInStep: true)
+    }
+}
+
+extension Server {
+    /// Host, and the port if it is not 443 (RFC 9110 §7.2).
+    fileprivate var authority: String {
+        let host =
+            switch host {
+            case .name(let name): name
+            case .address(let address, _): certificateName ?? (address.isIPv4 ? "\(address)" : "[\(address)]")
+            }
+        return port == 443 ? host : "\(host):\(port)"
+    }
+}

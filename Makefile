@@ -16,8 +16,8 @@ PYTHON := /usr/bin/python3 -B
 # The modules whose tests use sockets and time.
 REAL_TIME := UpstreamsTests|LogTests|TransportTests|DemoServiceTests
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
-TARGETS := query response stream frames http http2 keepalive request service conf cachefile configuration resolvconf \
-	hosts addresses domains
+TARGETS := query response stream frames http http2 keepalive request service conf cachefile configuration server \
+	resolvconf hosts addresses domains
 FUZZ_SECONDS ?= 60
 # Of several sanitizers that SwiftPM passes on one by one, swiftc heeds the last alone.
 FUZZ := -c release --scratch-path .build/fuzz --sanitize fuzzer --sanitize address -Xswiftc -sanitize=fuzzer,address \

@@ -220,8 +220,9 @@ extension Kind where Value == Settings.HTTPDNS.ReportURL? {
                 guard let text = given.text else { throw Problem(given.shown, expected: expected) }
                 if text.isEmpty { return nil }
                 guard let url = Settings.HTTPDNS.ReportURL(text) else {
-                    // What stands before an "@" may be a password.
-                    throw Problem(text.contains("@") ? "what it says" : given.shown, expected: expected)
+                    // What stands before an "@" may be a password, also if what is behind combines with it.
+                    throw Problem(
+                        text.utf8.contains(UInt8(ascii: "@")) ? "what it says" : given.shown, expected: expected)
                 }
                 return url
             },

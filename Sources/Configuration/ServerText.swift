@@ -24,6 +24,12 @@ enum ServerText {
         guard text.utf8.count <= maximumLength else {
             throw Problem("a server of \(text.utf8.count) octets is not right; give at most \(maximumLength)")
         }
+        // Not shown: of characters with others combined into them it would not be seen what is user information.
+        guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw Problem(
+                "a server with other characters than printable ASCII is not right; give a name in its xn-- form, and in a path "
+                    + "%XX")
+        }
         guard let separator = text.firstRange(of: "://") else { return .server(try plain(text)) }
         let rest = text[separator.upperBound...]
         switch text[..<separator.lowerBound].lowercased() {

@@ -41,14 +41,15 @@ struct ServerURL {
     func https() throws(Problem) -> Server {
         guard target.first == "/" else {
             let method = target == Self.template ? Self.template : ""
-            throw wrong(quoted(text[..<target.startIndex] + "/dns-query" + method + (fragment.map { "#" + $0 } ?? "")))
+            let right = text[..<target.startIndex] + "/dns-query" + method + (fragment.map { "#" + $0 } ?? "")
+            throw wrong(Given.text(String(right)).shown)
         }
         let usesGET = target.hasSuffix(Self.template)
         let path = usesGET ? target.dropLast(Self.template.count) : target
         guard !path.contains("?"), !path.contains("{") else {
             throw wrong("\"https://HOST/PATH\", or \(quoted(Self.template)) alone behind it for GET")
         }
-        guard isTarget(path) else { throw wrong("a path as a URL has it, what is not ASCII as %XX") }
+        guard isTarget(path) else { throw wrong("a path as a URL has it, with %XX for other characters") }
         guard path.utf8.count <= ServerText.maximumPathLength else {
             throw wrong("a path of at most \(ServerText.maximumPathLength) octets")
         }
@@ -108,6 +109,6 @@ struct ServerURL {
             return Problem(shown, expected: "brackets around the address, \(quoted("\(scheme)://[\(address)]"))")
         }
         return Problem(
-            shown, expected: "a host name of letters, digits and \"-\", in its xn-- form, or an address behind \"://\"")
+            shown, expected: "a host name of letters, digits and \"-\", or an address, behind \"://\"")
     }
 }

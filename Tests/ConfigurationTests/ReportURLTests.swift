@@ -63,7 +63,10 @@ import Testing
 
     @Test("a password that should not be there is not repeated")
     func password() {
-        for text in ["https://user:Pa55word@a.example/", "user:Pa55word@a.example"] {
+        // The last has a character that combines with the "@".
+        for text in [
+            "https://user:Pa55word@a.example/", "user:Pa55word@a.example", "http://user:Pa55word@\u{350}a.example/",
+        ] {
             let message = message("[httpdns]\ntoken = '1'\nreportUrl = '\(text)'")
             #expect(!message.contains("Pa55word") && !message.contains("user:"), "\(message)")
             #expect(message.contains("httpdns.reportUrl: what it says is not right; give a URL such as"))

@@ -94,8 +94,8 @@ func refusal(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) 
             ("https://dns.example?x=1", "\"https://dns.example/dns-query\""),
             ("https://dns.example/q?dns=1", "\"https://HOST/PATH\", or \"{?dns}\" alone behind it for GET"),
             ("https://dns.example/q{&dns}", "\"https://HOST/PATH\", or \"{?dns}\" alone behind it for GET"),
-            ("https://dns.example/ü", "a path as a URL has it, what is not ASCII as %XX"),
-            ("https://dns.example/%2", "a path as a URL has it, what is not ASCII as %XX"),
+            ("https://dns.example/<a>", "a path as a URL has it, with %XX for other characters"),
+            ("https://dns.example/%2", "a path as a URL has it, with %XX for other characters"),
             (
                 "https://dns.example/q#192.0.2.1,192.0.2.2",
                 "behind \"#\" the addresses of this name with \"+\" between them, such as \"#192.0.2.1+2001:db8::1\""
@@ -114,27 +114,24 @@ func refusal(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) 
             ("tcp://192.0.2.1#dns.example", "\"tcp://ADDRESS\" alone"),
             ("tcp://192.0.2.1/", "\"tcp://ADDRESS\" alone"),
             (
-                "tls://bücher.example",
-                "a host name of letters, digits and \"-\", in its xn-- form, or an address behind \"://\""
-            ),
-            (
                 "tls://192.0.2.300",
-                "a host name of letters, digits and \"-\", in its xn-- form, or an address behind \"://\""
+                "a host name of letters, digits and \"-\", or an address, behind \"://\""
             ),
             (
                 "tls://192.0.2.1:0",
-                "a host name of letters, digits and \"-\", in its xn-- form, or an address behind \"://\""
+                "a host name of letters, digits and \"-\", or an address, behind \"://\""
             ),
             (
                 "tls://",
-                "a host name of letters, digits and \"-\", in its xn-- form, or an address behind \"://\""
+                "a host name of letters, digits and \"-\", or an address, behind \"://\""
             ),
             ("192.0.2.1:0", "ADDRESS or ADDRESS:PORT, such as \"192.0.2.53\""),
             ("192.0.2.1:70000", "ADDRESS or ADDRESS:PORT, such as \"192.0.2.53\""),
+            ("tls://dns.example\\", "a host name of letters, digits and \"-\", or an address, behind \"://\""),
             ("", "ADDRESS or ADDRESS:PORT, such as \"192.0.2.53\""),
         ])
     func spelling(_ text: String, _ right: String) {
-        #expect(refusal(text) == "\"\(text)\" is not right; give \(right)")
+        #expect(refusal(text) == "\(quoted(text)) is not right; give \(right)")
     }
 
     @Test(
@@ -169,9 +166,21 @@ func refusal(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) 
         arguments: [
             "https://user:Passw0rd@dns.example/dns-query", "tls://Passw0rd@192.0.2.1", "https://a:Passw0rd@[::1]/",
             "user:Passw0rd@192.0.2.1", "tls://Passw0rd@", "tcp://Passw0rd@x@y",
+            // It combines with what stands before it.
+            "https://Passw0rd@\u{350}/", "Passw0rd@\u{350}192.0.2.1",
         ])
     func userInformation(_ text: String) {
         #expect(!refusal(text).contains("Passw0rd"), "\(refusal(text))")
+    }
+
+    @Test(
+        "names in their own letters are refused with the form that is right",
+        arguments: ["tls://bücher.example", "a b", "\0"])
+    func otherCharacters(_ text: String) {
+        #expect(
+            refusal(text)
+                == "a server with other characters than printable ASCII is not right; give a name in its xn-- form, and in a "
+                + "path %XX")
     }
 
     @Test("every list and text has an end")

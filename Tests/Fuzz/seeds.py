@@ -517,6 +517,17 @@ def configuration():
         "numbers": b"[cache]\nmegabytes = 0x40\nmaxTTL = 1_000\nminTTL = +5\nstaleTTL = 0b11\n",
         "names": b'[domains]\nintercept = ["Example.COM.", "a_b.example"]\nbypass = []\n'
         b'[cache]\nkeepAliveDomains = ["www.example.com"]\npreResolve = ["a.example"]\n',
+        "groups": b'[upstreams.office]\nservers = ["tls://10.1.0.53#dns.corp.example", "resolvConf"]\n'
+        b'domains = ["corp.example", "*.lan", ".", "", "10.0.0.0/8", "fd12:3456::/32"]\nexcept = ["www.corp.example"]\n'
+        b'thenTry = ["partner", "fallback"]\nthenTryOn = ["failure", "nxdomain"]\nrouteIp = "192.0.2.1"\n'
+        b'[upstreams.partner]\nservers = ["172.20.0.10"]\ndomainsFile = "names.txt"\ncaFile = "ca.pem"\n',
+        "groups-inline": b'upstreams = { a = { servers = ["::1"], domains = ["a"] } }\nupstreams.b.servers = ["::1"]\n',
+        "groups-circle": b'[upstreams.a]\nservers = ["::1"]\nthenTry = ["b"]\n[upstreams.b]\nservers = ["::1"]\nthenTry = ["a"]\n',
+        "groups-same-pattern": b'[upstreams.a]\nservers = ["::1"]\ndomains = ["x"]\n[upstreams.A2]\nservers = ["::1"]\ndomains = ["X."]\n',
+        "environment-groups": b'[upstreams.Office]\nservers = ["::1"]\n\x01HTTPDNSD_UPSTREAMS_OFFICE_DOMAINS=-,a,10.0.0.0/8'
+        b'\x01HTTPDNSD_UPSTREAMS_B_SERVERS=https://dns.example/q#192.0.2.1,192.0.2.2\x01HTTPDNSD_UPSTREAMS_B_DOMAINS=b',
+        "fallback": b'[fallback]\nservers = ["https://dns.alidns.com/dns-query#223.5.5.5+223.6.6.6", "tls://dot.pub#1.12.12.12"]\n'
+        b'thenTry = ["httpdns"]\n[httpdns]\ntoken = "1"\nthenTry = []\n',
         "unknown-key": b"[listen]\nworker = 1\n",
         "unknown-section": b"[listne]\n",
         "wrong-type": b'[listen]\nworkers = "1"\n',
@@ -536,6 +547,37 @@ def configuration():
     }
     for name, data in seeds.items():
         seed("configuration", name, data)
+
+
+def server():
+    texts = {
+        "plain": "192.0.2.1", "plain-port": "[2001:db8::1]:5353", "zone": "fe80::1%eth0", "tcp": "tcp://192.0.2.1:54",
+        "tls": "tls://dot.example", "tls-addresses": "tls://dot.example:8853#192.0.2.1+2001:db8::1",
+        "tls-name": "tls://[2001:db8::1]#dot.example", "https": "https://dns.example/dns-query",
+        "https-get": "https://dns.example:8443/a/%20b{?dns}#192.0.2.1", "https-address": "https://192.0.2.1/",
+        "resolvconf": "resolvConf", "unbound": "192.0.2.1@853#dot.example", "coredns": "tls://192.0.2.1%dot.example",
+        "user": "https://user:pass@dns.example/q", "no-path": "https://dns.example{?dns}", "h3": "h3://dns.example/q",
+        "stamp": "sdns://AwAAAAAAAAAACTE5Mi4wLjIuMQAPZG90LmV4YW1wbGUuY29t", "empty": "",
+    }
+    for name, text in texts.items():
+        seed("server", name, text.encode())
+
+    def short(*texts):
+        return b"".join(bytes([len(text)]) + text for text in texts)
+
+    properties = bytes(8)
+    hashes = b"\xa0" + bytes(range(32)) + b"\x20" + bytes(32)
+    stamps = {
+        "plain": b"\0" + properties + short(b"[fe80::1%eth0]:54"),
+        "https": b"\2" + properties + short(b"192.0.2.1:8443") + hashes + short(b"Doh.example", b"/dns-query"),
+        "https-bootstrap": b"\2" + properties + short(b":444", b"", b"doh.example", b"/q", b"192.0.2.9"),
+        "tls": b"\3" + b"\7" + properties[1:] + short(b"", b"", b"dot.example:8853"),
+        "tls-address": b"\3" + properties + short(b"[2001:db8::1]") + hashes + short(b"[2001:db8::1]"),
+        "dnscrypt": b"\1" + properties + short(b"192.0.2.1", bytes(32), b"2.dnscrypt-cert.example"),
+        "relay": b"\x81" + short(b"192.0.2.1"),
+    }
+    for name, octets in stamps.items():
+        seed("server", "stamp-" + name, octets)
 
 
 def files():
@@ -676,4 +718,5 @@ requests()
 service()
 conf()
 configuration()
+server()
 files()

@@ -8,7 +8,7 @@ struct Target: Sendable {
 
     static let all = [
         query, response, stream, frames, http, http2, keepalive, request, service, conf, cachefile, configuration,
-        resolvconf, hosts, addresses, domains,
+        server, resolvconf, hosts, addresses, domains,
     ]
 
     /// The one that `FUZZ_TARGET` names: one binary has them all, so that it is linked once.

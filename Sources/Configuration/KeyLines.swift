@@ -18,7 +18,7 @@ struct KeyLines {
     /// The first place on which the parser would stop the whole process, so that it must not see the text.
     private(set) var hazard: (line: Int, key: String, message: String)?
     /// Names in one key, `a.b.c`. The parser makes a table of each, and takes them apart again by recursion; ours have
-    /// two.
+    /// three at most.
     private static let nameLimit = 8
 
     private let text: [UInt8]

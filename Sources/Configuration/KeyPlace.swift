@@ -36,7 +36,7 @@ struct KeyPlace: Hashable {
     static func group(ofVariable variable: String) -> (name: String, key: Key<Settings.Group>)? {
         let words = variable.split(separator: "_", omittingEmptySubsequences: false)
         guard words.count == 4, words[0] + "_" == variablePrefix, words[1] == Section.upstreams.rawValue.uppercased(),
-            let key = Key.ofGroup.first(where: { $0.name.uppercased() == words[3] })
+            words[2] == words[2].uppercased(), let key = Key.ofGroup.first(where: { $0.name.uppercased() == words[3] })
         else { return nil }
         return (String(words[2]), key)
     }

@@ -121,14 +121,12 @@ extension Kind where Value == Endpoint {
 
     /// A server to be asked: `ADDRESS` or `ADDRESS:PORT`. One cannot be asked at port 0, so a `defaultPort` of 0 can
     /// stand for a default not known yet.
-    ///
-    /// - Parameter allowsZone: a link-local address may have its zone, `fe80::1%eth0`.
-    static func server(defaultPort: UInt16, example: String, allowsZone: Bool = false) -> Kind {
+    static func server(defaultPort: UInt16, example: String) -> Kind {
         .text(
             "ADDRESS or ADDRESS:PORT, such as \(quoted(example))",
             parse: { text in
-                if let endpoint = Endpoint(text, allowsZone: allowsZone), endpoint.port == 0 { return nil }
-                return Endpoint(text, defaultPort: defaultPort, allowsZone: allowsZone)
+                if let endpoint = Endpoint(text), endpoint.port == 0 { return nil }
+                return Endpoint(text, defaultPort: defaultPort)
             },
             show: { $0.port == 0 ? $0.address.description : $0.description })
     }

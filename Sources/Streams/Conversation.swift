@@ -2,21 +2,24 @@ package import HTTP
 
 /// What is spoken on one connection, as a value that knows no socket, TLS or clock: requests and octets go in, octets and
 /// events come out. Once it has thrown it is of no further use.
+///
+/// What is only read is declared as mutating: whoever keeps one as `any Conversation` then looks at it in its place, and does
+/// not copy it first.
 package protocol Conversation {
     /// Requests that it takes on now, beside those under way. 0 for a moment, as long as the peer's limit is reached, or for
     /// good.
-    var room: Int { get }
+    var room: Int { mutating get }
     /// False: there will be no room any more, though what is under way may still be answered.
-    var mayTakeMore: Bool { get }
+    var mayTakeMore: Bool { mutating get }
     /// Whether nothing is under way and nothing of the peer's half read.
-    var isIdle: Bool { get }
+    var isIdle: Bool { mutating get }
     /// Takes on a request, for which there must be room.
     mutating func open(_ request: [UInt8], as id: RequestID)
     /// Nobody waits for an answer any more.
     /// - Returns: False if it would be taken for that of another request: then the connection has to be closed.
     mutating func cancel(_ id: RequestID) -> Bool
     /// Whether some of the answer has come, so that its end is that of a broken answer.
-    func hasBegun(_ id: RequestID) -> Bool
+    mutating func hasBegun(_ id: RequestID) -> Bool
     /// Takes octets of the peer's, in any pieces.
     /// - Parameter events: What they brought is appended, also before an error.
     mutating func receive(
@@ -32,7 +35,7 @@ package protocol Conversation {
 }
 
 extension Conversation {
-    package func hasBegun(_ id: RequestID) -> Bool { false }
+    package mutating func hasBegun(_ id: RequestID) -> Bool { false }
     package mutating func ping() -> Bool { false }
 }
 

@@ -156,7 +156,8 @@ package class StreamUpstream: Upstream {
     final func takeEvents() -> [ConversationEvent] { Swift.exchange(&events, with: []) }
 
     final func giveBack(_ events: inout [ConversationEvent]) {
-        events.removeAll(keepingCapacity: true)
+        // A tenth of what `removeAll(keepingCapacity:)` costs, since there is one as a rule.
+        while events.popLast() != nil {}
         swap(&self.events, &events)
     }
 

@@ -133,7 +133,7 @@ let package = Package(
         tests(
             "UpstreamsTests", "Base", "DNSWire", "Configuration", "Cryptography", "HTTPDNS", "Forwarding", "Transport",
             "Counters", "Upstreams", "DemoService", "ShellTestSupport", "TestSupport"),
-        tests("ControlTests", "Base", "DNSCache", "Forwarding", "Control"),
+        tests("ControlTests", "Base", "DNSCache", "Forwarding", "Counters", "Control"),
         tests("ArchitectureTests"),
     ]
 )

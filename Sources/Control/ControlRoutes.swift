@@ -40,7 +40,11 @@ extension ControlServer {
                 return response
             }
         case .metrics:
-            give(done) { ControlResponse(.ok, $0.metrics(.now()).text, type: MetricsText.type) }
+            give(done) { overview in
+                var overview = overview
+                overview.process = .now()
+                return ControlResponse(.ok, overview.metrics, type: MetricsText.type)
+            }
         case .status:
             give(done) { asJSON ? .json($0.json) : ControlResponse(.ok, $0.text) }
         case .cache:

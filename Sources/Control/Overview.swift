@@ -3,6 +3,7 @@ package import Counters
 package import DNSCache
 import DNSWire
 package import Forwarding
+import Transport
 
 /// How the daemon is and what it has done, at one moment: the one value that `status`, the metrics, the status page and
 /// the service manager's line are made of.
@@ -12,14 +13,8 @@ package struct Overview: Sendable {
     /// Seconds since 1970.
     var startedAt: UInt64 = 0
     var now: UInt64 = 0
-    /// `encryptType`; nil without HTTPDNS.
-    package var encryption: String?
-    /// The HTTPDNS servers in the order they are wanted, and which of them is asked.
-    package var services: [ServerState] = []
-    package var currentService = 0
-    package var resolvers: [ServerState] = []
-    /// `httpOnly`: the local resolvers are never asked.
-    package var isHTTPOnly = false
+    /// Who may be asked: HTTPDNS, the local resolvers, and the groups of the operator's own.
+    package var groups: [Group] = []
     var isStopping = false
     /// What the cache's file holds is known: questions are taken on.
     package var isOpen = true
@@ -28,19 +23,17 @@ package struct Overview: Sendable {
     /// The most the cache may take, in octets.
     var cacheLimit = 0
     package var counters = Counters()
-    /// What was put to HTTPDNS, and to the local resolvers.
-    package var account = GroupCounters()
-    package var local = GroupCounters()
     package var limits = Limits()
     var questions: [Questions] = []
     /// By ``ResponseKind``.
     var responses = [UInt64](repeating: 0, count: ResponseKind.count)
     var durations = Durations()
     var prefetches: UInt64 = 0
-    package var upstreams: [UpstreamTallies.Answered: Durations] = [:]
-    package var connections: [Server: UpstreamTallies.Connections] = [:]
+    package var upstreams: [Server: UpstreamTallies.Figures] = [:]
     var reloads = Reloads(at: 0)
     var logLinesLost: UInt64 = 0
+    /// Zeros where nobody has asked.
+    var process = ProcessFigures()
     /// Questions in each of the last minutes, at most sixty, the newest last; nil where nobody counts them.
     var minutes: [UInt64]?
     /// Questions since the last of them was over.
@@ -82,8 +75,8 @@ extension Overview {
         if isStopping { return .stopping }
         if !isOpen { return .starting }
         if sources.allSatisfy(\.isFailing) { return .down }
-        if let service, service.isFailing || currentService != 0 { return .degraded }
-        if let resolver, resolver.isFailing { return .degraded }
+        if let account, account.asked?.isFailing ?? false || account.isSwitched { return .degraded }
+        if fallback?.asked?.isFailing ?? false || ownGroups.contains(where: \.isFailing) { return .degraded }
         return .healthy
     }
 
@@ -94,14 +87,16 @@ extension Overview {
         isOpen && !isStopping && sources.contains { !$0.isFailing || !$0.failedLately(at: at) }
     }
 
-    /// Who may be asked.
-    var sources: [ServerState] { services + (isHTTPOnly ? [] : resolvers) }
-    /// The HTTPDNS server that is asked now.
-    var service: ServerState? { services.indices.contains(currentService) ? services[currentService] : nil }
-    /// The local resolver that is asked first: the one that answered last, as far as is known.
-    var resolver: ServerState? {
-        guard !isHTTPOnly else { return nil }
-        return resolvers.first { !$0.isFailing } ?? resolvers.first
+    /// The HTTPDNS account of `[httpdns]`; nil without one.
+    var account: Group? { groups.first { $0.id == .httpdns } }
+    /// The local resolvers; nil if nobody asks them.
+    var fallback: Group? { groups.first { $0.id == .fallback } }
+    /// Those of `[upstreams.NAME]`.
+    var ownGroups: [Group] { groups.filter(\.isOwn) }
+    /// Who is asked for names that no group of the operator's own takes; where there is nobody, who is asked for the others.
+    var sources: [ServerState] {
+        let main = groups.filter { !$0.isOwn }.flatMap(\.servers)
+        return main.isEmpty ? groups.flatMap(\.servers) : main
     }
 
     /// 0…1; nil before the first question that the cache could have answered. What is answered from no cache and nobody is
@@ -118,27 +113,6 @@ extension Overview {
     var fallbacks: [(reason: FallbackReason, count: UInt64)] {
         FallbackReason.allCases.map { ($0, counters.fallbacks(because: $0)) }.filter { $0.1 > 0 }
             .sorted { $0.1 > $1.1 }
-    }
-}
-
-extension ServerState {
-    /// Its last attempt failed.
-    var isFailing: Bool { health.consecutiveFailures > 0 }
-    /// It was asked at least once.
-    var isKnown: Bool { health.answers + health.failures > 0 }
-
-    func isPaused(at now: Tick) -> Bool { health.pausedUntil.map { now < $0 } ?? false }
-
-    fileprivate func failedLately(at now: Tick) -> Bool {
-        health.lastFailureAt.map { now.milliseconds(since: $0) < Self.lately } ?? false
-    }
-
-    private static let lately = 30_000
-
-    /// Without the port that everybody expects.
-    func name(usualPort: UInt16) -> String {
-        guard server.port == usualPort, case .address(let address, _) = server.host else { return server.description }
-        return address.description
     }
 }
 

@@ -15,8 +15,9 @@ extension Overview {
             ("verdict", .string(verdict)),
             ("startedAt", .integer(startedAt)),
             ("uptimeSeconds", .integer(uptimeSeconds)),
-            ("httpdns", encryption.map(serviceJSON) ?? .null),
-            ("localResolvers", .array(isHTTPOnly ? [] : resolvers.map { json(of: $0) })),
+            ("httpdns", account.map(accountJSON) ?? .null),
+            ("localResolvers", .array(fallback.map(serversJSON) ?? [])),
+            ("groups", .array(groups.map(groupJSON))),
             ("questions", questionsJSON),
             ("cache", cacheJSON),
             ("fallbacks", .object(fallbacks.map { ($0.reason.label, .integer($0.count)) })),
@@ -24,28 +25,48 @@ extension Overview {
         ])
     }
 
-    private func serviceJSON(_ encryption: String) -> JSON {
+    private func accountJSON(_ account: Group) -> JSON {
         .object([
-            ("encryptType", .string(encryption)),
-            ("httpOnly", .bool(isHTTPOnly)),
-            ("requests", .integer(account.queries)),
-            ("names", .integer(account.names)),
+            ("encryptType", account.encryption.map { .string($0) } ?? .null),
+            ("httpOnly", .bool(account.isWall)),
+            ("requests", .integer(account.counters.queries)),
+            ("names", .integer(account.counters.names)),
+            ("servers", .array(serversJSON(account))),
+        ])
+    }
+
+    private func groupJSON(_ group: Group) -> JSON {
+        let counters = group.counters
+        let next = group.thenTry.compactMap { id in groups.first { $0.id == id }?.name }
+        var protocols: [String] = []
+        for scheme in group.servers.map(group.scheme) where !protocols.contains(scheme) { protocols.append(scheme) }
+        return .object([
+            ("name", .string(group.name)),
+            ("kind", .string(group.isAccount ? "httpdns" : "dns")),
+            ("protocols", .array(protocols.map { .string($0) })),
+            ("wall", .bool(group.isWall)),
+            ("thenTry", .array(next.map { .string($0) })),
+            ("servers", .array(serversJSON(group))),
             (
-                "servers",
-                .array(
-                    services.enumerated().map { json(of: $1, inUse: $0 == currentService) })
+                "counters",
+                .object([
+                    ("questions", .integer(counters.questions)), ("queries", .integer(counters.queries)),
+                    ("names", group.isAccount ? .integer(counters.names) : .null),
+                    ("repeats", .integer(counters.repeats)), ("failures", .integer(counters.failures)),
+                ])
             ),
         ])
     }
 
-    private func json(of server: ServerState, inUse: Bool? = nil) -> JSON {
+    private func serversJSON(_ group: Group) -> [JSON] { group.servers.map { json(of: $0, in: group) } }
+
+    private func json(of server: ServerState, in group: Group) -> JSON {
         let health = server.health
         let state = !server.isKnown ? "unknown" : !server.isFailing ? "answers" : "fails"
-        var members: [(String, JSON)] = [
-            ("address", .string(server.server.description)), ("state", .string(state)),
-            ("paused", .bool(server.isPaused(at: at))),
-        ]
-        if let inUse { members.append(("inUse", .bool(inUse))) }
+        let figures = upstreams[server.server]
+        func milliseconds(_ share: Double) -> JSON {
+            figures?.latest.milliseconds(ofShare: share).map { .number($0) } ?? .null
+        }
         let failure = health.lastFailure.map { failure in
             JSON.object([
                 ("reason", .string(failure.detail)),
@@ -53,13 +74,24 @@ extension Overview {
                 ("secondsAgo", .integer(UInt64(health.lastFailureAt.map { at.milliseconds(since: $0) / 1000 } ?? 0))),
             ])
         }
-        members += [
+        return .object([
+            ("address", .string(server.server.description)),
+            ("protocol", .string(group.scheme(server))),
+            ("state", .string(state)),
+            ("inUse", .bool(group.isInUse(server))),
+            ("paused", .bool(health.isPaused(at: at))),
+            ("setAside", .bool(server.isSetAside)),
+            (
+                "secondsUntilNextTry",
+                group.secondsUntilNextTry(server, at: at).map { .integer(UInt64($0)) } ?? .null
+            ),
             ("roundTripMilliseconds", health.roundTrip.map { .number($0) } ?? .null),
+            ("p50Milliseconds", milliseconds(0.5)), ("p95Milliseconds", milliseconds(0.95)),
+            ("resumed", figures?.isResumed.map { .bool($0) } ?? .null),
             ("answers", .integer(health.answers)), ("failures", .integer(health.failures)),
             ("consecutiveFailures", .integer(UInt64(health.consecutiveFailures))),
             ("lastFailure", failure ?? .null),
-        ]
-        return .object(members)
+        ])
     }
 
     private var questionsJSON: JSON {

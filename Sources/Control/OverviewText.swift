@@ -15,40 +15,62 @@ extension Overview {
             case .stopping: "stopping"
             }
         var parts = [head]
-        if let service { parts.append("HTTPDNS \(brief(service, usualPort: servicePort))") }
-        if let resolver, service == nil || resolver.isFailing || services.allSatisfy(\.isFailing) {
-            parts.append("local resolver \(brief(resolver, usualPort: 53))")
+        for group in headlined {
+            if let server = group.asked { parts.append("\(group.title) \(brief(server, of: group))") }
         }
         if sources.isEmpty { parts.append("nobody to ask") }
         parts.append("cache \(cache.entries) answers" + (hitRate.map { ", \(Self.percent($0)) hits" } ?? ""))
         return parts.joined(separator: "; ")
     }
 
-    private func brief(_ server: ServerState, usualPort: UInt16) -> String {
-        let name = server.name(usualPort: usualPort)
+    /// The groups worth a word: whoever names are put to first, and who fails.
+    private var headlined: [Group] {
+        let first = (groups.filter { !$0.isOwn } + ownGroups).first { !$0.servers.isEmpty }
+        return groups.filter { group in
+            group.id == first?.id || group.isFailing
+                || group.id == .fallback && (first?.isFailing ?? false || group.asked?.isFailing ?? false)
+        }
+    }
+
+    private func brief(_ server: ServerState, of group: Group) -> String {
+        let name = group.brief(server)
         if server.isFailing { return "\(name) fails" }
         return server.health.roundTrip.map { "\(name) \(Self.milliseconds($0))" } ?? name
     }
 
-    var servicePort: UInt16 { encryption == "https" ? 443 : 80 }
-
-    /// Whether names resolve and through whom, in one sentence.
+    /// Whether names resolve and through whom, in one sentence for each group that has to be spoken of.
     var verdict: String {
         switch state {
         case .stopping: return "Stopping: no new questions are taken."
         case .starting: return "Starting: the cache file is being read."
-        case .down: return sources.isEmpty ? "There is nobody to ask for names." : "Names do not resolve."
-        case .degraded where services.allSatisfy(\.isFailing) && !services.isEmpty:
-            return "HTTPDNS fails. Names come from the local resolver."
-        case .degraded where service?.isFailing == true:
-            return "An HTTPDNS server fails. Another answers in its place."
-        case .degraded where currentService != 0: return "The first HTTPDNS server is given up. The next answers."
-        case .degraded: return "The local resolver fails. HTTPDNS is all there is."
-        case .healthy:
-            let path = services.isEmpty ? "the local resolver" : "HTTPDNS"
-            guard sources.contains(where: \.isKnown) else { return "Ready to resolve names through \(path)." }
-            return "Names resolve through \(path)."
+        case .down where sources.isEmpty: return "There is nobody to ask for names."
+        case .down:
+            let rest = ownGroups.filter { !$0.servers.isEmpty && !$0.isFailing }.map(\.title)
+            return rest.isEmpty
+                ? "Names do not resolve." : "Names do not resolve, but for those of \(rest.joined(separator: ", "))."
+        case .degraded, .healthy:
+            return ([mainVerdict] + ownGroups.filter(\.isFailing).map(failure)).joined(separator: " ")
         }
+    }
+
+    private var mainVerdict: String {
+        if let account, account.isFailing { return failure(account) }
+        if account?.asked?.isFailing ?? false { return "An HTTPDNS server fails. Another answers in its place." }
+        if account?.isSwitched ?? false { return "The first HTTPDNS server is given up. The next answers." }
+        if fallback?.isFailing ?? false { return "The local resolver fails. HTTPDNS is all there is." }
+        let path = groups.filter { !$0.servers.isEmpty && !$0.isFailing }
+        guard let first = path.first(where: { !$0.isOwn }) else {
+            return "Names resolve through \(path.map(\.title).joined(separator: ", ")) alone."
+        }
+        let isKnown = sources.contains(where: \.isKnown)
+        return "\(isKnown ? "Names resolve" : "Ready to resolve names") through \(Self.noun(first))."
+    }
+
+    /// What it means that no server of a group answers.
+    private func failure(_ group: Group) -> String {
+        let names = group.isOwn ? "Its names" : "Names"
+        guard let successor = successor(of: group) else { return "\(group.heading) fails. Its names do not resolve." }
+        return "\(group.heading) fails. \(names) come from \(Self.noun(successor))."
     }
 
     /// What stands behind the verdict, in one or two sentences.
@@ -57,24 +79,27 @@ extension Overview {
         switch state {
         case .starting, .stopping: return ""
         case .down:
-            guard let server = service ?? resolvers.first else { return cached }
-            return "\(reason(server)) \(cached)"
-        case .degraded:
-            if let service, service.isFailing { return reason(service) }
-            if currentService != 0, let first = services.first { return reason(first) }
-            return resolver.map(reason) ?? ""
+            guard let group = groups.first(where: \.isFailing) else { return cached }
+            return "\(reason(group)) \(cached)"
+        case .degraded: return groups.filter(isTroubled).map(reason).joined(separator: " ")
         case .healthy:
-            guard let server = service ?? resolver, server.isKnown else { return "Nobody has asked yet." }
-            let name = server.name(usualPort: service == nil ? 53 : servicePort)
+            let inUse = groups.first { !$0.servers.isEmpty }
+            guard let group = inUse, let server = group.asked, server.isKnown else { return "Nobody has asked yet." }
             let speed = server.health.roundTrip.map { " in about \(Self.milliseconds($0))" } ?? ""
-            return "\(name) answers\(encryption.map { " over \($0)" } ?? "")\(speed)."
+            return "\(group.brief(server)) answers\(group.encryption.map { " over \($0)" } ?? "")\(speed)."
         }
     }
 
-    private func reason(_ server: ServerState) -> String {
+    private func isTroubled(_ group: Group) -> Bool {
+        group.isFailing || group.id == .httpdns && (group.asked?.isFailing ?? false || group.isSwitched)
+    }
+
+    /// Why the server fails that a group's names are put to, or were until it was given up.
+    private func reason(_ group: Group) -> String {
+        let asked = group.asked.flatMap { $0.isFailing ? $0 : nil }
+        guard let server = asked ?? group.servers.first else { return "" }
         let detail = server.health.lastFailure?.detail ?? "it does not answer"
-        let kind = services.contains { $0.server == server.server } ? "HTTPDNS" : "Local resolver"
-        return "\(kind) \(server.name(usualPort: kind == "HTTPDNS" ? servicePort : 53)): \(detail)."
+        return "\(group.heading) \(group.brief(server)): \(detail)."
     }
 
     /// What `httpdnsd status` prints.
@@ -84,15 +109,32 @@ extension Overview {
         if durations.total > 0 {
             lines.append("Half of the answers took \(bound(0.5)), 99 in 100 \(bound(0.99)).")
         }
-        for (title, servers) in [("HTTPDNS", services), ("Local resolver", isHTTPOnly ? [] : resolvers)] {
-            for (place, server) in servers.enumerated() {
-                let mark = title == "HTTPDNS" && servers.count > 1 && place == currentService ? ", in use" : ""
-                lines.append("\(title) \(server.server)\(mark): \(stateText(server))")
-            }
-        }
+        lines += groupLines
         lines.append(cacheLine)
         for (reason, count) in fallbacks { lines.append("Local resolver asked \(count) times: \(reason.text)") }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// A line for each group, and below it one for each of its servers, in columns.
+    private var groupLines: [String] {
+        let rows = groups.map { group in
+            group.servers.map { server in
+                let mark = group.servers.count > 1 && group.isInUse(server) ? "in use" : ""
+                return [server.server.description, group.way(server), mark, stateText(server, of: group)]
+            }
+        }
+        let widths = (0..<3).map { column in rows.joined().map { $0[column].count }.max() ?? 0 }
+        return zip(groups, rows).flatMap { group, rows in
+            let count = group.counters.questions
+            let facts = [order(of: group), "\(count) question\(count == 1 ? "" : "s")"].filter { !$0.isEmpty }
+            let servers = rows.map { row in
+                zip(row, widths).reduce("  ") { line, cell in
+                    cell.1 == 0 ? line : line + cell.0 + String(repeating: " ", count: cell.1 - cell.0.count + 2)
+                } + row[3]
+            }
+            return ["\(group.heading): \(facts.joined(separator: "; "))"]
+                + (servers.isEmpty ? ["  no server"] : servers)
+        }
     }
 
     /// What `httpdnsd cache` prints.
@@ -111,19 +153,46 @@ extension Overview {
     }
 
     /// How a server is, with its last failure and when that was.
-    func stateText(_ server: ServerState) -> String {
+    private func stateText(_ server: ServerState, of group: Group) -> String {
         let health = server.health
         guard server.isKnown else { return "not asked yet" }
         let last = health.lastFailure.map { failure in
             let when = health.lastFailureAt.map { "\(Self.span(UInt64(at.milliseconds(since: $0) / 1000))) ago" } ?? ""
             return "\(failure.detail), \(when)"
         }
+        var parts: [String] = []
         if server.isFailing {
-            let count = health.consecutiveFailures
-            return "fails (\(count) in a row): \(last ?? "")" + (server.isPaused(at: at) ? "; paused" : "")
+            parts.append("fails (\(health.consecutiveFailures) in a row): \(last ?? "")")
+        } else {
+            parts.append("answers" + (health.roundTrip.map { " in \(Self.milliseconds($0))" } ?? ""))
+            parts += latest(server.server)
+            if let last { parts.append("last failure: \(last)") }
         }
-        let speed = health.roundTrip.map { "answers in \(Self.milliseconds($0))" } ?? "answers"
-        return speed + (last.map { "; last failure: \($0)" } ?? "")
+        if let passedOver = passedOver(server, of: group) { parts.append(passedOver) }
+        return parts.joined(separator: "; ")
+    }
+
+    /// How long a server's latest answers took, and how its connection began.
+    func latest(_ server: Server) -> [String] {
+        var parts: [String] = []
+        let figures = upstreams[server]
+        if let half = figures?.latest.milliseconds(ofShare: 0.5),
+            let most = figures?.latest.milliseconds(ofShare: 0.95)
+        {
+            parts.append("lately half within \(Self.milliseconds(half)), 95 % within \(Self.milliseconds(most))")
+        }
+        if let isResumed = figures?.isResumed {
+            parts.append(isResumed ? "TLS session resumed" : "full TLS handshake")
+        }
+        return parts
+    }
+
+    /// Why a server is not asked in its turn, and when it will be: `paused, next try in 12 s`; nil: it is asked.
+    func passedOver(_ server: ServerState, of group: Group) -> String? {
+        let isPaused = server.health.isPaused(at: at)
+        let why = isPaused ? "paused, " : server.isSetAside ? "set aside, " : ""
+        guard let seconds = group.secondsUntilNextTry(server, at: at) else { return nil }
+        return why + (seconds > 0 ? "next try in \(Self.span(UInt64(seconds)))" : "next try with the next question")
     }
 
     /// `under 4 ms`, by the histogram's bounds.

@@ -99,44 +99,53 @@ struct StatusPage {
     // MARK: Servers
 
     private var servers: String {
-        var items = overview.services.enumerated().map { place, server in
-            item(server, "HTTPDNS, \(overview.encryption ?? "")", inUse: place == overview.currentService)
+        if overview.groups.allSatisfy(\.servers.isEmpty) {
+            return "<p class=\"quiet\">Nobody: only what is cached is answered.</p>"
         }
-        if !overview.isHTTPOnly {
-            items += overview.resolvers.map { item($0, "Local resolver", inUse: false) }
-        }
-        if items.isEmpty { return "<p class=\"quiet\">Nobody: only what is cached is answered.</p>" }
-        var note = ""
-        if overview.isHTTPOnly {
-            note = "\n<p class=\"quiet\">No local resolver is asked (httpOnly).</p>"
-        } else if overview.resolvers.isEmpty {
-            note = "\n<p class=\"quiet\">There is no local resolver: what HTTPDNS does not answer fails.</p>"
-        }
-        return "<ul class=\"servers\">\n\(items.joined(separator: "\n"))\n</ul>\(note)"
+        return overview.groups.map(group).joined(separator: "\n")
     }
 
-    private func item(_ server: ServerState, _ kind: String, inUse: Bool) -> String {
+    private func group(_ group: Overview.Group) -> String {
+        let count = group.counters.questions
+        let facts = [overview.order(of: group), "\(grouped(count)) question\(count == 1 ? "" : "s")"]
+        let list =
+            group.servers.isEmpty
+            ? "<p class=\"quiet\">There is none: what only it could answer fails.</p>"
+            : "<ul class=\"servers\">\n\(group.servers.map { item($0, group) }.joined(separator: "\n"))\n</ul>"
+        return """
+            <div class="group">
+            <h3>\(escaped(group.heading)) <span>\(escaped(facts.filter { !$0.isEmpty }.joined(separator: "; ")))</span></h3>
+            \(list)
+            </div>
+            """
+    }
+
+    private func item(_ server: ServerState, _ group: Overview.Group) -> String {
         let health = server.health
         let (state, word) =
             !server.isKnown
             ? ("idle", "not asked yet")
-            : server.isFailing ? ("bad", server.isPaused(at: overview.at) ? "paused" : "fails") : ("good", "answers")
+            : server.isFailing
+                ? ("bad", health.isPaused(at: overview.at) ? "paused" : "fails")
+                : server.isSetAside ? ("warn", "set aside") : ("good", "answers")
         var facts: [String] = []
         if let roundTrip = health.roundTrip { facts.append("in about \(Overview.milliseconds(roundTrip))") }
+        facts += overview.latest(server.server)
         if server.isKnown { facts.append("\(grouped(health.answers)) answered") }
         if health.failures > 0 { facts.append("\(grouped(health.failures)) failed") }
+        if let passedOver = overview.passedOver(server, of: group) { facts.append(passedOver) }
         var last = ""
         if let failure = health.lastFailure {
             let when = health.lastFailureAt.map { overview.at.milliseconds(since: $0) / 1000 } ?? 0
             let head = server.isFailing ? "Fails" : "Last failure"
             last = "<p class=\"failure\">\(head): \(escaped(failure.detail)), \(Overview.span(UInt64(when))) ago</p>"
         }
-        let mark = inUse && overview.services.count > 1 ? ", in use" : ""
+        let mark = group.servers.count > 1 && group.isInUse(server) ? ", in use" : ""
         return """
             <li>
-            <p class="server"><b>\(escaped(server.server.description))</b> <span>\(escaped(kind))\(mark)</span></p>
+            <p class="server"><b>\(escaped(server.server.description))</b> <span>\(escaped(group.way(server)))\(mark)</span></p>
             <p class="state \(state)">\(word)</p>
-            <p class="facts">\(facts.joined(separator: ", "))</p>\(last)
+            <p class="facts">\(escaped(facts.joined(separator: ", ")))</p>\(last)
             </li>
             """
     }

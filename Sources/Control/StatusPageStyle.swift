@@ -33,6 +33,9 @@ extension StatusPage {
         h2 { font-size: 1.0625rem; font-weight: 650; margin-bottom: .75rem; }
         .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 0 1.25rem; }
         ul { list-style: none; padding: 0; }
+        .group + .group { border-top: 1px solid var(--line); margin-top: 1.25rem; padding-top: 1.25rem; }
+        h3 { font-size: 1rem; font-weight: 650; margin-bottom: .75rem; }
+        h3 span { color: var(--quiet); font-weight: 400; font-size: .9375rem; margin-left: .5rem; }
         .servers li { display: grid; grid-template-columns: 1fr auto; gap: 0 1rem; padding: .75rem 0;
           border-top: 1px solid var(--line); }
         .servers li:first-child { border-top: 0; padding-top: 0; }
@@ -46,6 +49,7 @@ extension StatusPage {
         .state::before { content: ""; display: inline-block; width: .625rem; height: .625rem; border-radius: 50%;
           margin-right: .5rem; background: currentColor; }
         .good { color: var(--good); }
+        .warn { color: var(--warn); }
         .bad { color: var(--bad); }
         .idle { color: var(--quiet); }
         .servers + .quiet { margin-top: .75rem; }

@@ -182,6 +182,13 @@ package struct Durations: Sendable, Equatable {
         self.nanoseconds += nanoseconds
     }
 
+    package static func + (a: Durations, b: Durations) -> Durations {
+        var sum = a
+        for bucket in 0..<bucketCount { sum.counts[bucket] += b.counts[bucket] }
+        sum.nanoseconds += b.nanoseconds
+        return sum
+    }
+
     /// The bound, in nanoseconds, that a share of all stayed within; nil without any, and for what lies above all bounds.
     package func bound(ofShare share: Double) -> UInt64? {
         let wanted = Double(total) * share

@@ -12,36 +12,43 @@ package final class UpstreamTallies {
 
     package init() {}
 
-    package struct Answered: Hashable {
-        package let server: Server
-        /// `ResponseKind.index`.
-        package let kind: Int
+    /// What was counted of one server since the start.
+    package struct Figures: Sendable {
+        /// By `ResponseKind.index`.
+        package fileprivate(set) var durations: [Int: Durations] = [:]
+        package fileprivate(set) var latest = LatestDurations()
+        /// Nil for a server that is asked without connections.
+        package fileprivate(set) var connections: Connections?
+        /// Whether the last TLS handshake resumed an earlier session (RFC 8446 §2.2); nil before the first, and without TLS.
+        package fileprivate(set) var isResumed: Bool?
+
+        package init() {}
     }
 
-    package struct Connections {
+    package struct Connections: Sendable {
         package let isSecure: Bool
         /// Requests that found an open connection, and those that did not.
         package var reused: UInt64 = 0
         package var fresh: UInt64 = 0
     }
 
-    /// What one server has cost.
+    /// Counts for one server.
     package final class ServerTally {
-        /// By `ResponseKind.index`; nil for what was never answered.
-        fileprivate var durations = [Durations?](repeating: nil, count: ResponseKind.count)
-        fileprivate var connections: Connections?
+        fileprivate var figures = Figures()
 
         package func answered(_ code: ResponseCode, nanoseconds: UInt64) {
-            let kind = ResponseKind.index(code)
-            if durations[kind] == nil { durations[kind] = Durations() }
-            durations[kind]?.add(nanoseconds)
+            figures.durations[ResponseKind.index(code), default: Durations()].add(nanoseconds)
+            figures.latest.add(nanoseconds)
         }
 
         package func connected(isSecure: Bool, isReused: Bool) {
-            var counts = connections ?? Connections(isSecure: isSecure)
+            var counts = figures.connections ?? Connections(isSecure: isSecure)
             if isReused { counts.reused += 1 } else { counts.fresh += 1 }
-            connections = counts
+            figures.connections = counts
         }
+
+        /// A TLS handshake is over.
+        package func secured(isResumed: Bool) { figures.isResumed = isResumed }
     }
 
     /// Of a server that is asked now: it is counted from then on, if there is room.
@@ -52,15 +59,35 @@ package final class UpstreamTallies {
         return new
     }
 
-    package var durations: [Answered: Durations] {
-        var all: [Answered: Durations] = [:]
-        for (server, tally) in servers {
-            for (kind, durations) in tally.durations.enumerated() {
-                all[Answered(server: server, kind: kind)] = durations
-            }
+    package var figures: [Server: Figures] { servers.mapValues(\.figures) }
+}
+
+/// How long the latest of many things took: a histogram says it since the start alone, and by the doubles of its bounds.
+package struct LatestDurations: Sendable, Equatable {
+    /// In microseconds.
+    private var ring: [UInt32] = []
+    /// Where the next one goes once the ring is full: the place of the oldest.
+    private var next = 0
+
+    /// So many are remembered.
+    package static let count = 100
+
+    package init() {}
+
+    package mutating func add(_ nanoseconds: UInt64) {
+        let microseconds = UInt32(clamping: nanoseconds / 1000)
+        if ring.count < Self.count {
+            ring.append(microseconds)
+        } else {
+            ring[next] = microseconds
+            next = (next + 1) % Self.count
         }
-        return all
     }
 
-    package var connections: [Server: Connections] { servers.compactMapValues { $0.connections } }
+    /// Milliseconds that a share (0…1) of them did not exceed; nil without any.
+    package func milliseconds(ofShare share: Double) -> Double? {
+        guard !ring.isEmpty else { return nil }
+        let place = Int((Double(ring.count) * share).rounded(.up)) - 1
+        return Double(ring.sorted()[min(max(place, 0), ring.count - 1)]) / 1000
+    }
 }

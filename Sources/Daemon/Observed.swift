@@ -35,21 +35,14 @@ extension Observer.Sources {
 extension Resolver {
     /// On the loop.
     fileprivate func describe(_ overview: inout Overview) {
-        overview.encryption = settings.httpdns?.credential.name
-        overview.isHTTPOnly = settings.httpdns?.httpOnly ?? false
-        let account = forwarder.overview(of: .httpdns)
-        overview.services = account.servers
-        overview.currentService = account.servers.firstIndex { $0.server == account.current } ?? 0
-        overview.account = account.counters
-        let fallback = forwarder.overview(of: .fallback)
-        overview.resolvers = fallback.servers
-        overview.local = fallback.counters
+        overview.groups = forwarder.groupOverviews.map { group in
+            Overview.Group(group, encryption: group.id == .httpdns ? settings.httpdns?.credential.name : nil)
+        }
         overview.isOpen = isOpen
         overview.counters = forwarder.counters
         overview.limits.flights = forwarder.flightsUnderWay
         overview.limits.refusedForRoom = queue.refused
         overview.limits.mismatches = carriers.mismatches
-        overview.upstreams = carriers.tallies.durations
-        overview.connections = carriers.tallies.connections
+        overview.upstreams = carriers.tallies.figures
     }
 }

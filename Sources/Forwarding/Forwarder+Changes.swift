@@ -139,9 +139,24 @@ extension Forwarder {
 // MARK: What can be seen from outside
 
 extension Forwarder {
-    /// Every group that was ever configured, by its number.
-    public var groupOverviews: [GroupOverview] { groups.map(GroupOverview.init) }
-    public func overview(of group: GroupID) -> GroupOverview { GroupOverview(groups[group.rawValue]) }
+    /// The groups that may be asked, by their numbers.
+    public var groupOverviews: [GroupOverview] {
+        var all: [GroupOverview] = []
+        for group in groups.indices.lazy.map(GroupID.init) where policy.leads(to: group) {
+            all.append(overview(of: group))
+        }
+        return all
+    }
+    public func overview(of group: GroupID) -> GroupOverview {
+        GroupOverview(
+            groups[group.rawValue], thenTry: policy.steps(of: group).map(\.group).filter { $0 != group })
+    }
     public func counters(of group: GroupID) -> GroupCounters { groups[group.rawValue].counters }
+    /// Queries that have failed, of all groups together.
+    public var failedQueries: UInt64 {
+        var sum: UInt64 = 0
+        for place in groups.indices { sum += groups[place].counters.failures }
+        return sum
+    }
     public var flightsUnderWay: Int { flights.count }
 }

@@ -27,6 +27,7 @@ extension Forwarder {
         flight.underWay.insert(step)
         hedge(flight, at: now)
         let group = flight.route[step].group
+        groups[group.rawValue].counters.questions += 1
         switch groups[group.rawValue].group.carries {
         case .addresses: lookUp(flight, at: group, now)
         case .messages:

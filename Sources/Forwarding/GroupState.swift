@@ -25,7 +25,7 @@ struct GroupState {
     var namesWithoutRecord = Remembered<NameKey, Void>(atMost: maximumNamesWithoutRecord)
 
     /// With `Choice.inOrder`: when the first server is tried again while another is in use.
-    private var returnAt: Tick?
+    fileprivate private(set) var returnAt: Tick?
     private var isProbing = false
     /// Failed attempts in a row at the current server since it became so.
     private var failedAttempts = 0
@@ -208,6 +208,8 @@ struct GroupState {
 public struct GroupCounters: Sendable, Equatable {
     public init() {}
 
+    /// Questions that came to the group, also as what another group had no answer to.
+    public internal(set) var questions: UInt64 = 0
     /// Requests and messages, and the names asked for in them.
     public internal(set) var queries: UInt64 = 0
     public internal(set) var names: UInt64 = 0
@@ -219,13 +221,50 @@ public struct GroupCounters: Sendable, Equatable {
 /// How a group is at one moment.
 public struct GroupOverview: Sendable, Equatable {
     public let id: GroupID
+    /// As it is called in the configuration.
+    public let name: String
+    /// It is asked for the addresses of names alone: an HTTPDNS account.
+    public let carriesAddresses: Bool
     /// In the order of preference.
     public let servers: [ServerState]
     /// Who is asked now; nil without servers.
     public let current: Server?
     public let counters: GroupCounters
+    /// The groups that are asked when this one has no answer to a question that is its own.
+    public let thenTry: [GroupID]
+    /// When the first server is tried again while another is in use.
+    private let returnAt: Tick?
 
-    init(_ state: GroupState) {
-        (id, servers, current, counters) = (state.id, state.servers, state.current, state.counters)
+    public init(
+        _ group: UpstreamGroup, _ servers: [ServerState], current: Server? = nil,
+        counters: GroupCounters = GroupCounters(),
+        thenTry: [GroupID] = [], returnAt: Tick? = nil
+    ) {
+        (id, name, carriesAddresses) = (group.id, group.name, group.carriesAddresses)
+        (self.servers, self.current, self.counters) = (servers, current ?? servers.first?.server, counters)
+        (self.thenTry, self.returnAt) = (thenTry, returnAt)
+    }
+
+    init(_ state: GroupState, thenTry: [GroupID]) {
+        self.init(
+            state.group, state.servers, current: state.current, counters: state.counters, thenTry: thenTry,
+            returnAt: state.returnAt)
+    }
+
+    /// When a server that is passed over is asked again: with the first question from that moment on. Nil: it is asked in
+    /// its turn.
+    public func nextTry(of server: ServerState, at now: Tick) -> Tick? {
+        let pause = server.health.pausedUntil.flatMap { now < $0 ? $0 : nil }
+        let isFirst = server.server == servers.first?.server && server.server != current
+        return [pause, server.setAside?.until, isFirst ? returnAt : nil].compactMap(\.self).max()
+    }
+
+    /// As it is called in the log and the status: an operator's own group by its name.
+    public var title: String {
+        switch id {
+        case .httpdns: "HTTPDNS"
+        case .fallback: "local resolver"
+        default: name
+        }
     }
 }

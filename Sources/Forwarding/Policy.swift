@@ -137,6 +137,12 @@ public struct Policy: Sendable {
         return steps.contains { $0.group == group }
     }
 
+    /// Which groups are asked for the names of one, in order.
+    func steps(of group: GroupID) -> [Step] { ways.indices.contains(group.rawValue) ? ways[group.rawValue].steps : [] }
+
+    /// Whether a group may be asked anything.
+    func leads(to group: GroupID) -> Bool { ways.contains { $0.steps.contains { $0.group == group } } }
+
     /// Whether a name can be put to an HTTPDNS account. A single label means something on this network alone, and in a
     /// label with other octets a separator of the service's protocol would ask for other names.
     private static func canBeAddressed(_ name: Name) -> Bool {

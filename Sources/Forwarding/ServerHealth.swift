@@ -19,7 +19,7 @@ public struct ServerHealth: Sendable, Equatable {
     /// Pauses in a row since it last answered.
     private var pauses = 0
 
-    func isPaused(at now: Tick) -> Bool { pausedUntil.map { now < $0 } ?? false }
+    public func isPaused(at now: Tick) -> Bool { pausedUntil.map { now < $0 } ?? false }
 
     /// - Returns: true when it failed before: it answers again.
     mutating func answered(roundTrip sample: Int, at now: Tick) -> Bool {

@@ -8,6 +8,8 @@ public struct ServerState: Sendable, Equatable {
     var underWay = 0
     /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)``: it has failed, and the others are asked before it.
     private(set) var setAside: SetAside?
+    /// It has failed, or refused several questions in a row: others of its group are asked before it.
+    public var isSetAside: Bool { setAside != nil }
     /// Answers such as SERVFAIL in a row.
     private var refusals = 0
     /// `concurrency` after it has said that it is asked too often, and until when that counts; nil: as configured.

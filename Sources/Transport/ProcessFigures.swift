@@ -2,12 +2,14 @@ internal import CLinux
 internal import Glibc
 
 /// What the process takes of the machine, as the kernel says it now; 0 where it does not.
-package struct ProcessFigures {
+package struct ProcessFigures: Sendable {
     package var cpuSeconds = 0.0
     package var residentBytes = 0
     package var virtualBytes = 0
     package var descriptors = 0
     package var maximumDescriptors: UInt64 = 0
+
+    package init() {}
 
     package static func now() -> ProcessFigures {
         var figures = ProcessFigures()

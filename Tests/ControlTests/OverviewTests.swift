@@ -1,4 +1,5 @@
 import Base
+import Counters
 import DNSCache
 import Testing
 
@@ -8,7 +9,9 @@ import Testing
 @Suite struct OverviewTests {
     private static let now = Tick(nanoseconds: 1_000_000_000_000)
 
-    private func server(_ text: String, failedBefore seconds: Int? = nil, roundTrip: Double? = 21) -> ServerState {
+    private func server(
+        _ text: String, _ kind: Server.Kind = .plain, failedBefore seconds: Int? = nil, roundTrip: Double? = 21
+    ) -> ServerState {
         var health = ServerHealth()
         health.roundTrip = roundTrip
         health.answers = roundTrip == nil ? 0 : 1
@@ -18,21 +21,42 @@ import Testing
             health.lastFailure = Failure(.untrusted, "certificate is for <b>\"x\"</b> & 'y'")
             health.lastFailureAt = Tick(nanoseconds: Self.now.nanoseconds - UInt64(seconds) * 1_000_000_000)
         }
-        return ServerState(Server(Endpoint(text)!), health: health)
+        return ServerState(Server(Endpoint(text)!, kind), health: health)
     }
 
-    private func overview(_ services: [ServerState], _ resolvers: [ServerState]) -> Overview {
+    private func group(
+        _ id: GroupID, _ name: String, _ servers: [ServerState], current: Int = 0, thenTry: [GroupID] = []
+    ) -> Overview.Group {
+        var group = UpstreamGroup(
+            id, servers.map(\.server), id == .httpdns ? .addresses(namesPerRequest: 8) : .messages, .lastThatAnswered,
+            timeout: 2000)
+        group.name = name
+        return Overview.Group(
+            GroupOverview(
+                group, servers, current: servers.indices.contains(current) ? servers[current].server : nil,
+                thenTry: thenTry),
+            encryption: id == .httpdns ? "https" : nil)
+    }
+
+    /// - Parameter resolvers: nil: nobody asks them (`httpOnly`).
+    private func overview(
+        _ services: [ServerState], _ resolvers: [ServerState]?, current: Int = 0, own: [Overview.Group] = []
+    ) -> Overview {
         var overview = Overview(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)
         overview.at = Self.now
-        overview.encryption = services.isEmpty ? nil : "https"
-        (overview.services, overview.resolvers) = (services, resolvers)
+        if !services.isEmpty {
+            let thenTry: [GroupID] = resolvers == nil ? [] : [.fallback]
+            overview.groups.append(group(.httpdns, "httpdns", services, current: current, thenTry: thenTry))
+        }
+        if let resolvers { overview.groups.append(group(.fallback, "fallback", resolvers)) }
+        overview.groups += own
         return overview
     }
 
     @Test("who answers and who does not make the state, and what is said of it")
     func states() {
-        let (good, other) = (server("119.29.29.99:443"), server("119.28.28.99:443"))
-        let (bad, local) = (server("119.29.29.99:443", failedBefore: 1), server("192.0.2.53:53"))
+        let (good, other) = (server("119.29.29.99:443", .account), server("119.28.28.99:443", .account))
+        let (bad, local) = (server("119.29.29.99:443", .account, failedBefore: 1), server("192.0.2.53:53"))
         let deaf = server("192.0.2.53:53", failedBefore: 1)
         for (services, resolvers, state) in [
             ([good], [local], Overview.State.healthy), ([good], [], .healthy), ([], [local], .healthy),
@@ -48,12 +72,100 @@ import Testing
             overview([bad], [local]).headline
                 == "serving; HTTPDNS 119.29.29.99 fails; local resolver 192.0.2.53 21 ms; cache 0 answers")
         #expect(overview([], []).headline == "serving from the cache alone; nobody to ask; cache 0 answers")
-        var second = overview([bad, other], [])
-        second.currentService = 1
+        let second = overview([bad, other], [], current: 1)
         #expect(second.verdict == "The first HTTPDNS server is given up. The next answers.")
-        var only = overview([bad], [local])
-        only.isHTTPOnly = true
+        #expect(overview([bad], [local]).verdict == "HTTPDNS fails. Names come from the local resolver.")
+        #expect(overview([good], [deaf]).verdict == "The local resolver fails. HTTPDNS is all there is.")
+        let only = overview([bad], nil)
         #expect(only.state == .down && !only.isReady)
+    }
+
+    @Test("a group of the operator's own that is down is said by name, and what becomes of its names")
+    func ownGroups() {
+        let (good, local) = (server("119.29.29.99:443", .account), server("192.0.2.53:53"))
+        let (fine, gone) = (server("10.1.0.53:853", .tls), server("10.1.0.53:853", .tls, failedBefore: 1))
+        func office(_ server: ServerState, thenTry: [GroupID] = []) -> Overview.Group {
+            group(GroupID(2), "office", [server], thenTry: thenTry)
+        }
+        let healthy = overview([good], [local], own: [office(fine)])
+        #expect(healthy.state == .healthy && healthy.verdict == "Names resolve through HTTPDNS.")
+        let wall = overview([good], [local], own: [office(gone)])
+        #expect(wall.state == .degraded && wall.isReady)
+        #expect(wall.verdict == "Names resolve through HTTPDNS. office fails. Its names do not resolve.")
+        #expect(
+            wall.headline
+                == "serving; HTTPDNS 119.29.29.99 21 ms; office tls://10.1.0.53 fails; cache 0 answers")
+        #expect(wall.explanation.hasPrefix("office tls://10.1.0.53: certificate is for"))
+        let open = overview([good], [local], own: [office(gone, thenTry: [.httpdns, .fallback])])
+        #expect(open.verdict == "Names resolve through HTTPDNS. office fails. Its names come from HTTPDNS.")
+        // A wall that stands does not make the other names resolve.
+        let bad = server("119.29.29.99:443", .account, failedBefore: 1)
+        let rest = overview([bad], nil, own: [office(fine)])
+        #expect(rest.state == .down && !rest.isReady)
+        #expect(rest.verdict == "Names do not resolve, but for those of office.")
+        let alone = overview([], [], own: [office(fine)])
+        #expect(alone.state == .healthy && alone.isReady)
+        #expect(alone.verdict == "Names resolve through office alone.")
+    }
+
+    @Test("a line a server, in columns, group by group")
+    func text() {
+        let own = group(
+            GroupID(2), "office", [server("10.1.0.53:853", .tls, failedBefore: 4), server("[2001:db8::1]:53")],
+            current: 1)
+        let overview = overview(
+            [server("119.29.29.99:443", .account, roundTrip: nil)], [server("192.0.2.53:53")], own: [own])
+        let expected = """
+            HTTPDNS: then the local resolver; 0 questions
+              119.29.29.99:443  HTTPDNS by https, encrypted                 not asked yet
+            Local resolver: 0 questions
+              192.0.2.53:53     DNS over UDP and TCP, in the clear          answers in 21 ms
+            office: nobody else is asked; 0 questions
+              tls://10.1.0.53   DNS over TLS, encrypted                     fails (1 in a row): certificate is for <b>"x"</b> & 'y', 4 s ago
+              [2001:db8::1]:53  DNS over UDP and TCP, in the clear  in use  answers in 21 ms
+            """
+        #expect(overview.text.contains(expected + "\n"), "\(overview.text)")
+    }
+
+    @Test("programs are told of every group what they are told of the first two")
+    func groupsAsJSON() {
+        let server = server("10.1.0.53:853", .tls)
+        var overview = overview([], [], own: [group(GroupID(2), "office", [server], thenTry: [.fallback])])
+        let tallies = UpstreamTallies()
+        for milliseconds in 1...99 {
+            tallies.server(server.server).answered(.noError, nanoseconds: UInt64(milliseconds) * 1_000_000)
+        }
+        tallies.server(server.server).secured(isResumed: true)
+        overview.upstreams = tallies.figures
+        let expected = """
+            {"name":"office","kind":"dns","protocols":["tls"],"wall":false,"thenTry":["fallback"],"servers":[\
+            {"address":"tls://10.1.0.53","protocol":"tls","state":"answers","inUse":true,"paused":false,"setAside":false,\
+            "secondsUntilNextTry":null,"roundTripMilliseconds":21.0,"p50Milliseconds":50.0,"p95Milliseconds":95.0,\
+            "resumed":true,"answers":1,"failures":0,"consecutiveFailures":0,"lastFailure":null}],\
+            "counters":{"questions":0,"queries":0,"names":null,"repeats":0,"failures":0}}
+            """
+        let text = overview.json.text
+        #expect(text.contains(expected), "\(text)")
+        #expect(text.contains(#""httpdns":null,"localResolvers":[]"#))
+    }
+
+    @Test("servers that only their certificates tell apart are one sample, and no label ends early")
+    func metricLabels() {
+        let name = Server.Host.name("dns.example")
+        let servers = ["192.0.2.1", "192.0.2.2"].map { address in
+            Server(.https(path: "/a\"b\\", usesGET: false), name, port: 443, addresses: [IPAddress(address)!])
+        }
+        let tallies = UpstreamTallies()
+        for server in servers { tallies.server(server).connected(isSecure: true, isReused: false) }
+        var overview = overview(
+            [], [], own: [group(GroupID(2), "office", servers.map { ServerState($0, health: ServerHealth()) })])
+        overview.upstreams = tallies.figures
+        let lines = overview.metrics.split(separator: "\n").filter { $0.contains("dns.example") }
+        #expect(Set(lines.map { $0.prefix { $0 != " " } }).count == lines.count)
+        #expect(
+            lines.contains(#"httpdnsd_proxy_conn_cache_misses_total{to="https://dns.example/a\"b\\",proto="https"} 2"#),
+            "\(lines)")
+        #expect(lines.contains(#"httpdnsd_upstream_up{group="office",to="https://dns.example/a\"b\\"} 1"#), "\(lines)")
     }
 
     @Test("ready is who has somebody to ask that did not fail within the last half minute")

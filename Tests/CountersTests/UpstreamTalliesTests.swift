@@ -15,9 +15,13 @@ import Testing
         tallies.server(first).connected(isSecure: true, isReused: true)
         tallies.server(first).answered(.noError, nanoseconds: 1_000_000)
         tallies.server(first).answered(.servFail, nanoseconds: 3_000_000)
-        #expect(tallies.connections[first]?.fresh == 1 && tallies.connections[first]?.reused == 2)
-        #expect(tallies.durations.count == 2)
-        #expect(tallies.durations.values.allSatisfy { $0.total == 1 })
+        let figures = tallies.figures[first]
+        #expect(figures?.connections?.fresh == 1 && figures?.connections?.reused == 2)
+        #expect(figures?.durations.mapValues(\.total) == [0: 1, 2: 1])
+        #expect(figures?.isResumed == nil)
+        tallies.server(first).secured(isResumed: true)
+        tallies.server(first).secured(isResumed: false)
+        #expect(tallies.figures[first]?.isResumed == false)
     }
 
     /// Two rows with the same labels make a page of metrics unreadable as a whole.
@@ -26,16 +30,34 @@ import Testing
         for code in [UInt16(24), 25, 4095] {
             tallies.server(server(1)).answered(ResponseCode(rawValue: code), nanoseconds: 1)
         }
-        #expect(tallies.durations.map { ResponseKind.name($0.key.kind) } == ["other"])
-        #expect(tallies.durations.values.first?.total == 3)
+        let durations = tallies.figures[server(1)]?.durations
+        #expect(durations?.keys.map(ResponseKind.name) == ["other"])
+        #expect(durations?.values.first?.total == 3)
     }
 
     @Test func serversPastTheBoundAreNotCounted() {
         let tallies = UpstreamTallies()
         for number in 0..<1000 { tallies.server(server(UInt32(number))).connected(isSecure: false, isReused: false) }
-        #expect(tallies.connections.count == 128)
+        #expect(tallies.figures.count == 128)
         tallies.server(server(5)).connected(isSecure: false, isReused: true)
-        #expect(tallies.connections[server(5)]?.reused == 1)
-        #expect(tallies.connections[server(999)] == nil)
+        #expect(tallies.figures[server(5)]?.connections?.reused == 1)
+        #expect(tallies.figures[server(999)] == nil)
+    }
+
+    /// Against a sorted copy of the last hundred.
+    @Test func theLatestAreThoseThatCount() {
+        var latest = LatestDurations()
+        #expect(latest.milliseconds(ofShare: 0.5) == nil)
+        var given: [UInt64] = []
+        for number in UInt64(1)...250 {
+            // Every value below 251 once, in no order.
+            let milliseconds = number * 97 % 251
+            given.append(milliseconds)
+            latest.add(milliseconds * 1_000_000)
+            let last = given.suffix(100).sorted()
+            for (share, place) in [(0.5, (last.count + 1) / 2), (0.95, (last.count * 19 + 19) / 20), (1, last.count)] {
+                #expect(latest.milliseconds(ofShare: share) == Double(last[place - 1]))
+            }
+        }
     }
 }

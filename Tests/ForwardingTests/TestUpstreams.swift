@@ -36,10 +36,10 @@ struct TestUpstreams {
 
     func policy(_ negativeTTL: UInt32 = 30, _ hosts: HostsTable = HostsTable()) -> Policy {
         let only = httpOnly && hasService
-        var routes: [GroupID: [Step]] = [
-            .httpdns: [Step(.httpdns)] + (only ? [] : [Step(.fallback, hedgeAfter: hedgeAfter)]),
-            .fallback: only ? [] : [Step(.fallback)],
-        ]
+        var routes: [GroupID: [Step]] = [.fallback: only ? [] : [Step(.fallback)]]
+        if hasService {
+            routes[.httpdns] = [Step(.httpdns)] + (only ? [] : [Step(.fallback, hedgeAfter: hedgeAfter)])
+        }
         for group in named { routes[group.id] = [Step(group.id)] + group.thenTry.map { Step($0, after: group.on) } }
         let rules = try! DomainRules(
             [

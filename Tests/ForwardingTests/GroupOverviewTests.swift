@@ -1,0 +1,89 @@
+import Base
+import DNSCache
+import DNSWire
+import Testing
+
+@testable import Forwarding
+
+/// What is told of groups to those who look after the daemon.
+@Suite struct GroupOverviewTests {
+    private static let now = Tick(nanoseconds: 1_000_000_000_000)
+    private let office = GroupID(2)
+
+    private func made(_ upstreams: TestUpstreams) -> Forwarder {
+        Forwarder(
+            policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups,
+            cache: DNSCache(bytes: 1 << 20, seed: (1, 2)))
+    }
+
+    private func after(_ seconds: Int) -> Tick { Self.now.advanced(milliseconds: seconds * 1000) }
+
+    @Test func thoseAreShownThatMayBeAsked() throws {
+        var upstreams = TestUpstreams()
+        func shown() -> [[GroupID]] { made(upstreams).groupOverviews.map { [$0.id] + $0.thenTry } }
+        #expect(shown() == [[.httpdns, .fallback], [.fallback]])
+        upstreams.httpOnly = true
+        #expect(shown() == [[.httpdns]])
+        upstreams.hasService = false
+        #expect(shown() == [[.fallback]])
+        var own = try #require(NamedGroup(["office", "1", "takes", "corp.example"]))
+        (own.id, own.thenTry) = (office, [.fallback])
+        upstreams.named = [own]
+        #expect(shown() == [[.fallback], [office, .fallback]])
+        var forwarder = made(upstreams)
+        upstreams.named = []
+        forwarder.change(
+            .settings(upstreams.policy(), Timing(), upstreams.groups, renewed: [], .routes), at: Self.now)
+        let left = forwarder.groupOverviews.map(\.id)
+        #expect(left == [.fallback])
+    }
+
+    @Test func aQuestionIsCountedOnceAtEachGroupItComesTo() {
+        var upstreams = TestUpstreams()
+        upstreams.service = .scenario(2, list: 0)
+        var forwarder = made(upstreams)
+        forwarder.receive(Name("www.example.com")!, .a, for: .everyone, from: 1, at: Self.now)
+        forwarder.receive(Name("www.example.com")!, .a, for: .everyone, from: 2, at: Self.now)
+        // Both servers of the account fail, then the resolver is asked.
+        while true {
+            forwarder.endTurn(at: Self.now)
+            let asked = forwarder.takeActions().compactMap { action -> QueryID? in
+                if case .ask(let id, _, _) = action, id.group == .httpdns { id } else { nil }
+            }
+            if asked.isEmpty { break }
+            for id in asked { forwarder.settle(id, .failed(Failure(.unreachable, "x")), at: Self.now) }
+        }
+        let counters = forwarder.groupOverviews.map(\.counters)
+        #expect(counters.map(\.questions) == [1, 1])
+        #expect(counters.map(\.queries) == [2, 1] && counters.map(\.failures) == [2, 0])
+        let failed = forwarder.failedQueries
+        #expect(failed == 2)
+    }
+
+    @Test func aServerThatIsPassedOverIsTriedAgainAtATimeThatIsKnown() {
+        let servers = [Server].scenario(2, list: 0)
+        func tries(_ state: GroupState, at now: Tick) -> [Tick?] {
+            let overview = GroupOverview(state, thenTry: [])
+            return overview.servers.map { overview.nextTry(of: $0, at: now) }
+        }
+        var inOrder = GroupState(
+            UpstreamGroup(
+                .httpdns, servers, .addresses(namesPerRequest: 1), .inOrder(switchAfter: 1, returnAfterMinutes: 1),
+                timeout: 1000))
+        #expect(tries(inOrder, at: Self.now) == [nil, nil])
+        _ = inOrder.failed(servers[0], Failure(.timedOut, "x"), at: Self.now)
+        #expect(tries(inOrder, at: Self.now) == [after(60), nil])
+        _ = inOrder.failed(servers[1], Failure(.tooOften, "x", retryAfter: 7), at: Self.now)
+        #expect(tries(inOrder, at: Self.now)[1] == after(7))
+        #expect(tries(inOrder, at: after(7))[1] == nil)
+
+        var inPreference = GroupState(
+            UpstreamGroup(office, servers, .messages, .inPreference(nextWithin: 1000), timeout: 1000))
+        _ = inPreference.failed(servers[0], Failure(.timedOut, "x"), at: Self.now)
+        #expect(tries(inPreference, at: Self.now) == [after(1), nil])
+        // Due, and with the next question: that moment has passed, and stays known.
+        #expect(tries(inPreference, at: after(5)) == [after(1), nil])
+        _ = inPreference.answered(servers[0], true, roundTrip: 1, at: after(5))
+        #expect(tries(inPreference, at: after(5)) == [nil, nil])
+    }
+}

@@ -203,10 +203,8 @@ public final class Daemon: @unchecked Sendable {
             let clients = streams.counters
             resolver.loop.submit { [self] in
                 report.counters(
-                    resolver.forwarder.counters, resolver.forwarder.counters(of: .httpdns),
-                    resolver.forwarder.counters(of: .fallback), refusedForRoom: resolver.queue.refused,
-                    resolver.carriers.mismatches, clients,
-                    cache.statistics)
+                    resolver.forwarder.counters, resolver.forwarder.groupOverviews,
+                    refusedForRoom: resolver.queue.refused, resolver.carriers.mismatches, clients, cache.statistics)
             }
         }
     }
@@ -238,22 +236,30 @@ extension Daemon {
 
 extension Report {
     func counters(
-        _ counters: Counters, _ account: GroupCounters, _ local: GroupCounters, refusedForRoom: UInt64,
-        _ mismatches: MismatchCounters, _ clients: StreamCounters,
-        _ cache: DNSCache.Statistics
+        _ counters: Counters, _ groups: [GroupOverview], refusedForRoom: UInt64, _ mismatches: MismatchCounters,
+        _ clients: StreamCounters, _ cache: DNSCache.Statistics
     ) {
         let refused = counters.refusedFlights + counters.refusedWaiting + refusedForRoom
         log.notice(
             """
             cache \(cache.entries) answers, \(cache.bytes) bytes, \(cache.hits) hits, \(cache.misses) misses, \
             \(cache.evictions) evicted; \(counters.flights) questions looked up, \(counters.joined) joined one under way, \
-            \(refused) refused; HTTPDNS \(account.queries) requests for \(account.names) names, \
-            \(account.failures) failed; local resolver \(local.queries + local.repeats) queries, \
-            \(local.repeats) repeated, \(local.failures) failed, \(mismatches.all) messages that were no \
-            answer ignored (\(mismatches.strangers) from elsewhere, \(mismatches.otherCase) in another case); \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
+            \(refused) refused; \(groups.map(Self.counters).joined(separator: "; ")); \
+            \(mismatches.all) messages that were no answer ignored (\(mismatches.strangers) from elsewhere, \
+            \(mismatches.otherCase) in another case); \
+            \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
             \(counters.overdue) out of time; \(clients.accepted) TCP clients, \
             \(clients.refused + clients.refusedOfOneSource) refused, \(clients.closedForRoom) closed for room, \
             \(clients.closedIdle) idle, \(clients.cutOff) cut off
             """)
+    }
+
+    private static func counters(_ group: GroupOverview) -> String {
+        let counters = group.counters
+        let asked =
+            group.carriesAddresses
+            ? "\(counters.queries) requests for \(counters.names) names"
+            : "\(counters.queries + counters.repeats) queries, \(counters.repeats) repeated"
+        return "\(group.title) \(asked), \(counters.failures) failed"
     }
 }

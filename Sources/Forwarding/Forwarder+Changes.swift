@@ -151,7 +151,6 @@ extension Forwarder {
         GroupOverview(
             groups[group.rawValue], thenTry: policy.steps(of: group).map(\.group).filter { $0 != group })
     }
-    public func counters(of group: GroupID) -> GroupCounters { groups[group.rawValue].counters }
     /// Queries that have failed, of all groups together.
     public var failedQueries: UInt64 {
         var sum: UInt64 = 0

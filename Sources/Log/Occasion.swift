@@ -20,6 +20,9 @@ package enum Occasion: String, CaseIterable, Sendable {
     case serviceBack = "service-back"
     case resolverFails = "resolver-fails"
     case resolverAnswersAgain = "resolver-answers-again"
+    /// No server of a group other than HTTPDNS can be used.
+    case groupLost = "group-lost"
+    case groupBack = "group-back"
     case noLocalResolver = "no-local-resolver"
     /// Addresses or routes.
     case networkChanged = "network-changed"
@@ -59,6 +62,8 @@ package enum Occasion: String, CaseIterable, Sendable {
         case .serviceBack: "9b1042513e5a4d78b7b078b5184806b6"
         case .resolverFails: "25563955f4d6474e81dfdd054e27ab75"
         case .resolverAnswersAgain: "41cc263b474c4257bc03648121cddf9e"
+        case .groupLost: "fbe200e2651c4e9b8b70c935a01daaa4"
+        case .groupBack: "cf8522f5bd8d4c0abbc7d79331fd4e1a"
         case .noLocalResolver: "b2335326857042578fbd0ba30ae3d143"
         case .networkChanged: "480e1aba7f884443a0fa37931bdbf61e"
         case .networkGone: "32048db1d80b43efb6f5f0e011458f98"

@@ -43,10 +43,11 @@ import Testing
         return texts.replacing("\\\n", with: "").replacing(/\s+/, with: " ").replacing("\\\"", with: "\"")
     }
 
-    /// What stands in a quoted line for something else: the system's words, an example of a value.
+    /// What stands in a quoted line for something else: the system's words, an example of a value, a group's name.
     private static let examples = [
         "Connection refused", "Network is unreachable", "Address already in use", "connect", "recv", "http_proxy",
         "what is wrong, and what would be right", " https ", "alert", "certificate ", "FILE:LINE",
+        "local resolver is ", "tls://",
     ]
 
     /// The parts of a quoted line that stand for themselves: between names in capitals, numbers, and joints at which

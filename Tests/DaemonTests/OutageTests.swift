@@ -6,32 +6,107 @@ import Testing
 @testable import Forwarding
 
 @Suite struct OutageTests {
-    private var outage = Outage()
+    private var outages = Outages()
 
-    private func server(failures: Int, answers: UInt64 = 0) -> ServerHealth {
-        var health = ServerHealth()
-        (health.consecutiveFailures, health.answers) = (failures, answers)
-        return health
+    private func group(
+        _ id: GroupID = .httpdns, _ name: String = "httpdns", thenTry: [GroupID] = [],
+        health: [(failures: Int, answers: UInt64)]
+    ) -> GroupOverview {
+        let servers = health.indices.map { Server(Endpoint("192.0.2.\($0 + 1):53")!) }
+        let states = zip(servers, health).map { server, given in
+            var health = ServerHealth()
+            (health.consecutiveFailures, health.answers) = given
+            return ServerState(server, health: health)
+        }
+        var group = UpstreamGroup(id, servers, .messages, .lastThatAnswered, timeout: 0)
+        group.name = name
+        return GroupOverview(group, states, thenTry: thenTry)
+    }
+
+    /// Whether HTTPDNS is out of use now, if that is news.
+    private mutating func news(_ health: [(failures: Int, answers: UInt64)]) -> Bool? {
+        let news = outages.update([group(health: health)])
+        return news.isEmpty ? nil : outages.out.contains(.httpdns)
     }
 
     @Test mutating func allMustHaveFailedSeveralTimesAndOneAnswerEndsIt() {
-        #expect(outage.update([server(failures: 2), server(failures: 9)]) == nil)
-        #expect(outage.update([server(failures: 3, answers: 7), server(failures: 9)]) == true)
-        #expect(outage.update([server(failures: 4, answers: 7), server(failures: 9)]) == nil)
-        #expect(outage.update([server(failures: 4, answers: 7), server(failures: 0, answers: 1)]) == false)
-        #expect(outage.update([server(failures: 4, answers: 7), server(failures: 0, answers: 1)]) == nil)
+        #expect(news([(2, 0), (9, 0)]) == nil)
+        #expect(news([(3, 7), (9, 0)]) == true)
+        #expect(news([(4, 7), (9, 0)]) == nil)
+        #expect(news([(4, 7), (0, 1)]) == false)
+        #expect(news([(4, 7), (0, 1)]) == nil)
     }
 
     @Test mutating func otherServersAreNoAnswer() {
-        _ = outage.update([server(failures: 3)])
-        #expect(outage.update([server(failures: 0), server(failures: 0)]) == nil)
-        #expect(outage.update([server(failures: 0), server(failures: 0, answers: 1)]) == false)
+        _ = news([(3, 0)])
+        #expect(news([(0, 0), (0, 0)]) == nil)
+        #expect(news([(0, 0), (0, 1)]) == false)
     }
 
     @Test mutating func withoutAServiceThereIsNone() {
-        #expect(outage.update([]) == nil)
-        _ = outage.update([server(failures: 3)])
-        #expect(outage.update([]) == nil && !outage.isOut)
+        #expect(news([]) == nil)
+        _ = news([(3, 0)])
+        #expect(news([]) == nil && outages.out.isEmpty)
+        _ = news([(3, 0)])
+        #expect(outages.update([]).isEmpty && outages.out.isEmpty)
+    }
+
+    @Test mutating func isLookedForWhenSomethingFailedOrIsOut() {
+        let isDue = [0, 1, 1].map { outages.isDue($0) }
+        #expect(isDue == [false, true, false])
+        _ = news([(3, 0)])
+        let isDueStill = outages.isDue(1)
+        #expect(isDueStill)
+    }
+
+    /// What is said of each group in turn when all that are named here fail.
+    @Test(arguments: [
+        (["httpdns"], ["HTTPDNS is out of use: the local resolver answers"]),
+        (["fallback"], ["local resolver is out of use: what HTTPDNS does not answer gets SERVFAIL, or what is stale"]),
+        (
+            ["httpdns", "fallback"],
+            [
+                "HTTPDNS is out of use, and so is the local resolver: what is known is answered, and nothing else",
+                "local resolver is out of use, and so is HTTPDNS: what is known is answered, and nothing else",
+            ]
+        ),
+        (["office"], ["office is out of use: its names get SERVFAIL, or what is stale"]),
+        (["shop"], ["shop is out of use: HTTPDNS answers"]),
+        (
+            ["httpdns", "shop"],
+            [
+                "HTTPDNS is out of use: the local resolver answers",
+                "shop is out of use, and so is HTTPDNS: its names get SERVFAIL, or what is stale",
+            ]
+        ),
+    ])
+    func saysWhatBecomesOfTheNames(_ failing: [String], _ expected: [String]) {
+        func groups(_ out: [String]) -> [GroupOverview] {
+            [
+                (GroupID.httpdns, "httpdns", [GroupID.fallback]), (.fallback, "fallback", []),
+                (GroupID(2), "office", []), (GroupID(3), "shop", [.httpdns]),
+            ].map { group($0, $1, thenTry: $2, health: [out.contains($1) ? (3, 0) : (0, 1)]) }
+        }
+        var outages = Outages()
+        let lines = LogLines()
+        for groups in [groups(failing), groups([])] {
+            for group in outages.update(groups) { lines.report.outage(of: group, among: groups, out: outages.out) }
+        }
+        let titles = ["httpdns": "HTTPDNS", "fallback": "local resolver"]
+        let back = failing.map { "notice \(titles[$0] ?? $0) is in use again" }
+        #expect(lines.all == expected.map { "warning \($0)" } + back)
+        let event = failing[0] == "httpdns" ? "service-lost" : "group-lost"
+        #expect(lines.metadata.first == ["event": "\(event)", "group": "\(failing[0])"])
+    }
+
+    @Test func withoutALocalResolverWhatIsKnownIsAllThereIs() {
+        let lines = LogLines()
+        let lonely = group(thenTry: [.fallback], health: [(3, 0)])
+        for groups in [[lonely], [lonely, group(.fallback, "fallback", health: [])]] {
+            lines.report.outage(of: lonely, among: groups, out: [.httpdns])
+        }
+        let line = "warning HTTPDNS is out of use: what is known is answered, and nothing else"
+        #expect(lines.all == [line, line])
     }
 }
 
@@ -46,10 +121,40 @@ import Testing
             (Failure(.badAnswer, "x", statusCode: 503), "service-fails"), (Failure(.timedOut, "x"), "service-fails"),
         ] {
             let lines = LogLines()
-            lines.report.event(.failing(.httpdns, server, failure))
+            lines.report.event(.failing(.httpdns, server, failure), overview)
             #expect(lines.all == ["warning HTTPDNS 192.0.2.2:443 fails: \(failure.detail)"])
             #expect(
-                lines.metadata == [["event": "\(event)", "server": "192.0.2.2:443", "reason": "\(failure.detail)"]])
+                lines.metadata == [
+                    [
+                        "event": "\(event)", "group": "httpdns", "server": "192.0.2.2:443",
+                        "reason": "\(failure.detail)",
+                    ]
+                ])
         }
+    }
+
+    private func overview(_ id: GroupID) -> GroupOverview {
+        var group = UpstreamGroup(
+            id, [], id == .httpdns ? .addresses(namesPerRequest: 1) : .messages, .lastThatAnswered, timeout: 0)
+        group.name = id == .httpdns ? "httpdns" : id == .fallback ? "fallback" : "office"
+        return GroupOverview(group, [])
+    }
+
+    @Test func aServerIsNamedWithItsGroup() {
+        let lines = LogLines()
+        let tls = Server(Endpoint("10.1.0.53:853")!, .tls)
+        lines.report.event(.failing(GroupID(2), tls, Failure(.untrusted, "certificate expired")), overview)
+        lines.report.event(.failing(GroupID(2), tls, Failure(.timedOut, "x")), overview)
+        lines.report.event(.answersAgain(GroupID(2), tls), overview)
+        lines.report.event(.answersAgain(.fallback, Server(Endpoint("192.0.2.53:53")!)), overview)
+        #expect(
+            lines.all == [
+                "warning office tls://10.1.0.53 fails: certificate expired", "warning office tls://10.1.0.53 fails: x",
+                "notice office tls://10.1.0.53 answers again", "notice local resolver 192.0.2.53:53 answers again",
+            ])
+        #expect(
+            lines.metadata.map { $0["event"] } == [
+                "certificate-refused", "resolver-fails", "resolver-answers-again", "resolver-answers-again",
+            ])
     }
 }

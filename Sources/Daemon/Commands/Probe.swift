@@ -111,7 +111,7 @@ public final class Probe: @unchecked Sendable {
 
     /// Who is asked at the moment, as the log calls them.
     private var who: String {
-        current.map { Report.name($0.step.group.id, $0.step.server) } ?? "nobody"
+        current.map { "\($0.step.title) \($0.step.server)" } ?? "nobody"
     }
 
     private func timedOut() {

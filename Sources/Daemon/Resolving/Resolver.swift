@@ -37,9 +37,7 @@ final class Resolver: @unchecked Sendable {
     /// `confIp` and `enableReport`, on the same loop.
     var serviceList: ServiceList?
     var reporter: AbnormalReporter?
-    private(set) var outage = Outage()
-    /// Failed HTTPDNS requests when the outage was last looked at.
-    private var failuresSeen: UInt64 = 0
+    var outages = Outages()
     private var hasNetwork = Routes.leadOut
     private var outgoing = GatheredReplies()
 
@@ -198,21 +196,12 @@ final class Resolver: @unchecked Sendable {
             for action in actions { perform(action, at: now) }
         }
         outgoing.flush()
-        lookForOutage()
+        lookForOutages()
         loop.setDeadline(nextDeadline?.nanoseconds)
         let isIdle = forwarder.flightsUnderWay == 0 && early?.isEmpty ?? true
         if let drain, isIdle || now.nanoseconds >= drain.until {
             self.drain = nil
             drain.done()
-        }
-    }
-
-    private func lookForOutage() {
-        let failures = forwarder.counters(of: .httpdns).failures
-        guard failures != failuresSeen || outage.isOut else { return }
-        failuresSeen = failures
-        if let isLost = outage.update(forwarder.overview(of: .httpdns).servers.map(\.health)) {
-            report.service(isLost: isLost, httpOnly: settings.httpdns?.httpOnly ?? false)
         }
     }
 
@@ -237,7 +226,7 @@ final class Resolver: @unchecked Sendable {
             upstream.ask(id, server, ask, at: now)
         case .askAgain(let id): carriers[id.group]?.askAgain(id)
         case .cancel(let id): carriers[id.group]?.cancel(id)
-        case .report(let event): report.event(event)
+        case .report(let event): report.event(event) { forwarder.overview(of: $0) }
         case .reportLookup(let lookup): reporter?.add(lookup)
         }
     }

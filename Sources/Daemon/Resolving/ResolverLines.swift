@@ -8,37 +8,35 @@ import Transport
 
 /// What the log says of the servers that are asked, of the network, and of lookups.
 extension Report {
-    func event(_ event: Event) {
+    /// - Parameter group: how a group is.
+    func event(_ event: Event, _ group: (GroupID) -> GroupOverview) {
         switch event {
-        case .failing(let group, let server, let failure):
+        case .failing(let id, let server, let failure):
+            let group = group(id)
             let name = Self.name(group, server)
             say(
-                .warning, group == .httpdns ? failure.occasion : .resolverFails, about: name, Self.fails(name, failure),
-                ["server": "\(server)", "reason": failure.detail])
-        case .answersAgain(let group, let server):
+                .warning, failure.occasion(group), about: name, Self.fails(name, failure),
+                ["group": group.name, "server": "\(server)", "reason": failure.detail])
+        case .answersAgain(let id, let server):
+            let group = group(id)
             let name = Self.name(group, server)
             say(
-                .notice, group == .httpdns ? .serviceAnswersAgain : .resolverAnswersAgain, about: name,
-                "\(name) answers again", ["server": "\(server)"])
-        case .switched(let group, let former, let next):
+                .notice, group.carriesAddresses ? .serviceAnswersAgain : .resolverAnswersAgain, about: name,
+                "\(name) answers again", ["group": group.name, "server": "\(server)"])
+        case .switched(let id, let former, let next):
+            let group = group(id)
             say(
-                .warning, .serviceGivenUp, about: "HTTPDNS",
+                .warning, .serviceGivenUp, about: group.title,
                 "\(Self.name(group, former)) is given up for \(Self.name(group, next))",
-                ["server": "\(former)", "next": "\(next)"])
-        case .returned(let group, let former, let next):
+                ["group": group.name, "server": "\(former)", "next": "\(next)"])
+        case .returned(let id, let former, let next):
+            let group = group(id)
             say(
-                .notice, .serviceReturned, about: "HTTPDNS",
+                .notice, .serviceReturned, about: group.title,
                 "back from \(Self.name(group, former)) to \(Self.name(group, next))",
-                ["server": "\(former)", "next": "\(next)"])
-        case .planExceeded:
-            say(
-                .warning, .planExceeded, about: "plan",
-                "httpdns.queriesPerSecond is reached: names beyond it go to the local resolver, or wait with httpOnly")
-        case .noRecordBudgetSpent:
-            say(
-                .warning, .noRecordBudgetSpent, about: "names without a record",
-                "HTTPDNS is asked for names without a record below one domain as if somebody made them up: new ones below it go to the local resolver, or are refused with httpOnly"
-            )
+                ["group": group.name, "server": "\(former)", "next": "\(next)"])
+        case .planExceeded(let id): planExceeded(group(id))
+        case .noRecordBudgetSpent(let id): noRecordBudgetSpent(group(id))
         case .privateRefused:
             say(
                 .notice, .privateRefused, about: "private addresses",
@@ -50,20 +48,27 @@ extension Report {
         }
     }
 
-    /// - Parameter isLost: no server of HTTPDNS can be used; false: one can again.
-    func service(isLost: Bool, httpOnly: Bool) {
-        let instead = httpOnly ? "what is known is answered, and nothing else" : "the local resolver answers"
-        if isLost {
-            say(.warning, .serviceLost, about: "HTTPDNS as a whole", "HTTPDNS is out of use: \(instead)")
-        } else {
-            say(.notice, .serviceBack, about: "HTTPDNS as a whole", "HTTPDNS is in use again")
-        }
+    private func planExceeded(_ group: GroupOverview) {
+        let text =
+            group.id == .httpdns
+            ? "httpdns.queriesPerSecond is reached: names beyond it go to the local resolver, or wait with httpOnly"
+            : "upstreams.\(group.name).queriesPerSecond is reached: names beyond it go to the next group, or wait"
+        say(.warning, .planExceeded, about: "plan of \(group.name)", text, ["group": group.name])
+    }
+
+    private func noRecordBudgetSpent(_ group: GroupOverview) {
+        let head = "\(group.title) is asked for names without a record below one domain as if somebody made them up"
+        let text =
+            group.id == .httpdns
+            ? "\(head): new ones below it go to the local resolver, or are refused with httpOnly"
+            : "\(head): new ones below it go to the next group, or are refused"
+        say(
+            .warning, .noRecordBudgetSpent, about: "names without a record at \(group.name)", text,
+            ["group": group.name])
     }
 
     /// Whom a line is about.
-    static func name(_ group: GroupID, _ server: Server) -> String {
-        group == .httpdns ? "HTTPDNS \(server)" : "local resolver \(server)"
-    }
+    private static func name(_ group: GroupOverview, _ server: Server) -> String { "\(group.title) \(server)" }
 
     static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
 
@@ -106,9 +111,10 @@ extension FamilyAddresses {
 
 extension Failure {
     /// What an operator has to mend is told apart from what passes.
-    fileprivate var occasion: Occasion {
+    fileprivate func occasion(_ group: GroupOverview) -> Occasion {
         switch kind {
         case .untrusted: .certificateRefused
+        case _ where !group.carriesAddresses: .resolverFails
         case .unauthorized: .accountRefused
         case .badAnswer where statusCode == 403: .accountRefused
         case .timedOut, .unreachable, .tooOften, .badAnswer: .serviceFails

@@ -1,0 +1,88 @@
+import Forwarding
+import Log
+import Logging
+
+/// Which groups are out of use as a whole: each of their servers has failed several times in a row. How the groups are
+/// goes in, and what has changed comes out.
+struct Outages {
+    private(set) var out: Set<GroupID> = []
+    /// Failed queries of all groups when they were looked at last.
+    private var failuresSeen: UInt64 = 0
+
+    /// Failures in a row of each server: one alone may be an accident.
+    static let failures = 3
+
+    /// Whether ``update(_:)`` may find something: a query has failed since, or a group that is out of use may be back.
+    mutating func isDue(_ failures: UInt64) -> Bool {
+        defer { failuresSeen = failures }
+        return failures != failuresSeen || !out.isEmpty
+    }
+
+    /// - Parameter groups: All that may be asked.
+    /// - Returns: Those that are out of use now and were not, or the other way round.
+    mutating func update(_ groups: [GroupOverview]) -> [GroupOverview] {
+        let before = out
+        out = Set(groups.filter { Self.isOut($0, wasOut: before.contains($0.id)) }.map(\.id))
+        // A group that has lost its servers to other settings is not back.
+        return groups.filter { !$0.servers.isEmpty && out.contains($0.id) != before.contains($0.id) }
+    }
+
+    private static func isOut(_ group: GroupOverview, wasOut: Bool) -> Bool {
+        let health = group.servers.map(\.health)
+        // One answer ends it; other servers in the list are no answer.
+        if wasOut { return !health.isEmpty && !health.contains { $0.consecutiveFailures == 0 && $0.answers > 0 } }
+        return !health.isEmpty && health.allSatisfy { $0.consecutiveFailures >= failures }
+    }
+}
+
+extension Resolver {
+    /// On the loop, when a turn ends.
+    func lookForOutages() {
+        guard outages.isDue(forwarder.failedQueries) else { return }
+        let groups = forwarder.groupOverviews
+        for group in outages.update(groups) { report.outage(of: group, among: groups, out: outages.out) }
+    }
+}
+
+extension Report {
+    /// A group is out of use as a whole, or in use again.
+    /// - Parameters:
+    ///   - groups: All that may be asked.
+    ///   - out: Those that are out of use.
+    func outage(of group: GroupOverview, among groups: [GroupOverview], out: Set<GroupID>) {
+        let isService = group.id == .httpdns
+        let subject = "\(group.title) as a whole"
+        if out.contains(group.id) {
+            say(
+                .warning, isService ? .serviceLost : .groupLost, about: subject, Self.outOfUse(group, groups, out),
+                ["group": group.name])
+        } else {
+            say(
+                .notice, isService ? .serviceBack : .groupBack, about: subject, "\(group.title) is in use again",
+                ["group": group.name])
+        }
+    }
+
+    /// What becomes of the names of a group that is out of use.
+    private static func outOfUse(_ group: GroupOverview, _ groups: [GroupOverview], _ out: Set<GroupID>) -> String {
+        let others = group.thenTry.compactMap { id in groups.first { $0.id == id && !$0.servers.isEmpty } }
+        if let next = others.first(where: { !out.contains($0.id) }) {
+            return "\(group.title) is out of use: \(noun(next)) answers"
+        }
+        let account = groups.first { $0.id == .httpdns && !$0.servers.isEmpty }
+        let mates = group.id == .fallback ? groups.filter { $0.id == .httpdns && out.contains($0.id) } : others
+        let head =
+            "\(group.title) is out of use"
+            + (mates.isEmpty ? "" : ", and so is \(mates.map(noun).joined(separator: " and "))")
+        switch group.id {
+        case .fallback where account != nil && mates.isEmpty:
+            return "\(head): what HTTPDNS does not answer gets SERVFAIL, or what is stale"
+        case .httpdns, .fallback: return "\(head): what is known is answered, and nothing else"
+        default: return "\(head): its names get SERVFAIL, or what is stale"
+        }
+    }
+
+    private static func noun(_ group: GroupOverview) -> String {
+        group.id == .fallback ? "the local resolver" : group.title
+    }
+}

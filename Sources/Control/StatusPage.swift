@@ -110,7 +110,7 @@ struct StatusPage {
         let facts = [overview.order(of: group), "\(grouped(count)) question\(count == 1 ? "" : "s")"]
         let list =
             group.servers.isEmpty
-            ? "<p class=\"quiet\">There is none: what only it could answer fails.</p>"
+            ? "<p class=\"quiet\">It has no server: what only it could answer fails.</p>"
             : "<ul class=\"servers\">\n\(group.servers.map { item($0, group) }.joined(separator: "\n"))\n</ul>"
         return """
             <div class="group">
@@ -143,7 +143,8 @@ struct StatusPage {
         let mark = group.servers.count > 1 && group.isInUse(server) ? ", in use" : ""
         return """
             <li>
-            <p class="server"><b>\(escaped(server.server.description))</b> <span>\(escaped(group.way(server)))\(mark)</span></p>
+            <p class="server">\(escaped(server.server.description))</p>
+            <p class="way">\(escaped(group.way(server)))\(mark)</p>
             <p class="state \(state)">\(word)</p>
             <p class="facts">\(escaped(facts.joined(separator: ", ")))</p>\(last)
             </li>

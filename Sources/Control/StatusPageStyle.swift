@@ -36,13 +36,16 @@ extension StatusPage {
         .group + .group { border-top: 1px solid var(--line); margin-top: 1.25rem; padding-top: 1.25rem; }
         h3 { font-size: 1rem; font-weight: 650; margin-bottom: .75rem; }
         h3 span { color: var(--quiet); font-weight: 400; font-size: .9375rem; margin-left: .5rem; }
-        .servers li { display: grid; grid-template-columns: 1fr auto; gap: 0 1rem; padding: .75rem 0;
-          border-top: 1px solid var(--line); }
+        .servers li { display: grid; grid-template-columns: auto 1fr auto; gap: 0 .75rem; align-items: baseline;
+          padding: .75rem 0; border-top: 1px solid var(--line); }
         .servers li:first-child { border-top: 0; padding-top: 0; }
         .servers li:last-child { padding-bottom: 0; }
-        .server b { font-variant-numeric: tabular-nums; margin-right: .5rem; }
-        .server span { display: inline-block; }
-        .server span, .facts, .quiet, footer { color: var(--quiet); }
+        .server { font-weight: 700; font-variant-numeric: tabular-nums; }
+        .way, .facts, .quiet, footer { color: var(--quiet); }
+        @media (max-width: 40rem) {
+          .servers li { grid-template-columns: 1fr auto; }
+          .way { grid-column: 1 / -1; grid-row: 2; }
+        }
         .facts, .failure, .quiet { font-size: .9375rem; }
         .facts, .failure { grid-column: 1 / -1; }
         .state { font-weight: 600; white-space: nowrap; }

@@ -48,6 +48,14 @@ def test_status_says_how_it_is(controlled, service):
     assert overview["verdict"] == "Names resolve through HTTPDNS."
     server = overview["httpdns"]["servers"][0]
     assert server["state"] == "answers" and server["answers"] == 1 and server["lastFailure"] is None
+    account, fallback = overview["groups"]
+    assert account["name"] == "httpdns" and account["kind"] == "httpdns" and account["protocols"] == ["httpdns-https"]
+    assert account["thenTry"] == ["fallback"] and account["wall"] is False and account["servers"] == [server]
+    assert account["counters"] == {"questions": 1, "queries": 1, "names": 1, "repeats": 0, "failures": 0}
+    assert server["inUse"] and server["protocol"] == "httpdns-https" and server["resumed"] is False
+    assert 0 < server["p50Milliseconds"] == server["p95Milliseconds"] < 2000 and server["secondsUntilNextTry"] is None
+    assert fallback["name"] == "fallback" and fallback["protocols"] == ["plain"]
+    assert fallback["servers"] == overview["localResolvers"]
     assert overview["cache"]["hits"] == 3 and overview["cache"]["answers"] == 2
     # One of them was the test's own question whether it is ready.
     assert overview["questions"]["asked"] == 6
@@ -55,6 +63,8 @@ def test_status_says_how_it_is(controlled, service):
     text = operator("status")
     assert overview["headline"].startswith("serving; HTTPDNS 127.0.0.3")
     assert overview["headline"].split(" ms")[0] in text and "cache 2 answers, 75 % hits" in text, text
+    assert "\nHTTPDNS: then the local resolver; 1 question\n  127.0.0.3:" in text, text
+    assert "  HTTPDNS by https, encrypted " in text and "  DNS over UDP and TCP, in the clear " in text, text
     assert "example.com" not in text + str(overview)
 
 
@@ -72,6 +82,30 @@ def test_status_says_who_fails_and_why(controlled, service):
     assert overview["fallbacks"] == {"unreachable": 1}
     chosen.start()
     eventually(lambda: ask("www.example.com").answer and operator.json()["state"] == "healthy", "it answers again")
+
+
+def test_a_group_nobody_asks_is_not_shown(controlled, service):
+    _, operator = controlled(service("aes"), {"httpdns": {"httpOnly": True}})
+    overview = operator.json()
+    assert [group["name"] for group in overview["groups"]] == ["httpdns"] and overview["groups"][0]["wall"] is True
+    assert overview["localResolvers"] == [] and overview["httpdns"]["httpOnly"] is True
+    assert "HTTPDNS: nobody else is asked" in operator("status")
+
+
+def test_it_is_said_that_nobody_answers_any_more(controlled, service):
+    """That the local resolver answers in the place of HTTPDNS is said only while it does."""
+    chosen = service("aes")
+    running, operator = controlled(chosen, {"httpdns": {"batch": 1}, "fallback": {"servers": ["127.0.0.9"]}})
+    chosen.stop()
+    for i in range(4):
+        ask(f"n{i}.example.com")
+    lines = [line for line in running.log().splitlines() if "out of use" in line]
+    assert len(lines) == 2, lines
+    assert "HTTPDNS is out of use" in lines[0] + lines[1] and "local resolver answers" not in lines[1], lines
+    assert "and so is" in lines[1] and lines[1].endswith("what is known is answered, and nothing else"), lines
+    assert operator.json()["verdict"] == "Names do not resolve."
+    chosen.start()
+    eventually(lambda: ask("n9.example.com").answer and running.log_lines("HTTPDNS is in use again"), "it is back")
 
 
 def test_readiness(controlled, service):

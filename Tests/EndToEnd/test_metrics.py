@@ -51,6 +51,13 @@ def test_they_are_what_a_client_saw(daemon, service):
     assert total(after, "httpdnsd_proxy_conn_cache_misses_total", to=to, proto="https") == 1
     assert total(after, "httpdnsd_proxy_conn_cache_hits_total", to=to, proto="https") == 1
     assert total(after, "httpdnsd_proxy_healthy", to=to, kind="httpdns") == 1
+    assert total(after, "httpdnsd_upstream_up", group="httpdns", to=to) == 1
+    assert total(after, "httpdnsd_upstream_in_use", group="httpdns", to=to) == 1
+    # n1, whose AAAA records came with the A records, and n2.
+    assert changes(before, after, "httpdnsd_group_questions_total", group="httpdns") == 2
+    assert changes(before, after, "httpdnsd_group_questions_total", group="fallback") == 1
+    assert total(after, "httpdnsd_group_queries_total", group="httpdns") == len(chosen.requests)
+    assert total(after, "httpdnsd_group_failures_total", group="httpdns") == 0
     assert total(after, "httpdnsd_resolver_queries_total") >= 1
     assert "example" not in fetch("/metrics")[2]
 
@@ -65,6 +72,8 @@ def test_failures_show(daemon, service):
     failed = metrics()
     assert total(failed, "httpdnsd_proxy_failures_total", to=to) == 3
     assert total(failed, "httpdnsd_proxy_healthy", to=to) == 0
+    assert total(failed, "httpdnsd_upstream_up", group="httpdns", to=to) == 0
+    assert total(failed, "httpdnsd_group_failures_total", group="httpdns") == 3
     assert total(failed, "httpdnsd_fallbacks_total", reason="unreachable") == 3
     assert total(failed, "httpdnsd_fallbacks_total") == 3
     assert failed["httpdnsd_ready", ()] == 1

@@ -92,7 +92,7 @@ def test_it_is_a_document_of_its_own(daemon, service, case):
 def test_it_says_who_failed_and_why(daemon, service):
     degraded(daemon, service)
     _, text = page()
-    assert "the service failed (HTTP status 503)" in text and ">fails</p>" in text and ", in use</span>" in text
+    assert "the service failed (HTTP status 503)" in text and ">fails</p>" in text and ", in use</p>" in text
 
 
 def test_it_says_what_went_elsewhere(daemon, service):

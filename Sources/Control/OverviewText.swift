@@ -10,7 +10,7 @@ extension Overview {
         let head =
             switch state {
             case .healthy, .degraded: "serving"
-            case .down: "serving from the cache alone"
+            case .down: "serving from \((["the cache"] + ownAnswering).joined(separator: ", ")) alone"
             case .starting: "starting"
             case .stopping: "stopping"
             }
@@ -27,9 +27,13 @@ extension Overview {
     private var headlined: [Group] {
         let first = (groups.filter { !$0.isOwn } + ownGroups).first { !$0.servers.isEmpty }
         return groups.filter { group in
-            group.id == first?.id || group.isFailing
-                || group.id == .fallback && (first?.isFailing ?? false || group.asked?.isFailing ?? false)
+            group.id == first?.id || group.isFailing || group.id == .fallback && (first?.isFailing ?? false)
         }
+    }
+
+    /// The groups of the operator's own that do not fail.
+    private var ownAnswering: [String] {
+        ownGroups.filter { !$0.servers.isEmpty && !$0.isFailing }.map(\.title)
     }
 
     private func brief(_ server: ServerState, of group: Group) -> String {
@@ -45,9 +49,8 @@ extension Overview {
         case .starting: return "Starting: the cache file is being read."
         case .down where sources.isEmpty: return "There is nobody to ask for names."
         case .down:
-            let rest = ownGroups.filter { !$0.servers.isEmpty && !$0.isFailing }.map(\.title)
-            return rest.isEmpty
-                ? "Names do not resolve." : "Names do not resolve, but for those of \(rest.joined(separator: ", "))."
+            let rest = ownAnswering.joined(separator: ", ")
+            return rest.isEmpty ? "Names do not resolve." : "Names do not resolve, but for those of \(rest)."
         case .degraded, .healthy:
             return ([mainVerdict] + ownGroups.filter(\.isFailing).map(failure)).joined(separator: " ")
         }

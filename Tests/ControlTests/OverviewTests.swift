@@ -103,6 +103,7 @@ import Testing
         let rest = overview([bad], nil, own: [office(fine)])
         #expect(rest.state == .down && !rest.isReady)
         #expect(rest.verdict == "Names do not resolve, but for those of office.")
+        #expect(rest.headline == "serving from the cache, office alone; HTTPDNS 119.29.29.99 fails; cache 0 answers")
         let alone = overview([], [], own: [office(fine)])
         #expect(alone.state == .healthy && alone.isReady)
         #expect(alone.verdict == "Names resolve through office alone.")

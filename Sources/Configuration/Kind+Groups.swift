@@ -57,33 +57,12 @@ extension Kind where Value == DomainPattern {
                 case .environment(""): throw Problem(given.shown, expected: "\"-\" for single labels")
                 default: break
                 }
-                guard let pattern = given.text.flatMap({ DomainPattern($0) }), pattern.isPlain else {
+                guard let pattern = given.text.flatMap({ DomainPattern($0) }) else {
                     throw Problem(given.shown, expected: expected)
                 }
                 return pattern
             },
-            show: { quoted($0.text) })
-    }
-}
-
-extension DomainPattern {
-    /// Whether its name can be written without escapes.
-    fileprivate var isPlain: Bool {
-        switch self {
-        case .subtree(let name): name.isHostname || name == .root
-        case .below(let name): name.isHostname
-        case .singleLabels, .network: true
-        }
-    }
-
-    /// As it is written in a file.
-    var text: String {
-        switch self {
-        case .subtree(let name): name.description
-        case .below(let name): "*.\(name)"
-        case .singleLabels: ""
-        case .network(let network): network.description
-        }
+            show: { quoted($0.description) })
     }
 }
 

@@ -78,13 +78,13 @@ extension Loader {
             if let both = group.domains.first(where: group.except.contains) {
                 let except = origins.place(of: group.path + ".except")
                 throw origins.error(
-                    key, "\(quoted(both.text)) stands in except as well (\(except)); give it in one of the two")
+                    key, "\(quoted(both.description)) stands in except as well (\(except)); give it in one of the two")
             }
             for pattern in group.domains {
                 guard let owner = owners.updateValue(group, forKey: pattern) else { continue }
                 let place = origins.place(of: owner.path + ".domains")
                 throw origins.error(
-                    key, "\(quoted(pattern.text)) is in [\(owner.path)] as well (\(place)); give it to one group")
+                    key, "\(quoted(pattern.description)) is in [\(owner.path)] as well (\(place)); give it to one group")
             }
         }
     }

@@ -104,6 +104,7 @@ extension Resolver {
             report: report, at: now)
         list.changed = { [unowned self] in
             services = $0.map { Server($0, .account) }
+            lookUpServers()
             replaceServers(of: .httpdns, services)
         }
         serviceList = list

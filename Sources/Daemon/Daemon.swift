@@ -25,6 +25,8 @@ public final class Daemon: @unchecked Sendable {
     let streams: StreamServer
     private let datagrams: [DatagramListener]
     let cacheFile: CacheFile?
+    /// What the names of servers led to.
+    private let serverFile: ServerAddressFile?
     let environment: [String: String]
     /// As they were read last, but for what needs a restart; used by who calls ``reload(_:)``.
     var settings: Settings
@@ -68,7 +70,12 @@ public final class Daemon: @unchecked Sendable {
         }
         // First what can still turn out wrong: a daemon that does not start says that alone.
         let local = LocalServers(listening: sockets.endpoints, loop: resolverLoop, report: report)
-        let resolver = Resolver(loop: resolverLoop, cache: cache, local: local, report: report)
+        serverFile = try StartFailure.ofSystem { () throws(SystemError) in
+            settings.cache.file.isEmpty ? nil : try ServerAddressFile(beside: settings.cache.file, report: report)
+        }
+        let lookup = ServerLookup(
+            loop: resolverLoop, listening: sockets.endpoints, file: serverFile, report: report)
+        let resolver = Resolver(loop: resolverLoop, cache: cache, local: local, lookup: lookup, report: report)
         let prepared = try resolver.prepare(settings, after: nil, &numbers)
         try StartFailure.ofSystem { () throws(SystemError) in try resolver.apply(prepared) }
         let reception = CurrentReception(Reception(cache: cache, settings.listen, queue: resolver.queue))
@@ -169,10 +176,10 @@ public final class Daemon: @unchecked Sendable {
             guard let control else { return stopped() }
             control.stop(stopped)
         }
-        streams.stop { [resolver, cacheFile] in
+        streams.stop { [resolver, cacheFile, serverFile] in
             resolver.loop.stop {
-                guard let cacheFile else { return stopped() }
-                cacheFile.stop(stopped)
+                guard let cacheFile, let serverFile else { return stopped() }
+                serverFile.stop { cacheFile.stop(stopped) }
             }
         }
     }

@@ -137,6 +137,7 @@ extension Resolver {
         guard let names else { return }
         let described = UpstreamGroups(settings: settings, numbers: numbers)
         let groups = described.groups(services: services) { local.servers(of: $0) }
+        carriers.lookUp(settings, services: services, resolvers: local.found, at: now)
         for group in groups { carriers.keep(group.servers, of: group.id) }
         forwarder.change(
             .settings(
@@ -146,12 +147,19 @@ extension Resolver {
 
     /// What `resolvConf` finds is another.
     func replaceResolvers() {
+        lookUpServers()
         let described = UpstreamGroups(settings: settings, numbers: numbers)
         for group in described.groups(services: services, servers: { local.servers(of: $0) }) where group.id != .httpdns
         {
             let before = forwarder.overview(of: group.id).servers.map(\.server)
             if group.servers != before { replaceServers(of: group.id, group.servers) }
         }
+    }
+
+    /// Who is asked for the addresses of servers is another.
+    func lookUpServers() {
+        carriers.lookUp(
+            settings, services: services, resolvers: local.found, at: Tick(nanoseconds: Clock.now()))
     }
 
     /// A group's servers are others now.

@@ -259,12 +259,6 @@ public struct GroupOverview: Sendable, Equatable {
         return [pause, server.setAside?.until, isFirst ? returnAt : nil].compactMap(\.self).max()
     }
 
-    /// As it is called in the log and the status: an operator's own group by its name.
-    public var title: String {
-        switch id {
-        case .httpdns: "HTTPDNS"
-        case .fallback: "local resolver"
-        default: name
-        }
-    }
+    /// See ``GroupID/title(_:)``.
+    public var title: String { id.title(name) }
 }

@@ -9,6 +9,15 @@ public struct GroupID: Hashable, Sendable {
     /// `[httpdns]` and `[fallback]`.
     public static let httpdns = GroupID(0)
     public static let fallback = GroupID(1)
+
+    /// As it is called in the log and the status: an operator's own group by its name.
+    public func title(_ name: String) -> String {
+        switch self {
+        case .httpdns: "HTTPDNS"
+        case .fallback: "local resolver"
+        default: name
+        }
+    }
 }
 
 /// Who may be asked for a name: servers that are asked in the same way, one in the place of another.

@@ -113,6 +113,9 @@ package final class Stream: EventHandler {
     /// What ALPN has settled on; nil if it was left open, and without TLS.
     package var applicationProtocol: String? { tls?.applicationProtocol }
 
+    /// Whether its handshake resumed an earlier session.
+    package var isResumed: Bool { tls?.isResumed ?? false }
+
     /// Whether the server's certificate has been verified lately; true without TLS.
     /// - Parameter now: Seconds since 1970.
     package func isTrusted(at now: UInt64) -> Bool { tls?.isTrusted(at: now) ?? true }

@@ -90,9 +90,10 @@ extension StreamUpstream {
     /// - Parameter tls: How encrypted ones are verified; nil: there are none.
     package convenience init(
         _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies,
+        lookup: ServerLookup? = nil,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) }
     ) {
-        self.init(loop: loop, tallies: tallies, clock: clock) { Self.dialect($0, answers, tls) }
+        self.init(loop: loop, tallies: tallies, lookup: lookup, clock: clock) { Self.dialect($0, answers, tls) }
     }
 
     /// How a server of a kind is asked: a kind has one line here.

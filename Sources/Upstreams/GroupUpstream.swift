@@ -18,10 +18,13 @@ package final class GroupUpstream: Upstream {
     private let streams: StreamUpstream
 
     /// - Parameter tls: How the group's encrypted servers are verified; nil: it has none.
-    package init(_ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies) {
+    /// - Parameter lookup: Finds servers whose host is a name.
+    package init(
+        _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies, lookup: ServerLookup?
+    ) {
         self.answers = answers
         plain = LocalUpstream(answers, loop: loop, tallies: tallies)
-        streams = StreamUpstream(answers, tls: tls, loop: loop, tallies: tallies)
+        streams = StreamUpstream(answers, tls: tls, loop: loop, tallies: tallies, lookup: lookup)
     }
 
     /// The encrypted servers are verified in another way from now on; what is under way ends as it may.

@@ -1,4 +1,5 @@
 import Base
+import Counters
 import Cryptography
 import Forwarding
 import Streams
@@ -43,7 +44,7 @@ final class StreamConnection {
     init(_ pool: StreamPool, serial: Int, upstream: StreamUpstream) {
         (self.pool, self.serial, self.upstream, epoch) = (pool, serial, upstream, pool.epoch)
         conversation = pool.dialect.conversation()
-        untried = inTurn(pool.server.endpoints, first: pool.preferred)[...]
+        untried = []
     }
 
     var hasRoom: Bool { !isSuspect && !isRetired && conversation.room > 0 }
@@ -104,6 +105,23 @@ final class StreamConnection {
 
     // MARK: Endpoints
 
+    /// Finds out where the server is, and begins to connect.
+    func begin(at now: Tick) {
+        guard let lookup = upstream.lookup else { return dial(pool.server.endpoints, at: now) }
+        lookup.endpoints(of: pool.server, at: now) { [weak self] found in
+            guard let self, !isClosed else { return }
+            switch found {
+            case .known(let endpoints): dial(endpoints, at: upstream.now())
+            case .unknown(let failure): upstream.lost(self, failure)
+            }
+        }
+    }
+
+    private func dial(_ endpoints: [Endpoint], at now: Tick) {
+        untried = inTurn(endpoints, first: pool.preferred)[...]
+        tryNext(at: now)
+    }
+
     /// Begins to connect to the next endpoint that can be dialled. What fails at once is told at once.
     func tryNext(at now: Tick) {
         nextAttempt = nil
@@ -126,6 +144,7 @@ final class StreamConnection {
             }
         }
         if attempts.isEmpty {
+            if pool.isLookedUp { upstream.lookup?.allFailed(pool.server, at: now) }
             upstream.lost(self, lastFailure ?? Failure(.unreachable, "no address of the server is known"))
         }
     }
@@ -155,7 +174,12 @@ final class StreamConnection {
 
     private func stands(_ winner: Stream) {
         for attempt in attempts {
-            if attempt.stream === winner { pool.preferred = attempt.endpoint } else { attempt.stream.close() }
+            guard attempt.stream === winner else {
+                attempt.stream.close()
+                continue
+            }
+            pool.preferred = attempt.endpoint
+            if pool.isLookedUp { upstream.lookup?.worked(pool.server, at: attempt.endpoint) }
         }
         (attempts, untried, nextAttempt) = ([], [], nil)
         pool.decided(self)
@@ -195,6 +219,7 @@ extension StreamConnection: StreamOwner {
     }
 
     func secured(_ stream: Stream) {
+        pool.tally.secured(isResumed: stream.isResumed)
         upstream.progressed(.secured(stream.protocolVersion))
         if let refusal = pool.dialect.refusal(of: stream) { return attemptFailed(stream, refusal) }
         stands(stream)

@@ -37,6 +37,9 @@ final class StreamPool {
         queriesPerConnection = limits.queriesPerConnection
     }
 
+    /// Its host is a name without addresses.
+    var isLookedUp: Bool { server.endpoints.isEmpty }
+
     // MARK: Connections
 
     /// A connection that takes a query now, without a new one.

@@ -17,6 +17,8 @@ package class StreamUpstream: Upstream {
     package final let tallies: UpstreamTallies
 
     final let loop: EventLoop
+    /// Finds servers whose host is a name; nil where there are none.
+    final let lookup: ServerLookup?
     /// What any connection's octets are read into before they are its own.
     final let scratch = Scratch(16_384)
     /// How a server is asked that is asked for the first time from now on.
@@ -43,10 +45,13 @@ package class StreamUpstream: Upstream {
 
     /// - Parameter clock: What it is now, for what comes without anybody having asked.
     package init(
-        loop: EventLoop, tallies: UpstreamTallies, clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
+        loop: EventLoop, tallies: UpstreamTallies, lookup: ServerLookup? = nil,
+        clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
         makeDialect: @escaping (Server) -> any Dialect
     ) {
-        (self.loop, self.tallies, self.clock, self.makeDialect) = (loop, tallies, clock, makeDialect)
+        (self.loop, self.tallies, self.lookup, self.clock, self.makeDialect) = (
+            loop, tallies, lookup, clock, makeDialect
+        )
     }
 
     /// Servers are asked in another way from now on; what is under way ends as it may.
@@ -129,7 +134,7 @@ package class StreamUpstream: Upstream {
         query.pool.opened(connection)
         if isRepeat, query.repeated == nil { query.repeated = connection }
         connection.put(query, at: now)
-        connection.tryNext(at: now)
+        connection.begin(at: now)
     }
 
     private final func serveWaiting(_ pool: StreamPool, at now: Tick) {

@@ -51,7 +51,7 @@ import Testing
                         .tls, .name("dot.pub"), port: 853, addresses: [.v4(1, 12, 12, 12), .v4(120, 53, 53, 53)])),
             ])
         #expect(settings.upstreams.map(\.name) == ["router"])
-        #expect(settings.upstreams[0].domains.map(\.text) == ["lan", "fritz.box", "", "192.168.0.0/16"])
+        #expect(settings.upstreams[0].domains.map(\.description) == ["lan", "fritz.box", "", "192.168.0.0/16"])
         #expect(try load(settings.effectiveText).upstreams == settings.upstreams)
     }
 
@@ -77,11 +77,11 @@ import Testing
             """, files: ["/etc/httpdnsd/key": "0123456789abcdef", "/etc/httpdnsd/corp-ca.pem": "x"])
         #expect(settings.upstreams.map(\.name) == ["office", "partner"])
         let office = settings.upstreams[0]
-        #expect(office.thenTry == [] && office.except.map(\.text) == ["www.corp.example"])
+        #expect(office.thenTry == [] && office.except.map(\.description) == ["www.corp.example"])
         #expect(office.tls.caFile == "/etc/httpdnsd/corp-ca.pem" && office.tls.anchors == Array("x".utf8))
         #expect(settings.tls.caFile == "" && settings.fallback.tls.caFile == "")
         #expect(settings.upstreams[1].thenTry == ["fallback"])
-        #expect(settings.upstreams[1].domains.map(\.text) == ["*.partner.example"])
+        #expect(settings.upstreams[1].domains.map(\.description) == ["*.partner.example"])
         #expect(
             settings.fallback.servers.map(ServerText.text) == ["https://doh.example.net/dns-query{?dns}", "9.9.9.9:53"])
     }
@@ -103,7 +103,7 @@ import Testing
 
             """
         let settings = try load(text)
-        #expect(settings.upstreams[0].domains.map(\.text) == ["cluster.local", "10.96.0.0/12", "10.244.0.0/16"])
+        #expect(settings.upstreams[0].domains.map(\.description) == ["cluster.local", "10.96.0.0/12", "10.244.0.0/16"])
         #expect(message(text + "[sharedCache]\nserver = 'x'").hasPrefix("test.toml:12: sharedCache: unknown section; "))
     }
 
@@ -132,7 +132,7 @@ import Testing
                 "HTTPDNSD_UPSTREAMS_OFFICE_TRUSTAD": "1",
             ])
         #expect(changed.name == "Office" && changed.timeout == 300 && changed.trustAD)
-        #expect(changed.domains.map(\.text) == ["", "corp.example", "10.0.0.0/8"])
+        #expect(changed.domains.map(\.description) == ["", "corp.example", "10.0.0.0/8"])
         #expect(
             changed.servers.map(ServerText.text) == ["10.1.0.54:53", "tls://dns.example#10.1.0.55+10.1.0.56"])
         let alone = try load(

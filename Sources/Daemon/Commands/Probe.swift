@@ -43,7 +43,7 @@ public final class Probe: @unchecked Sendable {
         self.loop = loop
         var numbers = GroupNumbers()
         numbers.add(settings)
-        carriers = Carriers(loop: loop) { _, _, _ in }
+        carriers = Carriers(loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses)) { _, _, _ in }
         carriers.apply(settings, try Carriers.Prepared(settings, after: nil), numbers)
         let (servers, loops) = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
         let any = settings.domains.intercept.first ?? Self.anyName ?? .root
@@ -111,7 +111,7 @@ public final class Probe: @unchecked Sendable {
 
     /// Who is asked at the moment, as the log calls them.
     private var who: String {
-        current.map { "\($0.step.title) \($0.step.server)" } ?? "nobody"
+        current.map { "\($0.step.group.id.title($0.step.group.name)) \($0.step.server)" } ?? "nobody"
     }
 
     private func timedOut() {

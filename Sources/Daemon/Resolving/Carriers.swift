@@ -13,6 +13,9 @@ final class Carriers {
     /// Nil until there is an `[httpdns]` section.
     private(set) var account: ServiceUpstream?
     private var messages: [GroupID: GroupUpstream] = [:]
+    /// The account as servers are looked up by it: an upstream settles with one owner.
+    private var lookupAccount: ServiceUpstream?
+    private let lookup: ServerLookup
     private let loop: EventLoop
     /// Told how each query ended.
     var settle: Settle {
@@ -44,13 +47,16 @@ final class Carriers {
         }
     }
 
-    init(loop: EventLoop, settle: @escaping Settle) { (self.loop, self.settle) = (loop, settle) }
+    init(loop: EventLoop, _ lookup: ServerLookup, settle: @escaping Settle) {
+        (self.loop, self.lookup, self.settle) = (loop, lookup, settle)
+    }
 
     subscript(group: GroupID) -> (any Upstream)? { group == .httpdns ? account : messages[group] }
 
     /// Other settings; what is under way ends as it may.
     func apply(_ settings: Settings, _ prepared: Prepared, _ numbers: GroupNumbers) {
         if let access = prepared.access {
+            lookupAccount?.renew(access)
             if let account {
                 account.renew(access)
             } else {
@@ -65,7 +71,9 @@ final class Carriers {
             let id = numbers[group.name]
             let context = prepared.contexts[group.name]
             let upstream =
-                messages[id] ?? GroupUpstream(DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies)
+                messages[id]
+                ?? GroupUpstream(
+                    DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies, lookup: lookup)
             if messages[id] == nil {
                 upstream.settle = settle
                 messages[id] = upstream
@@ -74,6 +82,24 @@ final class Carriers {
             }
             upstream.answers.apply(group, settings.cache)
         }
+    }
+
+    /// Servers whose host is a name are looked up there from now on, each for its own name only.
+    /// - Parameters:
+    ///   - services: the servers of HTTPDNS.
+    ///   - resolvers: those of `resolvConf`.
+    func lookUp(_ settings: Settings, services: [Server], resolvers: [Endpoint], at now: Tick) {
+        let servers = settings.messageGroups.flatMap(\.named)
+        lookup.keep(servers)
+        var account: (upstream: any Upstream, servers: [Server])?
+        if !servers.isEmpty, settings.httpdns != nil, let access = self.account?.access {
+            let upstream = lookupAccount ?? ServiceUpstream(loop: loop, access: access, tallies: tallies)
+            lookupAccount = upstream
+            account = (upstream, services)
+        } else {
+            lookupAccount = nil
+        }
+        lookup.ask(account: account, resolvers: servers.isEmpty ? [] : resolvers.map { Server($0) }, at: now)
     }
 
     /// A group has these servers now.
@@ -90,13 +116,22 @@ final class Carriers {
         for upstream in messages.values { upstream.progressed = progressed }
     }
 
-    func networkChanged() { for upstream in all { upstream.networkChanged() } }
+    func networkChanged(at now: Tick) {
+        for upstream in all { upstream.networkChanged() }
+        lookup.networkChanged(at: now)
+    }
 
-    func close() { for upstream in all { upstream.close() } }
+    func close() {
+        for upstream in all { upstream.close() }
+        lookup.close()
+    }
 
-    func expire(at now: Tick) { for upstream in all { upstream.expire(at: now) } }
+    func expire(at now: Tick) {
+        for upstream in all { upstream.expire(at: now) }
+        lookup.expire(at: now)
+    }
 
-    var nextDeadline: Tick? { all.reduce(nil) { $0.orEarlier($1.nextDeadline) } }
+    var nextDeadline: Tick? { all.reduce(lookup.nextDeadline) { $0.orEarlier($1.nextDeadline) } }
 
     private var all: [any Upstream] { (account.map { [$0] } ?? []) + messages.values.map { $0 } }
 }
@@ -114,7 +149,17 @@ extension Settings {
     fileprivate var messageGroups: [Group] { [fallback.group] + upstreams }
 }
 
+extension Settings {
+    /// Whether a server has to be looked up before it can be asked.
+    var isLookupNeeded: Bool { messageGroups.contains { !$0.named.isEmpty } }
+}
+
 extension Settings.Group {
+    /// Its servers whose host is a name without addresses.
+    fileprivate var named: [Server] {
+        servers.compactMap { if case .server(let server) = $0, server.endpoints.isEmpty { server } else { nil } }
+    }
+
     /// Whether it has servers that are verified.
     fileprivate var isEncrypted: Bool {
         servers.contains { if case .server(let server) = $0 { server.isEncrypted } else { false } }

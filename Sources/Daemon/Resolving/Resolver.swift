@@ -24,7 +24,8 @@ final class Resolver: @unchecked Sendable {
     var names: NameLists?
     /// The servers of HTTPDNS: those of `dnsIp`, until `confIp` gives others.
     var services: [Server] = []
-    private(set) lazy var carriers = Carriers(loop: loop) { [unowned self] in settle($0, $1, toRepeat: $2) }
+    private(set) lazy var carriers = Carriers(loop: loop, lookup) { [unowned self] in settle($0, $1, toRepeat: $2) }
+    private let lookup: ServerLookup
     let local: LocalServers
     let cache: DNSCache
     let report: Report
@@ -52,8 +53,8 @@ final class Resolver: @unchecked Sendable {
 
     /// With nobody to ask, until settings are applied.
     /// - Parameter local: on the same loop.
-    init(loop: EventLoop, cache: DNSCache, local: LocalServers, report: Report) {
-        (self.loop, self.cache, self.local, self.report) = (loop, cache, local, report)
+    init(loop: EventLoop, cache: DNSCache, local: LocalServers, lookup: ServerLookup, report: Report) {
+        (self.loop, self.cache, self.local, self.lookup, self.report) = (loop, cache, local, lookup, report)
         forwarder = Forwarder(
             policy: Policy(
                 groups: [], routes: [:], rules: DomainRules(), otherwise: .fallback, negativeTTL: Timing().negativeTTL),
@@ -145,7 +146,7 @@ final class Resolver: @unchecked Sendable {
             hasNetwork.toggle()
             report.network(isGone: !hasNetwork)
         }
-        carriers.networkChanged()
+        carriers.networkChanged(at: now)
         forwarder.change(.families(Families(settings)), at: now)
         forwarder.change(.network, at: now)
         serviceList?.networkChanged(at: now)

@@ -108,7 +108,7 @@ extension Settings {
     /// Whether the resolvers of `resolvConf` are asked for more than the addresses of servers.
     var isResolvConfNeeded: Bool {
         isFallbackNeeded && fallback.group.entries.contains(.resolvConf)
-            || upstreams.contains { $0.entries.contains(.resolvConf) }
+            || upstreams.contains { $0.entries.contains(.resolvConf) } || isLookupNeeded
     }
 
     /// The addresses of `dnsIp`, as servers of the account.

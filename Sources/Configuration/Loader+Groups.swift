@@ -84,7 +84,8 @@ extension Loader {
                 guard let owner = owners.updateValue(group, forKey: pattern) else { continue }
                 let place = origins.place(of: owner.path + ".domains")
                 throw origins.error(
-                    key, "\(quoted(pattern.description)) is in [\(owner.path)] as well (\(place)); give it to one group")
+                    key, "\(quoted(pattern.description)) is in [\(owner.path)] as well (\(place)); give it to one group"
+                )
             }
         }
     }

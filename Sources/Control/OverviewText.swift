@@ -108,6 +108,10 @@ extension Overview {
     /// What `httpdnsd status` prints.
     var text: String {
         var lines = [headline, "", verdict]
+        if now < Version.made {
+            lines.append(
+                "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it.")
+        }
         lines.append("Up \(Self.span(uptimeSeconds)); \(asked) questions.")
         if durations.total > 0 {
             lines.append("Half of the answers took \(bound(0.5)), 99 in 100 \(bound(0.99)).")

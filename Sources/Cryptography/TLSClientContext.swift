@@ -13,6 +13,7 @@ public final class TLSClientContext {
     private let memory = SessionMemory()
     private let buffer = RecordBuffer(length: TLSSession.pieceLength)
     private let systemFile: SystemFile?
+    private let refusesUnsetClock: Bool
 
     /// Addresses whose last session is remembered, at most ``SessionMemory/limit``.
     package var remembered: Int { memory.count }
@@ -21,6 +22,7 @@ public final class TLSClientContext {
         // A certificate for another name, from an authority that certifies everybody, is anybody's.
         guard policy.validatesName || policy.anchors != nil && policy.anchorsOnly else { throw .namelessWithoutAnchors }
         validatesName = policy.validatesName
+        refusesUnsetClock = policy.refusesUnsetClock
         pins = try Pins(policy.pins)
         hasCertificate = policy.clientCertificate != nil
         if let name = policy.serverName, !name.isEmpty {
@@ -74,6 +76,9 @@ public final class TLSClientContext {
             // Returns 0 when it worked, unlike its neighbours.
             unsafe protocols.isEmpty || SSL_set_alpn_protos(ssl.pointer, protocols, UInt32(protocols.count)) == 0
         else { throw .library(code: 0) }
+        if !refusesUnsetClock, now < Version.made {
+            unsafe X509_VERIFY_PARAM_set_flags(SSL_get0_param(ssl.pointer), UInt(X509_V_FLAG_NO_CHECK_TIME))
+        }
         let trust = unsafe memory.offer(in: ssl.pointer, for: target, at: now)
         return try TLSSession(
             ssl,

@@ -18,9 +18,14 @@ public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
     /// may be empty. Nil: nothing.
     public var clientCertificate: (pkcs12: [UInt8], password: [UInt8])?
 
+    /// While the clock stands before this version was made: whether certificates are refused by their dates all the same, or
+    /// judged by all but them. A machine without a clock of its own asks for the time by name, and has no other way to it.
+    public var refusesUnsetClock: Bool
+
     public init(
         serverName: String? = nil, anchors: [UInt8]? = nil, anchorsOnly: Bool = true, pins: [[UInt8]] = [],
-        validatesName: Bool = true, clientCertificate: (pkcs12: [UInt8], password: [UInt8])? = nil
+        validatesName: Bool = true, clientCertificate: (pkcs12: [UInt8], password: [UInt8])? = nil,
+        refusesUnsetClock: Bool = false
     ) {
         self.serverName = serverName
         self.anchors = anchors
@@ -28,6 +33,7 @@ public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
         self.pins = pins
         self.validatesName = validatesName
         self.clientCertificate = clientCertificate
+        self.refusesUnsetClock = refusesUnsetClock
     }
 
     public var description: String { "TLS policy" }

@@ -177,7 +177,8 @@ extension TLSClientContext {
         let policy = TLSPolicy(
             serverName: serverName, anchors: tls.anchors, anchorsOnly: tls.caOnly, pins: tls.pins,
             validatesName: tls.validateDomain,
-            clientCertificate: tls.clientCertificateBytes.map { ($0, tls.clientCertificatePassword?.bytes ?? []) })
+            clientCertificate: tls.clientCertificateBytes.map { ($0, tls.clientCertificatePassword?.bytes ?? []) },
+            refusesUnsetClock: tls.whenClockUnset == .refuse)
         do throws(TLSError) {
             try self.init(policy)
         } catch {

@@ -136,6 +136,7 @@ public final class Daemon: @unchecked Sendable {
         } else {
             resolver.cacheIsRead()
         }
+        if WallClock.unixSeconds() < Version.made { report.clockUnset() }
         report.listening(on: sockets.endpoints)
         if let metrics = control?.metricsEndpoint { report.metrics(on: metrics) }
         watchdog = Watchdog(listening: sockets.endpoints, watched, report: report)
@@ -214,6 +215,14 @@ public final class Daemon: @unchecked Sendable {
                     refusedForRoom: resolver.queue.refused, resolver.carriers.mismatches, clients, cache.statistics)
             }
         }
+    }
+}
+
+extension Report {
+    fileprivate func clockUnset() {
+        log.warning(
+            "the clock stands before this version was made: until it is right, certificates are judged by all but their dates, or refused where whenClockUnset says so"
+        )
     }
 }
 

@@ -90,7 +90,7 @@ extension StreamUpstream {
     /// - Parameter tls: How encrypted ones are verified; nil: there are none.
     package convenience init(
         _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies,
-        lookup: ServerLookup? = nil,
+        lookup: ServerFinder? = nil,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) }
     ) {
         self.init(loop: loop, tallies: tallies, lookup: lookup, clock: clock) { Self.dialect($0, answers, tls) }

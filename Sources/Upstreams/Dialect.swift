@@ -46,6 +46,23 @@ package enum Reading {
     case askElsewhere(Failure)
 }
 
+/// Who says where servers are dialled whose host is a name.
+package struct ServerFinder {
+    /// Told at once, or when it was found out.
+    let find: (_ server: Server, _ now: Tick, _ then: @escaping (ServerEndpoints) -> Void) -> Void
+    /// A connection stands there, and its certificate was accepted.
+    let worked: (_ server: Server, _ endpoint: Endpoint) -> Void
+    /// It could be reached at none of the endpoints that were given.
+    let allFailed: (_ server: Server, _ now: Tick) -> Void
+}
+
+/// Where a server can be dialled.
+package enum ServerEndpoints: Equatable {
+    /// What worked last first; never empty.
+    case known([Endpoint])
+    case unknown(Failure)
+}
+
 /// How many connections a server has, and for how long.
 package struct StreamLimits: Sendable {
     /// Connections that queries open; what finds none with room waits.

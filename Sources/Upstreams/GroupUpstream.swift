@@ -20,7 +20,7 @@ package final class GroupUpstream: Upstream {
     /// - Parameter tls: How the group's encrypted servers are verified; nil: it has none.
     /// - Parameter lookup: Finds servers whose host is a name.
     package init(
-        _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies, lookup: ServerLookup?
+        _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder?
     ) {
         self.answers = answers
         plain = LocalUpstream(answers, loop: loop, tallies: tallies)

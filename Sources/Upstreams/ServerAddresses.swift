@@ -1,6 +1,6 @@
-package import Base
+import Base
 import DNSWire
-package import Forwarding
+import Forwarding
 
 /// The addresses of servers whose host is a name: whom to ask for them and when, and which to dial; without sockets and
 /// clock.
@@ -216,11 +216,4 @@ struct ServerAddresses {
     func withoutLoops(_ endpoints: [Endpoint]) -> (usable: [Endpoint], loops: [Endpoint]) {
         ResolverList.withoutLoops(endpoints, listening: listening, own: own)
     }
-}
-
-/// Where a server is dialled.
-package enum ServerEndpoints: Equatable {
-    /// What worked last first; never empty.
-    case known([Endpoint])
-    case unknown(Failure)
 }

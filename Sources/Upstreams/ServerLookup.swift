@@ -46,6 +46,14 @@ package final class ServerLookup {
 
     // MARK: Those who dial
 
+    /// This object, as those who dial see it.
+    package var finder: ServerFinder {
+        ServerFinder(
+            find: { [unowned self] in endpoints(of: $0, at: $1, then: $2) },
+            worked: { [unowned self] in worked($0, at: $1) },
+            allFailed: { [unowned self] in allFailed($0, at: $1) })
+    }
+
     /// Says where a server is dialled: at once, or within 4 s when that has to be found out.
     package func endpoints(of server: Server, at now: Tick, then: @escaping (ServerEndpoints) -> Void) {
         guard server.endpoints.isEmpty, let name = server.name else { return then(.known(server.endpoints)) }

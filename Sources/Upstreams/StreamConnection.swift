@@ -108,7 +108,7 @@ final class StreamConnection {
     /// Finds out where the server is, and begins to connect.
     func begin(at now: Tick) {
         guard let lookup = upstream.lookup else { return dial(pool.server.endpoints, at: now) }
-        lookup.endpoints(of: pool.server, at: now) { [weak self] found in
+        lookup.find(pool.server, now) { [weak self] found in
             guard let self, !isClosed else { return }
             switch found {
             case .known(let endpoints): dial(endpoints, at: upstream.now())
@@ -144,7 +144,7 @@ final class StreamConnection {
             }
         }
         if attempts.isEmpty {
-            if pool.isLookedUp { upstream.lookup?.allFailed(pool.server, at: now) }
+            if pool.isLookedUp { upstream.lookup?.allFailed(pool.server, now) }
             upstream.lost(self, lastFailure ?? Failure(.unreachable, "no address of the server is known"))
         }
     }
@@ -179,7 +179,7 @@ final class StreamConnection {
                 continue
             }
             pool.preferred = attempt.endpoint
-            if pool.isLookedUp { upstream.lookup?.worked(pool.server, at: attempt.endpoint) }
+            if pool.isLookedUp { upstream.lookup?.worked(pool.server, attempt.endpoint) }
         }
         (attempts, untried, nextAttempt) = ([], [], nil)
         pool.decided(self)

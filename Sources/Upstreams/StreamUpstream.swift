@@ -18,7 +18,7 @@ package class StreamUpstream: Upstream {
 
     final let loop: EventLoop
     /// Finds servers whose host is a name; nil where there are none.
-    final let lookup: ServerLookup?
+    final let lookup: ServerFinder?
     /// What any connection's octets are read into before they are its own.
     final let scratch = Scratch(16_384)
     /// How a server is asked that is asked for the first time from now on.
@@ -45,7 +45,7 @@ package class StreamUpstream: Upstream {
 
     /// - Parameter clock: What it is now, for what comes without anybody having asked.
     package init(
-        loop: EventLoop, tallies: UpstreamTallies, lookup: ServerLookup? = nil,
+        loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder? = nil,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
         makeDialect: @escaping (Server) -> any Dialect
     ) {

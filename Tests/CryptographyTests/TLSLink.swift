@@ -5,7 +5,7 @@ import Testing
 
 let loopback = IPAddress.v4(127, 0, 0, 1)
 /// Seconds since 1970, when it does not matter: of 2026, while the test's certificates are valid.
-let anyTime: UInt64 = 1_770_000_000
+let anyTime: UInt64 = 1_800_000_000
 let tls12: Int32 = 0x0303
 let tls13: Int32 = 0x0304
 

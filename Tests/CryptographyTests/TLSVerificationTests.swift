@@ -106,6 +106,24 @@ struct TLSVerificationTests {
                 == .certificateName(wanted: "dns.example", has: (1...8).map { "n\($0).example" } + ["…"]))
     }
 
+    /// A machine without a clock of its own asks for the time by name: it must be able to, and nothing else is let pass.
+    @Test func aClockThatWasNotSetJudgesByAllButTheDates() throws {
+        func error(_ name: String, refusing: Bool = false, at now: UInt64) throws -> TLSError? {
+            let client = try TLSClientContext(
+                TLSPolicy(
+                    serverName: "dns.example", anchors: certificates["root.pem"], refusesUnsetClock: refusing))
+            let link = try TLSLink(client, server(name), at: now)
+            link.carry()
+            return link.client.failure
+        }
+        let expired = TLSError.certificateExpired(at: "2021-02-03 04:05:06 UTC", depth: 0)
+        #expect(try error("expired", at: 0) == nil)
+        #expect(try error("expired", refusing: true, at: 0) == expired)
+        #expect(try error("expired", at: anyTime) == expired)
+        #expect(try error("nonames", at: 0) == .certificateName(wanted: "dns.example", has: []))
+        #expect(try error("clientonly", at: 0) == .certificatePurpose)
+    }
+
     @Test func anExpiredIntermediateIsSaidToBeTheAuthoritys() throws {
         let server = try TLSServerContext(
             certificatePEM: certificates["underold.pem"] + certificates["oldintermediate.pem"],

@@ -146,7 +146,9 @@ import Testing
         #expect(asking.ask(Self.server(server, isSecure), 2) == .init(number: 2, address: 2))
         #expect(asking.isQuiet)
         #expect(server.connections.next() == 1 && server.connections.next() == 2 && server.connections.isEmpty)
-        let counted = asking.onLoop { _ in asking.tallies.figures.values.compactMap(\.connections).map { [$0.reused, $0.fresh] } }
+        let counted = asking.onLoop { _ in
+            asking.tallies.figures.values.compactMap(\.connections).map { [$0.reused, $0.fresh] }
+        }
         #expect(counted == [[1, 1]])
         asking.end()
     }

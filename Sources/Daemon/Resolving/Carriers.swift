@@ -73,7 +73,7 @@ final class Carriers {
             let upstream =
                 messages[id]
                 ?? GroupUpstream(
-                    DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies, lookup: lookup)
+                    DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies, lookup: lookup.finder)
             if messages[id] == nil {
                 upstream.settle = settle
                 messages[id] = upstream

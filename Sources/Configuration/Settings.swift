@@ -55,7 +55,7 @@ public struct Settings: Sendable, Equatable {
         /// Milliseconds for one attempt, 100…60000.
         public var timeout = 2000
         /// Requests at once to one server, 1…1000.
-        public var concurrency = 64
+        public var concurrency = 128
         /// The address whose answers are wanted (ECS); nil: the one the request comes from.
         public var routeIp: IPAddress?
         public var routeIpEncrypted = false

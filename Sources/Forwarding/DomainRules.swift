@@ -6,7 +6,7 @@ public import DNSWire
 /// been made for them, with a pattern that is at least as long as the reserved one.
 ///
 /// It is built away from the questions, since that takes its time with hundreds of thousands of patterns, and then swapped in.
-public struct DomainRules: Sendable {
+public final class DomainRules: Sendable {
     /// Whose the patterns of one list are.
     public enum Owner: Sendable, Hashable {
         /// `domains` of a group. Those of ``GroupID/httpdns`` are `intercept`, of ``GroupID/fallback`` `bypass`.
@@ -27,7 +27,7 @@ public struct DomainRules: Sendable {
 
     /// - Throws: when two groups name the same pattern, or one both takes and leaves it. `intercept` and `bypass` give way to
     ///   a group, and `intercept` to `bypass`.
-    public init(_ lists: [(DomainList, Owner)]) throws(DomainRulesError) {
+    public convenience init(_ lists: [(DomainList, Owner)]) throws(DomainRulesError) {
         let most = DomainTable<Rule>.maximumOctets - Self.reserved.reduce(0) { $0 + $1.0.octets.count }
         guard lists.reduce(0, { $0 + $1.0.octets.count }) <= most else { throw .tooManyOctets }
         self.init(unchecked: lists)
@@ -35,7 +35,7 @@ public struct DomainRules: Sendable {
     }
 
     /// With no groups but the two that are always there.
-    public init(intercept: [Name] = [], bypass: [Name] = []) {
+    public convenience init(intercept: [Name] = [], bypass: [Name] = []) {
         self.init(unchecked: [
             (DomainList(intercept.lazy.map { .subtree($0) }), .group(.httpdns)),
             (DomainList(bypass.lazy.map { .subtree($0) }), .group(.fallback)),

@@ -28,8 +28,9 @@ final class Flight {
     var begun = 0
     /// Those of them whose groups may still have an answer.
     var underWay = StepSet()
-    /// What was put to the servers of the last step that carries whole messages.
-    var messages = Messages()
+    /// What was put to the servers of the last step that carries whole messages; nil before there was one. A reference: a
+    /// property that is nowhere changed in place is read without the check at run time that nobody else changes it.
+    var messagesBegun: Messages?
     /// Who waits.
     var clients: Few<Waiter>
     /// The place in ``Shares`` of the source that this is counted for.
@@ -73,6 +74,9 @@ final class Flight {
         isWanted = client != nil
     }
 
+    /// What is changed in it before a step with messages has begun is of no consequence.
+    var messages: Messages { messagesBegun ?? Messages(step: 0) }
+
     var nextMoment: Tick? {
         guard !isOverdue else { return hedgeAt }
         return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
@@ -106,14 +110,16 @@ final class Flight {
 }
 
 /// What a flight has put to the servers of a step that carries whole messages.
-struct Messages {
-    var step = 0
+final class Messages {
+    let step: Int
     var tried = Few<Server>()
     var underWay = Few<TableID>()
     /// It stands in the group's queue for a server with room.
     var isWaiting = false
     /// A server failed, or said SERVFAIL or the like: not all have refused the question.
     var hasFailed = false
+
+    init(step: Int) { self.step = step }
 }
 
 /// Places of steps in a route.

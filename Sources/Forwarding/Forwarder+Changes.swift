@@ -151,11 +151,5 @@ extension Forwarder {
         GroupOverview(
             groups[group.rawValue], thenTry: policy.steps(of: group).map(\.group).filter { $0 != group })
     }
-    /// Queries that have failed, of all groups together.
-    public var failedQueries: UInt64 {
-        var sum: UInt64 = 0
-        for place in groups.indices { sum += groups[place].counters.failures }
-        return sum
-    }
     public var flightsUnderWay: Int { flights.count }
 }

@@ -79,7 +79,7 @@ extension Forwarder {
         if flights.remove(flight.id) != nil { shares.end(flight.place) }
         flightOf.remove(flight, forKey: flight.key)
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
-        for query in flight.messages.underWay { leave(query) }
+        if let messages = flight.messagesBegun { for query in messages.underWay { leave(query) } }
     }
 
     /// Caches an answer, unless it was asked for under rules that hold no more.

@@ -28,6 +28,8 @@ extension Forwarder {
 
     private mutating func sendGathered(by group: GroupID, at now: Tick) {
         let place = group.rawValue
+        let concurrency = groups[place].group.concurrency
+        let mostRequests = concurrency > 0 ? concurrency : Self.maximumRequests
         var taken = 0
         gathering: while taken < groups[place].outbox.count {
             let first = groups[place].outbox[taken]
@@ -41,7 +43,7 @@ extension Forwarder {
                 abandon(first, at: group, because: lastFailure(of: first, group), now)
                 continue
             }
-            guard groups[place].underWay < Self.maximumRequests else { break }
+            guard groups[place].underWay < mostRequests else { break }
             let server: Server
             switch groups[place].choose(at: now, unlessTried: { first.tried.contains($0) }) {
             case .server(let chosen): server = chosen
@@ -73,8 +75,8 @@ extension Forwarder {
     /// How many of those that wait can go out together, the first among them.
     private mutating func batch(of first: Lookup, by group: GroupID, room: Int, from place: Int) -> Int {
         let state = group.rawValue
-        guard case .addresses(let namesPerRequest) = groups[state].group.carries, !first.wasLeftOut else { return 1 }
-        let most = min(namesPerRequest, room, groups[state].outbox.count - place)
+        guard !first.wasLeftOut else { return 1 }
+        let most = min(groups[state].namesPerRequest, room, groups[state].outbox.count - place)
         var count = 1
         while count < most, canGo(groups[state].outbox[place + count], with: first, to: group) { count += 1 }
         return count

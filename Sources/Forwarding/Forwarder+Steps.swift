@@ -31,7 +31,7 @@ extension Forwarder {
         switch groups[group.rawValue].group.carries {
         case .addresses: lookUp(flight, at: group, now)
         case .messages:
-            flight.messages = Messages(step: step)
+            flight.messagesBegun = Messages(step: step)
             sendMessage(flight, at: now)
         }
     }
@@ -154,6 +154,7 @@ extension Forwarder {
 
     mutating func fail(_ query: Query, _ failure: Failure, at now: Tick) {
         groups[query.group.rawValue].counters.failures += 1
+        failedQueries += 1
         report(groups[query.group.rawValue].failed(query.server, failure, at: now))
         switch query.subject {
         case .names(let lookups, let families): fail(lookups, families, query, failure, at: now)

@@ -18,6 +18,8 @@ public struct Forwarder: ~Copyable {
     /// What the shell has to do, in order.
     private(set) var actions: [Action] = []
     public internal(set) var counters = Counters()
+    /// Queries that have failed, of all groups together.
+    public internal(set) var failedQueries: UInt64 = 0
 
     /// Who has how many of the flights, and of the clients that wait.
     var shares = Shares()

@@ -4,6 +4,8 @@ import DNSCache
 /// A group, and what was found out about its servers.
 struct GroupState {
     private(set) var group: UpstreamGroup
+    /// Of a group that carries addresses: names in a request at most.
+    private(set) var namesPerRequest: Int
     private(set) var servers: [ServerState]
     /// Who is asked now; always one of `servers`, if there are any.
     private(set) var current: Server?
@@ -35,6 +37,7 @@ struct GroupState {
 
     init(_ group: UpstreamGroup) {
         self.group = group
+        namesPerRequest = group.carries.namesPerRequest
         servers = group.servers.map { ServerState($0, health: ServerHealth()) }
         current = group.servers.first
         if group.namesPerSecond > 0 { plan = TokenBucket(perSecond: group.namesPerSecond) }
@@ -50,7 +53,7 @@ struct GroupState {
             plan = new.namesPerSecond > 0 ? TokenBucket(perSecond: new.namesPerSecond) : nil
         }
         let isOtherList = new.servers != group.servers
-        group = new
+        (group, namesPerRequest) = (new, new.carries.namesPerRequest)
         guard isOtherList else { return }
         servers = new.servers.map { server in
             servers.first { $0.server == server } ?? ServerState(server, health: ServerHealth())

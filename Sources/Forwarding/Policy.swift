@@ -39,7 +39,13 @@ public struct Policy: Sendable {
     /// The group of names that no rule speaks of.
     private var otherwise: GroupID
     /// The names that may have private addresses; nil: all may.
-    private var privateAllowed: DomainTable<Void>?
+    private var privateAllowed: NameSet?
+
+    /// A reference, so that a policy is copied cheaply.
+    private final class NameSet: Sendable {
+        let table: DomainTable<Void>
+        init(_ names: [Name]) { table = DomainTable([(DomainList(names.lazy.map { .subtree($0) }), ())]) }
+    }
     /// `[fallback] hosts`, replaced whole when the file changes.
     public var hosts: HostsTable
     /// `addressType`: the families that HTTPDNS is asked for; it follows the routes when that is "auto".
@@ -82,9 +88,7 @@ public struct Policy: Sendable {
                 steps: steps, messageSteps: steps.filter { !carriers.contains($0.group) },
                 beginsWithAddresses: steps.first.map { carriers.contains($0.group) } ?? false)
         }
-        self.privateAllowed = privateAllowed.map { names in
-            DomainTable([(DomainList(names.lazy.map { .subtree($0) }), ())])
-        }
+        self.privateAllowed = privateAllowed.map { NameSet($0) }
     }
 
     /// Which pattern takes a question, and for whom.
@@ -97,7 +101,7 @@ public struct Policy: Sendable {
 
     /// Whether private addresses are taken out of answers to questions for a name.
     func refusesPrivate(_ name: Name) -> Bool {
-        guard let privateAllowed, !privateAllowed.holds(name) else { return false }
+        guard let privateAllowed, !privateAllowed.table.holds(name) else { return false }
         let finding = rules.find(name)
         if finding.reserved == .localOnly { return false }
         return !finding.isNamed || finding.group == .httpdns

@@ -47,6 +47,10 @@ public struct UpstreamGroup: Sendable, Equatable {
         case addresses(namesPerRequest: Int)
         /// Any question, as a DNS message.
         case messages
+
+        var namesPerRequest: Int {
+            if case .addresses(let most) = self { most } else { 1 }
+        }
     }
 
     /// Which server is asked.

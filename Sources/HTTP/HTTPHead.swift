@@ -12,7 +12,7 @@ struct HTTPHead: Equatable {
     private(set) var status: Int
     private(set) var framing = Framing.untilClose
     private(set) var keepAlive: Bool
-    private(set) var fields = ResponseFields()
+    private(set) var fields = ResponseFields(keepingAll: false)
 
     /// What the bytes of a response begin with at least.
     static let start = "HTTP/1."

@@ -13,6 +13,10 @@ struct ResponseFields: Equatable {
     private(set) var age: Int?
     private(set) var mediaType: String?
     private(set) var location: String?
+    /// Whether age, media type and location are kept: what is asked over HTTP/1.1 has no use for them.
+    private let keepsAll: Bool
+
+    init(keepingAll keepsAll: Bool = true) { self.keepsAll = keepsAll }
 
     /// - Parameters:
     ///   - name: Its letters may be of either case.
@@ -22,13 +26,15 @@ struct ResponseFields: Equatable {
             guard let count = decimal(value, value.indices, maximum: .max) else { throw .badContentLength }
             if let length, length != count { throw .badContentLength }
             length = count
-        } else if isEqual(name, name.indices, to: "content-type") {
-            let another = Self.mediaType(value)
-            mediaType = mediaType == nil || mediaType == another ? another : ""
         } else if isEqual(name, name.indices, to: "content-encoding") {
             guard value.isEmpty || isEqual(value, value.indices, to: "identity") else { throw .contentEncoding }
         } else if isEqual(name, name.indices, to: "retry-after") {
             retryAfter = decimal(value, value.indices, maximum: Int(Int32.max)) ?? retryAfter
+        } else if !keepsAll {
+            return
+        } else if isEqual(name, name.indices, to: "content-type") {
+            let another = Self.mediaType(value)
+            mediaType = mediaType == nil || mediaType == another ? another : ""
         } else if isEqual(name, name.indices, to: "age") {
             // RFC 9111 §5.1: of several members the first counts, and what is no number is ignored.
             let end = firstIndex(of: UInt8(ascii: ","), in: value, value.indices) ?? value.count

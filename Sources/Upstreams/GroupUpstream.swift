@@ -52,9 +52,11 @@ package final class GroupUpstream: Upstream {
 
     package func close() { for upstream in all { upstream.close() } }
 
-    package var nextDeadline: Tick? { all.reduce(nil) { $0.orEarlier($1.nextDeadline) } }
+    // What is asked in datagrams has no time of its own.
 
-    package func expire(at now: Tick) { for upstream in all { upstream.expire(at: now) } }
+    package var nextDeadline: Tick? { streams.nextDeadline }
+
+    package func expire(at now: Tick) { streams.expire(at: now) }
 
     private var all: [any Upstream] { [plain, streams] }
 }

@@ -77,7 +77,7 @@ final class StreamConnection {
         carried.remove(at: place)
         guard conversation.cancel(query.number) else { return upstream.lost(self, nil) }
         pump()
-        if carried.isEmpty, !isClosed { pool.rested(self, at: now) }
+        if carried.isEmpty, !isClosed { upstream.wake(at: pool.rested(self, at: now)) }
     }
 
     /// It takes nothing more, and closes when nothing is under way.
@@ -137,7 +137,10 @@ final class StreamConnection {
                     to: endpoint, tls: tls, limit: StreamLimits.maximumQueued, scratch: upstream.scratch,
                     loop: upstream.loop, owner: self)
                 attempts.append((stream, endpoint))
-                if !untried.isEmpty { nextAttempt = now.advanced(milliseconds: Self.attemptDelay) }
+                if !untried.isEmpty {
+                    nextAttempt = now.advanced(milliseconds: Self.attemptDelay)
+                    upstream.wake(at: nextAttempt)
+                }
                 return
             } catch {
                 note(Failure(error))
@@ -208,6 +211,7 @@ final class StreamConnection {
         } else if answers > 0 {
             pool.closedByServer(afterAnswers: answers, at: now)
         }
+        upstream.wake(at: pool.nextDeadline)
         upstream.lost(self, failure, isClosedByServer: true)
     }
 }
@@ -256,24 +260,27 @@ extension StreamConnection: StreamOwner {
         closedByServer(Failure(failure))
     }
 
+    private func told(_ event: ConversationEvent, at now: Tick) {
+        switch event {
+        case .answered(let number, let answer):
+            answers += 1
+            if let query = takeCarried(number) { upstream.answered(query, answer, on: self, at: now) }
+        case .refused(let number):
+            if let query = takeCarried(number) { upstream.refused(query, on: self, at: now) }
+        case .failed(let number, let failure):
+            if let query = takeCarried(number) {
+                upstream.failed(query, Failure(.badAnswer, failure.reason), on: self, at: now)
+            }
+        case .goingAway: retire()
+        }
+    }
+
     private func told(_ events: inout [ConversationEvent], _ failure: ConversationFailure?) {
         pump()
         guard !events.isEmpty || failure != nil else { return upstream.giveBack(&events) }
         let now = upstream.now()
-        for event in events {
-            switch event {
-            case .answered(let number, let answer):
-                answers += 1
-                if let query = takeCarried(number) { upstream.answered(query, answer, on: self, at: now) }
-            case .refused(let number):
-                if let query = takeCarried(number) { upstream.refused(query, on: self, at: now) }
-            case .failed(let number, let failure):
-                if let query = takeCarried(number) {
-                    upstream.failed(query, Failure(.badAnswer, failure.reason), on: self, at: now)
-                }
-            case .goingAway: retire()
-            }
-        }
+        // The last first: what is taken out need not be copied, and of those that come together none waits for another.
+        while let event = events.popLast() { told(event, at: now) }
         upstream.giveBack(&events)
         if let failure {
             upstream.lost(self, Failure(.badAnswer, failure.reason))

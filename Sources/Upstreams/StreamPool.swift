@@ -85,12 +85,17 @@ final class StreamPool {
     }
 
     /// It carries nothing any more: it is kept, or closed.
-    func rested(_ connection: StreamConnection, at now: Tick) {
+    /// - Returns: When an idle connection has to be closed, if that is news.
+    func rested(_ connection: StreamConnection, at now: Tick) -> Tick? {
         unshare(connection)
         if now >= limitedUntil { queriesPerConnection = limits.queriesPerConnection }
-        guard connection.isReusable, hasRoom(connection), limits.idleTime > 0 else { return connection.close() }
+        guard connection.isReusable, hasRoom(connection), limits.idleTime > 0 else {
+            connection.close()
+            return nil
+        }
         connection.idleSince = now.nanoseconds
         idle.append(connection)
+        return nextDeadline
     }
 
     func decided(_ connection: StreamConnection) { racing.removeAll { $0 === connection } }
@@ -155,12 +160,9 @@ final class StreamPool {
 
     // MARK: Time
 
-    /// When something has to be done, on the clock's scale in nanoseconds.
-    var nextDeadline: UInt64? {
-        guard !racing.isEmpty else { return closeAt }
-        return racing.reduce(closeAt) { earliest, connection in
-            connection.nextAttempt.map { min($0.nanoseconds, earliest ?? .max) } ?? earliest
-        }
+    /// When something has to be done.
+    var nextDeadline: Tick? {
+        racing.reduce(closeAt.map(Tick.init(nanoseconds:))) { $0.orEarlier($1.nextAttempt) }
     }
 
     /// When the oldest idle connection is closed.

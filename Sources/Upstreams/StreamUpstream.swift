@@ -227,7 +227,7 @@ package class StreamUpstream: Upstream {
     /// What was under way on it has ended, or some of it.
     final func advanced(_ connection: StreamConnection, at now: Tick) {
         let pool = connection.pool
-        if connection.carried.isEmpty { pool.rested(connection, at: now) }
+        if connection.carried.isEmpty { wake(at: pool.rested(connection, at: now)) }
         if pool.hasWaiting { serveWaiting(pool, at: now) }
     }
 
@@ -263,11 +263,20 @@ package class StreamUpstream: Upstream {
 
     // MARK: Time
 
-    package final var nextDeadline: Tick? {
-        pools.values.reduce(nil) { $0.orEarlier($1.nextDeadline.map(Tick.init(nanoseconds:))) }
-    }
+    /// Nothing has to be done before; what was due then may have been put off since.
+    package final private(set) var nextDeadline: Tick?
 
-    package final func expire(at now: Tick) { for pool in pools.values { pool.expire(at: now) } }
+    /// Something has to be done by then.
+    final func wake(at moment: Tick?) { nextDeadline = nextDeadline.orEarlier(moment) }
+
+    package final func expire(at now: Tick) {
+        guard let due = nextDeadline, due <= now else { return }
+        nextDeadline = nil
+        for pool in pools.values {
+            pool.expire(at: now)
+            wake(at: pool.nextDeadline)
+        }
+    }
 
     package final func networkChanged() { for pool in pools.values { pool.renew() } }
 

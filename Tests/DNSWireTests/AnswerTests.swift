@@ -125,6 +125,22 @@ struct AnswerTests {
         }
     }
 
+    /// RFC 7871 §6 and §11.1: 24 bits of an IPv4 address, 56 of an IPv6 one, and no scope. Padding stands behind it.
+    @Test func aQueryTellsNoMoreOfAnAddressThanItsNetwork() {
+        func options(_ subnet: IPAddress, paddedTo block: Int = 1) -> [UInt8] {
+            let message = Query.message(
+                id: 0, name, type: .a, dnssecOK: false, checkingDisabled: false, subnet: subnet, paddedTo: block)
+            #expect(message.count % block == 0)
+            // Header, question, and the OPT record up to the length of its data.
+            return Array(message[(12 + 17 + 4 + 9)...])
+        }
+        #expect(options(.v4(203, 0, 113, 77)) == hex("000b 0008 0007 0001 18 00 cb0071"))
+        #expect(options(IPAddress("2001:db8:1234:56ff::1")!) == hex("000f 0008 000b 0002 38 00 20010db8123456"))
+        let padded = options(.v4(203, 0, 113, 77), paddedTo: 128)
+        #expect(Array(padded[2..<13]) == hex("0008 0007 0001 18 00 cb0071"))
+        #expect(Array(padded[13..<15]) == hex("000c") && Int(padded[1]) == padded.count - 2)
+    }
+
     // python3 -c 'import dns.message
     // m = dns.message.make_query("www.example.com", "A", use_edns=0, payload=1232, want_dnssec=True); m.id = 0x1234
     // m.flags |= dns.flags.AD | dns.flags.CD; print(m.to_wire().hex())'

@@ -43,7 +43,7 @@ public final class Probe: @unchecked Sendable {
         self.loop = loop
         var numbers = GroupNumbers()
         numbers.add(settings)
-        carriers = Carriers(loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses)) { _, _, _ in }
+        carriers = Carriers(loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses))
         carriers.apply(settings, try Carriers.Prepared(settings, after: nil), numbers)
         let (servers, loops) = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
         let any = settings.domains.intercept.first ?? Self.anyName ?? .root

@@ -13,12 +13,17 @@ final class Carriers {
     /// Nil until there is an `[httpdns]` section.
     private(set) var account: ServiceUpstream?
     private var messages: [GroupID: GroupUpstream] = [:]
+    /// Of those that were asked something, which alone can have anything to do at some time.
+    private var deadlines: [() -> Tick?] = []
+    private var asked: Set<GroupID> = []
+    /// Whether servers are looked up.
+    private var looksUp = false
     /// The account as servers are looked up by it: an upstream settles with one owner.
     private var lookupAccount: ServiceUpstream?
     private let lookup: ServerLookup
     private let loop: EventLoop
     /// Told how each query ended.
-    var settle: Settle {
+    var settle: Settle = { _, _, _ in } {
         didSet {
             account?.settle = settle
             for upstream in messages.values { upstream.settle = settle }
@@ -47,11 +52,14 @@ final class Carriers {
         }
     }
 
-    init(loop: EventLoop, _ lookup: ServerLookup, settle: @escaping Settle) {
-        (self.loop, self.lookup, self.settle) = (loop, lookup, settle)
-    }
+    init(loop: EventLoop, _ lookup: ServerLookup) { (self.loop, self.lookup) = (loop, lookup) }
 
-    subscript(group: GroupID) -> (any Upstream)? { group == .httpdns ? account : messages[group] }
+    subscript(group: GroupID) -> (any Upstream)? {
+        guard group != .httpdns else { return account }
+        guard let upstream = messages[group] else { return nil }
+        if asked.insert(group).inserted { deadlines.append { upstream.nextDeadline } }
+        return upstream
+    }
 
     /// Other settings; what is under way ends as it may.
     func apply(_ settings: Settings, _ prepared: Prepared, _ numbers: GroupNumbers) {
@@ -60,8 +68,10 @@ final class Carriers {
             if let account {
                 account.renew(access)
             } else {
-                account = ServiceUpstream(loop: loop, access: access, tallies: tallies)
-                account?.settle = settle
+                let account = ServiceUpstream(loop: loop, access: access, tallies: tallies)
+                account.settle = settle
+                deadlines.append { account.nextDeadline }
+                self.account = account
             }
         }
         let groups = settings.messageGroups
@@ -90,6 +100,11 @@ final class Carriers {
     ///   - resolvers: those of `resolvConf`.
     func lookUp(_ settings: Settings, services: [Server], resolvers: [Endpoint], at now: Tick) {
         let servers = settings.messageGroups.flatMap(\.named)
+        if !looksUp, !servers.isEmpty {
+            looksUp = true
+            deadlines.append { [lookup] in lookup.nextDeadline }
+        }
+        guard looksUp else { return }
         lookup.keep(servers)
         var account: (upstream: any Upstream, servers: [Server])?
         if !servers.isEmpty, settings.httpdns != nil, let access = self.account?.access {
@@ -131,7 +146,11 @@ final class Carriers {
         lookup.expire(at: now)
     }
 
-    var nextDeadline: Tick? { all.reduce(lookup.nextDeadline) { $0.orEarlier($1.nextDeadline) } }
+    var nextDeadline: Tick? {
+        var next: Tick?
+        for deadline in deadlines { next = next.orEarlier(deadline()) }
+        return next
+    }
 
     private var all: [any Upstream] { (account.map { [$0] } ?? []) + messages.values.map { $0 } }
 }

@@ -36,9 +36,12 @@ struct Outages {
 }
 
 extension Resolver {
-    /// On the loop, when a turn ends.
+    /// On the loop, when a turn ends in which a query may have failed, or while a group is out of use.
     func lookForOutages() {
-        guard outages.isDue(forwarder.failedQueries) else { return }
+        guard outages.isDue(forwarder.failedQueries) else {
+            isOutageDue = false
+            return
+        }
         let groups = forwarder.groupOverviews
         for group in outages.update(groups) { report.outage(of: group, among: groups, out: outages.out) }
     }

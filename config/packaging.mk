@@ -46,6 +46,7 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 	# As they lie here, so that their links to one another hold.
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)" README.md
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/docs" docs/*.md
+	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/config/examples" config/examples/*.toml
 	mkdir -p "$(DESTDIR)$(bashcompletionsdir)" "$(DESTDIR)$(zshcompletionsdir)" "$(DESTDIR)$(fishcompletionsdir)"
 	# bash's comes with a line that makes a program of it.
 	"$$built" --generate-completion-script bash | sed '1{/^#!/d;}' > "$(DESTDIR)$(bashcompletionsdir)/httpdnsd"
@@ -57,9 +58,10 @@ uninstall: ## the counterpart; a configuration that was changed and what lies be
 	  "$(DESTDIR)$(sysusersdir)/httpdnsd.conf" "$(DESTDIR)$(mandir)/man8/httpdnsd.8" \
 	  "$(DESTDIR)$(mandir)/man5/httpdnsd.toml.5" "$(DESTDIR)$(bashcompletionsdir)/httpdnsd" \
 	  "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd" "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish" \
-	  "$(DESTDIR)$(docdir)/README.md" $(patsubst %,"$(DESTDIR)$(docdir)/%",$(wildcard docs/*.md))
+	  "$(DESTDIR)$(docdir)/README.md" $(patsubst %,"$(DESTDIR)$(docdir)/%",$(wildcard docs/*.md config/examples/*.toml))
 	! cmp --quiet config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml" || rm "$(DESTDIR)$(confdir)/httpdnsd.toml"
-	for folder in "$(DESTDIR)$(confdir)/credentials" "$(DESTDIR)$(confdir)" "$(DESTDIR)$(docdir)/docs" "$(DESTDIR)$(docdir)"; do
+	for folder in "$(DESTDIR)$(confdir)/credentials" "$(DESTDIR)$(confdir)" \
+	  $(patsubst %,"$(DESTDIR)$(docdir)%",/docs /config/examples /config /); do
 	  [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"
 	done
 

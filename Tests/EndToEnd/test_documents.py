@@ -5,11 +5,15 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
+from certificates import Authority
+
 TOP = pathlib.Path(__file__).parents[2]
 DOCUMENTS = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
+EXAMPLES = sorted((TOP / "config/examples").glob("*.toml"))
 # What a newcomer reads in two minutes.
 README_OCTETS = 9216
 SECTIONS = ("listen", "httpdns", "tls", "domains", "fallback", "cache", "control", "log")
@@ -141,9 +145,23 @@ def test_every_file_is_there():
             for path in re.findall(r"(?<![\w/.-])(?:config|systemd|Tests|Sources|docs)/[\w./-]*", code):
                 count += 1
                 assert (TOP / path).exists(), f"{document.name}: there is no {path}"
+            for path in source_files(code):
+                assert (TOP / "Sources" / path).exists(), f"{document.name}: there is no {path}"
             for name in re.findall(r"(?<![\w/])(test_\w+\.py)", code):
                 assert list((TOP / "Tests").glob(f"*/{name}")), f"{document.name}: there is no {name}"
     assert count > 10
+
+
+def source_files(text):
+    """The sources that a text names by module and file."""
+    return re.findall(r"(?<![\w/])(?!Tests/|Sources/)\w+/[\w+/]+\.swift\b", text)
+
+
+def test_the_way_of_a_question_names_each_file_once():
+    text = (TOP / "docs/architecture.md").read_text()
+    files = source_files(text.split("\n### A hit\n")[1].split("\n## ")[0])
+    assert len(files) > 30
+    assert sorted(files) == sorted(set(files))
 
 
 def test_every_option_of_a_script_is_one():
@@ -159,17 +177,73 @@ def test_every_option_of_a_script_is_one():
     assert count > 3
 
 
-def test_every_example_of_settings_is_right(binary, tmp_path):
-    (tmp_path / "token").write_text("1234567")
-    (tmp_path / "dnsKey").write_text("0123456789abcdef")
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory):
+    """A folder with the files that examples name."""
+    folder = tmp_path_factory.mktemp("beside")
+    (folder / "token").write_text("1234567")
+    for name in ("dnsKey", "key"):
+        (folder / name).write_text("0123456789abcdef")
+    (folder / "names.txt").write_text("# names of ours\nshop.example\n*.pay.example\n")
+    Authority(folder, "corp-ca")
+    for file in folder.iterdir():
+        file.chmod(0o640)
+    return folder
+
+
+def check(binary, beside, example):
+    """What `check` says of settings that stand beside those files."""
+    file = beside / "httpdnsd.toml"
+    file.write_text(example)
+    file.chmod(0o640)
+    return subprocess.run([binary, "check", "-c", file], env={}, capture_output=True, text=True)
+
+
+def test_every_example_of_settings_is_right(binary, beside):
     examples = [(document.name, block) for document in DOCUMENTS for language, block in blocks(document.read_text())
                 if language == "toml"]
     assert len(examples) >= 3
     for name, example in examples:
-        file = tmp_path / "httpdnsd.toml"
-        file.write_text(example)
-        done = subprocess.run([binary, "check", "-c", file], env={}, capture_output=True, text=True)
+        done = check(binary, beside, example)
         assert done.returncode == 0, f"{name}: {done.stderr}{example}"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_file_is_right(binary, beside, example):
+    """All of it is in effect as it is written, each value of each section."""
+    done = check(binary, beside, example.read_text())
+    assert done.returncode == 0, done.stderr
+    effective = dict(values(tomllib.loads(done.stdout)))
+    for path, value in values(tomllib.loads(example.read_text())):
+        if path[-1] in ("tokenFile", "dnsKeyFile"):
+            assert effective[path[0], path[1].removesuffix("File")], "what is in it is in effect, masked"
+        else:
+            assert same(effective[path], value), path
+
+
+def test_the_examples_are_told_of():
+    text = (TOP / "docs/upstreams.md").read_text()
+    assert len(EXAMPLES) == 3
+    for path in EXAMPLES:
+        assert f"](../config/examples/{path.name})" in text, path.name
+
+
+def values(table, path=()):
+    """Each value of a table, by the keys that lead to it."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from values(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def same(effective, written):
+    """Whether they are the same but for the usual port of a plain server, and the folder of a file."""
+    if isinstance(written, list):
+        return len(effective) == len(written) and all(map(same, effective, written))
+    if isinstance(written, str):
+        return effective in (written, f"{written}:53") or effective.endswith(f"/{written}")
+    return effective == written
 
 
 @each_document

@@ -17,7 +17,8 @@ def make(top, *arguments):
 
 
 def documents(top):
-    return {"README.md", *(f"docs/{path.name}" for path in (top / "docs").glob("*.md"))}
+    return {"README.md", *(f"docs/{path.name}" for path in (top / "docs").glob("*.md")),
+            *(f"config/examples/{path.name}" for path in (top / "config/examples").glob("*.toml"))}
 
 
 def files(root):

@@ -96,7 +96,7 @@ def test_every_command_and_option_is_described(top, binary):
 def test_the_examples_are_right(top, binary, tmp_path):
     text = (top / "config/man/httpdnsd.toml.5").read_text().split(".Sh EXAMPLES")[1]
     examples = re.findall(r"^\.Bd -literal -offset indent\n(\[.*?)\.Ed$", text, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 5
+    assert len(examples) == 6
     (tmp_path / "token").write_text("1234567")
     (tmp_path / "dnsKey").write_text("0123456789abcdef")
     for example in examples:

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 DAY = datetime.timedelta(days=1)
+SERVICE = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "service")])
 
 
 def new_key():
@@ -54,10 +55,15 @@ class Authority:
         certificate of `clients`, if that is given.
         """
         key = key or new_key()
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "service")])
-        certificate = self._sign(subject, key, since, until, None, _alternatives(addresses, names))
+        certificate = self._sign(SERVICE, key, since, until, None, _alternatives(addresses, names))
         sent = _pem(certificate) + (self.chain if chain is None else chain)
         return _context(self.directory, sent, key, highest, clients)
+
+    def server_file(self, **alternatives):
+        """A PEM file of such a certificate and its key, for servers that are programs of their own."""
+        key = new_key()
+        certificate = self._sign(SERVICE, key, -1, 30, None, _alternatives(**alternatives))
+        return _file(self.directory, _pem(certificate) + self.chain, key)
 
     def client(self, name, password, *, since=-1, until=30, options=()):
         """A PKCS#12 file of a client's certificate, its key and what is below the root."""
@@ -95,7 +101,7 @@ def _sign(issuer, issuer_key, subject, key, since, until, constraints, *extensio
     return builder.sign(issuer_key, hashes.SHA256())
 
 
-def _alternatives(addresses, names):
+def _alternatives(addresses=(), names=()):
     return x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
                                        + [x509.DNSName(name) for name in names])
 
@@ -109,9 +115,14 @@ def _private_pem(key):
                              serialization.NoEncryption())
 
 
-def _context(directory, chain, key, highest=None, clients=None):
+def _file(directory, chain, key):
     path = directory / f"server-{hashlib.sha256(chain).hexdigest()}.pem"
     path.write_bytes(chain + _private_pem(key))
+    return path
+
+
+def _context(directory, chain, key, highest=None, clients=None):
+    path = _file(directory, chain, key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
     if clients is not None:

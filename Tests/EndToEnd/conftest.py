@@ -19,6 +19,7 @@ import pytest
 
 import certificates
 from daemon import SANITIZED, Daemon, run, toml
+from encrypted import FramedServer, HTTPServer, address_reply
 from httpdns_service import HTTPDNSService, Record
 from networks import Network
 from relay import Relay
@@ -235,6 +236,24 @@ def scripted_resolver():
         one.stop()
 
 
+@pytest.fixture
+def encrypted_resolver(authority):
+    """Starts scripted resolvers for one test: `protocol` is "tcp", "tls" or "https"; `tls`: None is a good certificate."""
+    started = []
+
+    def start(protocol, script=lambda asked, connection: address_reply(asked), *, address="127.0.0.6", tls=None,
+              **options):
+        if protocol != "tcp" and tls is None:
+            tls = authority.server(addresses=[address])
+        kind = HTTPServer if protocol == "https" else FramedServer
+        started.append(kind(script, tls, address=address, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()
+
+
 def settings_for(service, authority, extra):
     """A daemon's settings: port 53, the service, the local resolver; `extra` goes over it, section by section."""
     settings = {"listen": {"addresses": ["127.0.0.1:53"]},
@@ -274,7 +293,7 @@ def daemons(binary, authority, make_directory):
 
 
 @pytest.fixture
-def daemon(binary, authority, tmp_path_factory, service, scripted_resolver, unbound):
+def daemon(binary, authority, tmp_path_factory, service, scripted_resolver, encrypted_resolver, unbound):
     """Starts daemons, waits until they answer, and has them stop in order at the end of the test."""
     start, stop = daemons(binary, authority, lambda: tmp_path_factory.mktemp("daemon"))
     yield start

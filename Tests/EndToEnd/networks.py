@@ -1,6 +1,7 @@
 """Network namespaces beside the one the tests run in, the links between them, and packets that vanish on the way."""
 
 import ctypes
+import json
 import os
 import subprocess
 import threading
@@ -103,3 +104,23 @@ class BlackHole:
     @staticmethod
     def _nft(text):
         subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
+
+
+class PlainDNS:
+    """From entering to leaving, counts the packets to port 53, whatever the address: UDP and TCP."""
+
+    def __enter__(self):
+        text = ("table inet plaindns {\nchain leaving {\ntype filter hook output priority 0;\n"
+                "udp dport 53 counter\ntcp dport 53 counter\n}\n}\n")
+        subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["nft", "delete", "table", "inet", "plaindns"], check=True)
+
+    @property
+    def packets(self):
+        shown = subprocess.run(["nft", "-j", "list", "table", "inet", "plaindns"], capture_output=True, check=True)
+        rules = [entry["rule"] for entry in json.loads(shown.stdout)["nftables"] if "rule" in entry]
+        assert len(rules) == 2
+        return sum(part["counter"]["packets"] for rule in rules for part in rule["expr"] if "counter" in part)

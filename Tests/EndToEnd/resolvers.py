@@ -22,10 +22,21 @@ from waiting import eventually
 HERE = pathlib.Path(__file__).parent
 
 
-class Unbound:
-    """unbound as the master of the files in `zones`, for every name there is."""
+def encryption(address, certificate):
+    """unbound's settings for TLS at port 853 and HTTPS at port 443."""
+    if certificate is None:
+        return []
+    return [f"  interface: {address}@853", f"  interface: {address}@443", "  tls-port: 853", "  https-port: 443",
+            f'  tls-service-pem: "{certificate}"', f'  tls-service-key: "{certificate}"']
 
-    def __init__(self, directory, address="127.0.0.2"):
+
+class Unbound:
+    """unbound as the master of the files in `zones`, for every name there is.
+
+    With a `certificate` (a file that holds its key as well) it also speaks TLS at port 853 and HTTPS at port 443.
+    """
+
+    def __init__(self, directory, address="127.0.0.2", certificate=None):
         self.address = address
         self._log = pathlib.Path(directory) / "unbound.log"
         configuration = pathlib.Path(directory) / "unbound.conf"
@@ -33,7 +44,7 @@ class Unbound:
         configuration.write_text("\n".join([
             "server:", f"  interface: {address}", f'  directory: "{directory}"', '  chroot: ""', '  username: ""',
             '  pidfile: ""', "  do-daemonize: no", "  use-syslog: no", f'  logfile: "{self._log}"',
-            "  log-queries: yes",
+            "  log-queries: yes", *encryption(address, certificate),
             "  access-control: 127.0.0.0/8 allow", '  module-config: "iterator"', "  unblock-lan-zones: yes",
             "  num-threads: 1", "  rrset-roundrobin: no", *[f'  local-zone: "{zone}." nodefault' for zone in own],
             *self._zone(".", "root.zone"), *self._zone("example.com.", "example.com.zone"),

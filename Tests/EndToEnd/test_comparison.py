@@ -23,6 +23,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from dns_client import Stream, ask
+from resolvers import encryption
 from waiting import eventually
 
 ADDRESS = "127.0.0.22"
@@ -134,9 +135,9 @@ def fill(zone, count, chance):
 
 
 class Validator:
-    """unbound as a validating, caching resolver of the zones in a directory."""
+    """unbound as a validating, caching resolver of the zones in a directory; by TLS too if it has a `certificate`."""
 
-    def __init__(self, directory, zones, anchors):
+    def __init__(self, directory, zones, anchors, certificate=None):
         own = [zone.origin.to_text() for zone in zones]
         log = directory / "unbound.log"
         lines = ["server:", f"  interface: {ADDRESS}", f'  directory: "{directory}"', '  chroot: ""', '  username: ""',
@@ -144,7 +145,7 @@ class Validator:
                  "  access-control: 127.0.0.0/8 allow", '  module-config: "validator iterator"', "  num-threads: 1",
                  "  rrset-roundrobin: no", "  ede: yes", "  minimal-responses: no", "  val-clean-additional: no",
                  "  do-ip6: no", "  so-rcvbuf: 4m", "  val-bogus-ttl: 300", "  qname-minimisation: no",
-                 "  aggressive-nsec: no",
+                 "  aggressive-nsec: no", *encryption(ADDRESS, certificate),
                  *[f'  local-zone: "{name}" nodefault' for name in own],
                  *[f'  trust-anchor: "{anchor}"' for anchor in anchors]]
         for zone in [Zone("."), *zones]:

@@ -238,7 +238,7 @@ def scripted_resolver():
 
 @pytest.fixture
 def encrypted_resolver(authority):
-    """Starts scripted resolvers for one test: `protocol` is "tcp", "tls" or "https"; `tls`: None is a good certificate."""
+    """Starts resolvers for one test: over "tcp", "tls" or "https", with a good certificate unless `tls` is given."""
     started = []
 
     def start(protocol, script=lambda asked, connection: address_reply(asked), *, address="127.0.0.6", tls=None,

@@ -14,12 +14,15 @@ from dataclasses import dataclass, field
 import dns.message
 import h2.config
 import h2.connection
+import h2.errors
 import h2.events
 import h2.exceptions
+import h2.settings
 
 from resolvers import Asked, reply_to
 
 MEDIA_TYPE = "application/dns-message"
+STREAMS = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
 
 
 @dataclass
@@ -178,7 +181,7 @@ class FramedConnection(Connection):
 
 
 class FramedServer(StreamServer):
-    """DNS over TCP, or over TLS. `script(asked, connection)` returns a message, octets, `Later`, None or a list of these."""
+    """DNS over TCP, or TLS. `script(asked, connection)` returns a message, octets, `Later`, None or a list of these."""
 
     kind = FramedConnection
 
@@ -194,27 +197,38 @@ class HTTPConnection(Connection):
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(
             client_side=False, header_encoding="utf-8", validate_outbound_headers=False,
             normalize_outbound_headers=False))
-        self.h2.update_settings(self.server.settings)
+        self.h2.local_settings = h2.settings.Settings(client=False, initial_values={STREAMS: 1000})
         self.h2.initiate_connection()
         self._requests, self._unsent = {}, {}
+        self.refused = 0
         self.flush()
+        self.limit_streams(self.server.streams)
         self.server.greet(self)
         while data := await self.reader.read(65536):
             for event in self.h2.receive_data(data):
                 self._heed(event)
             self._send_bodies()
 
+    def limit_streams(self, limit):
+        """So many at once. `h2` is not told: it would end the connection where a stream is refused."""
+        self._limit = limit
+        self.write(b"\0\0\x06\x04\0\0\0\0\0" + struct.pack("!HI", STREAMS, limit))
+
     def flush(self):
         self.write(self.h2.data_to_send())
 
     def _heed(self, event):
         stream = getattr(event, "stream_id", None)
-        if isinstance(event, h2.events.RequestReceived):
+        if isinstance(event, h2.events.RequestReceived) and self.h2.open_inbound_streams > self._limit:
+            self.refused += 1
+            self.h2.reset_stream(stream, h2.errors.ErrorCodes.REFUSED_STREAM)
+            self.flush()
+        elif isinstance(event, h2.events.RequestReceived):
             self._requests[stream] = (event.headers, bytearray())
-        elif isinstance(event, h2.events.DataReceived):
+        elif isinstance(event, h2.events.DataReceived) and stream in self._requests:
             self._requests[stream][1].extend(event.data)
             self.h2.acknowledge_received_data(event.flow_controlled_length, stream)
-        elif isinstance(event, h2.events.StreamEnded):
+        elif isinstance(event, h2.events.StreamEnded) and stream in self._requests:
             headers, body = self._requests.pop(stream)
             self._hear(stream, headers, bytes(body))
         elif isinstance(event, h2.events.StreamReset):
@@ -244,7 +258,8 @@ class HTTPConnection(Connection):
     def _send_bodies(self):
         for stream, body in list(self._unsent.items()):
             with contextlib.suppress(h2.exceptions.ProtocolError):
-                while body and (room := min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size)):
+                while body and (room := min(self.h2.local_flow_control_window(stream),
+                                            self.h2.max_outbound_frame_size)):
                     self.h2.send_data(stream, body[:room])
                     body = body[room:]
                 if not body:
@@ -257,13 +272,13 @@ class HTTPConnection(Connection):
 
 
 class HTTPServer(StreamServer):
-    """DNS over HTTPS. Scripts return what `FramedServer`'s do, or a `Response`. `settings` are HTTP/2's own."""
+    """DNS over HTTPS. Scripts return what `FramedServer`'s do, or a `Response`. `streams` may be open at once."""
 
     kind = HTTPConnection
     protocol = "h2"
 
-    def __init__(self, script, context, *, settings=None, greet=lambda connection: None, **options):
-        self.settings = settings or {}
+    def __init__(self, script, context, *, streams=100, greet=lambda connection: None, **options):
+        self.streams = streams
         self.greet = greet  # called for each connection once our SETTINGS are out
         self.headers = []  # of every request, as they came
         super().__init__(script, context, **options)

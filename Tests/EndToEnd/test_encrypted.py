@@ -1,4 +1,4 @@
-"""Local resolvers that are asked by TLS and HTTPS: real ones answer as they do in the clear, and nothing replaces them."""
+"""Local resolvers that are asked by TLS and HTTPS: they answer as they do in the clear, and nothing replaces them."""
 
 import random
 import struct
@@ -82,7 +82,7 @@ def over_stream(questions, server, port):
 def zones(tmp_path_factory, authority):
     """A validating unbound, and questions for some hundred names, signed ones and wrongly signed ones among them."""
     chance = random.Random(7)
-    plain, signed, broken = (comparison.Zone(name) for name in ("compare.example.", "signed.example.", "broken.example."))
+    plain, signed, broken = (comparison.Zone(f"{name}.example.") for name in ("compare", "signed", "broken"))
     names = [(name, 2) for name in comparison.fill(plain, 200, chance)]
     names += [(name, 5) for name in comparison.fill(signed, 90, chance)]
     names += [(name, 5) for name in comparison.fill(broken, 20, chance)]

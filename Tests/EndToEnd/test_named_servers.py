@@ -1,0 +1,186 @@
+"""Encrypted servers whose host is a name: where they are is asked of the resolver of resolv.conf, and of HTTPDNS."""
+
+import os
+import time
+
+import dns.edns
+import dns.rcode
+import pytest
+
+from dns_client import addresses, ask, extended_errors
+from httpdns_service import Record
+from networks import PlainDNS
+from resolvers import reply_to
+from waiting import eventually
+
+PORT = 2053
+NAME = "dns.example.net"
+OURS = ["192.0.2.7"]
+
+
+class World:
+    """A resolver that resolv.conf names and that knows where the server is; a daemon that has to ask it."""
+
+    def __init__(self, daemon, scripted_resolver, authority, directory):
+        self.daemon, self.authority = daemon, authority
+        self.addresses = ["127.0.0.6"]
+        self.resolver = scripted_resolver(self._say, address="127.0.0.30")
+        self.file = directory / "resolv.conf"
+        self.file.write_text(f"nameserver {self.resolver.address}\n")
+
+    def _say(self, asked):
+        if self.addresses is None or asked.kind != "A":
+            return reply_to(asked.message)
+        return reply_to(asked.message, *(f"60 IN A {address}" for address in self.addresses))
+
+    def run(self, *servers, service=None, settings=None, **fallback):
+        return self.daemon(service, {
+            "listen": {"addresses": [f"127.0.0.1:{PORT}"]},
+            "fallback": {"servers": list(servers), "resolvConf": [str(self.file)], "timeout": 2000,
+                         "caFile": str(self.authority.file)} | fallback} | (settings or {}), port=PORT)
+
+    @property
+    def asked(self):
+        return {asked.name.to_text(omit_final_dot=True) for asked in self.resolver.questions}
+
+
+@pytest.fixture
+def world(daemon, scripted_resolver, authority, tmp_path):
+    return World(daemon, scripted_resolver, authority, tmp_path)
+
+
+@pytest.fixture
+def named(encrypted_resolver, authority):
+    """A server that has a certificate for its name alone."""
+    def start(protocol, name=NAME, **options):
+        server = encrypted_resolver(protocol, tls=authority.server(names=[name]), **options)
+        scheme, _, rest = server.url.partition("://")
+        server.name_url = f"{scheme}://" + rest.replace(server.address, NAME)
+        return server
+    return start
+
+
+def reasons(reply):
+    return " ".join(option.text or "" for option in reply.options if option.otype == dns.edns.EDE)
+
+
+@pytest.mark.parametrize("protocol", ["tls", "https"])
+def test_the_resolver_of_resolv_conf_is_asked_for_that_name_alone(world, named, protocol):
+    server = named(protocol)
+    world.run(server.name_url)
+    for number in range(5):
+        assert addresses(ask(f"n{number}.example.org", port=PORT)) == OURS
+    ask("n0.example.org", "MX", port=PORT)
+    assert world.asked == {NAME}
+    assert {asked.name.to_text() for asked in server.questions} >= {"n0.example.org."}
+    if protocol == "https":
+        assert dict(server.headers[0])[":authority"] == f"{NAME}:{server.port}"
+
+
+@pytest.mark.parametrize("protocol", ["tls", "https"])
+def test_a_forged_answer_leads_to_no_answer(world, named, protocol):
+    """Whoever is at the address must have the name's certificate."""
+    server = named(protocol, name="other.example.net")
+    world.run(server.name_url)
+    reply = ask("one.example.org", port=PORT, edns=True)
+    assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23])
+    assert "another name" in reasons(reply) and server.questions == []
+    assert world.asked == {NAME}
+
+
+def test_a_name_that_has_no_address(world, named):
+    server = named("tls")
+    world.addresses = None
+    world.run(server.name_url)
+    begun = time.monotonic()
+    reply = ask("one.example.org", port=PORT, edns=True)
+    assert time.monotonic() - begun < 4.2
+    assert reply.rcode() == dns.rcode.SERVFAIL and NAME in reasons(reply), reply
+    assert world.asked == {NAME}
+
+
+def test_an_address_of_the_daemon_itself_is_not_dialled(world, named):
+    server = named("tls")
+    world.addresses = ["127.0.0.1"]
+    world.run(server.name_url.replace(str(server.port), str(PORT)))
+    reply = ask("one.example.org", port=PORT, edns=True)
+    assert reply.rcode() == dns.rcode.SERVFAIL, reply
+
+
+def test_httpdns_is_asked_where_the_server_is(world, named, service):
+    """Then nobody in the clear hears even that name."""
+    chosen = service("aes", {NAME: Record(["127.0.0.6"], [], 60)})
+    server = named("tls")
+    world.run(server.name_url, service=chosen)
+    with PlainDNS() as plain:
+        assert ask("example.org", "MX", port=PORT).rcode() == dns.rcode.NOERROR
+        assert addresses(ask("unknown.example.org", port=PORT)) == OURS
+        assert plain.packets == 0
+    assert NAME in chosen.names and world.asked == set()
+
+
+def test_httpdns_does_not_know_where_the_server_is(world, named, service):
+    chosen = service("aes", {})
+    server = named("tls")
+    world.run(server.name_url, service=chosen)
+    assert addresses(ask("one.example.org", port=PORT)) == OURS
+    assert world.asked == {NAME}
+
+
+def test_the_second_address_when_the_first_is_dead(world, named):
+    server = named("tls")
+    world.addresses = ["127.0.0.98", "127.0.0.6"]
+    world.run(server.name_url)
+    begun = time.monotonic()
+    assert addresses(ask("one.example.org", port=PORT)) == OURS
+    assert time.monotonic() - begun < 1.5
+
+
+def test_a_server_that_moves_is_found(world, named):
+    server = named("tls")
+    world.run(server.name_url)
+    assert addresses(ask("one.example.org", port=PORT)) == OURS
+    server.away()
+    server.address = "127.0.0.7"
+    server.start()
+    world.addresses = ["127.0.0.7"]
+    fresh = iter(range(1000))
+    eventually(lambda: addresses(ask(f"m{next(fresh)}.example.org", port=PORT)) == OURS, "it is found", 15)
+
+
+def test_addresses_that_worked_are_kept_over_a_restart(world, named, tmp_path):
+    """Beside the cache: nobody has to be asked."""
+    server = named("tls")
+    settings = {"cache": {"file": str(tmp_path / "cache")}}
+    running = world.run(server.name_url, settings=settings)
+    assert addresses(ask("one.example.org", port=PORT)) == OURS
+    running.stop()
+    before = len(world.resolver.questions)
+    world.addresses = None
+    world.file.write_text("nameserver 127.0.0.99\n")
+    world.run(server.name_url, settings=settings)
+    assert addresses(ask("two.example.org", port=PORT)) == OURS
+    assert len(world.resolver.questions) == before
+
+
+def test_resolv_conf_that_changes_is_followed(world, named, scripted_resolver):
+    server = named("tls")
+    world.file.write_text("# the network is not up yet\n")
+    world.run(server.name_url)
+    reply = ask("one.example.org", port=PORT, edns=True)
+    assert reply.rcode() == dns.rcode.SERVFAIL
+    new = world.file.with_name("new")
+    new.write_text(f"nameserver {world.resolver.address}\n")
+    os.rename(new, world.file)
+    fresh = iter(range(1000))
+    eventually(lambda: addresses(ask(f"m{next(fresh)}.example.org", port=PORT)) == OURS, "it is found", 10)
+
+
+def test_the_servers_of_resolv_conf_as_a_group(world, named):
+    """`resolvConf` in the list of a group: those names alone go there, in the clear."""
+    server = named("tls")
+    world.run(server.name_url, settings={"upstreams.portal": {"servers": ["resolvConf"],
+                                                              "domains": ["portal.example"]}})
+    assert addresses(ask("login.portal.example", port=PORT)) == ["127.0.0.6"]
+    assert addresses(ask("one.example.org", port=PORT)) == OURS
+    assert world.asked == {NAME, "login.portal.example"}

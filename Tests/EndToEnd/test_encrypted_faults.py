@@ -196,7 +196,7 @@ def test_one_slow_name_does_not_delay_the_others(asked_of, encrypted_resolver, p
     check_answers(asked[:1], within=2)
 
 
-@pytest.mark.parametrize("protocol", SCHEMES)
+@pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
 def test_packets_that_vanish(asked_of, encrypted_resolver, protocol):
     """A live connection dies without a word: a second's answers are late at most, and none is lost."""
     server = encrypted_resolver(protocol)

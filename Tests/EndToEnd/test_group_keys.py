@@ -1,0 +1,280 @@
+"""The keys of a group: what it trusts, what it sends, how it waits, and how its servers are written."""
+
+import asyncio
+import base64
+import itertools
+import socket
+import struct
+import time
+
+import dns.edns
+import dns.flags
+import dns.rcode
+import pytest
+
+import daemon as processes
+from clients import Clients
+from daemon import toml
+from dns_client import addresses, ask, extended_errors
+from encrypted import FramedServer, Later, address_reply
+from resolvers import reply_to
+from waiting import eventually
+
+PORT = 2053
+OURS = ["192.0.2.7"]
+NAME = "dns.example.net"
+
+
+@pytest.fixture
+def group(daemon, authority):
+    """A daemon with the group `office`, which takes corp.example; other groups by their names."""
+    def start(*servers, variables=None, others=None, **keys):
+        office = {"servers": [getattr(one, "url", one) for one in servers], "domains": ["corp.example"],
+                  "caFile": str(authority.file)} | keys
+        whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "fallback": {"servers": ["127.0.0.99"], "hosts": ""},
+                 "upstreams.office": office} | (others or {})
+        return daemon(whole=whole, port=PORT, variables=variables)
+    return start
+
+
+def reasons(reply):
+    return " ".join(option.text or "" for option in reply.options if option.otype == dns.edns.EDE)
+
+
+def check_refused(name="a.corp.example"):
+    reply = ask(name, port=PORT, edns=True)
+    assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23]), reply
+    return reasons(reply)
+
+
+# -- trust --
+
+def test_two_groups_with_one_server_and_trust_of_their_own(group, encrypted_resolver, other_authority):
+    """Neither a connection nor a TLS session of the one serves the other."""
+    server = encrypted_resolver("tls")
+    group(server, others={"upstreams.strict": {"servers": [server.url], "domains": ["strict.example"],
+                                               "caFile": str(other_authority.file)}})
+    for number in range(3):
+        assert addresses(ask(f"n{number}.corp.example", port=PORT)) == OURS
+        assert "unknown authority" in check_refused(f"n{number}.strict.example")
+    assert {asked.name.to_text()[3:] for asked in server.questions} == {"corp.example."}
+
+
+def test_a_pin_of_the_authority(group, encrypted_resolver, authority):
+    group(encrypted_resolver("tls"), pins=[authority.pin])
+    assert addresses(ask("a.corp.example", port=PORT)) == OURS
+
+
+def test_the_systems_store_without_a_file(group, encrypted_resolver, authority):
+    server = encrypted_resolver("https")
+    group(server, caFile="", variables={"SSL_CERT_FILE": str(authority.file), "SSL_CERT_DIR": "/nonexistent"})
+    assert addresses(ask("a.corp.example", port=PORT)) == OURS
+
+
+def test_the_trust_of_httpdns_is_no_groups(group, encrypted_resolver, authority):
+    """`[tls]` is its alone."""
+    server = encrypted_resolver("tls")
+    nothing = {"SSL_CERT_FILE": "/nonexistent", "SSL_CERT_DIR": "/nonexistent"}
+    group(server, caFile="", others={"tls": {"caFile": str(authority.file)}}, variables=nothing)
+    assert "unknown authority" in check_refused()
+
+
+def test_a_certificate_of_the_clients_own(group, encrypted_resolver, authority, tmp_path):
+    tls = authority.server(addresses=["127.0.0.6"], clients=authority)
+    server = encrypted_resolver("tls", tls=tls)
+    (tmp_path / "password").write_text("secret\n")
+    group(server, clientCertificate=str(authority.client("laptop", "secret")),
+          clientCertificatePasswordFile=str(tmp_path / "password"))
+    assert addresses(ask("a.corp.example", port=PORT)) == OURS
+
+
+def test_a_server_that_wants_a_certificate_and_gets_none(group, encrypted_resolver, authority):
+    server = encrypted_resolver("tls", tls=authority.server(addresses=["127.0.0.6"], clients=authority))
+    group(server)
+    check_refused()
+
+
+def test_a_name_that_is_not_validated(group, encrypted_resolver, authority):
+    server = encrypted_resolver("tls", tls=authority.server(names=["other.example.net"]))
+    group(server, validateDomain=False)
+    assert addresses(ask("a.corp.example", port=PORT)) == OURS
+
+
+# -- what is sent, what is believed --
+
+@pytest.mark.parametrize(("route", "expected"), [("203.0.113.77", ("203.0.113.0", 24)),
+                                                 ("2001:db8:1:2345::7", ("2001:db8:1:2300::", 56)), ("", None)])
+@pytest.mark.parametrize("protocol", ["tls", "https"])
+def test_whose_answers_are_wanted(group, encrypted_resolver, protocol, route, expected):
+    """ECS of /24 and /56 (RFC 7871) by `routeIp` alone; a client's own stays here."""
+    server = encrypted_resolver(protocol)
+    group(server, routeIp=route)
+    ask("a.corp.example", port=PORT, edns=True, options=[dns.edns.ECSOption("198.51.100.1", 32)])
+    (asked,) = server.questions
+    found = [(option.address, option.srclen) for option in asked.message.options if option.otype == dns.edns.ECS]
+    assert found == ([expected] if expected else [])
+    assert len(asked.wire) % 128 == 0
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_whether_an_answer_was_validated(daemon, network, authority, trusted):
+    """Not believed of a server that is not on loopback, but for `trustAD`."""
+    here, there = network(), network()
+    here.link(there)
+
+    def validated(asked, connection):
+        reply = address_reply(asked)
+        reply.flags |= dns.flags.AD
+        return reply
+    with there:
+        server = FramedServer(validated, authority.server(addresses=["10.77.0.2"]), address="10.77.0.2")
+    try:
+        with here:
+            daemon(whole={"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "upstreams.office": {
+                "servers": [server.url], "domains": ["."], "caFile": str(authority.file), "trustAD": trusted},
+                "fallback": {"servers": ["127.0.0.99"], "hosts": ""}}, port=PORT)
+            reply = ask("a.corp.example", port=PORT, edns=True, want_dnssec=True)
+        assert addresses(reply) == OURS and bool(reply.flags & dns.flags.AD) == trusted
+    finally:
+        server.stop()
+
+
+# -- time --
+
+@pytest.mark.parametrize("protocol", ["tls", "https"])
+def test_so_many_requests_at_once(group, encrypted_resolver, protocol):
+    open_now, most = [0], []
+
+    def script(asked, connection):
+        open_now[0] += 1
+        most.append(open_now[0])
+        asyncio.get_running_loop().call_later(0.02, answered, asked, connection)
+
+    def answered(asked, connection):
+        open_now[0] -= 1
+        connection.send(address_reply(asked), asked)
+    server = encrypted_resolver(protocol, script)
+    group(server, concurrency=4)
+    clients = Clients(port=PORT)
+    for number in range(40):
+        clients.ask(f"n{number}.corp.example")
+    for one in clients.all_answered():
+        assert addresses(one.reply) == OURS, one.reply
+    assert max(most) <= 4 and len(server.questions) == 40
+
+
+def test_a_stale_answer_of_a_wall(group, encrypted_resolver):
+    """Its servers are all dead: what it said before, within 1.8 s (RFC 8767)."""
+    server = encrypted_resolver("tls", lambda asked, connection: address_reply(asked, ttl=1))
+    group(server, others={"cache": {"prefetchAt": 0}})
+    assert addresses(ask("a.corp.example", port=PORT)) == OURS
+    server.away()
+    time.sleep(1.2)
+    begun = time.monotonic()
+    reply = ask("a.corp.example", port=PORT, edns=True)
+    assert addresses(reply) == OURS and 3 in extended_errors(reply)
+    assert time.monotonic() - begun < 1.8
+
+
+def test_the_next_server_is_asked_when_the_first_is_slower_than_usual(group, encrypted_resolver):
+    slow = [False]
+
+    def script(asked, connection):
+        return Later(1.5, address_reply(asked)) if slow[0] else address_reply(asked)
+    first = encrypted_resolver("tls", script)
+    second = encrypted_resolver("tls", lambda asked, connection: address_reply(asked, "192.0.2.8"), address="127.0.0.7")
+    group(first, second)
+    for number in range(10):
+        assert addresses(ask(f"n{number}.corp.example", port=PORT)) == OURS
+    slow[0] = True
+    begun = time.monotonic()
+    assert addresses(ask("slow.corp.example", port=PORT)) == ["192.0.2.8"]
+    assert time.monotonic() - begun < 1
+
+
+@pytest.mark.parametrize("fault", ["refused", "black hole", "silent in TLS"])
+def test_the_second_address_of_a_server(group, encrypted_resolver, authority, fault):
+    """`#ADDRESS+ADDRESS`: the first is dead in one way or another."""
+    good = encrypted_resolver("tls", tls=authority.server(names=[NAME]), address="127.0.0.7")
+    first = {"refused": "127.0.0.98", "black hole": "192.0.2.99", "silent in TLS": "127.0.0.8"}[fault]
+    with socket.create_server(("127.0.0.8", good.port)):  # the kernel connects, and nobody says a word
+        group(f"tls://{NAME}:{good.port}#{first}+127.0.0.7")
+        begun = time.monotonic()
+        assert addresses(ask("a.corp.example", port=PORT)) == OURS
+        assert time.monotonic() - begun < 1
+
+
+# -- how servers are written --
+
+def lengths(*parts):
+    return b"".join(bytes([len(part)]) + part for part in parts)
+
+
+def stamp(kind, *parts):
+    octets = bytes([kind]) + struct.pack("<Q", 0) + lengths(*parts)
+    return "sdns://" + base64.urlsafe_b64encode(octets).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("protocol", ["plain", "https", "tls"])
+def test_a_server_as_a_stamp(group, encrypted_resolver, scripted_resolver, authority, protocol):
+    if protocol == "plain":
+        chosen = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.7"))
+        text = stamp(0, chosen.endpoint.encode())
+    else:
+        chosen = encrypted_resolver(protocol, tls=authority.server(names=[NAME]))
+        host = f"{NAME}:{chosen.port}".encode()
+        parts = [f"{chosen.address}:{chosen.port}".encode(), b"", host]
+        text = stamp(2, *parts, b"/dns-query") if protocol == "https" else stamp(3, *parts)
+    group(text)
+    assert addresses(ask("a.corp.example", port=PORT)) == OURS
+    assert chosen.questions
+
+
+@pytest.mark.parametrize(("server", "words"), [
+    (stamp(1, b"127.0.0.1", b"k" * 32, b"2.dnscrypt-cert.example"), "DNSCrypt"),
+    ("quic://dns.example", "quic"), ("h3://dns.example/dns-query", "h3"), ("http://dns.example/dns-query", "http"),
+    ("https://user:word@dns.example/dns-query", "@"), ("tls://127.0.0.1:70000", ""), ("dns.example", "tls://"),
+    ("tls://", ""), ("127.0.0.1%lo0#dns.example", ""), ("sdns://AAAA", "stamp")])
+def test_a_server_that_is_not_understood(binary, tmp_path, server, words):
+    file = tmp_path / "own.toml"
+    file.write_text(toml({"fallback": {"servers": [server]}}))
+    ended = processes.run(binary, "check", "-c", str(file))
+    assert ended.returncode == 78 and len(ended.stderr.splitlines()) == 1, ended
+    assert "word" not in ended.stderr, "a password is not shown"
+    assert f"{file}:2: fallback.servers" in ended.stderr and words.lower() in ended.stderr.lower(), ended
+
+
+def test_a_group_from_the_environment_alone(daemon, encrypted_resolver, authority):
+    server = encrypted_resolver("tls")
+    daemon(whole={"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "fallback": {"servers": ["127.0.0.99"], "hosts": ""}},
+           port=PORT, variables={"HTTPDNSD_UPSTREAMS_OFFICE_SERVERS": f"{server.url},tls://127.0.0.99",
+                                 "HTTPDNSD_UPSTREAMS_OFFICE_DOMAINS": "corp.example,-",
+                                 "HTTPDNSD_UPSTREAMS_OFFICE_CAFILE": str(authority.file)})
+    assert addresses(ask("a.corp.example", port=PORT)) == OURS
+    assert addresses(ask("printer", port=PORT)) == OURS
+
+
+# -- descriptors, memory --
+
+@pytest.mark.parametrize("protocol", ["tls", "https"])
+def test_nothing_piles_up(group, encrypted_resolver, protocol):
+    """Answers, resets and lost streams by the thousand: connections and memory are as before."""
+    def script(asked, connection):
+        if connection.count % 100 == 99:
+            return connection.reset()
+        return None if connection.count % 150 == 149 else address_reply(asked)
+    server = encrypted_resolver(protocol, script)
+    running = group(server, timeout=300)
+    fresh = (f"f{number}.corp.example" for number in itertools.count())
+
+    def many(count):
+        clients = Clients(port=PORT)
+        for _ in range(count):
+            clients.ask(next(fresh))
+        return clients.all_answered()
+    many(1000)
+    descriptors, memory = running.descriptors(), running.held_kilobytes("RssAnon")
+    for _ in range(3):
+        many(1000)
+    eventually(lambda: running.descriptors() <= descriptors + 2, "descriptors as before")
+    assert running.held_kilobytes("RssAnon") < memory + 8192

@@ -61,9 +61,7 @@ class StreamServer:
         self.questions = []
         self.connections = 0
         self.live = []
-        self._context = context
-        if context is not None and self.protocol:
-            context.set_alpn_protocols([self.protocol])
+        self.renew(context)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -87,6 +85,12 @@ class StreamServer:
                                                       backlog=128)
             self.port = self._server.sockets[0].getsockname()[1]
         asyncio.run_coroutine_threadsafe(listen(), self._loop).result(5)
+
+    def renew(self, context):
+        """Another certificate, from the next `start` on."""
+        self._context = context
+        if context is not None and self.protocol:
+            context.set_alpn_protocols([self.protocol])
 
     def away(self):
         """Nobody listens any more and every connection is reset."""

@@ -1,0 +1,118 @@
+"""What becomes of live encrypted connections when the network, the server's certificate or the settings change."""
+
+import os
+import signal
+import time
+
+import dns.rcode
+import pytest
+
+from clients import Clients
+from daemon import toml
+from dns_client import addresses, ask
+from encrypted import FramedServer, HTTPServer, Later, address_reply
+from test_liveness import CHANGES
+from waiting import eventually
+
+PORT = 2053
+OURS = ["192.0.2.7"]
+SCHEMES = ["tls", "https"]
+
+
+def settings(authority, *servers, **fallback):
+    return {"listen": {"addresses": [f"127.0.0.1:{PORT}"]},
+            "fallback": {"servers": [server.url for server in servers], "caFile": str(authority.file), "hosts": "",
+                         "timeout": 2000} | fallback}
+
+
+@pytest.mark.parametrize("protocol", SCHEMES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_the_network_renews_connections(daemon, network, authority, protocol, change):
+    """Nobody has to find out the hard way that a connection is dead."""
+    here, there = network(), network()
+    here.link(there, ours="10.77.0.1/24 10.77.0.6/24")
+    here.ip("route add default via 10.77.0.2")
+    with there:
+        kind = FramedServer if protocol == "tls" else HTTPServer
+        server = kind(lambda asked, connection: address_reply(asked), authority.server(addresses=["10.77.0.2"]),
+                      address="10.77.0.2")
+    try:
+        with here:
+            daemon(whole=settings(authority, server), port=PORT)
+            assert addresses(ask("one.example.net", port=PORT)) == OURS
+            before = set(server.clients)
+            here.ip(CHANGES[change])
+            if "down" in change:
+                here.ip("link set cable up")
+            eventually(lambda: not before & set(server.clients), "the old connection is closed", 3)
+            assert addresses(ask("two.example.net", port=PORT)) == OURS
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("protocol", SCHEMES)
+def test_a_certificate_that_is_wrong_from_now_on(daemon, encrypted_resolver, authority, protocol):
+    """A session of before opens no door: the new certificate is looked at."""
+    server = encrypted_resolver(protocol)
+    daemon(whole=settings(authority, server), port=PORT)
+    assert addresses(ask("one.example.net", port=PORT)) == OURS
+    for good in (False, True):
+        server.away()
+        names = {"addresses": ["127.0.0.6"]} if good else {"names": ["other.example.net"]}
+        server.renew(authority.server(**names))
+        server.start()
+        questions = len(server.questions)
+        if not good:
+            assert ask("two.example.net", port=PORT).rcode() == dns.rcode.SERVFAIL
+            assert len(server.questions) == questions
+    fresh = iter(range(1000))
+    eventually(lambda: addresses(ask(f"n{next(fresh)}.example.net", port=PORT)) == OURS, "it is trusted again", 40)
+
+
+@pytest.mark.parametrize("protocol", SCHEMES)
+def test_a_reload_that_trusts_somebody_else(daemon, encrypted_resolver, authority, other_authority, protocol):
+    """What was verified by the old rules, connections and sessions, is used no more."""
+    server = encrypted_resolver(protocol)
+    running = daemon(whole=settings(authority, server), port=PORT)
+    assert addresses(ask("one.example.net", port=PORT)) == OURS
+    file = running.directory / "httpdnsd.toml"
+
+    def read(text, times):
+        file.with_suffix(".new").write_text(text)
+        os.rename(file.with_suffix(".new"), file)
+        running.process.send_signal(signal.SIGHUP)
+        eventually(lambda: len(running.log_lines("read again: fallback.caFile")) == times, "it is read again")
+    read(toml(settings(other_authority, server)), 1)
+    questions = len(server.questions)
+    assert ask("two.example.net", port=PORT).rcode() == dns.rcode.SERVFAIL
+    assert len(server.questions) == questions
+    eventually(lambda: not server.clients, "the connection of before is closed")
+    read(toml(settings(authority, server)), 2)
+    assert addresses(ask("three.example.net", port=PORT)) == OURS
+
+
+@pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
+def test_a_server_that_closes_idle_connections_is_no_failing_server(daemon, encrypted_resolver, authority, protocol):
+    """Each question after a pause is answered as fast as any."""
+    server = encrypted_resolver(protocol)
+    running = daemon(whole=settings(authority, server), port=PORT)
+    for number in range(5):
+        begun = time.monotonic()
+        assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
+        assert time.monotonic() - begun < 0.5
+        server.do(lambda: [one.close() for one in server.live])
+        eventually(lambda: not server.live, "it is closed")
+    assert not running.log_lines("fails"), running.log()
+
+
+@pytest.mark.parametrize("protocol", SCHEMES)
+def test_a_stop_in_order_answers_what_is_under_way(daemon, encrypted_resolver, authority, protocol):
+    server = encrypted_resolver(protocol, lambda asked, connection: Later(0.5, address_reply(asked)))
+    running = daemon(whole=settings(authority, server), port=PORT)
+    clients = Clients(port=PORT)
+    for number in range(5):
+        clients.ask(f"n{number}.example.net")
+    eventually(lambda: len(server.questions) == 5, "all are under way")
+    running.process.send_signal(signal.SIGTERM)
+    assert [addresses(one.reply) for one in clients.all_answered()] == [OURS] * 5
+    running.stop()

@@ -55,7 +55,8 @@ extension Settings {
         var hash = FNV()
         hash.add("\(route)|\(domains.intercept)|\(domains.bypass)\(addresses)|\(fallback.trustAD)")
         // Likewise where there are no groups but the two that are always there, and no files.
-        if !upstreams.isEmpty || !names.paths.isEmpty || fallback.routeIp != nil {
+        let isUsualWay = (httpdns?.thenTry ?? []).allSatisfy { $0 == Group.fallbackName } && fallback.thenTry.isEmpty
+        if !upstreams.isEmpty || !names.paths.isEmpty || fallback.routeIp != nil || !isUsualWay {
             hash.add("|\(names.fingerprint)|\(ways)|\(whoseWord)")
         }
         return hash.value

@@ -174,7 +174,7 @@ extension Resolver {
         namesWatch = nil
         guard let names, !names.paths.isEmpty else { return }
         namesWatch = try FileWatch(names.paths, in: loop) { [unowned self] in
-            let (settings, numbers, before) = (settings, numbers, names)
+            let (settings, numbers, before) = (settings, numbers, self.names)
             DispatchQueue.global().async { [self] in
                 let read = Result { () throws(StartFailure) in try NameLists(settings, numbers) }
                 loop.submit { [self] in

@@ -118,6 +118,8 @@ final class Messages {
     var isWaiting = false
     /// A server failed, or said SERVFAIL or the like: not all have refused the question.
     var hasFailed = false
+    /// A server said REFUSED.
+    var hasRefused = false
 
     init(step: Int) { self.step = step }
 }

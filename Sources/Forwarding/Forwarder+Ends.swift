@@ -40,11 +40,15 @@ extension Forwarder {
 
     /// Of a group of the operator's own it is said whose refusal it is: nobody else was asked, nor will be.
     private func explained(_ refusal: Answer, _ group: GroupID) -> Answer {
-        guard group != .fallback, refusal.head.responseCode == .refused, refusal.extendedErrors.isEmpty else {
-            return refusal
-        }
+        guard group != .fallback, refusal.extendedErrors.isEmpty else { return refusal }
         var refusal = refusal
-        refusal.add(.other, text: "\(groups[group.rawValue].group.name): every server refuses the question")
+        let name = groups[group.rawValue].group.name
+        if refusal.head.responseCode == .refused {
+            refusal.add(.other, text: "\(name): every server refuses the question")
+        } else {
+            refusal.add(
+                .noReachableAuthority, text: "\(name): no server has more to say than \(refusal.head.responseCode)")
+        }
         return refusal
     }
 

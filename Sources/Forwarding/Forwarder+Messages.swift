@@ -68,7 +68,12 @@ extension Forwarder {
     /// No server of a step's group has an answer.
     private mutating func messagesEnded(_ flight: Flight, at now: Tick) {
         let step = flight.messages.step
-        let isRefused = flight.secondBest != nil && !flight.messages.hasFailed
+        let isRefused = flight.messages.hasRefused && !flight.messages.hasFailed
+        let state = groups[flight.route[step].group.rawValue]
+        if flight.lastFailure == nil, let failure = state.lastFailure, let server = state.current {
+            // Nobody was asked: they want to be left alone, for the reason they gave last.
+            (flight.lastFailure, flight.lastFailed) = (failure, (state.id, server))
+        }
         if !isRefused, step == flight.begun - 1, hasNextStep(flight) {
             guard flight.isWanted else {
                 // What the group said before is not given up for what another may say.
@@ -83,13 +88,14 @@ extension Forwarder {
     mutating func settle(_ flight: Flight, _ answer: Answer, at now: Tick) {
         let step = flight.messages.step
         guard let end = StepEnds(of: answer) else { return finish(flight, answer, of: step, at: now) }
-        flight.secondBest = answer
         switch end {
-        case .failure:
-            flight.messages.hasFailed = true
+        case .failure, .refused:
+            // What another group has answered before is better than that.
+            if flight.secondBest?.head.responseCode.isAnswer != true { flight.secondBest = answer }
+            if end == .failure { flight.messages.hasFailed = true } else { flight.messages.hasRefused = true }
             sendMessage(flight, at: now)
-        case .refused: sendMessage(flight, at: now)
         default:
+            flight.secondBest = answer
             let isLast = !flight.route[(step + 1)...].contains { $0.after.contains(end) }
             if isLast { return finish(flight, answer, of: step, at: now) }
             for query in flight.messages.underWay { leave(query) }

@@ -118,7 +118,11 @@ struct GroupState {
 
     /// A server that failed and is to be tried again beside a question that another answers; it counts as tried then.
     mutating func serverToTry(besides other: Server, at now: Tick) -> Server? {
-        guard let place = servers.firstIndex(where: { $0.server != other && $0.isDue(at: now) }) else { return nil }
+        let place = servers.firstIndex {
+            $0.server != other && $0.isDue(at: now) && !$0.health.isPaused(at: now)
+                && $0.hasRoom(group.concurrency, at: now)
+        }
+        guard let place else { return nil }
         servers[place].isTried()
         return servers[place].server
     }

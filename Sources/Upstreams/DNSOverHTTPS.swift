@@ -19,6 +19,7 @@ final class DNSOverHTTPS: Dialect {
     /// Servers close after a minute or more without a question, some after four seconds: that is learned.
     let limits = StreamLimits(idleTime: 25_000_000_000)
     let isSecure = true
+    let retriesOnFresh = true
 
     private static let mediaType = "application/dns-message"
     /// What `Retry-After` is taken for where it is missing, and for how long a server is left alone that refuses the request

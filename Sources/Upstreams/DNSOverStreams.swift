@@ -34,6 +34,7 @@ final class DNSOverStreams: Dialect {
     private static let noApplicationProtocol: UInt8 = 120
 
     var isSecure: Bool { server.isEncrypted }
+    var retriesOnFresh: Bool { server.kind != .plain }
 
     func conversation() -> any Conversation { DNSFrames { [answers] in answers.nextID() } }
 

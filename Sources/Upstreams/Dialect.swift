@@ -16,6 +16,8 @@ package protocol Dialect: AnyObject {
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession?
     /// Whether it is worth while to connect to the same endpoint again, in another way, after a failure.
     func knowsAnotherWay(after failure: StreamFailure) -> Bool
+    /// Whether a query goes out once more also when the connection that ended without an answer was a fresh one.
+    var retriesOnFresh: Bool { get }
     /// Why a connection that stands is not what was wanted; nil: it is.
     func refusal(of stream: Stream) -> Failure?
     /// - Parameter isPlainer: ``Reading/askPlainer`` was what came of it before.
@@ -26,6 +28,7 @@ package protocol Dialect: AnyObject {
 
 extension Dialect {
     package func knowsAnotherWay(after failure: StreamFailure) -> Bool { false }
+    package var retriesOnFresh: Bool { false }
     package func refusal(of stream: Stream) -> Failure? { nil }
 }
 

@@ -88,7 +88,7 @@ final class StreamConnection {
     /// Whether a query that ended with it may go out once more as if nothing had been tried: the server has closed a
     /// connection that had worked, before it began to answer.
     func mayHaveBeenClosedBefore(_ query: StreamQuery) -> Bool {
-        answers > 0 && !conversation.hasBegun(query.number)
+        (answers > 0 || stream != nil && pool.dialect.retriesOnFresh) && !conversation.hasBegun(query.number)
     }
 
     func takeCarried() -> [StreamQuery] { exchange(&carried, with: []) }

@@ -67,6 +67,16 @@ final class StreamPool {
     var mayDial: Bool { count < limits.mostConnections && useful < limits.connections }
     var mayDialAgain: Bool { count < limits.mostConnections }
 
+    /// Until when no connection is opened: the server has refused what was put on a fresh one.
+    private var restsUntil = Tick(nanoseconds: 0)
+
+    /// Milliseconds.
+    private static let restTime = 1000
+
+    func isResting(at now: Tick) -> Bool { now < restsUntil }
+
+    func refusedOnFresh(at now: Tick) { restsUntil = now.advanced(milliseconds: Self.restTime) }
+
     /// Connections that are not suspected to be dead.
     private var useful: Int { shared.isEmpty ? count : count - shared.count { $0.isSuspect } }
 

@@ -122,6 +122,9 @@ package class StreamUpstream: Upstream {
     }
 
     private final func putOnFreshConnection(_ query: StreamQuery, at now: Tick) {
+        guard !query.pool.isResting(at: now) else {
+            return end(query, .failed(Failure(.unreachable, "the server refuses requests on new connections")))
+        }
         if query.pool.mayDial { return dial(query, at: now) }
         guard query.pool.wait(query) else {
             return end(query, .failed(Failure(.unreachable, "too many queries wait for a connection to it")))
@@ -208,6 +211,7 @@ package class StreamUpstream: Upstream {
         query.connections.removeAll { $0 === connection }
         guard query.connections.isEmpty else { return }
         query.refusals += 1
+        if connection.answers == 0 { connection.pool.refusedOnFresh(at: now) }
         guard query.refusals <= Self.maximumRefusals else {
             return end(query, .failed(Failure(.unreachable, "refused by the server")))
         }
@@ -271,12 +275,12 @@ package class StreamUpstream: Upstream {
 
     package final func expire(at now: Tick) {
         guard let due = nextDeadline, due <= now else { return }
-        nextDeadline = nil
-        for pool in pools.values {
-            pool.expire(at: now)
-            wake(at: pool.nextDeadline)
-        }
+        for pool in pools.values { pool.expire(at: now) }
+        nextDeadline = firstDeadline
     }
+
+    /// When something has to be done, looked up in all pools.
+    final var firstDeadline: Tick? { pools.values.reduce(nil) { $0.orEarlier($1.nextDeadline) } }
 
     package final func networkChanged() { for pool in pools.values { pool.renew() } }
 
@@ -286,31 +290,6 @@ package class StreamUpstream: Upstream {
         for connection in open { connection.close() }
         for pool in pools.values { pool.close() }
     }
-}
-
-/// A query under way, with what is needed to send it again.
-final class StreamQuery {
-    let id: QueryID
-    /// What conversations know it by.
-    let number: UInt64
-    let pool: StreamPool
-    let ask: Ask
-    let sent: Tick
-    var request: [UInt8] = []
-    /// Those that carry it; none while it waits for room.
-    var connections = Few<StreamConnection>()
-    /// The first that it was put on when it was asked again.
-    var repeated: StreamConnection?
-    /// It went out again because its connection was closed.
-    var isRetried = false
-    var isPlainer = false
-    var refusals = 0
-
-    init(_ id: QueryID, _ number: UInt64, _ pool: StreamPool, _ ask: Ask, at now: Tick) {
-        (self.id, self.number, self.pool, self.ask, sent) = (id, number, pool, ask, now)
-    }
-
-    func put(on connection: StreamConnection, at now: Tick) { connection.put(self, at: now) }
 }
 
 extension Tick? {

@@ -25,7 +25,7 @@ import Testing
             group.concurrency == 64 && group.routeIp == nil && !group.trustAD && group.tls.whenClockUnset == .accept)
         let account = try #require(try load("[httpdns]\ntoken = '1'").httpdns)
         #expect(account.thenTry == ["fallback"] && account.thenTryOn == [.failure, .norecord] && !account.httpOnly)
-        #expect(account.concurrency == 64)
+        #expect(account.concurrency == 128)
     }
 
     @Test("a home: encrypted fallback, the router for its own names")

@@ -16,7 +16,7 @@ import Testing
 
     /// Milliseconds until the upstream wants to be called.
     private static func nextDeadline(_ asking: StreamAsking) -> Int? {
-        asking.onLoop { upstream in upstream.nextDeadline.map { $0.milliseconds(since: asking.now) } } ?? nil
+        asking.onLoop { upstream in upstream.firstDeadline.map { $0.milliseconds(since: asking.now) } } ?? nil
     }
 
     private static func expire(_ asking: StreamAsking, after milliseconds: UInt64) {

@@ -16,6 +16,10 @@ public final class Probe: @unchecked Sendable {
     /// What the daemon would say of these settings before it asks anybody.
     private var remarks: [String] = []
     private var steps: [Step]
+    /// Has servers looked up whose host is a name.
+    private let lookUp: () -> Void
+    /// When the present step has had its time.
+    private var deadline: Tick?
     private var current: (step: Step, number: UInt32, began: Tick)?
     private var number: UInt32 = 0
     /// The groups of which a server has answered.
@@ -46,6 +50,11 @@ public final class Probe: @unchecked Sendable {
         carriers = Carriers(loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses))
         carriers.apply(settings, try Carriers.Prepared(settings, after: nil), numbers)
         let (servers, loops) = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
+        let resolvers = settings.isLookupNeeded ? LocalServers.inResolvConf(settings) : []
+        lookUp = { [carriers] in
+            carriers.lookUp(
+                settings, services: settings.services, resolvers: resolvers, at: Tick(nanoseconds: Clock.now()))
+        }
         let any = settings.domains.intercept.first ?? Self.anyName ?? .root
         steps = UpstreamGroups(settings: settings, numbers: numbers).groups(services: settings.services) { group in
             LocalServers.servers(of: group, of: settings)
@@ -65,23 +74,34 @@ public final class Probe: @unchecked Sendable {
     public func run(_ done: @escaping @Sendable (Bool) -> Void) {
         carriers.settle = { [unowned self] _, outcome, _ in settle(outcome) }
         carriers.follow { [unowned self] in progressed($0) }
-        loop.deadlineReached = { [unowned self] in timedOut() }
+        loop.deadlineReached = { [unowned self] in deadlineReached() }
         loop.turnEnded = { [unowned self] in
             while current == nil, !steps.isEmpty { begin(steps.removeFirst()) }
-            guard current == nil else { return }
+            guard current == nil else { return setDeadline() }
             let isUsable = conclude()
             carriers.close()
             loop.stop { done(isUsable) }
         }
         loop.start()
-        loop.submit { [self] in for remark in remarks { say(remark) } }
+        loop.submit { [self] in
+            for remark in remarks { say(remark) }
+            lookUp()
+        }
+    }
+
+    private func setDeadline() { loop.setDeadline(deadline.orEarlier(carriers.nextDeadline)?.nanoseconds) }
+
+    private func deadlineReached() {
+        let now = Tick(nanoseconds: Clock.now())
+        carriers.expire(at: now)
+        if let deadline, deadline <= now { timedOut() }
     }
 
     private func begin(_ step: Step) {
         number += 1
         let now = Tick(nanoseconds: Clock.now())
         current = (step, number, now)
-        loop.setDeadline(now.advanced(milliseconds: step.group.timeout).nanoseconds)
+        deadline = now.advanced(milliseconds: step.group.timeout)
         let ask: Ask =
             step.group.carriesAddresses
             ? .addresses([step.name], .both) : .message(MessageQuestion(name: step.name, type: .a))
@@ -133,9 +153,10 @@ public final class Probe: @unchecked Sendable {
         case (false, true, _): say("HTTPDNS works")
         case (false, false, true): say("HTTPDNS does not work; the local resolver would answer")
         case (true, _, true): say("the local resolver works")
+        case (true, _, false) where !working.isEmpty: say("only groups of your own answer")
         default: say("nobody answers")
         }
-        return httpdns == nil ? resolverWorks : serviceWorks
+        return httpdns == nil ? !working.isEmpty : serviceWorks
     }
 }
 

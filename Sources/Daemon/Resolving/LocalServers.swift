@@ -120,6 +120,11 @@ final class LocalServers {
         return servers.filter { seen.insert($0).inserted }
     }
 
+    /// What `resolvConf` finds, read once.
+    static func inResolvConf(_ settings: Settings) -> [Endpoint] {
+        inResolvConf(settings.fallback, settings.listen.addresses).usable
+    }
+
     /// Those of the first file of `resolvConf` that names any which can be asked.
     private static func inResolvConf(
         _ settings: Settings.Fallback, _ listening: [Endpoint]

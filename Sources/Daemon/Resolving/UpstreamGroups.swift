@@ -57,7 +57,8 @@ struct UpstreamGroups {
         var fallback = group(settings, self.settings.isFallbackNeeded ? servers(settings) : [])
         if fallback.servers.allSatisfy({ $0.kind == .plain }) {
             fallback.choice = .lastThatAnswered
-            fallback.concurrency = 0
+            // As ever, unless a limit was asked for.
+            if settings.concurrency == Settings.Group(name: settings.name).concurrency { fallback.concurrency = 0 }
         }
         return fallback
     }

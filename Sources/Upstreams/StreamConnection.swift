@@ -47,6 +47,9 @@ final class StreamConnection {
         untried = []
     }
 
+    /// The server has said that it takes nothing more.
+    var isGoingAway: Bool { !conversation.mayTakeMore }
+
     var hasRoom: Bool { !isSuspect && !isRetired && conversation.room > 0 }
 
     /// Whether it is open and nothing is left of what the server has sent: the next octets are those of an answer to the

@@ -211,7 +211,7 @@ package class StreamUpstream: Upstream {
         query.connections.removeAll { $0 === connection }
         guard query.connections.isEmpty else { return }
         query.refusals += 1
-        if connection.answers == 0 { connection.pool.refusedOnFresh(at: now) }
+        if connection.answers == 0, connection.isGoingAway { connection.pool.refusedOnFresh(at: now) }
         guard query.refusals <= Self.maximumRefusals else {
             return end(query, .failed(Failure(.unreachable, "refused by the server")))
         }

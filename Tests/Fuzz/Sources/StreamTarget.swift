@@ -53,11 +53,8 @@ private final class Server: @unchecked Sendable {
         let loop = try EventLoop(label: "fuzz")
         let report = Report(log: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
         let resolver = Resolver(
-            loop: loop,
-            forwarder: Forwarder(
-                policy: Policy(Settings(), hosts: HostsTable()), timing: Timing(),
-                groups: Settings().groups(services: [], resolvers: []), cache: cache), service: nil,
-            local: LocalUpstream(loop: loop, negativeTTL: 30), settings: Settings(), report: report)
+            loop: loop, cache: cache, local: LocalServers(listening: [], loop: loop, report: report),
+            lookup: ServerLookup(loop: loop), report: report)
         server = try StreamServer(
             [], Settings.Listen(), reception: CurrentReception(reception), resolver: resolver, report: report)
     }

@@ -261,6 +261,33 @@ def test_a_file_of_names_that_goes_wrong(groups, tmp_path, wrong):
     assert last_of("a.corp.example") == [2] and last_of("a.new.example") == [1]
 
 
+def test_a_file_of_names_is_followed(groups, tmp_path):
+    """Written in place and replaced; a wrong one is told with its line and the names of before stay, as when it goes."""
+    file = tmp_path / "names"
+    file.write_text("# the company's\ncorp.example  # and below\n\n*.lab.example\n10.0.0.0/8\n")
+    running = groups.run(httpdns=False, office={"domains": ["own.example"], "domainsFile": str(file)})
+    fresh = (f"f{number}" for number in itertools.count())
+
+    def takes(domain):
+        return last_of(f"{next(fresh)}.{domain}") == [2]
+    assert takes("own.example") and takes("corp.example") and takes("lab.example") and not takes("new.example")
+    file.write_text("new.example\n")
+    eventually(lambda: takes("new.example"), "the file written in place is followed")
+    assert not takes("corp.example") and takes("own.example")
+    replace(file, "corp.example\n")
+    eventually(lambda: takes("corp.example"), "the file renamed into place is followed")
+    assert not takes("new.example")
+    replace(file, "new.example\n\nnot a name!..\n")
+    eventually(lambda: running.log_lines(rf"{file}:3\b"), "what is wrong is said with file and line")
+    assert takes("corp.example") and not takes("new.example")
+    lines = len(running.log_lines(str(file)))
+    os.remove(file)
+    eventually(lambda: len(running.log_lines(str(file))) > lines, "that it is gone is said")
+    assert takes("corp.example")
+    replace(file, "new.example\n")
+    eventually(lambda: takes("new.example"), "the file that is there again is followed")
+
+
 def test_a_relative_file_of_names_stands_beside_the_configuration(groups, binary, tmp_path):
     (tmp_path / "names").write_text("corp.example\n")
     (tmp_path / "own.toml").write_text(toml({"fallback": {"servers": ["127.0.0.2"]}, "upstreams.office": {

@@ -104,7 +104,8 @@ def test_one_source_cannot_take_all_lookups(daemon, service, scripted_resolver):
     address = "10.53.53.53"
     running = daemon(service("aes", {name: Record(["192.0.2.1"], [], 600) for name in live}),
            {"listen": {"addresses": ["0.0.0.0:2053"], "allow": ["127.0.0.0/8", "10.53.53.0/24"]},
-            "fallback": {"servers": [silent.endpoint]}}, port=2053)
+            # So patient that the lookups fill all there is room for, however slowly this machine sends.
+            "fallback": {"servers": [silent.endpoint], "timeout": 20_000}}, port=2053)
     over = threading.Event()
 
     def flood():

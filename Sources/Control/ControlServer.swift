@@ -24,8 +24,8 @@ package final class ControlServer: @unchecked Sendable {
     private let flush: @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
     private(set) var history: RateHistory?
-    private let overviews = Gathering<Overview>()
-    private let lives = Gathering<Bool>()
+    private let overviews = Coalescer<Overview>()
+    private let lives = Coalescer<Bool>()
 
     /// Connections at once by each way, so that watchers cannot keep operators out.
     private static let maximumConnections = 16

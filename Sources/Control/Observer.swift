@@ -20,16 +20,17 @@ package final class Observer: Sendable {
         /// What each listener has counted.
         let doors: [Tally]
         /// What was counted of the answers that did not come from a listener.
-        let resolver: Tally
+        let forwarderLoop: Tally
         /// Lines of the log that were lost since the start; from any thread.
         let logLinesLost: @Sendable () -> UInt64
 
         package init(
             describe: @escaping @Sendable (_ done: @escaping @Sendable (Overview) -> Void) -> Void,
-            queues: [@Sendable (_ turned: @escaping @Sendable () -> Void) -> Void], doors: [Tally], resolver: Tally,
+            queues: [@Sendable (_ turned: @escaping @Sendable () -> Void) -> Void], doors: [Tally],
+            forwarderLoop: Tally,
             logLinesLost: @escaping @Sendable () -> UInt64
         ) {
-            (self.describe, self.queues, self.doors, self.resolver) = (describe, queues, doors, resolver)
+            (self.describe, self.queues, self.doors, self.forwarderLoop) = (describe, queues, doors, forwarderLoop)
             self.logLinesLost = logLinesLost
         }
     }
@@ -80,7 +81,7 @@ package final class Observer: Sendable {
                 overview.questions.append(questions)
             }
         }
-        for tally in doors + [sources.resolver] {
+        for tally in doors + [sources.forwarderLoop] {
             for kind in 0..<ResponseKind.count { overview.responses[kind] += tally.answered(kind) }
             tally.add(to: &overview.durations)
             overview.prefetches += tally.prefetches

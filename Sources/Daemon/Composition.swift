@@ -92,7 +92,7 @@ extension Settings {
     }
 }
 
-extension Resolver {
+extension ForwarderLoop {
     /// Begins to ask for the list of service addresses, if `confIp` names whom.
     func followServiceList(at now: Tick) {
         serviceList?.close()
@@ -118,7 +118,7 @@ extension Resolver {
     }
 }
 
-extension Resolver {
+extension ForwarderLoop {
     /// The local resolvers of the moment that are asked in the clear.
     private var plainResolvers: [Endpoint] {
         local.servers(of: settings.fallback.group).filter { $0.kind == .plain }.flatMap(\.endpoints)

@@ -20,8 +20,8 @@ public final class Daemon: @unchecked Sendable {
     let cache: DNSCache
     /// The numbers of the groups; used by who calls ``reload(_:)``.
     var numbers = GroupNumbers()
-    let resolver: Resolver
-    let reception: CurrentReception
+    let forwarderLoop: ForwarderLoop
+    let frontend: CurrentFrontend
     let streams: StreamServer
     private let datagrams: [DatagramListener]
     let cacheFile: CacheFile?
@@ -75,66 +75,67 @@ public final class Daemon: @unchecked Sendable {
         }
         let lookup = ServerLookup(
             loop: resolverLoop, listening: sockets.endpoints, file: serverFile, report: report)
-        let resolver = Resolver(loop: resolverLoop, cache: cache, local: local, lookup: lookup, report: report)
-        let prepared = try resolver.prepare(settings, after: nil, &numbers)
-        try StartFailure.ofSystem { () throws(SystemError) in try resolver.apply(prepared) }
-        let reception = CurrentReception(Reception(cache: cache, settings.listen, queue: resolver.queue))
+        let forwarderLoop = ForwarderLoop(
+            loop: resolverLoop, cache: cache, local: local, lookup: lookup, report: report)
+        let prepared = try forwarderLoop.prepare(settings, after: nil, &numbers)
+        try StartFailure.ofSystem { () throws(SystemError) in try forwarderLoop.apply(prepared) }
+        let frontend = CurrentFrontend(QueryFrontend(cache: cache, settings.listen, queue: forwarderLoop.queue))
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
-            let policy = resolver.forwarder.policy
+            let policy = forwarderLoop.forwarder.policy
             return try CacheFile(
                 path: settings.cache.file, cache: cache, context: settings.cacheContext(prepared.names),
                 isWanted: { policy.mayBeAsked($0) }, report: report.cacheFile)
         }
-        resolver.contextChanged = { [cacheFile] in cacheFile?.settingsChanged(context: $0) }
+        forwarderLoop.contextChanged = { [cacheFile] in cacheFile?.settingsChanged(context: $0) }
         streams = try StartFailure.ofSystem { () throws(SystemError) in
             try StreamServer(
-                sockets.streams, settings.listen, reception: reception, resolver: resolver, report: report)
+                sockets.streams, settings.listen, frontend: frontend, forwarderLoop: forwarderLoop, report: report)
         }
         datagrams = sockets.datagrams.enumerated().map { index, socket in
             DatagramListener(
-                socket, label: "httpdnsd.udp.\(index)", reception: reception, resolver: resolver,
+                socket, label: "httpdnsd.udp.\(index)", frontend: frontend, forwarderLoop: forwarderLoop,
                 failed: report.systemFailed)
         }
         let observer = Observer(
-            settings, Observer.Sources(resolver, streams, datagrams, cache, logLinesLost: logLinesLost))
+            settings, Observer.Sources(forwarderLoop, streams, datagrams, cache, logLinesLost: logLinesLost))
         control = try StartFailure.ofSystem { [cacheFile] () throws(SystemError) in
             let unix = ControlServer.listen(settings.control, report)
             guard unix != nil || metrics != nil else { return nil }
             return try ControlServer(
                 unix, metrics: metrics, host: settings.control.host, observer: observer, report: report
             ) { name, done in
-                Self.flush(name, cache, cacheFile, resolver, done)
+                Self.flush(name, cache, cacheFile, forwarderLoop, done)
             }
         }
         self.observer = observer
-        (self.report, self.sockets, self.cache, self.resolver) = (report, sockets, cache, resolver)
-        self.reception = reception
+        (self.report, self.sockets, self.cache, self.forwarderLoop) = (report, sockets, cache, forwarderLoop)
+        self.frontend = frontend
         if !(proxy?.isHeeded ?? false) { report.service(settings.httpdns) }
     }
 
     /// Begins to answer.
     public func start() throws(StartFailure) {
         try StartFailure.ofSystem { () throws(SystemError) in
-            let resolver = resolver
+            let forwarderLoop = forwarderLoop
             do throws(SystemError) {
-                network = try NetworkWatch(in: resolver.loop) { resolver.networkChanged() }
+                network = try NetworkWatch(in: forwarderLoop.loop) { forwarderLoop.networkChanged() }
             } catch {
                 // Without it a change is found by connections that stay silent.
                 report.systemFailed(error)
             }
-            resolver.start()
+            forwarderLoop.start()
             try streams.start()
             for listener in datagrams { try listener.start() }
             try control?.start()
         }
         if let cacheFile {
-            let isRead = { @Sendable [resolver] in resolver.cacheIsRead() }
+            let isRead = { @Sendable [forwarderLoop] in forwarderLoop.cacheIsRead() }
             cacheFile.start(isRead)
             // A disk that hangs must not keep anybody from an answer.
             DispatchQueue.global().asyncAfter(deadline: .now() + Self.longestRead, execute: isRead)
         } else {
-            resolver.cacheIsRead()
+            forwarderLoop.cacheIsRead()
         }
         if WallClock.unixSeconds() < Version.made { report.clockUnset() }
         report.listening(on: sockets.endpoints)
@@ -166,19 +167,19 @@ public final class Daemon: @unchecked Sendable {
         streams.stopListening { listening.leave() }
         // Everything that was asked until now has been submitted then.
         listening.notify(queue: .global()) { [self] in
-            resolver.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in close(stopped) }
+            forwarderLoop.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in close(stopped) }
         }
     }
 
     private func close(_ stopped: @escaping @Sendable () -> Void) {
         network?.stop()
-        resolver.close()
+        forwarderLoop.close()
         let stopped: @Sendable () -> Void = { [control] in
             guard let control else { return stopped() }
             control.stop(stopped)
         }
-        streams.stop { [resolver, cacheFile, serverFile] in
-            resolver.loop.stop {
+        streams.stop { [forwarderLoop, cacheFile, serverFile] in
+            forwarderLoop.loop.stop {
                 guard let cacheFile, let serverFile else { return stopped() }
                 serverFile.stop { cacheFile.stop(stopped) }
             }
@@ -188,11 +189,11 @@ public final class Daemon: @unchecked Sendable {
     /// Forgets what is known of a name, or of all names, and what was found out about failures; the cache's file follows.
     /// From any thread.
     private static func flush(
-        _ name: Name?, _ cache: DNSCache, _ cacheFile: CacheFile?, _ resolver: Resolver,
+        _ name: Name?, _ cache: DNSCache, _ cacheFile: CacheFile?, _ forwarderLoop: ForwarderLoop,
         _ done: @escaping @Sendable (Int) -> Void
     ) {
-        resolver.loop.submit {
-            resolver.forwarder.change(.forget(name), at: Tick(nanoseconds: Clock.now()))
+        forwarderLoop.loop.submit {
+            forwarderLoop.forwarder.change(.forget(name), at: Tick(nanoseconds: Clock.now()))
             var count: Int
             if let name {
                 count = cache.remove(name)
@@ -209,10 +210,11 @@ public final class Daemon: @unchecked Sendable {
     public func logCounters() {
         streams.loop.submit { [self] in
             let clients = streams.counters
-            resolver.loop.submit { [self] in
+            forwarderLoop.loop.submit { [self] in
                 report.counters(
-                    resolver.forwarder.counters, resolver.forwarder.groupOverviews,
-                    refusedForRoom: resolver.queue.refused, resolver.carriers.mismatches, clients, cache.statistics)
+                    forwarderLoop.forwarder.counters, forwarderLoop.forwarder.groupOverviews,
+                    refusedForRoom: forwarderLoop.queue.refused, forwarderLoop.carriers.mismatches, clients,
+                    cache.statistics)
             }
         }
     }

@@ -9,14 +9,14 @@ import Upstreams
 /// What the parts of the daemon tell who watches it.
 extension Observer.Sources {
     init(
-        _ resolver: Resolver, _ streams: StreamServer, _ datagrams: [DatagramListener], _ cache: DNSCache,
+        _ forwarderLoop: ForwarderLoop, _ streams: StreamServer, _ datagrams: [DatagramListener], _ cache: DNSCache,
         logLinesLost: @escaping @Sendable () -> UInt64
     ) {
         self.init(
             describe: { done in
-                resolver.loop.submit {
+                forwarderLoop.loop.submit {
                     var overview = Overview(cache.statistics)
-                    resolver.describe(&overview)
+                    forwarderLoop.describe(&overview)
                     streams.loop.submit { [overview] in
                         var overview = overview
                         overview.limits.tcpClients = streams.openClients
@@ -25,14 +25,14 @@ extension Observer.Sources {
                     }
                 }
             },
-            queues: [{ resolver.loop.submit($0) }, { streams.loop.submit($0) }]
+            queues: [{ forwarderLoop.loop.submit($0) }, { streams.loop.submit($0) }]
                 + datagrams.map { listener in { @Sendable turned in listener.ping(turned) } },
-            doors: datagrams.map(\.tally) + [streams.tally], resolver: resolver.tally,
+            doors: datagrams.map(\.tally) + [streams.tally], forwarderLoop: forwarderLoop.tally,
             logLinesLost: logLinesLost)
     }
 }
 
-extension Resolver {
+extension ForwarderLoop {
     /// On the loop.
     fileprivate func describe(_ overview: inout Overview) {
         overview.groups = forwarder.groupOverviews.map { group in

@@ -40,19 +40,19 @@ extension Daemon {
     private func apply(_ new: Settings) throws(StartFailure) {
         let (running, proxyBefore) = settings.applyingProxy(in: environment)
         let (next, proxy) = new.applyingProxy(in: environment)
-        let prepared = try resolver.prepare(next, after: running, &numbers)
+        let prepared = try forwarderLoop.prepare(next, after: running, &numbers)
         settings = new
         settings.forgetFiles()
         if let proxy, proxy != proxyBefore { report.proxy(proxy) }
         if prepared.isOtherService || proxy != proxyBefore, !(proxy?.isHeeded ?? false) { report.service(next.httpdns) }
         if next.listen != running.listen {
-            reception.change { $0.apply(next.listen) }
+            frontend.change { $0.apply(next.listen) }
             streams.apply(next.listen)
         }
         let isDone = DispatchSemaphore(value: 0)
-        resolver.withCacheRead { [resolver, report] in
+        forwarderLoop.withCacheRead { [forwarderLoop, report] in
             do throws(SystemError) {
-                try resolver.apply(prepared)
+                try forwarderLoop.apply(prepared)
             } catch {
                 report.systemFailed(error)
             }
@@ -62,7 +62,7 @@ extension Daemon {
     }
 }
 
-extension Resolver {
+extension ForwarderLoop {
     /// Settings, and what was made of them where that takes time or can fail: on any thread, to be applied on the loop.
     struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread, taken on the loop.

@@ -26,10 +26,10 @@ final class SystemResolver {
 
     func resolve(_ names: [Name], _ family: ServiceFamily, done: @escaping ([NameResult]) -> Void) {
         let types = (family.includesIPv4 ? [RecordType.a] : []) + (family.includesIPv6 ? [.aaaa] : [])
-        let gathering = Gathering(names, waitsFor: names.count * types.count, done: done)
+        let pending = PendingAnswers(names, waitsFor: names.count * types.count, done: done)
         for (index, name) in names.enumerated() {
             for type in types {
-                ask(name, type) { gathering.take($0, of: type, at: index) }
+                ask(name, type) { pending.take($0, of: type, at: index) }
             }
         }
     }
@@ -124,7 +124,7 @@ private final class SystemQuery: EventHandler {
 }
 
 /// Waits for the answers about several names.
-private final class Gathering {
+private final class PendingAnswers {
     private var results: [NameResult]
     private var missing: Int
     private let done: ([NameResult]) -> Void

@@ -8,7 +8,7 @@ public typealias ClientNumber = Int
 /// `Forwarder.settle`, at any later time, or never: deadlines are the forwarder's own.
 public enum Action {
     /// Give each client the answer, rendered for its own id, letters' case and size.
-    case reply(Few<ClientNumber>, Answer, Reply.Age)
+    case reply(SmallList<ClientNumber>, Answer, Reply.Age)
     /// Put this to a server of the query's group.
     case ask(QueryID, Server, Ask)
     /// The server is silent, or the network is another: put the same to it once more, on another way than before (a

@@ -32,7 +32,7 @@ final class Flight {
     /// property that is nowhere changed in place is read without the check at run time that nobody else changes it.
     var messagesBegun: Messages?
     /// Who waits.
-    var clients: Few<Waiter>
+    var clients: SmallList<Waiter>
     /// The place in ``Shares`` of the source that this is counted for.
     var place: Int
     /// Counts the flights: the newest has the highest.
@@ -70,7 +70,7 @@ final class Flight {
         self.id = id
         self.generation = generation
         self.answerBy = answerBy
-        clients = Few(client)
+        clients = SmallList(client)
         isWanted = client != nil
     }
 
@@ -112,8 +112,8 @@ final class Flight {
 /// What a flight has put to the servers of a step that carries whole messages.
 final class Messages {
     let step: Int
-    var tried = Few<Server>()
-    var underWay = Few<TableID>()
+    var tried = SmallList<Server>()
+    var underWay = SmallList<TableID>()
     /// It stands in the group's queue for a server with room.
     var isWaiting = false
     /// A server failed, or said SERVFAIL or the like: not all have refused the question.
@@ -147,7 +147,7 @@ final class Lookup {
     let started: Tick
     /// `Forwarder.generation` when it began.
     let generation: Int
-    private(set) var flights: Few<Flight>
+    private(set) var flights: SmallList<Flight>
     /// The servers that failed on it.
     var tried: [Server] = []
     /// An answer to several names left it out: it goes out alone.
@@ -161,7 +161,7 @@ final class Lookup {
         self.key = key
         generation = flight.generation
         started = now
-        flights = Few(flight)
+        flights = SmallList(flight)
     }
 
     func add(_ flight: Flight) {

@@ -74,9 +74,9 @@ extension Forwarder {
     }
 
     /// Those who wait, to be answered now: they wait no longer.
-    func takeClients(of flight: Flight) -> Few<Waiter> {
+    func takeClients(of flight: Flight) -> SmallList<Waiter> {
         flight.isOverdue = true
-        return exchange(&flight.clients, with: Few())
+        return exchange(&flight.clients, with: SmallList())
     }
 
     mutating func remove(_ flight: Flight) {
@@ -97,7 +97,7 @@ extension Forwarder {
 }
 
 extension Forwarder {
-    mutating func reply(_ clients: Few<Waiter>, _ answer: Answer, age: Reply.Age) {
+    mutating func reply(_ clients: SmallList<Waiter>, _ answer: Answer, age: Reply.Age) {
         guard !clients.isEmpty else { return }
         let numbers = clients.map { client in
             shares.answered(client.place)
@@ -109,10 +109,10 @@ extension Forwarder {
     /// Answers a client that did not have to wait.
     mutating func reply(_ client: Asker?, _ answer: Answer, age: Reply.Age = .elapsed(0)) {
         guard let client else { return }
-        act(.reply(Few(client.number), answer, age))
+        act(.reply(SmallList(client.number), answer, age))
     }
 
-    mutating func replyStale(_ clients: Few<Waiter>, _ answer: Answer) {
+    mutating func replyStale(_ clients: SmallList<Waiter>, _ answer: Answer) {
         counters.servedStale += UInt64(clients.count)
         reply(clients, answer.stale, age: .fixed(timing.staleTTL))
     }

@@ -22,7 +22,7 @@ struct Shares {
     func flights(at place: Int) -> Int { shares[place].flights }
 
     /// How many of those who wait are of a source.
-    func count(of source: Source, in waiters: Few<Waiter>) -> Int {
+    func count(of source: Source, in waiters: SmallList<Waiter>) -> Int {
         guard let place = places[source] else { return 0 }
         return waiters.reduce(0) { $0 + ($1.place == place ? 1 : 0) }
     }

@@ -10,7 +10,7 @@ final class LogBook: Sendable {
     private let state = Mutex(State())
 
     private struct State {
-        var repetitions = Repetitions()
+        var throttle = LogThrottle()
         var isTimerSet = false
     }
 
@@ -21,7 +21,7 @@ final class LogBook: Sendable {
         guard let subject else { return write(line) }
         // Said within the lock, so that lines stand in the order in which they were decided on.
         state.withLock { state in
-            for line in state.repetitions.take(line, about: subject, at: Clock.now()) { write(line) }
+            for line in state.throttle.take(line, about: subject, at: Clock.now()) { write(line) }
             setTimer(&state)
         }
     }
@@ -29,7 +29,7 @@ final class LogBook: Sendable {
     /// Says what is held, for there will be no later.
     func close() {
         state.withLock { state in
-            for line in state.repetitions.expire(at: .max) { write(line) }
+            for line in state.throttle.expire(at: .max) { write(line) }
         }
     }
 
@@ -38,14 +38,14 @@ final class LogBook: Sendable {
     }
 
     private func setTimer(_ state: inout State) {
-        guard !state.isTimerSet, let deadline = state.repetitions.nextDeadline else { return }
+        guard !state.isTimerSet, let deadline = state.throttle.nextDeadline else { return }
         state.isTimerSet = true
         let now = Clock.now()
         let wait = deadline > now ? deadline - now : 0
         DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .nanoseconds(Int(wait))) { [weak self] in
             self?.state.withLock { state in
                 state.isTimerSet = false
-                for line in state.repetitions.expire(at: Clock.now()) { self?.write(line) }
+                for line in state.throttle.expire(at: Clock.now()) { self?.write(line) }
                 self?.setTimer(&state)
             }
         }

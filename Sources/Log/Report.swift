@@ -18,10 +18,10 @@ package struct Report: Sendable {
     ///     has done, who waits to be told.
     ///   - fields: For programs; names in camelCase.
     package func say(
-        _ level: Logger.Level, _ occasion: Occasion, about subject: String? = nil, _ text: String,
+        _ level: Logger.Level, _ event: LogEventID, about subject: String? = nil, _ text: String,
         _ fields: [String: String] = [:]
     ) {
-        book.say(LogLine(level: level, text: text, occasion: occasion, fields: fields), about: subject)
+        book.say(LogLine(level: level, text: text, event: event, fields: fields), about: subject)
     }
 
     package func systemFailed(_ error: SystemError) {

@@ -22,7 +22,7 @@ package final class LocalUpstream: Upstream {
     private struct Attempt {
         let question: MessageQuestion
         let server: Server
-        var datagrams = Few<DatagramExchange>()
+        var datagrams = SmallList<DatagramExchange>()
         /// The answer did not fit a datagram, and comes over TCP.
         var isOverTCP = false
         /// The server was silent, and this is the second time that it is asked.
@@ -134,7 +134,7 @@ package final class LocalUpstream: Upstream {
     }
 
     private func askOverTCP(_ id: QueryID, _ datagram: DatagramExchange) {
-        for other in attempts[id]?.datagrams ?? Few() { drop(other, of: id) }
+        for other in attempts[id]?.datagrams ?? SmallList() { drop(other, of: id) }
         attempts[id]?.isOverTCP = true
         attempts[id]?.isRepeat = datagram.isRepeat
         let sent = datagram.sent

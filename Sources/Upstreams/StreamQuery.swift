@@ -11,7 +11,7 @@ final class StreamQuery {
     let sent: Tick
     var request: [UInt8] = []
     /// Those that carry it; none while it waits for room.
-    var connections = Few<StreamConnection>()
+    var connections = SmallList<StreamConnection>()
     /// The first that it was put on when it was asked again.
     var repeated: StreamConnection?
     /// It went out again because its connection was closed.

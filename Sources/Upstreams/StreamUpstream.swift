@@ -195,7 +195,7 @@ package class StreamUpstream: Upstream {
 
     private final func askPlainer(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
         for other in query.connections { other.drop(query, at: now) }
-        query.connections = Few()
+        query.connections = SmallList()
         query.isPlainer = true
         do throws(Unaskable) {
             query.request = try connection.pool.dialect.request(

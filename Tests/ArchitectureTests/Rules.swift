@@ -82,7 +82,7 @@ enum Rules {
         // Memory that a batch, or the connections of a loop, use in turn.
         "Sources/Upstreams/LocalUpstream.swift", "Sources/Streams/Stream.swift",
         "Sources/Daemon/Listening/Client.swift", "Sources/Daemon/Listening/DatagramListener.swift",
-        "Sources/Daemon/Listening/GatheredReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",
+        "Sources/Daemon/Listening/TurnReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",
         "Sources/Daemon/Listening/StreamServer.swift",
     ]
 

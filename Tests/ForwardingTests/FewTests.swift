@@ -8,7 +8,7 @@ import Testing
     @Test func isAList() {
         var chance = Chance.announced("few")
         for _ in 0..<200 {
-            var (few, array) = (Few<Int>(), [Int]())
+            var (few, array) = (SmallList<Int>(), [Int]())
             for _ in 0..<12 {
                 if chance.below(4) > 0 {
                     let number = chance.below(3)
@@ -24,6 +24,6 @@ import Testing
                 #expect(Array(few) == array && few.count == array.count && few.isEmpty == array.isEmpty)
             }
         }
-        #expect(Array(Few(7)) == [7])
+        #expect(Array(SmallList(7)) == [7])
     }
 }

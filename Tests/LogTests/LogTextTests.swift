@@ -42,11 +42,11 @@ import Testing
     }
 
     @Test func eachOccasionHasAnIdentifierOfItsOwn() {
-        let all = Occasion.allCases
+        let all = LogEventID.allCases
         #expect(Set(all.map(\.messageID)).count == all.count)
-        for occasion in all {
-            #expect(occasion.messageID.wholeMatch(of: /[0-9a-f]{32}/) != nil)
-            #expect(occasion.rawValue.wholeMatch(of: /[a-z]+(-[a-z]+)*/) != nil)
+        for event in all {
+            #expect(event.messageID.wholeMatch(of: /[0-9a-f]{32}/) != nil)
+            #expect(event.rawValue.wholeMatch(of: /[a-z]+(-[a-z]+)*/) != nil)
         }
     }
 

@@ -11,14 +11,14 @@ final class DatagramListener: Sendable {
 
     /// - Parameter failed: the socket could not be read; it is tried again.
     init(
-        _ socket: DatagramSocket, label: String, reception: CurrentReception, resolver: Resolver,
+        _ socket: DatagramSocket, label: String, frontend: CurrentFrontend, forwarderLoop: ForwarderLoop,
         failed: @escaping @Sendable (SystemError) -> Void
     ) {
         self.socket = socket
         tally = Tally(.udp)
         reader = LingeringReader(
             socket, label: label, failed: failed,
-            receiver: QueryReceiver(socket, CurrentReception.Copy(of: reception), resolver, tally))
+            receiver: QueryReceiver(socket, CurrentFrontend.Copy(of: frontend), forwarderLoop, tally))
     }
 
     func start() throws(SystemError) {
@@ -38,25 +38,26 @@ final class DatagramListener: Sendable {
 /// What a listener's queue does with the datagrams, and what it needs for that.
 private struct QueryReceiver: DatagramReceiver, ~Copyable {
     private let socket: DatagramSocket
-    private var reception: CurrentReception.Copy
-    private let resolver: Resolver
+    private var frontend: CurrentFrontend.Copy
+    private let forwarderLoop: ForwarderLoop
     private let tally: Tally
     /// Of the messages that take each step together: about as many as a core has cache lines under way at a time.
-    private var reads = InlineArray<16, Reception.Read>(repeating: .nothing)
+    private var reads = InlineArray<16, QueryFrontend.Read>(repeating: .nothing)
     /// Of the batch. Not a variable of its function: even an empty array would be counted there for each batch of hits.
     private var misses: [Miss] = []
 
     init(
-        _ socket: DatagramSocket, _ reception: consuming CurrentReception.Copy, _ resolver: Resolver, _ tally: Tally
+        _ socket: DatagramSocket, _ frontend: consuming CurrentFrontend.Copy, _ forwarderLoop: ForwarderLoop,
+        _ tally: Tally
     ) {
         self.socket = socket
-        self.reception = reception
-        self.resolver = resolver
+        self.frontend = frontend
+        self.forwarderLoop = forwarderLoop
         self.tally = tally
     }
 
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch) {
-        reception.update()
+        frontend.update()
         let now = Tick(nanoseconds: Clock.now())
         var start = 0
         while start < batch.count {
@@ -67,7 +68,7 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
                 // The bytes are valid until the next receive, which comes after this function.
                 let message = unsafe batch.bytes(index).span
                 var reply = unsafe replies.next().mutableSpan
-                let outcome = reception.current.receive(
+                let outcome = frontend.current.receive(
                     reads[index &- start], message, from: sender.address, at: now, limit: nil, tally: tally,
                     into: &reply)
                 let miss: (question: Question, isRefresh: Bool)
@@ -90,7 +91,7 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
         }
         // A lone miss is asked upstream soonest by this thread itself; neither a reply nor further datagrams wait for that.
         if !misses.isEmpty {
-            resolver.submit(exchange(&misses, with: []), here: batch.count == 1 && replies.count == 0)
+            forwarderLoop.submit(exchange(&misses, with: []), here: batch.count == 1 && replies.count == 0)
         }
         // One more look at the clock for all of them: a hit in a batch takes what the batch takes.
         if replies.count > 0 { tally.took(Clock.now() - now.nanoseconds, times: replies.count) }
@@ -99,8 +100,8 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
     /// The first two steps, for messages that take them together.
     private mutating func read(_ batch: borrowing ReceiveBatch, _ range: Range<Int>) {
         for index in range {
-            reads[index &- range.lowerBound] = reception.current.read(unsafe batch.bytes(index).span)
+            reads[index &- range.lowerBound] = frontend.current.read(unsafe batch.bytes(index).span)
         }
-        for step in 0..<range.count { reception.current.prefetch(reads[step]) }
+        for step in 0..<range.count { frontend.current.prefetch(reads[step]) }
     }
 }

@@ -136,12 +136,12 @@ final class StreamClient: EventHandler, @unchecked Sendable {
             server.tally.took(Clock.now() - now.nanoseconds)
         case .ask(let question):
             waiting += 1
-            server.resolver.submit([Miss(client: Client(question, message: message, way: way, at: now))])
+            server.forwarderLoop.submit([Miss(client: Client(question, message: message, way: way, at: now))])
         case .replyAndRefresh(let length, let question):
             unsafe queue(written.first(length))
             server.tally.took(Clock.now() - now.nanoseconds)
             let client = Client(question, message: message, way: way, at: now)
-            server.resolver.submit([Miss(client: client, isRefresh: true)])
+            server.forwarderLoop.submit([Miss(client: client, isRefresh: true)])
         }
     }
 

@@ -10,8 +10,8 @@ import Transport
 final class StreamServer: @unchecked Sendable {
     // Unchecked: everything but `loop` is touched on the loop alone.
     let loop: EventLoop
-    private var reception: CurrentReception.Copy
-    let resolver: Resolver
+    private var frontend: CurrentFrontend.Copy
+    let forwarderLoop: ForwarderLoop
     private var maximumClients: Int
     private var idleNanoseconds: UInt64
     private var listeners: [StreamListener]
@@ -33,13 +33,14 @@ final class StreamServer: @unchecked Sendable {
     static let maximumKept = 16 * StreamClient.maximumQueued
 
     init(
-        _ listeners: [StreamListener], _ settings: Settings.Listen, reception: CurrentReception, resolver: Resolver,
+        _ listeners: [StreamListener], _ settings: Settings.Listen, frontend: CurrentFrontend,
+        forwarderLoop: ForwarderLoop,
         report: Report
     ) throws(SystemError) {
         loop = try EventLoop(label: "httpdnsd.tcp")
         self.listeners = listeners
-        self.reception = CurrentReception.Copy(of: reception)
-        self.resolver = resolver
+        self.frontend = CurrentFrontend.Copy(of: frontend)
+        self.forwarderLoop = forwarderLoop
         self.report = report
         maximumClients = settings.tcpClients
         idleNanoseconds = UInt64(settings.tcpIdleSeconds) * 1_000_000_000
@@ -136,12 +137,12 @@ final class StreamServer: @unchecked Sendable {
     }
 
     /// Takes one message; a reply is in the scratch memory then.
-    func receive(_ message: Span<UInt8>, from address: IPAddress, at now: Tick) -> Reception.Outcome {
+    func receive(_ message: Span<UInt8>, from address: IPAddress, at now: Tick) -> QueryFrontend.Outcome {
         let buffer = unsafe scratch.buffer
         var reply = unsafe buffer.mutableSpan
-        reception.update()
-        return reception.current.receive(
-            reception.current.read(message), message, from: address, at: now, limit: Int(UInt16.max), tally: tally,
+        frontend.update()
+        return frontend.current.receive(
+            frontend.current.read(message), message, from: address, at: now, limit: Int(UInt16.max), tally: tally,
             into: &reply)
     }
 

@@ -35,7 +35,7 @@ struct Outages {
     }
 }
 
-extension Resolver {
+extension ForwarderLoop {
     /// On the loop, when a turn ends in which a query may have failed, or while a group is out of use.
     func lookForOutages() {
         guard outages.isDue(forwarder.failedQueries) else {

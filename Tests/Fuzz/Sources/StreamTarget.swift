@@ -49,14 +49,14 @@ private final class Server: @unchecked Sendable {
         let label = String(repeating: "x", count: 63)
         let targets = (0..<200).map { Name("\(label).\(label).host-\($0)")! }
         cache.store(.pointers(name, targets, ttl: 600_000), to: name, type: .ptr, for: .everyone, at: now)
-        let reception = Reception(cache: cache, Settings.Listen(), queue: MissQueue(maximum: 0))
+        let frontend = QueryFrontend(cache: cache, Settings.Listen(), queue: MissQueue(maximum: 0))
         let loop = try EventLoop(label: "fuzz")
         let report = Report(log: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
-        let resolver = Resolver(
+        let forwarderLoop = ForwarderLoop(
             loop: loop, cache: cache, local: LocalServers(listening: [], loop: loop, report: report),
             lookup: ServerLookup(loop: loop), report: report)
         server = try StreamServer(
-            [], Settings.Listen(), reception: CurrentReception(reception), resolver: resolver, report: report)
+            [], Settings.Listen(), frontend: CurrentFrontend(frontend), forwarderLoop: forwarderLoop, report: report)
     }
 
     private static let client = IPAddress.v4(127, 0, 0, 1)

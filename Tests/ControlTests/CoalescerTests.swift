@@ -2,7 +2,7 @@ import Testing
 
 @testable import Control
 
-@Suite struct GatheringTests {
+@Suite struct CoalescerTests {
     @Test("an hour of minutes, whatever the clock does")
     func history() {
         var history = RateHistory(at: 0)
@@ -18,28 +18,28 @@ import Testing
     }
 
     @Test("what many ask for is fetched once, and not too often")
-    func gathering() {
-        let gathering = Gathering<Int>()
+    func coalescer() {
+        let coalescer = Coalescer<Int>()
         var rounds: [UInt64] = []
         var told: [Int?] = []
-        gathering.begin = { rounds.append($0) }
-        gathering.ask(at: 1_000_000_000) { told.append($0) }
-        gathering.ask(at: 1_000_000_001) { told.append($0) }
+        coalescer.begin = { rounds.append($0) }
+        coalescer.ask(at: 1_000_000_000) { told.append($0) }
+        coalescer.ask(at: 1_000_000_001) { told.append($0) }
         #expect(rounds == [1])
-        gathering.arrived(5, in: 1)
-        #expect(told == [5, 5] && gathering.nextDeadline == nil)
-        gathering.ask(at: 1_010_000_000) { told.append($0) }
-        #expect(rounds == [1] && gathering.nextDeadline == 1_050_000_000)
-        gathering.expire(at: 1_050_000_000)
+        coalescer.arrived(5, in: 1)
+        #expect(told == [5, 5] && coalescer.nextDeadline == nil)
+        coalescer.ask(at: 1_010_000_000) { told.append($0) }
+        #expect(rounds == [1] && coalescer.nextDeadline == 1_050_000_000)
+        coalescer.expire(at: 1_050_000_000)
         #expect(rounds == [1, 2])
-        gathering.expire(at: 3_050_000_000)
+        coalescer.expire(at: 3_050_000_000)
         #expect(told == [5, 5, nil])
         // Too late, and of another round.
-        gathering.arrived(6, in: 2)
-        gathering.ask(at: 4_000_000_000) { told.append($0) }
-        gathering.arrived(6, in: 2)
+        coalescer.arrived(6, in: 2)
+        coalescer.ask(at: 4_000_000_000) { told.append($0) }
+        coalescer.arrived(6, in: 2)
         #expect(told == [5, 5, nil])
-        gathering.arrived(7, in: 3)
+        coalescer.arrived(7, in: 3)
         #expect(told == [5, 5, nil, 7])
     }
 }

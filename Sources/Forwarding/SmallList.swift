@@ -1,5 +1,5 @@
 /// A list that has one element as a rule: the first needs no memory of its own.
-public struct Few<Element>: Sequence {
+public struct SmallList<Element>: Sequence {
     private var first: Element?
     private var others: [Element] = []
 
@@ -13,8 +13,8 @@ public struct Few<Element>: Sequence {
         if first == nil { first = element } else { others.append(element) }
     }
 
-    func map<Other>(_ transform: (Element) -> Other) -> Few<Other> {
-        var all = Few<Other>(first.map(transform))
+    func map<Other>(_ transform: (Element) -> Other) -> SmallList<Other> {
+        var all = SmallList<Other>(first.map(transform))
         if !others.isEmpty { all.others = others.map(transform) }
         return all
     }
@@ -26,7 +26,7 @@ public struct Few<Element>: Sequence {
 
     public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
         let all = self
-        self = Few()
+        self = SmallList()
         for element in all where !isUnwanted(element) { append(element) }
     }
 

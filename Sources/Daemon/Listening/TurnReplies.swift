@@ -2,7 +2,7 @@ import Base
 import Transport
 
 /// Replies of one turn, sent together as long as they leave through the same socket.
-struct GatheredReplies: ~Copyable {
+struct TurnReplies: ~Copyable {
     private var replies = ReplyBatch()
     private var socket: DatagramSocket?
 

@@ -1,6 +1,6 @@
 /// What many may ask for at once and is fetched for all of them together, and not more often than is good: however fast
 /// somebody asks, the queues that know it have other work. Confined to its owner's loop.
-final class Gathering<Value: Sendable> {
+final class Coalescer<Value: Sendable> {
     /// Begins to fetch it; ``arrived(_:in:)`` is to be told the round.
     var begin: (_ round: UInt64) -> Void = { _ in }
     private var waiting: [(Value?) -> Void] = []

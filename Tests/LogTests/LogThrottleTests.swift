@@ -4,19 +4,19 @@ import Testing
 
 @testable import Log
 
-@Suite struct RepetitionsTests {
+@Suite struct LogThrottleTests {
     private static let second: UInt64 = 1_000_000_000
     private static let counted = " (more of this is counted, and said every 10 min)"
-    private var repetitions = Repetitions()
+    private var throttle = LogThrottle()
 
     private func fails(_ reason: String = "silent") -> LogLine {
-        LogLine(level: .warning, text: "A fails: \(reason)", occasion: .serviceFails, fields: ["server": "A"])
+        LogLine(level: .warning, text: "A fails: \(reason)", event: .serviceFails, fields: ["server": "A"])
     }
-    private let answers = LogLine(level: .notice, text: "A answers again", occasion: .serviceAnswersAgain)
+    private let answers = LogLine(level: .notice, text: "A answers again", event: .serviceAnswersAgain)
 
     /// The texts of what is said about A, or another, at a second.
     private mutating func say(_ line: LogLine, _ seconds: UInt64, about subject: String = "A") -> [String] {
-        repetitions.take(line, about: subject, at: seconds * Self.second).map(\.text)
+        throttle.take(line, about: subject, at: seconds * Self.second).map(\.text)
     }
 
     @Test mutating func aServerThatAlternatesIsSummedUp() {
@@ -25,22 +25,22 @@ import Testing
             #expect(say(answers, cycle * 10 + 5) == ["A answers again"])
         }
         #expect(say(fails(), 20) == ["A fails: silent"])
-        #expect(repetitions.nextDeadline == nil)
+        #expect(throttle.nextDeadline == nil)
         #expect(say(answers, 25) == ["A answers again" + Self.counted])
         for cycle in 3..<15 as Range<UInt64> {
             #expect(say(fails(cycle < 14 ? "silent" : "refused"), cycle * 10) == [])
             #expect(say(answers, cycle * 10 + 5) == [])
         }
-        #expect(repetitions.nextDeadline == 600 * Self.second)
-        #expect(repetitions.expire(at: 599 * Self.second) == [])
-        let sum = repetitions.expire(at: 600 * Self.second)
+        #expect(throttle.nextDeadline == 600 * Self.second)
+        #expect(throttle.expire(at: 599 * Self.second) == [])
+        let sum = throttle.expire(at: 600 * Self.second)
         #expect(
             sum.map(\.text) == [
                 "A fails: refused (12 more times in 10 min)", "A answers again (12 more times in 10 min)",
             ])
         #expect(sum[0].fields == ["server": "A", "repeated": "12"])
-        #expect(sum[0].level == .warning && sum[0].occasion == .serviceFails)
-        #expect(repetitions.nextDeadline == nil)
+        #expect(sum[0].level == .warning && sum[0].event == .serviceFails)
+        #expect(throttle.nextDeadline == nil)
         #expect(say(fails(), 601) == ["A fails: silent"])
     }
 
@@ -49,7 +49,7 @@ import Testing
         _ = say(answers, 10)
         _ = say(fails(), 11)
         #expect(
-            repetitions.expire(at: 600 * Self.second).map(\.text) == [
+            throttle.expire(at: 600 * Self.second).map(\.text) == [
                 "A answers again (1 more time in 10 min)", "A fails: silent (1 more time in 10 min)",
             ])
     }
@@ -66,11 +66,11 @@ import Testing
 
     @Test mutating func aFewLinesInALongTimeAreAllSaid() {
         for hour in 0..<24 as Range<UInt64> { #expect(say(fails(), hour * 3600).count == 1) }
-        #expect(repetitions.nextDeadline == nil)
+        #expect(throttle.nextDeadline == nil)
     }
 
     @Test mutating func itsMemoryIsBounded() {
-        for number in 0..<Repetitions.maximumSubjects {
+        for number in 0..<LogThrottle.maximumSubjects {
             _ = say(fails(), 0, about: "\(number)")
         }
         // No window of its own: said, however often.
@@ -84,7 +84,7 @@ import Testing
         let lines = LogLines()
         let report = lines.report
         for _ in 0..<9 { report.say(.warning, .networkGone, about: "network", "the network is gone") }
-        #expect(lines.all.count == Repetitions.allowance)
+        #expect(lines.all.count == LogThrottle.allowance)
         report.stopping("SIGTERM")
         #expect(
             lines.all.suffix(2) == [

@@ -4,13 +4,13 @@ import Logging
 struct LogLine: Sendable, Equatable {
     var level: Logger.Level
     var text: String
-    var occasion: Occasion
+    var event: LogEventID
     /// Names in camelCase.
     var fields: [String: String] = [:]
 
     var metadata: Logger.Metadata {
         var metadata = fields.mapValues { Logger.MetadataValue.string($0) }
-        metadata["event"] = .string(occasion.rawValue)
+        metadata["event"] = .string(event.rawValue)
         return metadata
     }
 }
@@ -21,7 +21,7 @@ struct LogLine: Sendable, Equatable {
 /// Of each subject a few lines are said in ten minutes. What comes beyond is held, and told at their end: the last line
 /// of each kind and how often it came, in the order they came last, so that the log's last word is how things stand.
 /// Time in nanoseconds goes in, lines come out.
-struct Repetitions {
+struct LogThrottle {
     private var subjects: [String: Subject] = [:]
 
     private struct Subject {
@@ -54,7 +54,7 @@ struct Repetitions {
             return ended + [window.said == Self.allowance ? line.beforeHolding : line]
         }
         var held = Held(line: line, count: 1)
-        if let place = window.held.firstIndex(where: { $0.line.occasion == line.occasion }) {
+        if let place = window.held.firstIndex(where: { $0.line.event == line.event }) {
             held.count += window.held.remove(at: place).count
         }
         window.held.append(held)
@@ -77,7 +77,7 @@ struct Repetitions {
 }
 
 extension LogLine {
-    private static let minutes = Repetitions.window / 60_000_000_000
+    private static let minutes = LogThrottle.window / 60_000_000_000
 
     fileprivate var beforeHolding: LogLine {
         var line = self

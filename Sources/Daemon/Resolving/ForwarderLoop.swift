@@ -12,7 +12,7 @@ import Upstreams
 /// The shell around the brain: one loop that brings it questions, outcomes and the time, and carries out what it says.
 ///
 /// One resolver serves all listeners, so that equal questions share a flight and names share a request.
-final class Resolver: @unchecked Sendable {
+final class ForwarderLoop: @unchecked Sendable {
     // Unchecked: everything but `loop` and `submit` is used on the loop alone, or before it starts.
     let loop: EventLoop
     var forwarder: Forwarder
@@ -41,7 +41,7 @@ final class Resolver: @unchecked Sendable {
     /// A query may have failed since that was last looked at.
     var isOutageDue = false
     private var hasNetwork = Routes.leadOut
-    private var outgoing = GatheredReplies()
+    private var outgoing = TurnReplies()
 
     /// What came before the cache's file was read, a matter of milliseconds, and may be in it; nil once it was.
     private var early: [Miss]? = []
@@ -234,7 +234,7 @@ final class Resolver: @unchecked Sendable {
     /// - Parameters:
     ///   - clients, outgoing: this object's, looked up once for all.
     private func perform(
-        _ actions: [Action], _ clients: inout WaitingClients, _ outgoing: inout GatheredReplies, at now: Tick
+        _ actions: [Action], _ clients: inout WaitingClients, _ outgoing: inout TurnReplies, at now: Tick
     ) {
         for action in actions {
             switch action {
@@ -260,7 +260,7 @@ final class Resolver: @unchecked Sendable {
     }
 
     private static func reply(
-        to client: Client, _ answer: Answer, _ age: Reply.Age, by outgoing: inout GatheredReplies
+        to client: Client, _ answer: Answer, _ age: Reply.Age, by outgoing: inout TurnReplies
     ) {
         switch client.way {
         case .datagram(let socket, let address, let source):

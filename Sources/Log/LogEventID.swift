@@ -1,6 +1,6 @@
 /// What an operator may want to find or be told of, whatever its words are: each has a name that stands in the log as
 /// `event`, and in the journal an identifier (`MESSAGE_ID`, sd-journal(3)). Neither ever changes.
-package enum Occasion: String, CaseIterable, Sendable {
+package enum LogEventID: String, CaseIterable, Sendable {
     /// The sockets are bound and questions are answered.
     case started
     case stopping

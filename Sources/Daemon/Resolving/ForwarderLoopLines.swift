@@ -15,7 +15,7 @@ extension Report {
             let group = group(id)
             let name = Self.name(group, server)
             say(
-                .warning, failure.occasion(group), about: name, Self.fails(name, failure),
+                .warning, failure.event(group), about: name, Self.fails(name, failure),
                 ["group": group.name, "server": "\(server)", "reason": failure.detail])
         case .answersAgain(let id, let server):
             let group = group(id)
@@ -111,7 +111,7 @@ extension FamilyAddresses {
 
 extension Failure {
     /// What an operator has to mend is told apart from what passes.
-    fileprivate func occasion(_ group: GroupOverview) -> Occasion {
+    fileprivate func event(_ group: GroupOverview) -> LogEventID {
         switch kind {
         case .untrusted: .certificateRefused
         case _ where !group.carriesAddresses: .resolverFails

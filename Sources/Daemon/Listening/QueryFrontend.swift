@@ -8,7 +8,7 @@ import Transport
 
 /// What every listener does with a message before anybody is asked: who may ask, what is no question for us, what the
 /// reply's OPT carries for this client, and what the cache knows. Shared by all listeners; nothing here allocates.
-struct Reception: Sendable {
+struct QueryFrontend: Sendable {
     let cache: DNSCache
     private var allow: [Network]
     /// Both loopback networks are allowed as a whole: the common case needs no walk through the list.

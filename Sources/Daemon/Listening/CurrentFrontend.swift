@@ -1,27 +1,27 @@
 import Synchronization
 
-/// The reception that holds at present, for listeners that must not wait for each other: a reader has a copy of its own
+/// The frontend that holds at present, for listeners that must not wait for each other: a reader has a copy of its own
 /// and looks once a batch, by one atomic load, whether there is a newer one.
-final class CurrentReception: Sendable {
-    private let current: Mutex<Reception>
+final class CurrentFrontend: Sendable {
+    private let current: Mutex<QueryFrontend>
     /// Counts the changes.
     private let generation = Atomic<UInt64>(0)
 
-    init(_ reception: Reception) { current = Mutex(reception) }
+    init(_ frontend: QueryFrontend) { current = Mutex(frontend) }
 
     /// From any thread; readers have it with the next batch.
-    func change(_ body: (inout sending Reception) -> Void) {
+    func change(_ body: (inout sending QueryFrontend) -> Void) {
         current.withLock { body(&$0) }
         generation.add(1, ordering: .releasing)
     }
 
     /// For one queue.
     struct Copy: ~Copyable, Sendable {
-        private let source: CurrentReception
+        private let source: CurrentFrontend
         private var generation: UInt64
-        private(set) var current: Reception
+        private(set) var current: QueryFrontend
 
-        init(of source: CurrentReception) {
+        init(of source: CurrentFrontend) {
             self.source = source
             generation = source.generation.load(ordering: .acquiring)
             current = source.current.withLock { $0 }

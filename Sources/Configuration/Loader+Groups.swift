@@ -7,6 +7,12 @@ extension Loader {
             let message = "missing; give whom this group asks, such as [\"192.168.1.1\"]"
             throw origins.error(group.path + ".servers", message)
         }
+        for group in settings.upstreams
+        where group.servers.contains(.resolvConf) && settings.fallback.resolvConf.isEmpty {
+            throw origins.error(
+                group.path + ".servers",
+                "\"resolvConf\" finds nobody, as fallback.resolvConf is empty; name files there")
+        }
         try refuseThenTryBesideHTTPOnly()
         let routes = routes(of: settings)
         for route in routes { try checkThenTry(route, settings) }

@@ -108,6 +108,9 @@ struct ServerURL {
         if let address = IPAddress(authority), !address.isIPv4 {
             return Problem(shown, expected: "brackets around the address, \(quoted("\(scheme)://[\(address)]"))")
         }
+        if authority.hasSuffix(":0") {
+            return Problem(shown, expected: "a port of 1 to 65535 behind the host, or none")
+        }
         return Problem(
             shown, expected: "a host name of letters, digits and \"-\", or an address, behind \"://\"")
     }

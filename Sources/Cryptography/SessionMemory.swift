@@ -9,8 +9,8 @@ internal import COpenSSL
 /// connection goes from one daemon to one fixed server, there is nothing to hide, and a ticket stays until the next one
 /// comes: a lost connection then does not cost the resumption.
 final class SessionMemory {
-    /// Targets remembered at once. A service has a handful; a session is a few kilobytes.
-    static let limit = 16
+    /// Targets remembered at once: as many as a group may have servers. A session is a few kilobytes.
+    static let limit = 64
 
     /// For how long one verification may be relied on, in seconds.
     static let longestTrust: UInt64 = 86_400

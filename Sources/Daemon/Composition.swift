@@ -221,9 +221,9 @@ extension Families {
 }
 
 extension Report {
-    func service(_ settings: Settings.HTTPDNS?) {
-        guard let settings else {
-            return log.notice("\(Self.noService)")
+    func service(_ settings: Settings) {
+        guard let settings = settings.httpdns else {
+            return log.notice("\(Self.noService(settings))")
         }
         let servers = settings.dnsIp.map(\.description).joined(separator: ", ")
         log.notice("HTTPDNS by \(settings.credential.name) at \(servers)")
@@ -244,7 +244,10 @@ extension Report {
         }
     }
 
-    static let noService = "no [httpdns] section: the local resolver answers everything"
+    static func noService(_ settings: Settings) -> String {
+        let names = settings.upstreams.isEmpty ? "everything" : "what no [upstreams] group takes"
+        return "no [httpdns] section: the local resolver answers \(names)"
+    }
 }
 
 extension Settings.HTTPDNS.Credential {

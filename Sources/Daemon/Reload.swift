@@ -44,7 +44,7 @@ extension Daemon {
         settings = new
         settings.forgetFiles()
         if let proxy, proxy != proxyBefore { report.proxy(proxy) }
-        if prepared.isOtherService || proxy != proxyBefore, !(proxy?.isHeeded ?? false) { report.service(next.httpdns) }
+        if prepared.isOtherService || proxy != proxyBefore, !(proxy?.isHeeded ?? false) { report.service(next) }
         if next.listen != running.listen {
             frontend.change { $0.apply(next.listen) }
             streams.apply(next.listen)

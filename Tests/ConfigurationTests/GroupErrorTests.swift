@@ -22,6 +22,10 @@ import Testing
                 + "a thenTry"
         ),
         (
+            "[fallback]\nresolvConf = []\n[upstreams.portal]\nservers = ['resolvConf']\ndomains = ['a']",
+            "4: upstreams.portal.servers: \"resolvConf\" finds nobody, as fallback.resolvConf is empty; name files there"
+        ),
+        (
             group("a", "x", "timeout = 99"),
             "4: upstreams.a.timeout: 99 is not right; give a whole number of milliseconds from 100 to 60000"
         ),

@@ -119,7 +119,7 @@ func refusal(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) 
             ),
             (
                 "tls://192.0.2.1:0",
-                "a host name of letters, digits and \"-\", or an address, behind \"://\""
+                "a port of 1 to 65535 behind the host, or none"
             ),
             (
                 "tls://",

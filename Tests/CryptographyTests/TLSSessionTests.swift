@@ -169,13 +169,13 @@ struct TLSSessionTests {
 
     @Test func onlySoManySessionsAreRemembered() throws {
         let (client, server) = (try client(), try server())
-        for last in 1...20 {
+        for last in 1...68 {
             let link = try TLSLink(client, server, to: .v4(127, 0, 0, UInt8(last)))
             link.carry()
         }
-        #expect(client.remembered == 16)
+        #expect(client.remembered == 64)
         let (newest, oldest) = (
-            try TLSLink(client, server, to: .v4(127, 0, 0, 20)), try TLSLink(client, server, to: loopback)
+            try TLSLink(client, server, to: .v4(127, 0, 0, 68)), try TLSLink(client, server, to: loopback)
         )
         newest.carry()
         oldest.carry()

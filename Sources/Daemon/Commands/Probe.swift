@@ -63,7 +63,7 @@ public final class Probe: @unchecked Sendable {
             let name = named?.domains.lazy.compactMap(\.nameToAsk).first ?? any
             return group.servers.map { Step(group: group, server: $0, name: name) }
         }
-        if settings.httpdns == nil { remarks.append(Report.noService) }
+        if settings.httpdns == nil { remarks.append(Report.noService(settings)) }
         if let proxy = settings.applyingProxy(in: environment).found { remarks.append(Report.proxy(proxy)) }
         guard settings.isFallbackNeeded else { return }
         remarks += loops.map { Report.loop($0, $1) }

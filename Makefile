@@ -14,7 +14,7 @@ SWIFT_SOURCES := Package.swift Sources Tests
 PYTHON := /usr/bin/python3 -B
 
 # The modules whose tests use sockets and time.
-REAL_TIME := UpstreamsTests|StreamsTests|LogTests|TransportTests|DemoServiceTests
+REAL_TIME := DaemonTests|UpstreamsTests|StreamsTests|LogTests|TransportTests|DemoServiceTests
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
 TARGETS := query response stream frames http http2 keepalive request service conf cachefile configuration server \
 	resolvconf hosts addresses domains

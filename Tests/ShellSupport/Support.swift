@@ -1,7 +1,7 @@
-import Base
-import Foundation
-import Log
-import Logging
+package import Base
+package import Foundation
+package import Log
+package import Logging
 import Synchronization
 
 /// The log's lines, each with its level.

@@ -40,7 +40,7 @@ private final class Server: @unchecked Sendable {
     private var scratch = [UInt8](repeating: 0, count: 65_536)
 
     init() throws {
-        let cache = DNSCache(bytes: 1 << 20, seed: (1, 2))
+        let cache = DNSCache(bytes: 16 << 20, seed: (1, 2))
         let now = Tick(nanoseconds: Clock.now()).seconds
         let name = Name("www.example.com")!
         cache.store(

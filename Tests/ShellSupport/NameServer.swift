@@ -1,13 +1,12 @@
-import Base
-import Foundation
-import ShellTestSupport
+package import Base
+internal import Foundation
 
 /// A resolver on loopback that gives these addresses for any name; its messages are made by hand.
-final class NameServer: Sendable {
-    let server: Server
+package final class NameServer: Sendable {
+    package let server: Server
     private let raw: Int32
 
-    init(v4: [IPAddress], v6: [IPAddress]) throws {
+    package init(v4: [IPAddress], v6: [IPAddress]) throws {
         let (raw, endpoint) = try loopbackSocket(SOCK_DGRAM)
         (self.raw, server) = (raw, Server(endpoint))
         Thread.detachNewThread {

@@ -1,0 +1,138 @@
+import Base
+import Configuration
+import DNSCache
+import DNSWire
+import Glibc
+import ShellTestSupport
+import Testing
+
+@testable import Daemon
+@testable import Transport
+@testable import Upstreams
+
+/// The loop around the forwarder, with a resolver on loopback.
+@Suite struct ForwarderLoopTests {
+    private let lines = LogLines()
+    private let replies = Arrivals<[UInt8]>()
+
+    private func settings(_ resolver: NameServer?) -> Settings {
+        var settings = Settings()
+        settings.fallback.hosts = ""
+        settings.fallback.resolvConf = []
+        settings.fallback.servers = resolver.map { [.server($0.server)] } ?? []
+        return settings
+    }
+
+    private func started(_ settings: Settings) throws -> ForwarderLoop {
+        let loop = try EventLoop(label: "test")
+        let forwarder = ForwarderLoop(
+            loop: loop, cache: DNSCache(bytes: 1 << 20, seed: (1, 2)),
+            local: LocalServers(listening: [], loop: loop, report: lines.report), lookup: ServerLookup(loop: loop),
+            report: lines.report)
+        var numbers = GroupNumbers()
+        try forwarder.apply(try forwarder.prepare(settings, after: nil, &numbers))
+        forwarder.start()
+        return forwarder
+    }
+
+    private func ask(_ forwarder: ForwarderLoop, _ name: Name = example, isRefresh: Bool = false) {
+        let message = query(name)
+        guard case .question(let question) = Question.read(message.span) else { return }
+        let way = Client.Way.stream(from: .host) { [replies] in replies.append($0) }
+        let client = Client(question, message: message.span, way: way, at: Tick(nanoseconds: Clock.now()))
+        if !isRefresh { #expect(forwarder.queue.enter(.host)) }
+        forwarder.submit([Miss(client: client, isRefresh: isRefresh)])
+    }
+
+    private func end(_ forwarder: ForwarderLoop) {
+        let gate = Gate()
+        forwarder.drain(within: 10_000_000_000) {
+            forwarder.close()
+            forwarder.loop.stop { gate.open() }
+        }
+        #expect(gate.wait())
+    }
+
+    private func lastAddress(_ reply: [UInt8]?) -> [UInt8]? { reply.map { Array($0.suffix(4)) } }
+
+    @Test func aQuestionIsAnsweredByTheResolverAndKept() throws {
+        let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
+        let forwarder = try started(settings(resolver))
+        forwarder.cacheIsRead()
+        ask(forwarder)
+        #expect(lastAddress(replies.next()) == [192, 0, 2, 9])
+        let cached = forwarder.cache.find(
+            example, type: .a, for: .those(dnssecOK: false, checkingDisabled: false),
+            at: Tick(nanoseconds: Clock.now()).seconds)
+        #expect(cached?.isFresh == true)
+        end(forwarder)
+    }
+
+    @Test func beforeTheCachesFileIsReadOnlyWhatIsAnsweredHereIs() throws {
+        let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
+        let forwarder = try started(settings(resolver))
+        ask(forwarder)
+        ask(forwarder, Name("localhost")!)
+        #expect(lastAddress(replies.next()) == [127, 0, 0, 1])
+        #expect(replies.isEmpty)
+        forwarder.cacheIsRead()
+        #expect(lastAddress(replies.next()) == [192, 0, 2, 9])
+        end(forwarder)
+    }
+
+    @Test func otherSettingsAreInForceOnceTheCachesFileIsRead() throws {
+        let (first, second) = (
+            try NameServer(v4: [.v4(192, 0, 2, 1)], v6: []), try NameServer(v4: [.v4(192, 0, 2, 2)], v6: [])
+        )
+        let before = settings(first)
+        let forwarder = try started(before)
+        var numbers = GroupNumbers()
+        numbers.add(before)
+        let other = try forwarder.prepare(settings(second), after: before, &numbers)
+        let isApplied = Gate()
+        forwarder.withCacheRead {
+            #expect(throws: Never.self) { try forwarder.apply(other) }
+            isApplied.open()
+        }
+        forwarder.cacheIsRead()
+        #expect(isApplied.wait())
+        ask(forwarder)
+        #expect(lastAddress(replies.next()) == [192, 0, 2, 2])
+        end(forwarder)
+    }
+
+    @Test func aRefreshIsAnsweredToNobody() throws {
+        let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
+        let forwarder = try started(settings(resolver))
+        forwarder.cacheIsRead()
+        ask(forwarder, isRefresh: true)
+        end(forwarder)
+        #expect(replies.isEmpty)
+    }
+
+    @Test func withNobodyToAskTheAnswerIsServFail() throws {
+        let forwarder = try started(settings(nil))
+        forwarder.cacheIsRead()
+        ask(forwarder)
+        #expect(replies.next().map { $0[3] & 0x0F } == 2)
+        end(forwarder)
+    }
+
+    @Test func drainingWaitsForThoseWhoWaitAndNotForEver() throws {
+        // A socket that nobody reads from: a resolver that is silent.
+        let silent = try loopbackSocket(SOCK_DGRAM)
+        var settings = settings(nil)
+        settings.fallback.servers = [.server(Server(silent.endpoint))]
+        let forwarder = try started(settings)
+        forwarder.cacheIsRead()
+        ask(forwarder)
+        let isDrained = Gate()
+        forwarder.drain(within: 0) { isDrained.open() }
+        #expect(isDrained.wait())
+        #expect(replies.isEmpty)
+        let isStopped = Gate()
+        forwarder.loop.submit { forwarder.close() }
+        forwarder.loop.stop { isStopped.open() }
+        #expect(isStopped.wait())
+    }
+}

@@ -1,0 +1,151 @@
+import Base
+import Configuration
+import Counters
+import DNSCache
+import DNSWire
+import Forwarding
+import Testing
+
+@testable import Daemon
+
+@Suite struct QueryFrontendTests {
+    private let cache = DNSCache(bytes: 1 << 20, seed: (1, 2))
+    private let tally = Tally(.udp)
+    private let now = Tick(nanoseconds: 1_000_000_000_000)
+    private static let host = IPAddress.v4(127, 0, 0, 1)
+    private static let stranger = IPAddress.v4(192, 0, 2, 7)
+
+    private enum Outcome: Equatable {
+        case silence, asked
+        case replied([UInt8])
+        case refreshed([UInt8])
+
+        var reply: [UInt8] {
+            switch self {
+            case .silence, .asked: []
+            case .replied(let bytes), .refreshed(let bytes): bytes
+            }
+        }
+    }
+
+    private func frontend(_ settings: Settings.Listen = Settings().listen, room: Int = 8) -> QueryFrontend {
+        QueryFrontend(cache: cache, settings, queue: MissQueue(maximum: room))
+    }
+
+    private func store(ttl: UInt32 = 300) {
+        let answer = Answer.addresses(example, type: .a, [.v4(192, 0, 2, 1)], ttl: ttl)
+        cache.store(answer, to: example, type: .a, for: .everyone, at: now.seconds)
+    }
+
+    private func receive(
+        _ message: [UInt8], from client: IPAddress = host, at later: UInt32 = 0, isStream: Bool = false,
+        _ frontend: QueryFrontend
+    ) -> Outcome {
+        var room = [UInt8](repeating: 0, count: isStream ? 65_535 : Reply.maximumUDPSize)
+        var span = room.mutableSpan
+        let outcome = frontend.receive(
+            frontend.read(message.span), message.span, from: client,
+            at: now.advanced(milliseconds: Int(later) * 1000), limit: isStream ? 65_535 : nil, tally: tally, into: &span
+        )
+        switch outcome {
+        case .silence: return .silence
+        case .ask: return .asked
+        case .reply(let length): return .replied(Array(room[..<length]))
+        case .replyAndRefresh(let length, _): return .refreshed(Array(room[..<length]))
+        }
+    }
+
+    @Test func whatTheCacheKnowsIsAnsweredWithTheClientsIDAndSpelling() {
+        store()
+        var asked = query(example, id: 0xBEEF)
+        asked[14] = UInt8(ascii: "W")
+        let reply = receive(asked, at: 100, frontend()).reply
+        #expect(Array(reply[0..<2]) == [0xBE, 0xEF])
+        #expect(reply[12..<33].elementsEqual(asked[12..<33]))
+        // A TTL of 300 that has counted down for 100 s, and the address.
+        #expect(reply.suffix(10) == [0, 0, 0, 200, 0, 4, 192, 0, 2, 1])
+    }
+
+    @Test func whatItDoesNotKnowIsAskedFor() {
+        #expect(receive(query(example), frontend()) == .asked)
+        store()
+        #expect(receive(query(example, .aaaa), frontend()) == .asked)
+        #expect(receive(query(example), at: 301, frontend()) == .asked)
+    }
+
+    @Test func anEntryThatIsWantedNearItsEndIsRefreshed() {
+        cache.apply(staleSeconds: 0, prefetchAt: 75)
+        store(ttl: 100)
+        let frontend = frontend()
+        let (early, late) = (receive(query(example), at: 10, frontend), receive(query(example), at: 80, frontend))
+        #expect(early == .replied(early.reply) && late == .refreshed(late.reply))
+    }
+
+    @Test func withoutRoomInTheQueueTheAnswerIsServFail() {
+        let full = frontend(room: 0)
+        #expect(responseCode(receive(query(example), full).reply) == 2)
+        store()
+        #expect(responseCode(receive(query(example), full).reply) == 0)
+    }
+
+    @Test func whoIsNotAllowedIsRefusedAndToldSo() {
+        store()
+        var frontend = frontend()
+        #expect(responseCode(receive(query(example), from: Self.stranger, frontend).reply) == 5)
+        let reply = receive(query(example, additional: opt()), from: Self.stranger, frontend).reply
+        // RFC 8914 §4.19: Prohibited.
+        #expect(reply.suffix(6) == [0, 15, 0, 2, 0, 18])
+        var settings = Settings().listen
+        settings.allow = [Network("192.0.2.0/24")!]
+        frontend.apply(settings)
+        #expect(responseCode(receive(query(example), from: Self.stranger, frontend).reply) == 0)
+        #expect(responseCode(receive(query(example), frontend).reply) == 5)
+    }
+
+    @Test(
+        "what is no question for a resolver gets its code",
+        arguments: [
+            (query(example, .axfr), 5), (query(example, .ixfr), 5), (query(example, recordClass: 3), 5),
+            // Opcodes STATUS and NOTIFY.
+            (query(example, flags: 0x1000), 4), (query(example, flags: 0x2000), 4),
+            (query(example, additional: [1, 2, 3]), 1), (Array(query(example).dropLast()), 1),
+        ] as [([UInt8], UInt8)])
+    func refused(_ message: [UInt8], _ code: UInt8) {
+        store()
+        #expect(responseCode(receive(message, frontend()).reply) == code)
+    }
+
+    @Test func responsesAndPiecesOfHeadersGetNothing() {
+        #expect(receive(query(example, flags: 0x8180), frontend()) == .silence)
+        #expect(receive([], frontend()) == .silence)
+        #expect(receive(Array(query(example).prefix(11)), frontend()) == .silence)
+    }
+
+    @Test func howLongAConnectionIsKeptIsSaidOnOneAlone() {
+        store()
+        let asked = query(example, additional: opt([0, 11, 0, 0]))
+        var settings = Settings().listen
+        settings.tcpIdleSeconds = 10
+        let frontend = frontend(settings)
+        // RFC 7828 §3.1: in units of 100 ms.
+        #expect(receive(asked, isStream: true, frontend).reply.suffix(6) == [0, 11, 0, 2, 0, 100])
+        #expect(receive(asked, frontend).reply.suffix(2) == [0, 0])
+    }
+
+    @Test func aCookieIsGoodForItsAddressAlone() {
+        let frontend = frontend()
+        let client: [UInt8] = [1, 2, 3, 4, 5, 6, 7, 8]
+        let first = receive(query(example, flags: 0x0100, additional: opt([0, 10, 0, 8] + client)), frontend)
+        #expect(first == .asked)
+        store()
+        let given = Array(receive(query(example, additional: opt([0, 10, 0, 8] + client)), frontend).reply.suffix(24))
+        #expect(given.first == 1 && given.count == 24)
+        // Without a question a bad cookie gets BADCOOKIE (RFC 7873 §5.4), whose upper bits stand in the OPT.
+        func ask(from address: IPAddress) -> [UInt8] {
+            let header: [UInt8] = [0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+            return receive(header + opt([0, 10, 0, 24] + given), from: address, frontend).reply
+        }
+        #expect(responseCode(ask(from: Self.host)) == 0)
+        #expect(responseCode(ask(from: .v4(127, 0, 0, 2))) == 7)
+    }
+}

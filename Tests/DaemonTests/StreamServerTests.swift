@@ -1,0 +1,138 @@
+import Base
+import Configuration
+import DNSCache
+import DNSWire
+import Foundation
+import ShellTestSupport
+import Testing
+
+@testable import Daemon
+@testable import Transport
+@testable import Upstreams
+
+/// TCP clients, each the other end of a socket pair, turned by hand.
+@Suite struct StreamServerTests {
+    private let server: StreamServer
+    private let forwarder: ForwarderLoop
+    private let cache = DNSCache(bytes: 16 << 20, seed: (1, 2))
+
+    init() throws {
+        let now = Tick(nanoseconds: Clock.now()).seconds
+        let answer = Answer.addresses(example, type: .a, [.v4(192, 0, 2, 1)], ttl: 600)
+        cache.store(answer, to: example, type: .a, for: .everyone, at: now)
+        let label = String(repeating: "x", count: 63)
+        let targets = (0..<200).map { Name("\(label).\(label).host-\($0)")! }
+        cache.store(.pointers(example, targets, ttl: 600), to: example, type: .ptr, for: .everyone, at: now)
+        let loop = try EventLoop(label: "test")
+        let report = LogLines().report
+        forwarder = ForwarderLoop(
+            loop: loop, cache: cache, local: LocalServers(listening: [], loop: loop, report: report),
+            lookup: ServerLookup(loop: loop), report: report)
+        server = try StreamServer(
+            [], Settings().listen,
+            frontend: CurrentFrontend(QueryFrontend(cache: cache, Settings().listen, queue: forwarder.queue)),
+            forwarderLoop: forwarder, report: report)
+    }
+
+    /// A client, and what it has at its own end.
+    private struct Connection {
+        let client: StreamClient
+        let end: Int32
+
+        func send(_ bytes: [UInt8]) {
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let sent = Array(rest).withUnsafeBytes {
+                    Foundation.send(end, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+                }
+                guard sent > 0 else { return }
+                rest.removeFirst(sent)
+                client.ready([.readable])
+            }
+        }
+
+        /// All that has come; nil at the end of the stream.
+        func received() -> [UInt8]? {
+            var (bytes, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
+            while true {
+                client.ready([.writable])
+                let count = recv(end, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+                guard count > 0 else { return count == 0 && bytes.isEmpty ? nil : bytes }
+                bytes += buffer[..<count]
+            }
+        }
+    }
+
+    private func connect() throws -> Connection {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+        try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+        let socket = StreamSocket(adopting: Descriptor(adopting: ends[0]))
+        return Connection(client: try StreamClient(socket, from: .v4(127, 0, 0, 1), server: server), end: ends[1])
+    }
+
+    private func framed(_ message: [UInt8]) -> [UInt8] { octets(UInt16(message.count)) + message }
+
+    /// The messages behind their lengths.
+    private func messages(_ bytes: [UInt8]?) -> [[UInt8]] {
+        var (rest, all) = ((bytes ?? [])[...], [[UInt8]]())
+        while rest.count >= 2 {
+            let length = Int(rest.removeFirst()) << 8 + Int(rest.removeFirst())
+            all.append(Array(rest.prefix(length)))
+            rest = rest.dropFirst(length)
+        }
+        return all
+    }
+
+    @Test func queriesAreAnsweredInWhateverPiecesTheyCome() throws {
+        let connection = try connect()
+        let bytes = framed(query(example, id: 1)) + framed(query(example, id: 2))
+        for octet in bytes { connection.send([octet]) }
+        let replies = messages(connection.received())
+        #expect(replies.map { $0[1] } == [1, 2])
+        #expect(replies.allSatisfy { $0.suffix(4) == [192, 0, 2, 1] })
+        connection.client.close()
+        close(connection.end)
+    }
+
+    @Test func afterTheClientsEndTheConnectionIsClosedOnceAllIsAnswered() throws {
+        let connection = try connect()
+        connection.send(framed(query(example)))
+        shutdown(connection.end, Int32(SHUT_WR))
+        connection.client.ready([.readable])
+        #expect(messages(connection.received()).count == 1)
+        #expect(connection.received() == nil)
+        close(connection.end)
+    }
+
+    @Test func soManyQueriesOfOneConnectionAreUnderWayAndNoMore() throws {
+        let connection = try connect()
+        let most = StreamClient.maximumWaiting
+        // Nobody takes them on: the loop has not begun.
+        for id in 0..<UInt16(most + 40) {
+            connection.send(framed(query(Name("n\(id).example.com")!, id: id)))
+        }
+        #expect(!connection.client.isQuiet)
+        // One that the cache knows waits behind those.
+        connection.send(framed(query(example)))
+        #expect(connection.received() == [])
+        connection.client.close()
+        close(connection.end)
+    }
+
+    @Test func aClientThatDoesNotReadGetsNoMoreUntilItDoes() throws {
+        let connection = try connect()
+        // Each answer is some 30,000 octets: together more than may wait.
+        for id in 0..<UInt16(80) { connection.send(framed(query(example, .ptr, id: id))) }
+        #expect(connection.client.kept <= StreamClient.maximumQueued)
+        var bytes: [UInt8] = []
+        while let more = connection.received(), !more.isEmpty {
+            bytes += more
+            connection.client.ready([.readable, .writable])
+        }
+        #expect(messages(bytes).map { $0[1] } == Array(0..<80))
+        #expect(connection.client.kept <= StreamClient.maximumQueued)
+        connection.client.close()
+        close(connection.end)
+    }
+}

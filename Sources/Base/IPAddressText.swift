@@ -25,25 +25,24 @@ extension IPAddress {
     /// Reads `a.b.c.d` from `start` to the end of `bytes`: octet by octet, as each answer of HTTPDNS has several.
     private static func dottedQuad(_ bytes: Span<UInt8>, from start: Int) -> UInt32? {
         var bits: UInt32 = 0
-        var part: UInt32?
+        // The number read last, and how many digits it has so far.
+        var (part, digits): (UInt32, Int) = (0, 0)
         var dots = 0
         for index in start..<bytes.count {
             let digit = bytes[index] &- UInt8(ascii: "0")
             if digit < 10 {
-                // No leading zeros.
-                if part == 0 { return nil }
-                let value = (part ?? 0) &* 10 &+ UInt32(digit)
-                guard value <= 255 else { return nil }
-                part = value
+                part = part &* 10 &+ UInt32(digit)
+                digits &+= 1
+                // At most 255, and no leading zeros.
+                guard part <= 255, digits == 1 || part >= 10 else { return nil }
             } else {
-                guard bytes[index] == UInt8(ascii: "."), dots < 3, let value = part else { return nil }
-                bits = bits << 8 | value
-                part = nil
-                dots += 1
+                guard bytes[index] == UInt8(ascii: "."), dots < 3, digits > 0 else { return nil }
+                bits = bits << 8 | part
+                (part, digits) = (0, 0)
+                dots &+= 1
             }
         }
-        guard dots == 3, let part else { return nil }
-        return bits << 8 | part
+        return dots == 3 && digits > 0 ? bits << 8 | part : nil
     }
 
     /// Reads eight groups, `::` once in place of one or more of them, the last two perhaps as a dotted quad.

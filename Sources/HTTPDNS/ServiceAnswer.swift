@@ -115,9 +115,11 @@ struct ServiceAnswer {
         while true {
             let end = position + Int(wire[position - 1])
             while position < end {
-                let octet = text[shift + position]
-                guard (isEncrypted ? octet : lowercased(octet)) == wire[position] else { return false }
-                position += 1
+                let octet = text[shift &+ position]
+                if octet != wire[position] {
+                    guard !isEncrypted, lowercased(octet) == wire[position] else { return false }
+                }
+                position &+= 1
             }
             guard wire[end] > 0 else { return true }
             guard text[shift + end] == UInt8(ascii: ".") else { return false }

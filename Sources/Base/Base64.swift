@@ -1,15 +1,15 @@
 /// Octets as text, six bits a character (RFC 4648).
 package struct Base64: Sendable {
-    /// RFC 4648 §4.
+    /// The alphabet of RFC 4648 §4, with padding.
     package static let standard = Base64(last: "+/", isPadded: true)
-    /// RFC 4648 §5, without padding.
+    /// The URL-safe alphabet of RFC 4648 §5, without padding.
     package static let url = Base64(last: "-_", isPadded: false)
 
     private let alphabet: [UInt8]
     private let isPadded: Bool
     private static let padding = UInt8(ascii: "=")
 
-    /// - Parameter last: What stands for 62 and 63.
+    /// - Parameter last: The two characters that stand for 62 and 63.
     private init(last: String, isPadded: Bool) {
         alphabet = Array(("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + last).utf8)
         self.isPadded = isPadded
@@ -27,8 +27,8 @@ package struct Base64: Sendable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// What ``encode(_:)`` made this of; nil for any other text, so with line breaks, with padding where there is none or
-    /// without where there is, or with bits set that stand for nothing (RFC 4648 §3.1 to §3.5).
+    /// The octets that ``encode(_:)`` makes this text of; nil for any other text: one with padding against the
+    /// alphabet's rule or without it, with line breaks, or with unused bits set (RFC 4648 §3.1 to §3.5).
     package func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         var octets: [UInt8] = []
         var bits = 0
@@ -42,7 +42,8 @@ package struct Base64: Sendable {
                 octets.append(UInt8(truncatingIfNeeded: bits >> bitCount))
             }
         }
-        // One text alone is right for these octets.
+        // Unused bits that are set, or padding in the wrong place, would decode to the same octets: encoding again
+        // finds them.
         return encode(octets).utf8.elementsEqual(text) ? octets : nil
     }
 }

@@ -1,4 +1,4 @@
-/// A server name, an address in text, brackets and a port.
+/// Whether an octet may stand in the text of a host with or without a port: a server name, `1.2.3.4:53`, `[::1]:53`.
 package func isHostByte(_ byte: UInt8) -> Bool {
     isUnreserved(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]")
 }
@@ -9,13 +9,13 @@ package func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte 
 @inline(__always)
 package func isLowerLetter(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") }
 
-/// ASCII only; other bytes stay.
+/// The octet with an ASCII letter in lower case; every other octet as it is (RFC 4343).
 @inline(__always)
 package func lowercased(_ byte: UInt8) -> UInt8 {
     byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
 }
 
-/// Space, tab, line feed, carriage return.
+/// Whether an octet is a space, tab, line feed or carriage return.
 @inline(__always)
 package func isWhiteSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
 
@@ -55,7 +55,8 @@ package func lastIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int
     return nil
 }
 
-/// The high bit is set where one of eight octets is `byte`, the first octet being the lowest.
+/// Compares eight octets from `index` on at once: the high bit of each octet of the result says whether that octet is
+/// `byte`. The first octet is the lowest.
 @inline(__always)
 private func octets(equalTo byte: UInt8, in bytes: Span<UInt8>, at index: Int) -> UInt64 {
     let low = each(0x7F)
@@ -63,14 +64,14 @@ private func octets(equalTo byte: UInt8, in bytes: Span<UInt8>, at index: Int) -
     return ~((difference & low) &+ low | difference | low)
 }
 
-/// The first of them is the lowest.
+/// Eight octets from `index` on as a number, the first octet in the lowest place.
 @inline(__always)
 func eightOctets(_ bytes: Span<UInt8>, at index: Int) -> UInt64 {
     // Any eight octets make a UInt64; the load itself is bounds-checked.
     UInt64(littleEndian: unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
 }
 
-/// A number with this one in each of its eight octets.
+/// A number with `octet` in each of its eight octets.
 @inline(__always)
 func each(_ octet: UInt8) -> UInt64 { UInt64(octet) &* 0x0101_0101_0101_0101 }
 
@@ -86,7 +87,7 @@ extension [UInt8] {
 package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: StaticString) -> Bool {
     guard range.count == text.utf8CodeUnitCount else { return false }
     for offset in 0..<range.count {
-        // Sound: the text has so many octets, and is there for ever.
+        // Sound: the text has so many octets and is never freed.
         guard unsafe text.utf8Start[offset] == lowercased(bytes[range.lowerBound &+ offset]) else { return false }
     }
     return true

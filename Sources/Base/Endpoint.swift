@@ -1,9 +1,9 @@
-/// An address and a port, written `1.2.3.4:53` or `[::1]:53` (RFC 3986 §3.2.2, RFC 5952 §6); a link-local address may have
-/// its zone, `[fe80::1%eth0]:53`.
+/// An address and a port, written `1.2.3.4:53` or `[::1]:53` (RFC 3986 §3.2.2, RFC 5952 §6); a link-local address may
+/// have its zone, `[fe80::1%eth0]:53`.
 public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     public var address: IPAddress
     public var port: UInt16
-    /// Of a link-local IPv6 address.
+    /// The link of a link-local IPv6 address; nil for any other.
     public var zone: Zone?
 
     public init(_ address: IPAddress, port: UInt16, zone: Zone? = nil) {
@@ -27,8 +27,8 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     /// An endpoint from text; nil if it is anything else.
     ///
     /// - Parameters:
-    ///   - defaultPort: The port of a text that names none, which may then also be an IPv6 address without brackets. Nil:
-    ///     the text must name its port.
+    ///   - defaultPort: The port of a text that names none, which may then also be an IPv6 address without brackets.
+    ///     Nil: the text must name its port.
     ///   - allowsZone: A link-local address may have its zone.
     public init?(_ text: some StringProtocol, defaultPort: UInt16? = nil, allowsZone: Bool = false) {
         if let defaultPort, let endpoint = Endpoint(address: text, port: defaultPort, allowsZone: allowsZone) {
@@ -50,7 +50,7 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         return address.isIPv4 ? "\(address):\(port)" : "[\(address)\(zone)]:\(port)"
     }
 
-    /// Reads `:53`.
+    /// The port of a text like `:53`.
     private static func port(_ text: some StringProtocol) -> UInt16? {
         guard text.utf8.first == UInt8(ascii: ":") else { return nil }
         let digits = Array(text.utf8.dropFirst().prefix(6))

@@ -1,7 +1,7 @@
-/// Bytes as hexadecimal text, as the service carries what is encrypted.
+/// Bytes as hexadecimal text, the form in which HTTPDNS carries encrypted data.
 ///
-/// Eight digits, which are four bytes, at a time in one 64-bit number: digit by digit it would be a tenth of what an
-/// encrypted lookup costs here.
+/// Eight digits, which are four bytes, are handled at a time in one 64-bit number: digit by digit, the conversion would
+/// be a tenth of the cost of an encrypted lookup.
 package enum Hexadecimal {
     /// Appends two lower-case digits a byte.
     package static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
@@ -44,7 +44,7 @@ package enum Hexadecimal {
         return bytes
     }
 
-    /// What a digit stands for, 0…15; nil for anything else.
+    /// The value of a digit, 0…15; nil for any other octet.
     @inline(__always)
     package static func value(_ digit: UInt8) -> UInt8? {
         let decimal = digit &- UInt8(ascii: "0")
@@ -53,7 +53,7 @@ package enum Hexadecimal {
         return letter < 6 ? letter + 10 : nil
     }
 
-    /// Eight digits, the first in the lowest octet, of four octets.
+    /// The eight digits of four octets, the first digit in the lowest octet.
     @inline(__always)
     private static func digits(_ octets: UInt32) -> UInt64 {
         var spread = UInt64(octets)
@@ -62,18 +62,19 @@ package enum Hexadecimal {
         return text((spread >> 4 | spread << 8) & each(0x0F))
     }
 
-    /// The digit for the value in each octet, 0…15.
+    /// The digits for eight values of 0…15, one in each octet.
     @inline(__always)
     private static func text(_ values: UInt64) -> UInt64 {
-        // Ten and more carry into the octet's high bit.
+        // For a value of ten or more the sum carries into the octet's high bit.
         let letters = (values &+ each(0x76)) >> 7 & each(1)
         return values &+ each(0x30) &+ letters &* 0x27
     }
 
-    /// The four octets that eight digits stand for, the first in the lowest octet; nil if one is no digit.
+    /// The four octets of eight digits, the first in the lowest octet; nil if an octet is no digit.
     @inline(__always)
     private static func octets(_ digits: UInt64) -> UInt32? {
-        // Letters have bit 6 and begin with 1 in the low four. What is no digit would be written otherwise, or exceeds 15.
+        // Letters have bit 6 and count from 1 in their low four bits. An octet that is no digit either exceeds 15 or
+        // would be written otherwise than it was.
         let letters = digits >> 6 & each(1)
         let values = (digits & each(0x0F)) &+ letters &* 9
         guard values & each(0xF0) == 0, text(values) == digits | letters << 5 else { return nil }

@@ -60,9 +60,9 @@ extension IPAddress {
     /// fe80::/10 (RFC 4291 §2.5.6).
     public var isIPv6LinkLocal: Bool { !isIPv4 && high >> 54 == 0x3FA }
 
-    /// Whether one machine can have it: neither unspecified, "this network" included, nor multicast, reserved or
-    /// broadcast (RFC 6890, RFC 4291 §2.4), nor an IPv4 address in the clothes of an IPv6 one (RFC 4291 §2.5.5.2), which
-    /// leads past whoever looks for that IPv4 address.
+    /// Whether a single machine can have this address: it is not unspecified or of "this network", not multicast,
+    /// reserved or broadcast (RFC 6890, RFC 4291 §2.4). IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2) are refused as
+    /// well, since a check for the IPv4 address would not recognise them.
     package var isOfOneMachine: Bool {
         if isIPv4 { return low >> 24 > 0 && low >> 24 < 224 }
         return !isUnspecified && high >> 56 != 0xFF && unmapped == self
@@ -125,8 +125,8 @@ extension IPAddress: CustomStringConvertible {
         return text
     }
 
-    /// The groups that `::` stands for: the first of the longest runs of two or more zero groups (RFC 5952 §4.2).
-    /// Without one, an empty range that no group borders on.
+    /// The groups that `::` stands for: the first of the longest runs of two or more zero groups (RFC 5952 §4.2). Where
+    /// there is no such run, an empty range outside the groups.
     private var longestZeroRun: Range<Int> {
         var longest = 8..<8
         var start = 0

@@ -1,7 +1,7 @@
-/// A server that can be asked, and how: what an entry of `servers` stands for. It is known by that alone, not by the place
-/// it has in a list.
+/// One server of a group and how it is asked: the value of an entry of `servers`. Servers are identified by this value,
+/// not by their place in a list.
 ///
-/// A reference to what never changes, so that lists of servers are copied and compared cheaply.
+/// It refers to shared, immutable storage, so lists of servers are copied and compared cheaply.
 public struct Server: Hashable, Sendable {
     private let form: Form
 
@@ -19,7 +19,7 @@ public struct Server: Hashable, Sendable {
         case account
     }
 
-    /// What stands for a server in its text.
+    /// The part of the server's text that names it: an address with its port, or a host name.
     public enum Host: Hashable, Sendable {
         case address(IPAddress, Zone?)
         /// In lower case.
@@ -72,7 +72,7 @@ public struct Server: Hashable, Sendable {
     public var certificateName: String? { form.certificateName }
     public var hashes: [[UInt8]] { form.hashes }
 
-    /// Whether nobody on the path can read what it is asked, or answer in its place.
+    /// Whether an eavesdropper on the path can neither read the questions nor forge the answers.
     public var isEncrypted: Bool {
         switch kind {
         case .tls, .https: true
@@ -80,7 +80,7 @@ public struct Server: Hashable, Sendable {
         }
     }
 
-    /// Where it is dialled, in this order; empty: its name has to be looked up.
+    /// The addresses to dial, in this order; empty if the host's name has to be looked up first.
     public var endpoints: [Endpoint] { form.endpoints }
 
     public static func == (a: Server, b: Server) -> Bool {
@@ -89,14 +89,14 @@ public struct Server: Hashable, Sendable {
                 && a.certificateName == b.certificateName && a.hashes == b.hashes
     }
 
-    /// Servers that differ in more than these are few: telling them apart is left to the comparison.
+    /// The hash leaves out the fields that rarely differ; the comparison tells such servers apart.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(host)
         hasher.combine(port)
     }
 }
 
-/// As logs, status and metrics call it: without what stands behind `#`.
+/// The text used in logs, status and metrics: without the part behind `#`.
 extension Server: CustomStringConvertible {
     public var description: String {
         switch kind {

@@ -2,7 +2,7 @@
 public enum StartFailure: Error, Sendable, Equatable {
     /// A setting turned out wrong when it was used: its key, and what would be right.
     case setting(key: String, String)
-    /// A socket or a file could not be had.
+    /// A socket or a file was not available; the text says which and why.
     case system(String)
 
     package static func ofSystem<T, Failure: CustomStringConvertible>(

@@ -1,6 +1,6 @@
 /// A moment of the monotonic clock that goes on while the machine sleeps, in nanoseconds from an arbitrary origin.
 ///
-/// Nothing below the transport reads a clock: a tick is always an argument.
+/// Only the transport reads a clock; every module below it gets the time as an argument.
 public struct Tick: Comparable, Hashable, Sendable {
     public var nanoseconds: UInt64
 

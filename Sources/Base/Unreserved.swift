@@ -1,4 +1,4 @@
-/// Whether an octet stands for itself anywhere in a URL: a letter, a digit, `-`, `.`, `_` or `~` (RFC 3986 §2.3).
+/// Whether an octet needs no escape anywhere in a URL: a letter, a digit, `-`, `.`, `_` or `~` (RFC 3986 §2.3).
 public func isUnreserved(_ octet: UInt8) -> Bool {
     switch octet {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -1,7 +1,7 @@
-/// The program's version, which the packages take from here as well.
+/// The program's version. The build of the packages reads it from this file.
 package enum Version {
     package static let current = "0.1.0"
-    /// When this version was made, in seconds since 1970, to be set with each: a clock that stands before it is wrong. No time
-    /// of a build, which would make each build another.
+    /// When this version was released, in seconds since 1970, to be set with each release: a clock that shows an
+    /// earlier time is wrong. The time of the build is not used, so that builds of one version are identical.
     package static let made: UInt64 = 1_795_305_600
 }

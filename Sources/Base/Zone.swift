@@ -1,4 +1,5 @@
-/// Which link a link-local address is on (RFC 4007 §11): an interface's name or number, as in `fe80::1%eth0`. A plain value.
+/// Which link a link-local address is on (RFC 4007 §11): an interface's name or number, as in `fe80::1%eth0`. A plain
+/// value.
 ///
 /// It is kept as text, since an interface may go and come back with another number.
 public struct Zone: Hashable, Sendable, CustomStringConvertible {
@@ -6,10 +7,11 @@ public struct Zone: Hashable, Sendable, CustomStringConvertible {
     private var high: UInt64 = 0
     private var low: UInt64 = 0
 
-    /// What Linux allows an interface's name (IFNAMSIZ, less the zero at its end).
+    /// The longest interface name of Linux (IFNAMSIZ without the terminating zero).
     public static let maximumLength = 15
 
-    /// Nil for what is no interface's name: empty, too long, or with anything but printable ASCII or one of `/ : % [ ]`.
+    /// Nil for a text that is no interface name: empty, too long, with an octet that is not printable ASCII, or with
+    /// one of `/ : % [ ]`.
     public init?(_ text: some StringProtocol) {
         let octets = text.utf8
         guard (1...Zone.maximumLength).contains(octets.count) else { return nil }

@@ -8,8 +8,8 @@ public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConver
     public let key: String
     public let message: String
 
-    /// - Parameter key: As written, its beginning if it is long; what would not stand for itself in a line of text is put
-    ///   in quotes.
+    /// - Parameter key: As written, its beginning if it is long; what would not stand for itself in a line of text is
+    ///   put in quotes.
     init(file: String, line: Int, key: String, message: String) {
         let isPlain = !key.isEmpty && key.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
         self.file = file

@@ -4,7 +4,8 @@ import TOMLKit
 /// A configuration file as TOML: which values were given, and where.
 struct Document {
     struct Entry {
-        /// With the group's name behind a dot in a section of a group; empty for a key that stands before the first section.
+        /// With the group's name behind a dot in a section of a group; empty for a key that stands before the first
+        /// section.
         let section: String
         let name: String
         let line: Int

@@ -14,8 +14,8 @@ struct FileContents: Sendable, Equatable {
     static func == (left: Self, right: Self) -> Bool { left.digest == right.digest }
 }
 
-/// Stands for octets that need not be kept: equal for equal ones, and for others not but by a chance of 1 to 2^64. Its key
-/// is this process's own (SipHash), so it tells nothing of them, and nobody makes others that have it.
+/// Stands for octets that need not be kept: equal for equal ones, and for others not but by a chance of 1 to 2^64. Its
+/// key is this process's own (SipHash), so it tells nothing of them, and nobody makes others that have it.
 struct Digest: Sendable, Equatable {
     private let hash: Int
     private let count: Int

@@ -31,8 +31,8 @@ struct KeyPlace: Hashable {
 
     private var isOfGroup: Bool { group.map(Settings.Group.isName) ?? false }
 
-    /// The key of a group that a variable sets, and the group's name as it stands there, in upper case; nil if a variable
-    /// is not of that form.
+    /// The key of a group that a variable sets, and the group's name as it stands there, in upper case; nil if a
+    /// variable is not of that form.
     static func group(ofVariable variable: String) -> (name: String, key: Key<Settings.Group>)? {
         let words = variable.split(separator: "_", omittingEmptySubsequences: false)
         guard words.count == 4, words[0] + "_" == variablePrefix, words[1] == Section.upstreams.rawValue.uppercased(),

@@ -29,8 +29,8 @@ extension Kind where Value == [UpstreamServer] {
     }
 }
 
-/// A list in the environment is split at commas. With a comma in the place of the `+` between the addresses of an encrypted
-/// server, the second address would be a plain server, and asked in the clear.
+/// A list in the environment is split at commas. With a comma in the place of the `+` between the addresses of an
+/// encrypted server, the second address would be a plain server, and asked in the clear.
 private func refuseSplitAddresses(_ items: [Given], _ servers: [UpstreamServer]) throws(Problem) {
     for (place, item) in items.enumerated().dropFirst() {
         guard case .server(let server) = servers[place], server.kind == .plain,

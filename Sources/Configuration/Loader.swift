@@ -36,8 +36,8 @@ extension Settings {
 }
 
 extension Settings {
-    /// `control.socket` alone, for whoever may talk to the daemon but not read its secrets. Parameters and errors are those
-    /// of ``load(file:contents:environment:readFile:)``.
+    /// `control.socket` alone, for whoever may talk to the daemon but not read its secrets. Parameters and errors are
+    /// those of ``load(file:contents:environment:readFile:)``.
     public static func controlSocket(
         file: String?, contents: String?, environment: [String: String]
     ) throws(ConfigurationError) -> String {

@@ -13,8 +13,8 @@ extension Settings {
         var keys: [String: Origin] = [:]
         /// The lines of the sections in the file, those of groups as `upstreams.NAME`.
         var sections: [String: Int] = [:]
-        /// The files that hold the secrets in use: keys, tokens, certificates with their keys, passwords; the configuration
-        /// itself if a secret stands in it.
+        /// The files that hold the secrets in use: keys, tokens, certificates with their keys, passwords; the
+        /// configuration itself if a secret stands in it.
         public internal(set) var secretFiles: [String] = []
 
         /// An error at the place a key was given; for a key that was not, at its section, and without that section at

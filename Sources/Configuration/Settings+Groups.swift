@@ -2,8 +2,8 @@ public import Base
 public import DNSWire
 
 extension Settings {
-    /// Servers that may be asked for a name, one in the place of another: `[upstreams.NAME]`, and what `[fallback]` has in
-    /// common with it.
+    /// Servers that may be asked for a name, one in the place of another: `[upstreams.NAME]`, and what `[fallback]` has
+    /// in common with it.
     public struct Group: Sendable, Equatable {
         /// Letters and digits, ``maximumNameLength`` at most; no two groups differ in their case alone.
         public var name: String
@@ -56,8 +56,8 @@ extension Settings {
     /// The local resolver, or whoever takes its place.
     @dynamicMemberLookup
     public struct Fallback: Sendable, Equatable {
-        /// What every group has. It takes no names of its own: what no other group takes and HTTPDNS does not answer comes
-        /// to it.
+        /// What every group has. It takes no names of its own: what no other group takes and HTTPDNS does not answer
+        /// comes to it.
         public var group = Group(name: Group.fallbackName)
         /// Paths; the first that names a server other than this daemon is used.
         public var resolvConf = [

@@ -52,7 +52,8 @@ extension Settings {
         }
     }
 
-    /// What the files of secrets and authorities held is forgotten, but whether they hold the same when they are read again.
+    /// What the files of secrets and authorities held is forgotten, but whether they hold the same when they are read
+    /// again.
     public mutating func forgetFiles() {
         tls.forgetFiles()
         fallback.group.tls.forgetFiles()

@@ -1,7 +1,7 @@
 import Base
 
-/// DNS stamps (draft-denis-dns-stamps-01): `sdns://` and, in base64url, an octet for the kind of server, eight for what it
-/// says of itself, and what that kind needs.
+/// DNS stamps (draft-denis-dns-stamps-01): `sdns://` and, in base64url, an octet for the kind of server, eight for what
+/// it says of itself, and what that kind needs.
 ///
 /// What a server says of itself (no logs, no filter, DNSSEC) and the resolvers by which its name might be looked up are
 /// not used; the draft leaves that to the client.

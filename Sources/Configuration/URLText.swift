@@ -32,8 +32,8 @@ struct Authority {
     }
 }
 
-/// The name of a host in lower case without final dot; nil for what is none, such as an address or a name that is not in
-/// its `xn--` form.
+/// The name of a host in lower case without final dot; nil for what is none, such as an address or a name that is not
+/// in its `xn--` form.
 func hostName(_ text: some StringProtocol) -> String? {
     guard text.utf8.allSatisfy(isTarget), let name = Name(String(text)), name.isHostname,
         // A name whose last label is a number is an address that is wrong (RFC 3696 §2).
@@ -42,7 +42,8 @@ func hostName(_ text: some StringProtocol) -> String? {
     return name.description
 }
 
-/// Whether a text can stand in a URL behind the authority as it is: a path, or a path and a query (RFC 3986 §3.3, §3.4).
+/// Whether a text can stand in a URL behind the authority as it is: a path, or a path and a query (RFC 3986 §3.3,
+/// §3.4).
 func isTarget(_ text: Substring) -> Bool {
     // Two hexadecimal digits stand behind each per cent sign (RFC 3986 §2.1).
     text.utf8.allSatisfy(isTarget)

@@ -89,8 +89,8 @@ package final class ControlServer: @unchecked Sendable {
         connections[ObjectIdentifier(connection)] = connection
     }
 
-    /// Past the bound, closes the oldest connection that was answered, else the oldest that has not sent a whole request:
-    /// whoever opens connections and says nothing, however many a second, is not in the way of one that asks.
+    /// Past the bound, closes the oldest connection that was answered, else the oldest that has not sent a whole
+    /// request: whoever opens connections and says nothing, however many a second, is not in the way of one that asks.
     /// - Returns: false if all are owed an answer.
     private func makeRoom(isOperator: Bool) -> Bool {
         func alike() -> [ControlConnection] { connections.values.filter { $0.isOperator == isOperator } }

@@ -26,8 +26,8 @@ struct Metric: Sendable {
         }
     }
 
-    /// A sample for each set of values of its labels. Servers that differ only in what their descriptions leave out have
-    /// the same; together they are one sample, since two with the same labels make the page unreadable.
+    /// A sample for each set of values of its labels. Servers that differ only in what their descriptions leave out
+    /// have the same; together they are one sample, since two with the same labels make the page unreadable.
     static func each<Number: CustomStringConvertible & Numeric & Comparable & SendableMetatype>(
         _ name: String, _ kind: Kind, _ labels: [String], _ help: String,
         _ samples: @escaping @Sendable (Overview) -> [([String], Number)]

@@ -12,8 +12,8 @@ import Transport
 package final class Observer: Sendable {
     /// What it asks of the daemon.
     package struct Sources: Sendable {
-        /// Hands over an overview in which stands what the queues alone know; on one of them, and not at all when one is
-        /// stuck or has ended.
+        /// Hands over an overview in which stands what the queues alone know; on one of them, and not at all when one
+        /// is stuck or has ended.
         let describe: @Sendable (_ done: @escaping @Sendable (Overview) -> Void) -> Void
         /// For each queue that a query may pass: calls back as soon as that one turns.
         let queues: [@Sendable (_ turned: @escaping @Sendable () -> Void) -> Void]

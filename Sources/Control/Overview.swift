@@ -80,9 +80,9 @@ extension Overview {
         return .healthy
     }
 
-    /// Whether a question that is asked now, and is not cached, can be expected to be answered: questions are taken on, and
-    /// somebody may be asked who did not fail within the last half minute. Who failed longer ago is tried with the next
-    /// question, and may answer.
+    /// Whether a question that is asked now, and is not cached, can be expected to be answered: questions are taken on,
+    /// and somebody may be asked who did not fail within the last half minute. Who failed longer ago is tried with the
+    /// next question, and may answer.
     var isReady: Bool {
         isOpen && !isStopping && sources.contains { !$0.isFailing || !$0.failedLately(at: at) }
     }
@@ -93,14 +93,15 @@ extension Overview {
     var fallback: Group? { groups.first { $0.id == .fallback } }
     /// Those of `[upstreams.NAME]`.
     var ownGroups: [Group] { groups.filter(\.isOwn) }
-    /// Who is asked for names that no group of the operator's own takes; where there is nobody, who is asked for the others.
+    /// Who is asked for names that no group of the operator's own takes; where there is nobody, who is asked for the
+    /// others.
     var sources: [ServerState] {
         let main = groups.filter { !$0.isOwn }.flatMap(\.servers)
         return main.isEmpty ? groups.flatMap(\.servers) : main
     }
 
-    /// 0…1; nil before the first question that the cache could have answered. What is answered from no cache and nobody is
-    /// asked about, as the watchdog's own questions, does not count.
+    /// 0…1; nil before the first question that the cache could have answered. What is answered from no cache and nobody
+    /// is asked about, as the watchdog's own questions, does not count.
     var hitRate: Double? {
         let all = cache.hits + counters.flights + counters.joined
         return all == 0 ? nil : Double(cache.hits) / Double(all)

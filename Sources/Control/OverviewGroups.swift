@@ -37,7 +37,8 @@ extension Overview {
 
         func isInUse(_ server: ServerState) -> Bool { server.server == current }
 
-        /// Seconds until a server that is passed over is asked again, 0: with the next question; nil: it is asked as ever.
+        /// Seconds until a server that is passed over is asked again, 0: with the next question; nil: it is asked as
+        /// ever.
         func secondsUntilNextTry(_ server: ServerState, at now: Tick) -> Int? {
             overview.nextTry(of: server, at: now).map { max(0, ($0.milliseconds(since: now) + 999) / 1000) }
         }
@@ -111,7 +112,8 @@ extension Overview {
     /// A group within a sentence.
     static func noun(_ group: Group) -> String { group.id == .fallback ? "the local resolver" : group.title }
 
-    /// Who is asked after a group: `then the local resolver`. Empty for the local resolver, which is the last by nature.
+    /// Who is asked after a group: `then the local resolver`. Empty for the local resolver, which is the last by
+    /// nature.
     func order(of group: Group) -> String {
         if group.isWall { return "nobody else is asked" }
         let next = group.thenTry.compactMap { id in groups.first { $0.id == id } }.map(Self.noun)

@@ -10,8 +10,9 @@ struct ServedHosts {
 
     init(_ name: Name?) { names = [name, Name("localhost")].compactMap { $0 } }
 
-    /// - Parameter host: What stood in the request's `Host`, an address or a name with or without a port (RFC 9110 §7.2);
-    ///   letters' case and a dot at a name's end do not matter. Nil, of HTTP/1.0, is served: no browser leaves it out.
+    /// - Parameter host: What stood in the request's `Host`, an address or a name with or without a port (RFC 9110
+    ///   §7.2); letters' case and a dot at a name's end do not matter. Nil, of HTTP/1.0, is served: no browser leaves
+    ///   it out.
     func contains(_ host: [UInt8]?) -> Bool {
         guard let host else { return true }
         let text = String(decoding: host, as: UTF8.self)

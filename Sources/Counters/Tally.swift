@@ -115,7 +115,8 @@ package enum QuestionKind {
     }
 
     private static func rareIndex(_ type: RecordType?) -> Int {
-        // By number: what other modules name is not always known to the compiler here, and this is on every query's path.
+        // By number: what other modules name is not always known to the compiler here, and this is on every query's
+        // path.
         switch type?.rawValue {
         case 28: 1
         case 65: 2
@@ -189,7 +190,8 @@ package struct Durations: Sendable, Equatable {
         return sum
     }
 
-    /// The bound, in nanoseconds, that a share of all stayed within; nil without any, and for what lies above all bounds.
+    /// The bound, in nanoseconds, that a share of all stayed within; nil without any, and for what lies above all
+    /// bounds.
     package func bound(ofShare share: Double) -> UInt64? {
         let wanted = Double(total) * share
         guard wanted > 0 else { return nil }

@@ -19,7 +19,8 @@ package final class UpstreamTallies {
         package fileprivate(set) var latest = LatestDurations()
         /// Nil for a server that is asked without connections.
         package fileprivate(set) var connections: Connections?
-        /// Whether the last TLS handshake resumed an earlier session (RFC 8446 §2.2); nil before the first, and without TLS.
+        /// Whether the last TLS handshake resumed an earlier session (RFC 8446 §2.2); nil before the first, and without
+        /// TLS.
         package fileprivate(set) var isResumed: Bool?
 
         package init() {}
@@ -62,7 +63,8 @@ package final class UpstreamTallies {
     package var figures: [Server: Figures] { servers.mapValues(\.figures) }
 }
 
-/// How long the latest of many things took: a histogram says it since the start alone, and by the doubles of its bounds.
+/// How long the latest of many things took: a histogram says it since the start alone, and by the doubles of its
+/// bounds.
 package struct LatestDurations: Sendable, Equatable {
     /// In microseconds.
     private var ring: [UInt32] = []

@@ -39,8 +39,8 @@ func drain(_ bio: OpaquePointer, into bytes: inout [UInt8]) {
     unsafe copenssl_BIO_reset(bio)
 }
 
-/// OpenSSL keeps its errors in a queue for each thread. Every call whose errors are looked at begins with an empty one, so
-/// the error of one session is never taken for that of another.
+/// OpenSSL keeps its errors in a queue for each thread. Every call whose errors are looked at begins with an empty one,
+/// so the error of one session is never taken for that of another.
 func withClearErrors<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
 ) throws(Failure) -> Result {

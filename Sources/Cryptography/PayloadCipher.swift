@@ -29,7 +29,8 @@ public final class PayloadCipher {
     private let ivLength: Int
     private let encryption: Owned
     private let decryption: Owned
-    /// Random bytes for the IVs to come, taken from the end: asking for sixteen at a time costs a tenth (1.0 µs a call).
+    /// Random bytes for the IVs to come, taken from the end: asking for sixteen at a time costs a tenth (1.0 µs a
+    /// call).
     private var ivs: [UInt8] = []
     private static let ivsAtOnce = 16
 

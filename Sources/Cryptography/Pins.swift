@@ -41,8 +41,8 @@ struct Pins {
     }
 }
 
-/// The certificates of which a verified chain must hold one, as SHA-256 digests of their signed parts (TBSCertificate, RFC
-/// 5280 §4.1.1.1): what a DNS stamp says of its server.
+/// The certificates of which a verified chain must hold one, as SHA-256 digests of their signed parts (TBSCertificate,
+/// RFC 5280 §4.1.1.1): what a DNS stamp says of its server.
 struct CertificateHashes {
     /// Octets of a SHA-256 digest.
     private static let length = 32

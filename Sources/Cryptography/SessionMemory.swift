@@ -1,9 +1,9 @@
 internal import COpenSSL
 
-/// The last resumable TLS session of each target, so that a new connection there costs one round trip and no
-/// signature less. All of them were verified under the policy, pins included, of the one context that keeps them. What is
-/// resumed is not verified again: who had a certificate's key once would go on with that for as long as tickets are
-/// renewed. So a session, and all that come of it, is resumed for a day at most and not past the certificates' end.
+/// The last resumable TLS session of each target, so that a new connection there costs one round trip and no signature
+/// less. All of them were verified under the policy, pins included, of the one context that keeps them. What is resumed
+/// is not verified again: who had a certificate's key once would go on with that for as long as tickets are renewed. So
+/// a session, and all that come of it, is resumed for a day at most and not past the certificates' end.
 ///
 /// TLS 1.3 tickets are meant to be used once, so that an onlooker cannot link connections (RFC 8446 §C.4). Here every
 /// connection goes from one daemon to one fixed server, there is nothing to hide, and a ticket stays until the next one
@@ -45,7 +45,8 @@ final class SessionMemory {
     }
 
     /// Makes `session` (an SSL that has not begun) offer what is remembered for `target`, if that may be resumed now.
-    /// - Parameter now: Seconds since 1970. A clock that was set back to before the verification ends the trust as well.
+    /// - Parameter now: Seconds since 1970. A clock that was set back to before the verification ends the trust as
+    ///   well.
     /// - Returns: When what it offers may be resumed; nil if it offers nothing.
     func offer(in session: OpaquePointer, for target: TLSTarget, at now: UInt64) -> Range<UInt64>? {
         guard let entry = entries.last(where: { $0.target == target }), entry.trust.contains(now) else { return nil }

@@ -18,8 +18,8 @@ extension TLSSession {
         return unsafe of(slot.map { OpaquePointer($0) })
     }
 
-    /// Sets what a client's context calls: the check of a certificate, the server's question for one, and the arrival of
-    /// a session to remember (for TLS 1.3 that is after the handshake, perhaps several times).
+    /// Sets what a client's context calls: the check of a certificate, the server's question for one, and the arrival
+    /// of a session to remember (for TLS 1.3 that is after the handshake, perhaps several times).
     static func installClientCallbacks(in context: OpaquePointer) {
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER) { accepted, verification in
             // OpenSSL's verdict stands; only its reason is noted.

@@ -1,8 +1,8 @@
 public import Base
 internal import COpenSSL
 
-/// One policy and the sessions verified under it; makes the client side of TLS connections (TLS 1.2 and 1.3). Confined to
-/// one queue together with its sessions.
+/// One policy and the sessions verified under it; makes the client side of TLS connections (TLS 1.2 and 1.3). Confined
+/// to one queue together with its sessions.
 public final class TLSClientContext {
     private let context: Owned
     /// Nil: what the target of a session says.
@@ -94,14 +94,14 @@ public final class TLSClientContext {
     }
 }
 
-/// Where a TLS connection goes, whom it must find there, and what for. Sessions are resumed only for one that is the same in
-/// all of it.
+/// Where a TLS connection goes, whom it must find there, and what for. Sessions are resumed only for one that is the
+/// same in all of it.
 public struct TLSTarget: Sendable, Equatable {
     public var address: IPAddress
     /// The name the certificate must have, as ``TLSPolicy/serverName`` has it; nil: the policy's.
     public var name: String?
-    /// SHA-256 digests of the signed parts of certificates, 32 octets each, one of which the verified chain must have (DNS
-    /// stamps). Empty: any chain that verifies will do.
+    /// SHA-256 digests of the signed parts of certificates, 32 octets each, one of which the verified chain must have
+    /// (DNS stamps). Empty: any chain that verifies will do.
     public var hashes: [[UInt8]]
     /// ALPN's names of the protocols offered, 1 to 255 octets each, the preferred first (RFC 7301). Empty: none.
     public var protocols: [String]
@@ -120,8 +120,9 @@ func protocolList(_ names: [String]) -> [UInt8] {
 
 /// The file that holds all authorities of the system's store (OpenSSL's default, or SSL_CERT_FILE).
 ///
-/// Reading its 140 certificates takes some 10 ms and 800 KB. Most machines have each authority as a file of its own, found by
-/// the hash of its name, as well; so this one is read only when that directory does not have the one that is wanted.
+/// Reading its 140 certificates takes some 10 ms and 800 KB. Most machines have each authority as a file of its own,
+/// found by the hash of its name, as well; so this one is read only when that directory does not have the one that is
+/// wanted.
 @safe
 final class SystemFile {
     // Sound: the context owns this, and sessions, which use it, hold the context's SSL_CTX.

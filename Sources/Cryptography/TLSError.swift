@@ -21,8 +21,8 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case certificatePurpose
     /// A signature in the chain does not match.
     case certificateSignature
-    /// The verified chain holds none of the pinned keys; `has` are those it has, "sha256/BASE64", at most eight, from the
-    /// server's on.
+    /// The verified chain holds none of the pinned keys; `has` are those it has, "sha256/BASE64", at most eight, from
+    /// the server's on.
     case pinMismatch(has: [String])
     /// The verified chain holds none of the certificates whose hashes the server's stamp has.
     case certificateHash
@@ -39,8 +39,8 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case notTLS
     /// The peer gave up with this alert (RFC 8446 §6).
     case alert(UInt8)
-    /// The server asked for a client's certificate, got none and gave up. Told from its question and the alert; a server
-    /// may also go on and refuse the request in HTTP.
+    /// The server asked for a client's certificate, got none and gave up. Told from its question and the alert; a
+    /// server may also go on and refuse the request in HTTP.
     case clientCertificateWanted(alert: UInt8)
     /// The server asked for a client's certificate, got ours and gave up.
     case clientCertificateRefused(alert: UInt8)
@@ -136,8 +136,8 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 
     /// Whether a server may mean the client's certificate, or that there was none, with this alert: from "bad
-    /// certificate" to "unknown authority", "access denied", "decrypt error" (its signature) and "certificate required",
-    /// or before TLS 1.3 "handshake failure" (RFC 5246 §7.4.6).
+    /// certificate" to "unknown authority", "access denied", "decrypt error" (its signature) and "certificate
+    /// required", or before TLS 1.3 "handshake failure" (RFC 5246 §7.4.6).
     static func isAboutCertificate(alert code: UInt8) -> Bool {
         switch code {
         case 40, 42...46, 48, 49, 51, 116: true

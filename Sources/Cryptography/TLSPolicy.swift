@@ -11,15 +11,16 @@ public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
     /// SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4), 32 bytes each, of which the verified chain, from the
     /// server's certificate to the trusted one, must have at least one. Empty: any chain that verifies will do.
     public var pins: [[UInt8]]
-    /// False: the chain is checked and the name is not, which takes anchors that alone are trusted. `serverName` is then
-    /// only sent.
+    /// False: the chain is checked and the name is not, which takes anchors that alone are trusted. `serverName` is
+    /// then only sent.
     public var validatesName: Bool
-    /// What is shown to a server that asks for a client's certificate: a PKCS #12 file (RFC 7292) and its password, which
-    /// may be empty. Nil: nothing.
+    /// What is shown to a server that asks for a client's certificate: a PKCS #12 file (RFC 7292) and its password,
+    /// which may be empty. Nil: nothing.
     public var clientCertificate: (pkcs12: [UInt8], password: [UInt8])?
 
-    /// While the clock stands before this version was made: whether certificates are refused by their dates all the same, or
-    /// judged by all but them. A machine without a clock of its own asks for the time by name, and has no other way to it.
+    /// While the clock stands before this version was made: whether certificates are refused by their dates all the
+    /// same, or judged by all but them. A machine without a clock of its own asks for the time by name, and has no
+    /// other way to it.
     public var refusesUnsetClock: Bool
 
     public init(

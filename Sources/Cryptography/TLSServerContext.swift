@@ -7,7 +7,8 @@ public final class TLSServerContext {
     private let buffer = RecordBuffer(length: TLSSession.pieceLength)
     private let protocols: AcceptedProtocols
 
-    /// With ALPN "http/1.1". `certificatePEM` is the server's certificate and then, in order, those that lead to the authority.
+    /// With ALPN "http/1.1". `certificatePEM` is the server's certificate and then, in order, those that lead to the
+    /// authority.
     public convenience init(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(TLSError) {
         try self.init(certificatePEM: certificatePEM, keyPEM: keyPEM, newestVersion: TLS1_3_VERSION)
     }

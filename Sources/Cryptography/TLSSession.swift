@@ -4,8 +4,8 @@ internal import COpenSSL
 /// peer what ``takeCiphertext(into:)`` gives; both after every call, and after the session failed too (an alert may
 /// wait there). Made by ``TLSClientContext`` or ``TLSServerContext``; confined to one queue together with its context.
 ///
-/// The end of the peer's stream is not seen here: without close_notify, of which ``State/closed`` tells, anybody can have
-/// brought it about.
+/// The end of the peer's stream is not seen here: without close_notify, of which ``State/closed`` tells, anybody can
+/// have brought it about.
 public final class TLSSession {
     public enum State: Equatable, Sendable {
         case handshaking
@@ -140,8 +140,8 @@ public final class TLSSession {
         return unsafe SSL_has_pending(ssl.pointer) == 0 && reading == CChar(bitPattern: UInt8(ascii: "H"))
     }
 
-    /// Whether the verification of the peer may still be relied on: it was at most a day ago, and its certificates have not
-    /// ended.
+    /// Whether the verification of the peer may still be relied on: it was at most a day ago, and its certificates have
+    /// not ended.
     /// - Parameter now: Seconds since 1970.
     public func isTrusted(at now: UInt64) -> Bool { trust?.contains(now) ?? false }
 

@@ -1,16 +1,16 @@
 internal import CMemory
 
-/// CRC-32C (RFC 3720 §12.1 and appendix B.4): sees every change of up to 32 neighbouring bits.
+/// CRC-32C (RFC 3720 §12.1 and appendix B.4): detects every change of up to 32 neighbouring bits.
 ///
-/// Eight octets a step: by the processor's own instruction where it can be used, else each looked up in a table of its own
-/// ("slicing by 8": 1.5 GB/s here, against 0.4 octet by octet).
+/// Eight octets a step: by the processor's own instruction where there is one, else by eight tables ("slicing by 8":
+/// 1.5 GB/s here, against 0.4 octet by octet).
 struct Checksum {
     private var state: UInt32
     private let usesInstruction: Bool
 
     /// - Parameters:
-    ///   - earlier: the checksum of octets that go before.
-    ///   - usesInstruction: false: tables are used in any case, for tests.
+    ///   - earlier: the checksum of the octets before these.
+    ///   - usesInstruction: false: use the tables even where there is an instruction, for tests.
     init(continuing earlier: UInt32 = 0, usesInstruction: Bool = true) {
         state = ~earlier
         self.usesInstruction = usesInstruction && Checksum.hasInstruction

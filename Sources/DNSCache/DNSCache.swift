@@ -1,9 +1,9 @@
 public import DNSWire
 import Synchronization
 
-/// The answers everybody shares: by name (letters' case aside), type and class IN, in bounded memory.
+/// The answers that all clients share: by name (letters' case aside), type and class IN, in bounded memory.
 ///
-/// Safe to use from any thread: the questions are spread by a keyed hash over segments with a lock each, held for the
+/// Safe to use from any thread: a keyed hash spreads the questions over segments, each with its own lock, held for the
 /// copy of one answer.
 @safe
 public final class DNSCache: @unchecked Sendable {
@@ -13,12 +13,13 @@ public final class DNSCache: @unchecked Sendable {
     private let maps: [RingMap]
     let hash: NameHash
 
-    /// Segments share the load of all listeners; more would make the smallest cache's rings too short for long answers.
+    /// Enough segments for all listeners to rarely meet; with more, the rings of the smallest cache would be too short
+    /// for long answers.
     static let segmentBits: UInt64 = 4
     static let segmentCount = 1 << Int(segmentBits)
 
     /// - Parameters:
-    ///   - bytes: the most it ever takes, index included; at least 1 MiB.
+    ///   - bytes: the most memory it ever takes, index included; at least 1 MiB.
     ///   - staleSeconds: how long past its TTL an answer can still be found (RFC 8767); 0 = not at all.
     ///   - prefetchAt: per cent of its TTL from which a hit says that the entry should be refreshed; 0 = never.
     ///   - seed: secret and random for this process.
@@ -35,7 +36,7 @@ public final class DNSCache: @unchecked Sendable {
         self.maps = maps
     }
 
-    /// What one segment's ring may take.
+    /// The octets that one segment's ring may take.
     static func share(of bytes: Int) -> Int {
         max(bytes, 1 << 20) / segmentCount - MemoryLayout<Mutex<Segment>>.stride
     }
@@ -45,24 +46,24 @@ public final class DNSCache: @unchecked Sendable {
         unsafe segments.deallocate()
     }
 
-    /// What the hit path found.
+    /// The result of a look into the cache on the path of a hit.
     public enum Lookup: Equatable, Sendable {
         case miss
-        /// The reply was written, so many octets.
+        /// The reply was written, with this many octets.
         case hit(length: Int)
-        /// The same, and this entry is due for a refresh; said once for each entry.
+        /// The same, and this entry is due for a refresh; reported to one hit only.
         case hitDueForRefresh(length: Int)
     }
 
-    /// Where the answer to a question is to be looked for.
+    /// Where the answer to a question would be: its hash.
     public struct Key: Sendable {
         fileprivate let hash: UInt64
     }
 
-    /// The key of a question. What ``prefetch(_:)`` needs is on its way from memory then, and not waited for.
+    /// The key of a question. Starts to fetch the memory that ``prefetch(_:)`` will read, without waiting for it.
     ///
-    /// Two cache misses are nearly all that a hit costs here. Who has many questions gets the keys of all, prefetches them
-    /// all, and then asks for the answers: so they wait for memory together.
+    /// Two cache misses are nearly the whole cost of a hit. A listener with several questions therefore makes all their
+    /// keys, prefetches them all, and only then asks for the answers, so that the waits overlap.
     /// - Parameter query: the client's message, at least up to the question's end.
     public func key(_ question: Question, query: Span<UInt8>) -> Key {
         let hash = hash(query, name: Question.nameOffset..<question.nameEnd, type: question.type.rawValue)
@@ -70,7 +71,7 @@ public final class DNSCache: @unchecked Sendable {
         return Key(hash: hash)
     }
 
-    /// What ``answer(_:at:query:now:limit:into:)`` needs is on its way from memory now.
+    /// Starts to fetch the memory that ``answer(_:at:query:now:limit:into:)`` will read.
     public func prefetch(_ key: Key) {
         maps[Self.segment(key.hash)].prefetchEntry(of: key.hash)
     }
@@ -90,16 +91,16 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// An answer taken out whole, for whoever decides rather than answers at once.
+    /// An answer copied out whole, for the forwarder, which decides whether to use it.
     public struct Found: Sendable, Equatable {
         public var answer: Answer
         /// Seconds since it was stored.
         public var elapsed: UInt32
-        /// False: past its TTL, to be given only as RFC 8767 allows.
+        /// False: past its TTL, and to be used only as RFC 8767 allows.
         public var isFresh: Bool
     }
 
-    /// The answer to a question for a client of `audience`, fresh or within `staleSeconds` of having been so.
+    /// The answer to a question for a client of `audience`, fresh or at most `staleSeconds` past its TTL.
     public func find(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Found? {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         return unsafe segments[Self.segment(hash)].withLock { segment in
@@ -107,11 +108,11 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// Keeps an answer, in the place of what was known for the same question and audience. `keep` 0 is not kept.
+    /// Stores an answer, replacing the one for the same question and audience. An answer with `keep` 0 is not stored.
     ///
-    /// - Parameter isStandIn: The answer only stands in for one that is not to be had now, and is less sure than that: it
-    ///   is forgotten when its TTL ends, is in no snapshot, and takes no place from an answer for everyone that can still
-    ///   be given, if only as RFC 8767 allows.
+    /// - Parameter isStandIn: The answer only stands in for a better one that cannot be had now: it is forgotten when
+    ///   its TTL ends, is in no snapshot, and does not replace an answer for everyone that can still be given, if only
+    ///   as RFC 8767 allows.
     public func store(
         _ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32,
         isStandIn: Bool = false
@@ -123,7 +124,8 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// Forgets what is known of a name, all types. Walks the cache: for an operator's word, not for a query's path.
+    /// Forgets the answers of a name, of all types. Walks the whole cache: for an operator's command, not for the path
+    /// of a query.
     /// - Returns: how many answers were forgotten.
     @discardableResult
     public func remove(_ name: Name) -> Int {
@@ -138,13 +140,13 @@ public final class DNSCache: @unchecked Sendable {
         for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.removeAll() } }
     }
 
-    /// Forgets the answers that `isOutdated`. Walks the cache, for settings that have changed.
-    /// - Parameter isOutdated: given the question and whom the answer is for; must not use the cache.
+    /// Forgets the answers for which `isOutdated` is true. Walks the whole cache, when settings have changed.
+    /// - Parameter isOutdated: is given the question and the audience of the answer; must not use the cache.
     public func removeAll(where isOutdated: @Sendable (Name, RecordType, Audience) -> Bool) {
         for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.removeAll(where: isOutdated) } }
     }
 
-    /// Holds from now on, for what is known already as well.
+    /// Applies new settings, to the answers that are stored already as well.
     public func apply(staleSeconds: UInt32, prefetchAt: UInt32) {
         for index in 0..<Self.segmentCount {
             unsafe segments[index].withLock { $0.apply(staleSeconds: staleSeconds, prefetchAt: prefetchAt) }
@@ -153,7 +155,7 @@ public final class DNSCache: @unchecked Sendable {
 
     public struct Statistics: Sendable, Equatable {
         public var entries = 0
-        /// Octets the live entries take.
+        /// Octets taken by the live entries.
         public var bytes = 0
         public var hits: UInt64 = 0
         public var misses: UInt64 = 0

@@ -16,7 +16,7 @@ public enum Audience: Hashable, Sendable {
 
 /// The fixed part of an entry in the ring; `Answer.body` follows it. Trivial, so that it is read and written whole.
 struct Entry {
-    /// Octets from the entry to its body: no more than the fields take, filled up to a whole stride.
+    /// Octets from the beginning of an entry to its body: the fields, padded to a whole stride.
     static var size: Int { MemoryLayout<Entry>.stride }
     static let alignment = 8
 
@@ -32,7 +32,7 @@ struct Entry {
     var answerCount: UInt16 = 0
     var authorityCount: UInt16 = 0
     var additionalCount: UInt16 = 0
-    /// Octets of the body's end.
+    /// Octets of extended errors at the end of the body.
     var extendedErrorLength: UInt16 = 0
     var responseCode: UInt8 = 0
     /// See ``DNSCache/store(_:to:type:for:at:isStandIn:)``.
@@ -47,9 +47,9 @@ struct Entry {
         static let everyone = Flags(rawValue: 8)
         static let dnssecOK = Flags(rawValue: 16)
         static let checkingDisabled = Flags(rawValue: 32)
-        /// Not an entry: the rest of this lap is empty.
+        /// Not an entry: the rest of the ring up to the end of memory is unused.
         static let padding = Flags(rawValue: 64)
-        /// A refresh was asked for, so that one hit alone asks.
+        /// A refresh was already requested, so that no further hit requests it.
         static let refreshing = Flags(rawValue: 128)
 
         static let audience: Flags = [.everyone, .dnssecOK, .checkingDisabled]
@@ -73,8 +73,8 @@ struct Entry {
         responseCode = UInt8(truncatingIfNeeded: answer.head.responseCode.rawValue)
     }
 
-    /// Seconds since it was stored. A listener that took the time before another queue stored it is not behind: 0. What
-    /// is older than the clock, which begins when the machine starts, was stored before its zero: the difference wraps.
+    /// Seconds since it was stored; 0 if another queue stored it after the caller took the time. An entry restored from
+    /// a snapshot may be older than the machine's start, where the clock begins: its difference wraps correctly.
     func elapsed(at now: UInt32) -> UInt32 { UInt32(max(0, Int32(bitPattern: now &- stored))) }
 
     /// Octets this entry takes in the ring.
@@ -98,7 +98,7 @@ struct Entry {
 }
 
 extension Entry.Flags {
-    /// Whom the answer is for.
+    /// The audience of the answer.
     var whose: Audience {
         contains(.everyone)
             ? .everyone

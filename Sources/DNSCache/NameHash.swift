@@ -1,8 +1,8 @@
 /// A keyed hash of a question, the same for every spelling of its name's letters (RFC 4343).
 ///
-/// The keys are secret and random for each process: whoever can ask questions must not be able to choose names that
-/// all fall into one bucket. Folded 64×64→128-bit multiplication, eight octets a step, the last step over the last eight
-/// (some for the second time: a loop over the rest took as long as all the others together).
+/// The keys are secret and random for each process, so that clients cannot choose names that all fall into one bucket.
+/// Folded 64×64→128-bit multiplication, eight octets a step; the last step takes the last eight octets, which may
+/// overlap the step before (a loop over the rest took as long as all other steps together).
 package struct NameHash: Sendable {
     let keys: (UInt64, UInt64)
 
@@ -45,7 +45,7 @@ func sameName(_ stored: Span<UInt8>, at start: Int, as bytes: Span<UInt8>, name:
     return isLowercase(eightOctets(stored, start &+ length &- 8), of: eightOctets(bytes, name.upperBound &- 8))
 }
 
-/// Nearly all names come in lower case.
+/// The loop below is rarely entered: nearly all names come in lower case.
 @inline(__always)
 private func isLowercase(_ stored: UInt64, of octets: UInt64) -> Bool {
     octets == stored || octets.asciiLowercased == stored
@@ -65,7 +65,8 @@ private func fewOctets(_ bytes: Span<UInt8>, _ range: Range<Int>) -> UInt64 {
 }
 
 extension UInt64 {
-    /// Eight octets with `A`–`Z` made lower case. A label's length octet is at most 63, so it is never taken for a letter.
+    /// Eight octets with `A`–`Z` made lower case. A label's length octet is at most 63, so it is never taken for a
+    /// letter.
     fileprivate var asciiLowercased: UInt64 {
         let low7 = self & 0x7F7F_7F7F_7F7F_7F7F
         let fromA = low7 &+ 0x3F3F_3F3F_3F3F_3F3F

@@ -1,19 +1,19 @@
 public import DNSWire
 import Synchronization
 
-/// Why a snapshot is not taken over.
+/// Why a snapshot was refused.
 public enum SnapshotError: Error, Equatable, Sendable {
-    /// It does not begin as a snapshot does.
+    /// It does not begin with a snapshot's magic number.
     case foreign
     /// Written by another version of the daemon.
     case version(UInt32)
     /// It ends early.
     case truncated
-    /// A checksum is wrong, or what is said about lengths and numbers, in the block at this offset (0: the header).
+    /// A checksum, a length or a count is wrong in the block at this offset (0: the header).
     case damaged(at: Int)
-    /// Written under other settings: the answers are right for those.
+    /// Written under other settings, for which its answers were right.
     case otherContext
-    /// Octets could not be read.
+    /// The file could not be read.
     case unreadable
 }
 
@@ -31,8 +31,9 @@ extension SnapshotError: CustomStringConvertible {
 }
 
 extension DNSCache {
-    /// Takes over the answers of a snapshot that can still be given, those without place excepted: nothing is evicted
-    /// for them, and what was stored meanwhile stays. Ages go on; when nobody can tell by how much, all are past their TTL.
+    /// Takes over the answers of a snapshot that can still be given, as far as there is free space: nothing is evicted
+    /// for them, and answers stored meanwhile stay. Their ages go on; when the time that has passed is unknown, all
+    /// count as past their TTL.
     ///
     /// The whole snapshot is checked before the first answer is taken over, and read again for that. Safe to use while
     /// other threads ask and store.
@@ -51,7 +52,7 @@ extension DNSCache {
         let blocks = try reader.check(read)
         guard reader.context == context else { throw .otherContext }
         let elapsed = now.elapsed(since: reader.written)
-        // Of a snapshot larger than the cache the last blocks are taken: they hold the newest answers.
+        // Of a snapshot larger than the cache only the last blocks are used: they hold the newest answers.
         var room = 0
         for index in 0..<Self.segmentCount { room += unsafe segments[index].withLock { $0.ring.freeBytes } }
         var first = blocks.endIndex
@@ -61,7 +62,7 @@ extension DNSCache {
         }
         var taken = 0
         for index in first..<blocks.endIndex {
-            // Checked once more: between two reads a file can change.
+            // Checked again, since the file may have changed between the two reads.
             let bytes = try reader.block(at: blocks[index].offset, sequence: index, read)
             _ = try SnapshotReader.extent(of: bytes.span, at: blocks[index].offset)
             taken += restore(bytes, elapsed: elapsed, at: now.tick, isWanted)
@@ -79,7 +80,8 @@ extension DNSCache {
             let bodyStart = start + Snapshot.recordHeaderLength
             offset = bodyStart + Int(bytes.integer16(at: start + 8))
             let body = bytes.extracting(bodyStart..<offset)
-            // The fixed part of a record is longer than a message's header: here the body stands as in a message.
+            // The fixed part of a record is longer than a message header, so there are 12 octets before the body, where
+            // a message would have its header.
             let message = bytes.extracting(bodyStart - 12..<offset)
             guard var entry = Entry(record: bytes, at: start), let question = entry.question(message) else { continue }
             let age = UInt64(bytes.integer32(at: start))
@@ -100,7 +102,7 @@ extension DNSCache {
 }
 
 extension Segment {
-    /// Takes over an entry of a snapshot, unless something is known already, or there is no room for it.
+    /// Takes over an entry of a snapshot, unless the question has an entry already or there is no free space.
     fileprivate mutating func restore(
         _ entry: Entry, body: Span<UInt8>, hash: UInt64, type: RecordType, age: UInt64
     ) -> Bool {
@@ -116,7 +118,7 @@ extension Segment {
 }
 
 extension Entry {
-    /// The part of it that a record holds; nil if no entry of ours was ever like that.
+    /// The part of an entry that a record holds; nil if no valid entry could have these values.
     ///
     /// - Parameter bytes: hold the record's fixed part from `offset` on.
     fileprivate init?(record bytes: Span<UInt8>, at offset: Int) {
@@ -135,7 +137,7 @@ extension Entry {
         flags.insert(.live)
     }
 
-    /// What the body answers; nil if it is no body for this entry.
+    /// The question that the body answers; nil if the body does not fit this entry.
     fileprivate func question(_ message: Span<UInt8>) -> StoredAnswer.Question? {
         do throws(WireError) {
             return try StoredAnswer.check(message, head)
@@ -145,7 +147,7 @@ extension Entry {
     }
 }
 
-/// The outer form of a snapshot, read from outside: every length and checksum is looked at before it is used.
+/// Reads the outer form of a snapshot, which is hostile: every length and checksum is checked before it is used.
 private struct SnapshotReader {
     let written: DNSCache.Moment
     let context: UInt64
@@ -176,7 +178,7 @@ private struct SnapshotReader {
         context = header.integer64(at: 40)
     }
 
-    /// Goes over all blocks up to the last, which must be the end.
+    /// Checks all blocks up to the end block and returns them.
     func check(_ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) -> [Block] {
         var blocks: [Block] = []
         var offset = Snapshot.headerLength
@@ -192,7 +194,7 @@ private struct SnapshotReader {
         }
     }
 
-    /// The whole block at an offset, its checksum and place right.
+    /// The whole block at an offset, with its checksum and its place in the sequence checked.
     func block(at offset: Int, sequence: Int, _ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) -> [UInt8] {
         guard length - offset >= Snapshot.blockHeaderLength else { throw .truncated }
         let header = try Self.bytes(offset..<offset + Snapshot.blockHeaderLength, read)
@@ -207,7 +209,8 @@ private struct SnapshotReader {
         return bytes
     }
 
-    /// What the records take in the rings; they must fill the block and be as many as it says.
+    /// The octets that a block's records will take in the rings; throws unless they fill the block and are as many as
+    /// it says.
     static func extent(of block: Span<UInt8>, at blockOffset: Int) throws(SnapshotError) -> Int {
         var offset = Snapshot.blockHeaderLength
         var records: UInt32 = 0

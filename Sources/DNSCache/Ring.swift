@@ -5,13 +5,13 @@ import Synchronization
 /// One segment's memory: entries written one behind the other into a ring, found through chained buckets.
 ///
 /// Invariant: the live bytes are the positions `tail ..< head` (they only grow; the place in memory is the position
-/// modulo `capacity`), they are whole records, no record straddles the end of the memory, and an entry is in its bucket's
-/// chain exactly while it is live. So eviction is "take the record at `tail`": constant time, nothing ever fragments,
-/// and the memory used is the memory given.
+/// modulo `capacity`), they are whole records, no record straddles the end of the memory, and an entry is in its
+/// bucket's chain exactly while it is live. So eviction is "take the record at `tail`": constant time, nothing ever
+/// fragments, and the memory used is the memory given.
 @safe
 struct Ring: ~Copyable {
     private let memory: UnsafeMutableRawPointer
-    // Atomic for ``RingMap`` alone: everybody else has the segment's lock.
+    // Atomic only for ``RingMap``, which reads without the lock; everything else holds the segment's lock.
     private let buckets: UnsafeMutablePointer<Atomic<UInt32>>
     let bucketMask: Int
     let capacity: Int
@@ -23,16 +23,16 @@ struct Ring: ~Copyable {
     /// Octets that long records take from `tail` to `head`, whether they are live or not.
     private var longBytes = 0
 
-    /// Entries that were asked for again and are spared in one `append`, at most. It bounds the work of a store when
-    /// everything is hot (some microseconds); hot entries that lie together are lost one in so many to a flood of names
-    /// asked once. As many short entries are moved on, at most, to make room in the share of the long ones.
+    /// The most entries that one `append` spares because they were asked for again. It bounds the work of a store when
+    /// everything is hot (some microseconds); of hot entries that lie together, a flood of names asked once evicts one
+    /// in so many. It also bounds how many short entries are moved to make room in the share of the long ones.
     static let maximumSpared = 256
 
-    /// A record of more octets is long. A usual answer has some hundred; whoever has a zone can have 60 KB said of as many
-    /// names as he likes, and would flush the cache with a few.
+    /// A record of more octets is long. A usual answer has some hundred; the owner of a zone can make 60 KB answers for
+    /// any number of names, and would flush the cache with a few of them.
     static let longestShort = 4096
 
-    /// - Parameter bytes: everything together, index and ring.
+    /// - Parameter bytes: the memory for index and ring together.
     init(bytes: Int) {
         var count = 64
         while count * 2 * 96 <= bytes { count *= 2 }
@@ -40,7 +40,7 @@ struct Ring: ~Copyable {
         capacity = (bytes - count * MemoryLayout<UInt32>.stride) & ~(Entry.alignment - 1)
         // Both are freed in deinit alone; every access below stays under `capacity` and `bucketMask`.
         unsafe memory = .allocate(byteCount: capacity, alignment: Entry.alignment)
-        // As with Swift's own allocation there is no way on without memory; four octets that are 0 are an atomic 0.
+        // Without memory there is no way on, as with Swift's own allocation. Four octets that are 0 are an atomic 0.
         guard let zeros = unsafe cmemory_zeros(count) else { fatalError("no memory for the cache") }
         unsafe buckets = zeros.bindMemory(to: Atomic<UInt32>.self, capacity: count)
     }
@@ -58,10 +58,12 @@ struct Ring: ~Copyable {
         unsafe buckets.deallocate()
     }
 
-    /// What all long records together may take of the ring. They evict one another from it, and no short one.
+    /// The most octets that all long records together may take of the ring. Long records evict one another within it,
+    /// and no short one.
     private var longShare: Int { capacity / 8 }
 
-    /// The largest record kept: also in a small ring no more than a quarter of it, so that one answer never empties it.
+    /// The largest record that is stored: even in a small ring at most a quarter of it, so that one answer never
+    /// empties the ring.
     var largestRecord: Int { min(capacity / 4, max(Ring.longestShort, longShare)) }
 
     // MARK: Finding
@@ -132,7 +134,7 @@ struct Ring: ~Copyable {
         return true
     }
 
-    /// Takes an entry out of its chain; its bytes are reused when the tail reaches them.
+    /// Takes an entry out of its chain; its memory is reused when the tail reaches it.
     mutating func remove(at place: Int) {
         var removed = entry(at: place)
         let reference = Ring.reference(place)
@@ -189,7 +191,8 @@ struct Ring: ~Copyable {
     var start: Int { tail }
     var end: Int { head }
 
-    /// Octets that can be written before anything has to be evicted, but for what the end of a lap leaves empty.
+    /// Octets that can be written before a record has to be evicted, including those that may stay unused at the end of
+    /// memory.
     var freeBytes: Int { capacity - (head - tail) }
 
     /// Whether a record of `extent` octets can be appended without evicting another.
@@ -197,7 +200,7 @@ struct Ring: ~Copyable {
         head + padding(before: extent) + extent - tail <= capacity
     }
 
-    /// Moves the tail over the oldest record, which is lost unless it is to be spared: moved to the head.
+    /// Moves the tail over the oldest record, which is evicted or, if it is to be spared, moved to the head.
     private mutating func evictOldest(spared: inout Int, sparingShort: Bool = false) {
         let place = tail % capacity
         guard let oldest = record(at: place) else {
@@ -241,7 +244,7 @@ struct Ring: ~Copyable {
         liveBytes += entry.extent
     }
 
-    /// What has to be left empty at the end of this lap so that a record of `extent` octets does not straddle it.
+    /// How many octets must stay unused at the end of memory so that a record of `extent` octets does not straddle it.
     private func padding(before extent: Int) -> Int {
         let place = head % capacity
         return place + extent > capacity ? capacity - place : 0
@@ -257,7 +260,7 @@ struct Ring: ~Copyable {
         head += length
     }
 
-    /// The record at a place, nil where the rest of the lap is empty.
+    /// The record at a place; nil where the rest of the memory is unused.
     private func record(at place: Int) -> Entry? {
         guard place + Entry.size <= capacity else { return nil }
         let entry = entry(at: place)
@@ -272,10 +275,10 @@ struct Ring: ~Copyable {
     fileprivate static func place(_ reference: UInt32) -> Int { (Int(reference) - 1) * Entry.alignment }
 }
 
-/// Where a ring's memory is, which never changes: enough to have it fetched before the lock is taken.
+/// Where a ring's memory is, which never changes: enough to prefetch an entry before the lock is taken.
 ///
-/// Sound without the lock as long as the ring lives: a bucket is read atomically, and an entry that is prefetched is not
-/// read; if another has come to its place meanwhile, a cache line was fetched in vain.
+/// Sound without the lock for as long as the ring lives: a bucket is read atomically, and the memory of an entry is
+/// prefetched but not read; if another entry is there meanwhile, the prefetch was merely useless.
 @safe
 struct RingMap: @unchecked Sendable {
     fileprivate let memory: UnsafeMutableRawPointer
@@ -286,7 +289,8 @@ struct RingMap: @unchecked Sendable {
         unsafe cmemory_prefetch(buckets + Int(Ring.tag(hash)) & bucketMask)
     }
 
-    /// The first entry of the bucket, which is nearly always the one: there are no more entries than buckets.
+    /// Prefetches the first entry of the bucket, which is nearly always the one wanted: there are no more entries than
+    /// buckets.
     func prefetchEntry(of hash: UInt64) {
         let reference = unsafe buckets[Int(Ring.tag(hash)) & bucketMask].load(ordering: .relaxed)
         guard reference != 0 else { return }
@@ -295,6 +299,6 @@ struct RingMap: @unchecked Sendable {
         unsafe cmemory_prefetch(entry + RingMap.cacheLine)
     }
 
-    /// In octets; an entry with its body has two of them as a rule.
+    /// Octets of a cache line; an entry with its body usually takes two lines.
     private static let cacheLine = 64
 }

@@ -7,7 +7,7 @@ struct Segment: ~Copyable {
     private var prefetchAt: UInt32
     private var hits: UInt64 = 0
     private var misses: UInt64 = 0
-    /// Counts what was stored and removed, so that whoever keeps a copy can see that it is out of date.
+    /// Counts what was stored and removed, so that the writer of snapshots can see that the last one is out of date.
     private(set) var changes: UInt64 = 0
 
     init(bytes: Int, staleSeconds: UInt32, prefetchAt: UInt32) {
@@ -44,7 +44,7 @@ struct Segment: ~Copyable {
             if due { entry.flags.insert(.refreshing) }
             ring.update(at: place, entry)
         }
-        // The reply is written out before the lock is given back, so the body is not kept.
+        // The reply is written before the lock is released, so the reference to the body does not outlive it.
         let body = unsafe ring.body(at: place, length: Int(entry.bodyLength)).span
         let length = Reply.write(
             entry.head, body: body, age: .elapsed(elapsed), to: question, query: query, limit: limit, into: &reply)
@@ -69,7 +69,7 @@ struct Segment: ~Copyable {
             isFresh: elapsed < entry.keep)
     }
 
-    /// Whether an entry is fresh or may be given although it is not (RFC 8767).
+    /// Whether an entry is fresh, or may be given past its TTL (RFC 8767).
     func isUsable(_ entry: Entry, at now: UInt32) -> Bool {
         UInt64(entry.elapsed(at: now)) < UInt64(entry.keep) + (entry.isStandIn ? 0 : UInt64(staleSeconds))
     }
@@ -98,7 +98,7 @@ struct Segment: ~Copyable {
         _ = ring.append(entry, body: answer.body.span, hash: hash)
     }
 
-    /// The audiences whose entries a new one takes the place of: an answer for everyone replaces all.
+    /// The audiences whose entries a new one replaces: an answer for everyone replaces all.
     static func replaced(by flags: Entry.Flags) -> [Entry.Flags] {
         guard flags.contains(.everyone) else { return [flags] }
         return [[], .dnssecOK, .checkingDisabled, [.dnssecOK, .checkingDisabled]]

@@ -5,22 +5,25 @@ import Synchronization
 /// - Header: magic number, version, when it was written (``DNSCache/Moment``), under which settings, its checksum.
 /// - Blocks: octets of the records, how many records, place in the sequence, checksum over these and the records. The
 ///   checksums continue the header's, so that no block can be taken for one of another snapshot.
-/// - A block without records ends it.
+/// - A block without records ends the snapshot.
 ///
-/// A record is an ``Entry`` without what only this process knows, with its age in seconds, and the body.
+/// A record is an ``Entry`` without the fields that mean something only in this process, its age in seconds, and the
+/// body.
 enum Snapshot {
     static let magic = Array("httpdnsd".utf8)
     static let version: UInt32 = 2
     static let headerLength = 52
     static let blockHeaderLength = 16
     static let recordHeaderLength = 20
-    /// A block is closed when its records have so many octets: large enough to be cheap, small enough to be had in memory.
+    /// A block is closed when its records have this many octets: large enough to be cheap, small enough to be held in
+    /// memory.
     static let blockTarget = 1 << 16
-    /// Octets of a ring walked over in one go, with its lock held: about 5 µs.
+    /// Octets of a ring that are walked at once with its lock held: about 5 µs.
     static let slice = 1 << 12
-    /// No block's records have more: one octet short of the target, a slice, and a record that begins at its end.
+    /// The most octets that a block's records can have: the target less one, a slice, and a record that begins at its
+    /// end.
     static let largestBlock = blockTarget + slice + recordHeaderLength + Int(UInt16.max)
-    /// Older answers are not taken over, however long their TTL: beyond twice that, ages could not be told (see
+    /// Older answers are not taken over, whatever their TTL: beyond twice this age, ages could not be computed (see
     /// ``Entry/elapsed(at:)``). In seconds, 34 years.
     static let maximumAge: UInt64 = 1 << 30
 
@@ -52,14 +55,14 @@ enum Snapshot {
 }
 
 extension DNSCache {
-    /// The time in three ways, since none alone is good for a file: the wall clock jumps, and the other one begins anew
-    /// with the machine.
+    /// The time by three clocks, since none alone suffices for a file: the wall clock may be set, and the monotonic
+    /// clock begins anew when the machine starts.
     public struct Moment: Sendable, Equatable {
         /// Seconds since 1970.
         public var wall: UInt64
         /// ``Tick/seconds``.
         public var tick: UInt32
-        /// Which start of the machine `tick` counts from; nil when that is not known.
+        /// Identifies the start of the machine that `tick` counts from; nil when it is not known.
         public var boot: UInt128?
 
         public init(wall: UInt64, tick: UInt32, boot: UInt128? = nil) {
@@ -68,26 +71,27 @@ extension DNSCache {
             self.boot = boot
         }
 
-        /// Seconds from then until now; nil when a clock went back and they cannot be told.
+        /// Seconds from then until now; nil when a clock went back, so that they are unknown.
         func elapsed(since then: Moment) -> UInt64? {
             if let boot, boot == then.boot, tick >= then.tick { return UInt64(tick - then.tick) }
             return wall >= then.wall ? wall - then.wall : nil
         }
     }
 
-    /// Goes up whenever an answer is stored or forgotten: a snapshot is out of date when this differs from what it was
-    /// before. Taking over a snapshot does not count.
+    /// Increases whenever an answer is stored or forgotten: a snapshot is out of date when this differs from its value
+    /// before. Restoring a snapshot does not count.
     public var changes: UInt64 {
         var sum: UInt64 = 0
         for index in 0..<Self.segmentCount { sum &+= unsafe segments[index].withLock { $0.changes } }
         return sum
     }
 
-    /// Gives everything that can still be answered, oldest first, in parts to be written one behind the other, each at
-    /// most some hundred KiB. What is stored meanwhile may be missing. A query is never held up for longer than the copy
-    /// of some dozens of answers takes.
+    /// Gives all answers that can still be given, oldest first, in parts to be written one behind the other, each some
+    /// hundred KiB at most. Answers stored meanwhile may be missing. A query never waits longer than the copying of
+    /// some dozens of answers takes.
     ///
-    /// - Parameter context: stands for the settings that the answers depend on; they are of use under the same alone.
+    /// - Parameter context: stands for the settings on which the answers depend; a snapshot is restored only under the
+    ///   same ones.
     public func writeSnapshot<Failure: Error>(
         at now: Moment, context: UInt64 = 0, _ write: ([UInt8]) throws(Failure) -> Void
     ) throws(Failure) {
@@ -97,7 +101,8 @@ extension DNSCache {
         var positions = [Int](repeating: 0, count: Self.segmentCount)
         var ends: [Int] = []
         for index in 0..<Self.segmentCount { ends.append(unsafe segments[index].withLock { $0.ring.end }) }
-        // In turns, so that the oldest of all segments come first: those are left out where there is less room.
+        // The segments take turns, so that the oldest answers of all segments come first: those are left out where
+        // there is less room.
         while !zip(positions, ends).allSatisfy({ $0 >= $1 }) {
             for index in 0..<Self.segmentCount where positions[index] < ends[index] {
                 unsafe segments[index].withLock { segment in
@@ -139,7 +144,7 @@ struct SnapshotBlock {
         records += 1
     }
 
-    /// The whole block.
+    /// The whole block, with its length, count and checksum filled in.
     mutating func sealed() -> [UInt8] {
         bytes.write(UInt32(bytes.count - Snapshot.blockHeaderLength), at: 0)
         bytes.write(records, at: 4)
@@ -148,7 +153,7 @@ struct SnapshotBlock {
         return bytes
     }
 
-    /// Goes on with the next one.
+    /// Begins the next block of the sequence.
     mutating func begin() {
         bytes.removeLast(bytes.count - Snapshot.blockHeaderLength)
         records = 0
@@ -164,7 +169,7 @@ extension Segment {
         while let place = ring.nextPlace(&position, before: sliceEnd) {
             let entry = ring.entry(at: place)
             guard isUsable(entry, at: now), !entry.isStandIn else { continue }
-            // Copied at once, with the lock held.
+            // Copied at once, while the lock is held.
             unsafe block.append(
                 entry, age: entry.elapsed(at: now), body: ring.body(at: place, length: Int(entry.bodyLength)))
         }
@@ -172,7 +177,7 @@ extension Segment {
 }
 
 extension Entry {
-    /// What is not kept: place, hash and name length, which are found anew, and that it stands in for nothing.
+    /// Leaves out place, hash and name length, which are found anew, and the mark of a stand-in, which is never stored.
     func appendRecord(age: UInt32, to bytes: inout [UInt8]) {
         bytes.append(age)
         bytes.append(keep)
@@ -187,7 +192,7 @@ extension Entry {
 }
 
 extension Entry.Flags {
-    /// Those that mean something to another process.
+    /// The flags that mean something to another process.
     static let kept: Entry.Flags = [.everyone, .dnssecOK, .checkingDisabled, .authenticData]
 }
 

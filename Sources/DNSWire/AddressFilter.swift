@@ -1,16 +1,17 @@
 public import Base
 
 extension Answer {
-    /// The answer without the records that hold an address of a kind: A and AAAA, and HTTPS and SVCB whose hints
-    /// (RFC 9460 §7.3) name one, since a browser dials those too. A record of the latter that cannot be read goes as well:
-    /// somebody else might read it.
+    /// The answer without the records that hold an unwanted address: A and AAAA, and HTTPS and SVCB with such an
+    /// address in their hints (RFC 9460 §7.3), since browsers dial those too. An HTTPS or SVCB record that cannot be
+    /// parsed is removed as well, because a client's parser might be more lenient.
     ///
-    /// The signatures of what was altered go with it, and AD. Names are written out whole, as what they pointed to may be
-    /// gone; what then is too long for a message loses its authority and additional sections, and if need be all records.
+    /// The signatures of the altered record sets are removed too, and AD is cleared. Names are written without
+    /// compression, since the name a pointer leads to may be removed. If the result is then too long for a message, the
+    /// authority and additional sections are dropped, and if need be all records.
     ///
     /// - Returns: nil if there is no such record.
     public func without(_ isUnwanted: (IPAddress) -> Bool) -> Answer? {
-        // Nearly all answers end here, without their names being read.
+        // Nearly all answers hold no such address and end here, without their names being parsed.
         let mayHold = recordHeaders().contains { header in
             header.holdsAddresses && body.span.holds(isUnwanted, in: header)
         }
@@ -26,13 +27,13 @@ extension Answer {
         }
         kept.removeAll { record in
             guard record.type == .rrsig, record.rdata.count >= 2 else { return false }
-            // It begins with the type it covers (RFC 4034 §3.1).
+            // A signature begins with the type it covers (RFC 4034 §3.1).
             return altered.contains(RecordSet(name: record.name, type: record.rdata.span.integer16(at: 0)))
         }
         return rebuilt(of: kept) ?? rebuilt(of: kept.filter { $0.section == .answer }) ?? rebuilt(of: [])
     }
 
-    /// Records of the type that was asked for, in the answer section.
+    /// How many records of the answer section have the type that was asked for.
     public var answersToTheType: Int {
         let message = body.span
         guard let nameEnd = RecordHeader.skipName(message, at: 0), message.count >= nameEnd + 2 else { return 0 }
@@ -45,11 +46,11 @@ extension Answer {
         let type: UInt16
     }
 
-    /// With other records; nil if they are too long for a message.
+    /// The answer with these records in place of its own; nil if they are too long for a message.
     private func rebuilt(of records: [DecodedRecord]) -> Answer? {
         guard let nameEnd = RecordHeader.skipName(body.span, at: 0) else { return nil }
         let asked = Name(wire: body.span, at: 0, length: nameEnd)
-        // They stand behind the records, and stay.
+        // The extended errors stand behind the records and are kept.
         let extendedErrors = body.suffix(Int(head.extendedErrorLength))
         var answer = self
         answer.body = Array(body[..<(nameEnd + 4)])
@@ -79,7 +80,7 @@ extension Answer {
         return answer
     }
 
-    /// What leaves room in a message for its header and our OPT.
+    /// The longest body that leaves room in a message for its header and our OPT.
     private static let longestBody = Int(UInt16.max) - Reply.minimumUDPSize
 }
 
@@ -96,7 +97,7 @@ extension Span where Element == UInt8 {
         extracting(header.dataOffset..<header.end).holds(isUnwanted, of: header.type)
     }
 
-    /// Whether RDATA of a type that holds addresses has an unwanted one.
+    /// Whether RDATA of a type that can hold addresses has an unwanted one, or cannot be parsed.
     fileprivate func holds(_ isUnwanted: (IPAddress) -> Bool, of type: RecordType) -> Bool {
         switch type {
         case .a, .aaaa: IPAddress(bytes: self).map(isUnwanted) ?? true
@@ -104,7 +105,8 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// SvcPriority, TargetName without compression, and parameters of a key, a length and a value each (RFC 9460 §2.2).
+    /// The same for SVCB: SvcPriority, TargetName without compression, then parameters of key, length and value (RFC
+    /// 9460 §2.2).
     private func hintsHold(_ isUnwanted: (IPAddress) -> Bool) -> Bool {
         var offset = 2
         while offset < count, self[offset] != 0 { offset += Int(self[offset]) + 1 }

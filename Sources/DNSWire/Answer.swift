@@ -1,9 +1,9 @@
 /// A whole answer to one question, kept by the cache and given to any client that asks it.
 public struct Answer: Sendable, Equatable {
     public var head: AnswerHead
-    /// The message from offset 12 on: question (name in lower case), answer, authority, additional without OPT; behind it
-    /// the extended errors as options for the OPT of a reply. Compression pointers are as in the message, so offset 12 is
-    /// `body[0]`.
+    /// The message from offset 12 on: question (name in lower case), answer, authority, additional without OPT; behind
+    /// it the extended errors as options for the OPT of a reply. Compression pointers are as in the message, so offset
+    /// 12 is `body[0]`.
     public var body: [UInt8]
     /// Seconds it may be cached; 0 = not at all.
     public var keep: UInt32
@@ -29,7 +29,8 @@ public struct Answer: Sendable, Equatable {
         }
     }
 
-    /// It was so many seconds old when it came: its records' TTLs, and ``keep``, are that much shorter, but 1 at least.
+    /// Ages an answer that was already this many seconds old when it came: its records' TTLs, and ``keep``, become that
+    /// much shorter, but never less than 1.
     public mutating func spend(seconds: Int) {
         guard seconds > 0 else { return }
         let spent = UInt32(clamping: seconds)
@@ -38,7 +39,7 @@ public struct Answer: Sendable, Equatable {
         for record in recordHeaders() { setTTL(of: record, to: left(record.ttl)) }
     }
 
-    /// The records after the question, in order; up to the first that cannot be read, for a body made by hand.
+    /// The records after the question, in order; for a body built by hand, up to the first that cannot be parsed.
     func recordHeaders() -> [RecordHeader] {
         let message = body.span
         guard let questionEnd = RecordHeader.skipName(message, at: 0) else { return [] }
@@ -59,17 +60,17 @@ public struct Answer: Sendable, Equatable {
     }
 }
 
-/// What a stored answer needs beside its bytes; trivial.
+/// The parts of a stored answer beside its body; trivial.
 public struct AnswerHead: Sendable, Equatable {
-    /// One that a header can hold (below 16).
+    /// The code of the header, below 16.
     public var responseCode: ResponseCode
     /// The resolver that answered has validated it (RFC 4035 §3.2.3).
     public var authenticData: Bool
     public var answerCount: UInt16
     public var authorityCount: UInt16
-    /// Without OPT.
+    /// Records of the additional section; OPT is not among them.
     public var additionalCount: UInt16
-    /// Octets at the end of the body: the reasons to give to clients that understand EDNS.
+    /// Octets of extended errors at the end of the body, for clients that understand EDNS.
     public var extendedErrorLength: UInt16
 
     public init(

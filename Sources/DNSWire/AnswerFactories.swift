@@ -1,6 +1,6 @@
 public import Base
 
-/// Answers of our own making. All are in class IN, and their records are owned by the name asked.
+/// Answers made by the daemon itself. All are in class IN, and their records are owned by the name asked.
 extension Answer {
     /// A compression pointer to the question's name: the name right behind the header.
     static let questionPointer: UInt16 = 0xC00C

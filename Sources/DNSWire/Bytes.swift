@@ -1,4 +1,4 @@
-/// Big-endian fields in spans, and the copies; the one place where DNSWire touches pointers.
+/// Big-endian fields in spans, and copies of them; the only file of DNSWire that touches pointers.
 extension Span where Element == UInt8 {
     @inline(__always)
     func integer16(at offset: Int) -> UInt16 {

@@ -56,8 +56,8 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringCo
         }
     }
 
-    /// The code for a header alone: one that needs an OPT record's upper bits becomes SERVFAIL, since its lower four
-    /// bits would say something else (BADVERS would read NOERROR).
+    /// The code as a header alone can show it: a code that needs the upper bits of an OPT record becomes SERVFAIL,
+    /// since its lower four bits would be another code (BADVERS would read NOERROR).
     var inHeaderAlone: ResponseCode { rawValue < 16 ? self : .servFail }
 }
 

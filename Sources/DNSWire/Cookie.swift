@@ -5,7 +5,7 @@ public import Base
 public struct Cookie: Sendable, Equatable {
     /// What the client made up.
     let client: UInt64
-    /// The version, three reserved octets, and when it was made, in seconds.
+    /// The version, three reserved octets, and the creation time in seconds.
     let head: UInt64
     let hash: UInt64
 
@@ -16,14 +16,14 @@ public struct Cookie: Sendable, Equatable {
         (self.client, self.head, self.hash) = (client, head, hash)
     }
 
-    /// A new one.
+    /// A new cookie, made now.
     package init(client: UInt64, at now: UInt32, address: IPAddress, secret: (UInt64, UInt64)) {
         self.client = client
         head = Cookie.version << 56 | UInt64(now)
         hash = Cookie.hash(client, head, address, secret)
     }
 
-    /// In seconds, as `now` of whoever made it.
+    /// When it was made, by the clock of the server that made it, in seconds.
     var made: UInt32 { UInt32(truncatingIfNeeded: head) }
 
     /// Whether it was made with this secret, for this client at this address.
@@ -53,8 +53,8 @@ public struct Cookie: Sendable, Equatable {
     }
 }
 
-/// Gives clients their cookies and knows them again (RFC 7873 §5.2). Holds no state but its seed, so every listener has a
-/// copy and none waits for another.
+/// Makes the cookies of clients and verifies them (RFC 7873 §5.2). Its only state is a constant seed, so every listener
+/// has a copy and needs no lock.
 public struct ServerCookies: Sendable {
     private let seed: (UInt64, UInt64)
 
@@ -67,12 +67,12 @@ public struct ServerCookies: Sendable {
     /// Seconds for which a client gets the same cookie again (RFC 9018 §4.3).
     static let keptFor: Int32 = 1800
 
-    /// - Parameter seed: secret and random for this process. Each secret is derived from it and its day, so that who finds
-    ///   one by trial has neither the next nor the seed.
+    /// - Parameter seed: secret and random for this process. Each day's secret is derived from it, so that an attacker
+    ///   who finds one by trial has neither the next one nor the seed.
     public init(seed: (UInt64, UInt64)) { self.seed = seed }
 
-    /// What the cookie that a client sent is worth. None is a reason to refuse an ordinary question: it is answered with a
-    /// fresh cookie (RFC 7873 §5.2.3 and §5.2.4 leave that to the server).
+    /// What the cookie sent by a client is worth. No value is a reason to refuse an ordinary question: it is answered
+    /// with a fresh cookie (RFC 7873 §5.2.3 and §5.2.4 leave that to the server).
     public enum Standing: Sendable, Equatable {
         /// It has no server part yet.
         case new

@@ -1,9 +1,9 @@
-/// Patterns in little memory: two octets a name more than its text has, in one block, in their order.
+/// Patterns in little memory, in their order: each takes two octets more than its text, all in one block.
 ///
-/// A list may have been read from a file of many lines; it knows on which of them a pattern stands.
+/// A list may have been read from a file; it then knows the line of each pattern.
 public struct DomainList: Sendable, Hashable {
-    /// Entries: a ``Mark``, for some networks the next label's value, and a name in wire form. Other than these there are
-    /// marks that say only how many lines without a pattern come next.
+    /// Entries, one behind the other: a ``Mark``, the next label's value for some networks, and a name in wire form.
+    /// Further marks hold only a count of lines without a pattern.
     package private(set) var octets: [UInt8] = []
     /// How many patterns there are.
     public private(set) var count = 0
@@ -15,7 +15,7 @@ public struct DomainList: Sendable, Hashable {
         giveBackMemory()
     }
 
-    /// The pattern comes after those that are there, one line further down.
+    /// Appends a pattern, one line below the last one.
     public mutating func append(_ pattern: DomainPattern) {
         switch pattern {
         case .subtree(let name): add(.subtree, name)
@@ -38,8 +38,8 @@ public struct DomainList: Sendable, Hashable {
         count += 1
     }
 
-    /// - Parameter name: labels of letters, digits, `-` and `_`, at most 63 octets each and 253 in all, between dots; no dot is
-    ///   the last.
+    /// - Parameter name: labels of letters, digits, `-` and `_`, at most 63 octets each and 253 in all, between dots;
+    ///   no dot is the last.
     mutating func add(_ mark: Mark, hostname text: Span<UInt8>, _ name: Range<Int>) {
         let needed = octets.count + name.count + 3
         if needed > octets.capacity { octets.reserveCapacity(max(needed, 2 * octets.capacity)) }
@@ -61,7 +61,7 @@ public struct DomainList: Sendable, Hashable {
         count += 1
     }
 
-    /// So many lines have no pattern.
+    /// Counts this many lines without a pattern.
     mutating func skip(lines: Int) {
         var left = lines
         while left > 0 {
@@ -70,7 +70,7 @@ public struct DomainList: Sendable, Hashable {
         }
     }
 
-    /// Lets go of memory that more patterns would have been put into.
+    /// Frees the memory reserved for further patterns.
     mutating func giveBackMemory() {
         guard octets.capacity > octets.count + octets.count / 16 else { return }
         var exact: [UInt8] = []
@@ -83,7 +83,7 @@ public struct DomainList: Sendable, Hashable {
 // MARK: Entries
 
 extension DomainList {
-    /// What an entry begins with.
+    /// The first octet of an entry: what kind of pattern it is.
     package struct Mark: Equatable, Sendable {
         package let rawValue: UInt8
 
@@ -92,9 +92,9 @@ extension DomainList {
         package static let subtree = Mark(rawValue: 0)
         package static let below = Mark(rawValue: 1)
         package static let singleLabels = Mark(rawValue: 2)
-        /// A network whose reverse names are those under one name, which is written as a network all the same.
+        /// A network that is exactly all reverse names under one name; its text is that of the network.
         package static let network = Mark(rawValue: 3)
-        /// Followed by an octet: how many lines without a pattern.
+        /// Followed by an octet: the number of lines without a pattern.
         static let linesWithout = Mark(rawValue: 4)
 
         /// A network of which this many bits lie in the label before the name.
@@ -109,12 +109,12 @@ extension DomainList {
         /// The place of the mark.
         package let offset: Int
         package let mark: Mark
-        /// Of the next label's value; 0 if there is none.
+        /// The value of the next label; 0 if the network needs none.
         package let value: UInt8
         package let name: Range<Int>
     }
 
-    /// The entry at or behind `offset`, which then is behind it; nil if there is none.
+    /// The entry at `offset`, which is moved behind it, or the next one if a line count stands there; nil at the end.
     package func entry(after offset: inout Int) -> Entry? {
         let octets = octets.span
         while offset < octets.count {
@@ -148,7 +148,7 @@ extension DomainList {
         }
     }
 
-    /// On which line the entry at `offset` stands, counted from 1. Walks through what comes before.
+    /// The line of the entry at `offset`, counted from 1. Walks over all entries before it.
     package func line(at offset: Int) -> Int {
         var (line, next) = (1, 0)
         while next < offset {
@@ -163,7 +163,7 @@ extension DomainList {
         return line
     }
 
-    /// The patterns in their order.
+    /// All patterns, in their order.
     public var patterns: [DomainPattern] {
         var found: [DomainPattern] = []
         var offset = 0

@@ -1,14 +1,14 @@
 import Base
 
-/// Patterns as text: one, or a file with one a line.
+/// Patterns from text: a single one, or a file with one a line.
 extension DomainList {
     /// The longest file that is read, in octets.
     public static var maximumOctets: Int { 64 << 20 }
     /// The most lines of a file that is read, with and without patterns.
     public static var maximumLines: Int { 2_000_000 }
 
-    /// Reads a file: a pattern a line, `""` for single labels; `#` begins a comment; lines may be blank and end in CR LF, and
-    /// a byte order mark may come first.
+    /// Reads a file: one pattern a line, with `""` for single labels. `#` begins a comment; lines may be blank and may
+    /// end in CR LF; a byte order mark may come first.
     public init(parsing text: Span<UInt8>) throws(DomainListError) {
         self.init()
         guard text.count <= Self.maximumOctets else { throw .tooManyOctets }
@@ -37,7 +37,7 @@ extension DomainList {
         giveBackMemory()
     }
 
-    /// Appends the pattern that part of a text is; false, with nothing appended, if it is none.
+    /// Appends the pattern in a range of the text; false, with nothing appended, if it is no pattern.
     mutating func append(parsing text: Span<UInt8>, _ range: Range<Int>) -> Bool {
         guard let first = range.first else { return false }
         let dot = UInt8(ascii: ".")
@@ -48,7 +48,7 @@ extension DomainList {
         let isBelow = range.count > 2 && text[first] == UInt8(ascii: "*") && text[first + 1] == dot
         let name = isBelow ? first + 2..<range.upperBound : range
         if append(name: text, name, isBelow ? .below : .subtree) { return true }
-        // Without a slash it is one address, which is more likely a slip than meant.
+        // An address without a prefix length is more likely a slip than a network of one address.
         guard Base.firstIndex(of: UInt8(ascii: "/"), in: text, range) != nil,
             let network = Network(parsing: text.extracting(range))
         else { return false }
@@ -56,13 +56,14 @@ extension DomainList {
         return true
     }
 
-    /// Appends the wire form of a host name; false, with nothing appended, if the text is none. None ends in a number: what does
-    /// is an address, or part of one.
+    /// Appends the wire form of a host name; false, with nothing appended, if the text is none. A name whose last label
+    /// is a number is refused: it is an address, or part of one.
     private mutating func append(name text: Span<UInt8>, _ range: Range<Int>, _ mark: Mark) -> Bool {
         let dot = UInt8(ascii: ".")
         let hasFinalDot = range.last.map { text[$0] == dot } ?? false
         let end = hasFinalDot ? range.upperBound - 1 : range.upperBound
-        // The lengths of the labels stand where the dots do, one before them and the root's behind them.
+        // The text's dots become the lengths of the labels behind them; one more length goes in front, and the root
+        // behind.
         guard end - range.lowerBound + 2 <= Name.maximumLength else { return false }
         var (label, isNumber) = (range.lowerBound, true)
         for index in range.lowerBound..<end {
@@ -83,14 +84,14 @@ extension DomainList {
 
 /// The first thing wrong with a file of patterns.
 public enum DomainListError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The line, counted from 1, and how what stands there begins: any characters at all.
+    /// The line is counted from 1; the text is the beginning of what stands there, and may hold any characters.
     case notAPattern(line: Int, String)
     /// More than ``DomainList/maximumLines``.
     case tooManyLines
     /// More than ``DomainList/maximumOctets``.
     case tooManyOctets
 
-    /// The line to be shown: where it begins to be too much, if it is.
+    /// The line to show to the user: for a file that is too long, the first one beyond the limit.
     public var line: Int {
         switch self {
         case .notAPattern(let line, _): line
@@ -99,7 +100,7 @@ public enum DomainListError: Error, Equatable, Sendable, CustomStringConvertible
         }
     }
 
-    /// What is wrong, and what would be right, without the text itself.
+    /// What is wrong and what would be right, without the text of the line.
     public var description: String {
         switch self {
         case .notAPattern:

@@ -6,14 +6,14 @@ public enum DomainPattern: Hashable, Sendable {
     case subtree(Name)
     /// `*.x`: all under the name, not itself.
     case below(Name)
-    /// Nothing: names of a single label.
+    /// The empty text: names of a single label.
     case singleLabels
     /// `10.0.0.0/8`: the reverse names of the addresses of a network, and what is under them.
     case network(Network)
 
-    /// Nil if the text is none of these. Names have letters, digits, `-` and `_` alone, and may have a final dot. A bit set
-    /// behind a network's prefix is a slip, and so are an address without a prefix, which is no name, and a `*` that is not
-    /// the whole first label.
+    /// Nil if the text is none of these. Names have only letters, digits, `-` and `_`, and may have a final dot.
+    /// Refused as slips are a network with a bit set behind its prefix, an address without a prefix length, and a `*`
+    /// that is not the whole first label.
     public init?(_ text: some StringProtocol) {
         var list = DomainList()
         let octets = Array(text.utf8)
@@ -23,7 +23,7 @@ public enum DomainPattern: Hashable, Sendable {
 }
 
 extension DomainPattern: CustomStringConvertible {
-    /// As it is written, without a final dot and in lower case; nothing for single labels.
+    /// The text of the pattern in lower case, without a final dot; empty for single labels.
     public var description: String {
         switch self {
         case .subtree(let name): name.description

@@ -1,30 +1,31 @@
-/// Extended errors (RFC 8914) as an answer has them: OPT options, one behind the other, at the end of its body.
+/// Extended errors (RFC 8914) in the form an answer keeps them: OPT options, one behind the other, at the end of its
+/// body.
 ///
-/// Those of a resolver are passed on with their texts, within bounds: whoever answers for it may send anything.
+/// A resolver's errors are passed on with their texts, within bounds, since a resolver or a forger may send anything.
 struct ExtendedErrors {
     /// The options, whole.
     private(set) var options: [UInt8] = []
     private var count = 0
 
-    /// Errors of one response; those behind them are left out. Nobody sends more than a few.
+    /// How many errors of one response are kept; further ones are dropped. Resolvers send a few at most.
     static let maximumCount = 8
-    /// Octets of a text; what is behind them is cut off.
+    /// The longest text in octets; a longer one is cut.
     static let maximumTextLength = 255
-    /// Code and length of an option, and the error's own code.
+    /// Octets of an option before its text: its code and length, and the error's own code.
     static let headLength = 6
 
     /// Appends an error from the data of a resolver's option: INFO-CODE and EXTRA-TEXT (§2).
     ///
     /// - Parameters:
     ///   - range: of the data in `message`; one without a code is passed over.
-    ///   - question: where the name asked begins. A text may show it as it was spelled on the way to the resolver, which is
-    ///     nobody else's business: words that are labels of it come out in lower case.
+    ///   - question: where the name asked begins. The text may repeat the name in the random spelling of our query,
+    ///     which clients must not see: words that are labels of it are put in lower case.
     mutating func append(_ message: Span<UInt8>, _ range: Range<Int>, question: Int) {
         guard range.count >= 2, count < ExtendedErrors.maximumCount else { return }
         count += 1
         let text = range.dropFirst(2)
         var end = min(text.upperBound, text.lowerBound + ExtendedErrors.maximumTextLength)
-        // Not within a character of UTF-8.
+        // Do not cut inside a character of UTF-8.
         if end < text.upperBound { while end > text.lowerBound, message[end] & 0xC0 == 0x80 { end -= 1 } }
         append(code: message.integer16(at: range.lowerBound), textLength: end - text.lowerBound)
         let start = options.count
@@ -32,7 +33,7 @@ struct ExtendedErrors {
         lowercaseLabels(from: start, of: message, question)
     }
 
-    /// - Parameter text: cut off behind so many octets as are allowed, at the end of a character.
+    /// - Parameter text: cut to ``maximumTextLength`` octets, at the end of a character.
     mutating func append(_ code: ExtendedError, text: String = "") {
         var octets = text.utf8.prefix(ExtendedErrors.maximumTextLength)
         while String(octets) == nil { octets = octets.dropLast() }
@@ -58,13 +59,13 @@ struct ExtendedErrors {
         }
     }
 
-    /// The option for one error without a text; for nil, of no meaning.
+    /// The option for one error without a text; meaningless for nil.
     static func option(_ error: ExtendedError?) -> InlineArray<6, UInt8> {
         let (option, code) = (EDNS.extendedErrorOption, error?.rawValue ?? 0)
         return [UInt8(option >> 8), UInt8(option & 0xFF), 0, 2, UInt8(code >> 8), UInt8(code & 0xFF)]
     }
 
-    /// The first of the options from `start` to the end of `bytes`, as many as take no more octets than `room`.
+    /// The range of the leading options between `start` and the end of `bytes` that fit into `room` octets.
     static func range(_ bytes: Span<UInt8>, from start: Int, fitting room: Int) -> Range<Int> {
         var end = start
         while bytes.count - end >= headLength {
@@ -75,7 +76,7 @@ struct ExtendedErrors {
         return start..<end
     }
 
-    /// Whether `range` holds such options and nothing else.
+    /// Whether `range` holds whole extended error options and nothing else.
     static func areValid(_ message: Span<UInt8>, _ range: Range<Int>) -> Bool {
         var offset = range.lowerBound
         var count = 0
@@ -105,8 +106,8 @@ extension Answer {
         return codes
     }
 
-    /// Puts an error in front of those it has.
-    /// - Parameter text: for a person; may be empty. 255 octets at most are given out.
+    /// Puts an error in front of the present ones.
+    /// - Parameter text: for a person; may be empty. At most 255 octets of it are sent.
     public mutating func add(_ error: ExtendedError, text: String = "") {
         var own = ExtendedErrors()
         own.append(error, text: text)
@@ -114,7 +115,7 @@ extension Answer {
         head.extendedErrorLength += UInt16(own.options.count)
     }
 
-    /// - Precondition: it has none yet.
+    /// - Precondition: the answer has no extended errors yet.
     mutating func append(_ errors: ExtendedErrors) {
         precondition(head.extendedErrorLength == 0)
         body += errors.options

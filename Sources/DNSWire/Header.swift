@@ -29,9 +29,9 @@ extension EDNS {
     static let extendedErrorOption: UInt16 = 15
 }
 
-/// Where a record's parts are; trivial.
+/// The offsets of a record's parts; trivial.
 struct RecordHeader {
-    /// The longest TTL, in seconds; a larger one is to be taken for 0 (RFC 2181 §8).
+    /// The longest valid TTL, in seconds; a larger one counts as 0 (RFC 2181 §8).
     static let maximumTTL: UInt32 = 0x7FFF_FFFF
     /// Type, class, TTL and RDLENGTH.
     static let fixedLength = 10

@@ -17,7 +17,7 @@ struct Lifetime {
         case unrelated
     }
 
-    /// Sets `keep` and `isCacheable`, and in the body the TTLs that are to be read otherwise than sent.
+    /// Sets `keep` and `isCacheable`, and corrects the TTLs in the body that must not be passed on as sent.
     func set(on answer: inout Answer, _ records: ResponseRecords, _ message: Span<UInt8>) {
         let all = records.answer + records.authority + records.additional
         for record in all where record.ttl > RecordHeader.maximumTTL { setTTL(0, record, &answer) }
@@ -57,8 +57,8 @@ struct Lifetime {
         return .unrelated
     }
 
-    /// How long "nothing" of `name` holds; nil if the answer does not say that there is nothing. The SOA's TTL becomes
-    /// that, so that clients count down from there (RFC 2308 §3).
+    /// How long the absence of records at `name` may be cached, in seconds; nil if the answer does not prove absence.
+    /// The SOA's TTL is set to it, so that clients count down from there (RFC 2308 §3).
     private func negativeTTL(
         for name: Name, _ answer: inout Answer, _ records: ResponseRecords, _ message: Span<UInt8>
     ) -> UInt32? {
@@ -70,12 +70,12 @@ struct Lifetime {
             setTTL(ttl, record, &answer)
             return ttl
         }
-        // Name servers without an SOA are a referral (RFC 2308 §2.2): they say who knows, not that there is nothing.
+        // NS records without an SOA are a referral (RFC 2308 §2.2): they name other servers and do not prove absence.
         if code == .noError && records.authority.contains(where: { $0.type == .ns }) { return nil }
         return defaultNegativeTTL
     }
 
-    /// The body begins behind the header of the message in which the record was read.
+    /// Sets the TTL of a record that was read from the whole message; the body begins behind that message's header.
     private func setTTL(_ ttl: UInt32, _ record: RecordHeader, _ answer: inout Answer) {
         var body = answer.body.mutableSpan
         body.write(ttl, at: record.ttlOffset - Header.length)
@@ -83,7 +83,7 @@ struct Lifetime {
 }
 
 extension RecordHeader {
-    /// In seconds; 0 if the high bit is set (RFC 2181 §8).
+    /// The TTL in seconds; 0 if its high bit is set (RFC 2181 §8).
     var effectiveTTL: UInt32 { ttl > RecordHeader.maximumTTL ? 0 : ttl }
 }
 

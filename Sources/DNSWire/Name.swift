@@ -14,8 +14,8 @@ public struct Name: Hashable, Sendable {
     /// From wire octets known to be a whole valid name in lower case.
     init(canonical wire: [UInt8]) { self.wire = wire }
 
-    /// Copies an uncompressed name that was validated before, in lower case. Length octets (at most 63) are no letters,
-    /// so all octets can be treated alike.
+    /// Copies an uncompressed name that was validated before, in lower case. Length octets (at most 63) cannot be taken
+    /// for letters, so all octets are treated alike.
     ///
     /// - Precondition: the `length` octets at `offset` are a whole valid name, the root label included.
     public init(wire: Span<UInt8>, at offset: Int, length: Int) {
@@ -42,8 +42,8 @@ public struct Name: Hashable, Sendable {
         return wire[offset...].elementsEqual(parent.wire)
     }
 
-    /// Whether there is a label and each has only letters, digits, `-` and `_`: nothing that could be taken for syntax
-    /// where the name is put into a text.
+    /// Whether there is a label and each label has only letters, digits, `-` and `_`: no octet that has a meaning in
+    /// the syntax of a URL or a list into which the name is put.
     public var isHostname: Bool {
         let wire = wire.span
         var start = 1
@@ -62,7 +62,7 @@ public struct Name: Hashable, Sendable {
     public func appendHostname(to text: inout [UInt8]) -> Bool {
         guard isHostname else { return false }
         let start = text.count
-        // The lengths of the labels but the first stand where the dots belong.
+        // The length octets of all labels but the first are where the dots belong.
         text.append(contentsOf: wire[1..<wire.count - 1])
         var dot = Int(wire[0])
         while start + dot < text.count {
@@ -73,10 +73,10 @@ public struct Name: Hashable, Sendable {
         return true
     }
 
-    /// - Parameter octet: no letter in upper case, as names have none here.
+    /// - Parameter octet: not an upper-case letter; names here have none.
     @inline(__always)
     static func isHostnameOctet(_ octet: UInt8) -> Bool {
-        // One bit for each octet: 0…63 have "-" and digits, 64…127 "_" and the lower-case letters.
+        // One bit for each allowed octet: 0…63 have "-" and the digits, 64…127 "_" and the lower-case letters.
         let allowed: UInt64 = octet < 64 ? 0x03FF_2000_0000_0000 : 0x07FF_FFFE_8000_0000
         return octet < 128 && allowed >> UInt64(octet & 63) & 1 == 1
     }
@@ -88,8 +88,8 @@ public struct Name: Hashable, Sendable {
 }
 
 extension Name: CustomStringConvertible {
-    /// Presentation form without the final dot, in lower case; the root is `.`. What would be syntax in a zone file has
-    /// a backslash before it, and what is no printable ASCII is `\DDD` (RFC 1035 §5.1, RFC 4343 §2.1).
+    /// Presentation form without the final dot, in lower case; the root is `.`. Octets with a meaning in zone files are
+    /// escaped with a backslash, octets outside printable ASCII as `\DDD` (RFC 1035 §5.1, RFC 4343 §2.1).
     public var description: String {
         wire.count == 1 ? "." : String(absolute.dropLast())
     }
@@ -119,7 +119,7 @@ extension Name: CustomStringConvertible {
         }
     }
 
-    /// Three decimal digits.
+    /// An octet that is not printable, as `\DDD`.
     static func decimalEscape(_ octet: UInt8) -> String {
         let digits = String(octet)
         return String(repeating: "0", count: 3 - digits.count) + digits
@@ -161,7 +161,7 @@ extension Name {
         self.init(canonical: wire)
     }
 
-    /// The octet behind a backslash.
+    /// The octet that the characters behind a backslash stand for; nil for a broken escape.
     private static func escaped(_ octets: inout String.UTF8View.Iterator) -> UInt8? {
         func digit(_ octet: UInt8) -> Int? { octet >= 0x30 && octet <= 0x39 ? Int(octet) - 0x30 : nil }
         guard let first = octets.next() else { return nil }

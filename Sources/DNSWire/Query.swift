@@ -1,15 +1,15 @@
 public import Base
 
-/// What the daemon itself sends to a local resolver.
+/// The queries that the daemon itself sends to upstream resolvers.
 public enum Query {
     /// A query with RD and AD (the answer's AD is wanted, RFC 6840 §5.7), CD as given, and an OPT record with our UDP
-    /// size and DO as given. No option of a client's ever goes along (RFC 6891 §6.1.1: hop by hop).
+    /// size and DO as given. A client's options are never passed on (RFC 6891 §6.1.1: OPT is hop by hop).
     ///
     /// - Parameters:
     ///   - hasEDNS: False: without the OPT record, and so without DO.
-    ///   - subnet: An address for whose network the answer is wanted (ECS, RFC 7871): 24 bits of it are told, of an IPv6
-    ///     address 56 (§11.1). Nil: nothing is.
-    ///   - block: The message is padded to a multiple of so many octets, so that its length says less of the name
+    ///   - subnet: An address for whose network the answer is wanted (ECS, RFC 7871): 24 bits of it are sent, of an
+    ///     IPv6 address 56 (§11.1). Nil: no such option.
+    ///   - block: The message is padded to a multiple of this many octets, so that its length reveals less of the name
     ///     (RFC 7830, RFC 8467 §4.1); 1: not padded.
     public static func message(
         id: UInt16, _ name: Name, type: RecordType, recordClass: RecordClass = .in, dnssecOK: Bool,
@@ -44,7 +44,7 @@ public enum Query {
         return message
     }
 
-    /// The option of RFC 7871 §6, with no scope.
+    /// Appends the client subnet option (RFC 7871 §6), its scope 0.
     private static func appendSubnet(_ address: IPAddress, to message: inout [UInt8]) {
         let (family, octets): (UInt16, Int) = address.isIPv4 ? (1, 3) : (2, 7)
         message.append16(EDNS.clientSubnetOption)
@@ -58,14 +58,15 @@ public enum Query {
     /// The block of RFC 8467 §4.1 for queries, in octets.
     public static let paddingBlock = 128
 
-    /// Gives each letter of the name a case by chance: up to 32 bits more that a forger must guess, since a server repeats
+    /// Gives each letter of the name a random case: up to 32 bits more that a forger must guess, since a server repeats
     /// the question as it was asked (draft-vixie-dnsext-dns0x20-00).
     ///
     /// - Parameters:
-    ///   - message: made by ``message(id:_:type:recordClass:dnssecOK:checkingDisabled:)``; its letters are in lower case.
+    ///   - message: made by ``message(id:_:type:recordClass:dnssecOK:checkingDisabled:)``; its letters are in lower
+    ///     case.
     ///   - bits: gives 64 random bits a call; called once for each 64 letters.
-    /// - Returns: false if every letter, if there is one, stayed as it was: then an answer that repeats the question says
-    ///   nothing of its server.
+    /// - Returns: false if every letter stayed in lower case, or there is none: then an answer that repeats the
+    ///   question proves nothing.
     public static func mixCase(of message: inout [UInt8], bits: () -> UInt64) -> Bool {
         var offset = Header.length
         var pool: UInt64 = 0

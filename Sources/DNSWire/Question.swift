@@ -9,7 +9,8 @@ public struct Question: Sendable {
     public let recordClass: RecordClass
     /// The client's OPT record; nil if it sent none.
     public let edns: EDNS?
-    /// What our OPT in the reply has for this client: nothing, until somebody who knows its address and transport says.
+    /// The options of the OPT in our reply; none until the listener, which knows the client's address and transport,
+    /// sets them.
     public var replyOptions = ReplyOptions()
 
     /// The offset of the name: behind the header.
@@ -17,7 +18,7 @@ public struct Question: Sendable {
 
     /// The offset behind the question section.
     public var end: Int { isEmpty ? nameEnd : nameEnd + 4 }
-    /// There is no question: the message has a header and an OPT (RFC 7873 §5.4). Type and class mean nothing then.
+    /// Whether the message has no question, only a header and an OPT (RFC 7873 §5.4). Type and class mean nothing then.
     public var isEmpty: Bool { nameEnd == Question.nameOffset }
     public var recursionDesired: Bool { flags & Header.recursionDesired != 0 }
     public var checkingDisabled: Bool { flags & Header.checkingDisabled != 0 }
@@ -45,7 +46,7 @@ public struct EDNS: Sendable {
     /// none.
     public var cookieOffset: UInt16 = 0
     public var cookieLength: UInt8 = 0
-    /// The client wants to know how long we keep its connection (RFC 7828). Means nothing over UDP.
+    /// The client asks how long we keep its connection open (RFC 7828). Meaningless over UDP.
     public var asksForKeepAlive = false
 }
 
@@ -53,11 +54,12 @@ extension Question {
     /// What to do with a client's message.
     public enum Reading: Sendable {
         case question(Question)
-        /// No question but a COOKIE: asks what its cookie is worth, or for one (RFC 7873 §5.4). `isEmpty` is true.
+        /// No question but a COOKIE: the client wants its cookie checked, or a new one (RFC 7873 §5.4). `isEmpty` is
+        /// true.
         case cookieQuery(Question)
-        /// Answer with this code; the question if it could be read.
+        /// Reply with this code; with the question, if it could be parsed.
         case refuse(ResponseCode, Question?)
-        /// Not a query at all: answering could start a loop between two servers.
+        /// Send nothing: it is not a query, and a reply to it could start a loop between two servers.
         case silence
     }
 
@@ -66,9 +68,10 @@ extension Question {
     /// - Shorter than a header, or a response: silence.
     /// - Opcode other than QUERY: NOTIMP.
     /// - Other than one question (RFC 9619), records in the answer section, or in the authority section of anything but
-    ///   an IXFR (RFC 1995 §3), a bad or compressed name, a second or misplaced OPT, broken options, a COOKIE of a length
-    ///   that none has (RFC 7873 §5.2.2), octets behind the end: FORMERR. No question at all is one with a COOKIE.
-    /// - EDNS version over 0: BADVERS (RFC 6891 §6.1.3), whatever its options look like.
+    ///   an IXFR (RFC 1995 §3), a bad or compressed name, a second or misplaced OPT, broken options, a COOKIE of an
+    ///   impossible length (RFC 7873 §5.2.2), octets behind the end: FORMERR. A message without any question is
+    ///   accepted if it has a COOKIE.
+    /// - EDNS version over 0: BADVERS (RFC 6891 §6.1.3), without looking at its options.
     ///
     /// Other additional records (TSIG, SIG(0)) are skipped; class and type are the caller's to judge.
     public static func read(_ message: Span<UInt8>) -> Reading {
@@ -101,8 +104,8 @@ extension Question {
         }
     }
 
-    /// The offset behind the root label of a name without compression; nil if it is none or too long. A question is the
-    /// first name of its message, so there is nothing that a pointer could mean.
+    /// The offset behind the root label of a name without compression; nil if it is compressed, broken or too long. A
+    /// question is the first name of its message, so there is no earlier name a pointer could lead to.
     private static func uncompressedNameEnd(_ message: Span<UInt8>, at start: Int) -> Int? {
         let limit = min(message.count, start + Name.maximumLength)
         var offset = start
@@ -117,15 +120,15 @@ extension Question {
     }
 }
 
-/// The records behind a query's question: only OPT means something here.
+/// The records behind a query's question, of which only OPT matters here.
 private struct QueryRecords {
     var offset: Int
     var edns: EDNS?
 
     init(offset: Int) { self.offset = offset }
 
-    /// Goes through all records to the end of the message; false if something is wrong with them. What was read of an
-    /// OPT stays, since a reply must carry one if the query did (RFC 6891 §6.1.1).
+    /// Reads all records to the end of the message; false if one is broken. An OPT read until then is kept, since a
+    /// reply to a query with OPT must have one too (RFC 6891 §6.1.1).
     mutating func read(_ message: Span<UInt8>, isIXFR: Bool) -> Bool {
         let authority = Int(message.integer16(at: 8))
         guard message.integer16(at: 6) == 0, authority == 0 || isIXFR else { return false }
@@ -133,7 +136,7 @@ private struct QueryRecords {
             guard let record = RecordHeader.read(message, at: offset), record.type != .opt else { return false }
             offset = record.end
         }
-        // No cap on their number is needed: each takes at least 11 octets of a message of at most 65535.
+        // Their number needs no cap: each takes at least 11 octets of a message of at most 65535.
         for _ in 0..<Int(message.integer16(at: 10)) {
             guard let record = RecordHeader.read(message, at: offset) else { return false }
             if record.type == .opt {
@@ -144,7 +147,8 @@ private struct QueryRecords {
         return offset == message.count
     }
 
-    /// False if its options are broken. Those of another version than 0 might look otherwise and are not looked at.
+    /// False if its options are broken. The options of EDNS versions other than 0 may have another form and are not
+    /// read.
     private mutating func readOPT(_ message: Span<UInt8>, _ record: RecordHeader) -> Bool {
         var edns = EDNS(
             udpSize: record.recordClass.rawValue, version: UInt8(truncatingIfNeeded: record.ttl >> 16),
@@ -156,7 +160,7 @@ private struct QueryRecords {
 }
 
 extension EDNS {
-    /// Of two COOKIE options the first counts (RFC 7873 §5.2); what we do not know is skipped (RFC 6891 §6.1.2).
+    /// Of two COOKIE options the first counts (RFC 7873 §5.2); unknown options are skipped (RFC 6891 §6.1.2).
     fileprivate mutating func readOptions(_ message: Span<UInt8>, _ range: Range<Int>) -> Bool {
         var offset = range.lowerBound
         while offset < range.upperBound {

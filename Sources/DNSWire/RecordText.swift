@@ -4,8 +4,8 @@ extension DecodedRecord: CustomStringConvertible {
     /// A line of a zone file, as dig prints it: `www.example.com. 60 IN A 192.0.2.1`.
     public var description: String { "\(name.absolute) \(ttl) \(recordClass) \(type) \(data)" }
 
-    /// The RDATA in presentation form: for A, AAAA, CNAME, DNAME, NS, PTR, MX, TXT, SOA, SRV, CAA and HINFO that of their
-    /// RFCs, else and for RDATA that does not fit its type that of RFC 3597 §5, `\# 4 c0000201`.
+    /// The RDATA in presentation form: for A, AAAA, CNAME, DNAME, NS, PTR, MX, TXT, SOA, SRV, CAA and HINFO that of
+    /// their RFCs; for other types, and for RDATA that does not fit its type, that of RFC 3597 §5, `\# 4 c0000201`.
     public var data: String { knownData ?? opaqueData }
 
     private var opaqueData: String {
@@ -39,7 +39,7 @@ extension DecodedRecord: CustomStringConvertible {
         }
     }
 
-    /// `count` uncompressed names from `offset` on, with `suffix` octets behind them.
+    /// `count` uncompressed names from `offset` on, after which `suffix` octets must remain; nil if they do not fit.
     private func names(_ count: Int, at offset: Int, suffix: Int) -> String? {
         var offset = offset
         var names: [String] = []

@@ -1,24 +1,25 @@
-/// Labels in a response that repeat the spelling of a query, this one's or an earlier one's.
+/// The labels in a response that repeat the random spelling of one of our queries, this one or an earlier one.
 ///
-/// Queries go to a resolver in a spelling by chance. It shows where a name in the response is a copy of the question's and
-/// no pointer to it: below a DNAME, in the target of the CNAME made for it (RFC 6672 §3.1), or wherever a resolver does not
-/// compress; and out of a resolver's cache it is the spelling of another day. So letters go into lower case in every owner
-/// name that is written out, and in the names of RDATA in each label that is one of the question's or of its record's owner's, case aside. Other
-/// names keep their letters: a printer's in a PTR record is shown to people. Signatures do not mind: they are made over lower
-/// case in all of these (RFC 4034 §6.2, RFC 6840 §5.1).
+/// Queries go to a resolver with random case. The case comes back wherever a name of the response is a copy of the
+/// question's name instead of a compression pointer to it: below a DNAME, in the target of the CNAME made for it (RFC
+/// 6672 §3.1), or from a resolver that does not compress; and out of a resolver's cache it may be the case of an
+/// earlier query. So letters are put in lower case in every owner name that is written out, and in the names of RDATA
+/// in each label that equals, case aside, a label of the question or of its record's owner. Other names keep their
+/// letters: the printer's name in a PTR record is shown to people. Signatures stay valid: for all of these they are
+/// made over lower case (RFC 4034 §6.2, RFC 6840 §5.1).
 struct RepeatedLabels {
-    /// Of labels with letters in upper case.
+    /// The ranges of the labels with upper-case letters that are to be put in lower case.
     private var found: [Range<Int>] = []
-    /// Labels of RDATA that were looked for among others.
+    /// How many labels of RDATA were compared with those of the question and the owner.
     private var looked = 0
 
-    /// Far more than a message holds that people are to read. Past it all are taken for repeated: a message made of nothing
-    /// but short labels, each looked for among a hundred others, would hold up everybody's questions.
+    /// Past this number, all labels count as repeated. Messages meant for people have far fewer; a message made of
+    /// short labels, each compared with a hundred others, would hold up everyone's questions.
     private static let mostLooked = 1024
 
     var isEmpty: Bool { found.isEmpty }
 
-    /// - Parameter record: checked, its names too.
+    /// - Parameter record: already validated, its names too.
     mutating func look(at record: RecordHeader, _ message: Span<UInt8>) {
         look(message, record.ownerOffset..<record.nameEnd) { _ in true }
         guard let layout = DataLayout(record.type) else { return }
@@ -29,7 +30,8 @@ struct RepeatedLabels {
         }
     }
 
-    /// Looks at the labels that stand in `range`, which one or two names fill; those that pointers lead to stand elsewhere.
+    /// Compares the labels in `range`, which one or two names fill; labels that pointers lead to stand elsewhere and
+    /// are compared there.
     private mutating func look(
         _ message: Span<UInt8>, _ range: Range<Int>, where isRepeated: (Range<Int>) -> Bool
     ) {
@@ -47,7 +49,7 @@ struct RepeatedLabels {
         }
     }
 
-    /// The message with these labels in lower case. A name whose pointer leads into a label may be another then.
+    /// The message with these labels in lower case. If a pointer leads into the middle of a label, its name may change.
     func inLowerCase(_ message: Span<UInt8>) -> [UInt8] {
         var bytes = message.bytes(in: 0..<message.count)
         for label in found { for index in label { bytes[index] = lowercased(bytes[index]) } }

@@ -1,4 +1,4 @@
-/// What goes to a client. Nothing here allocates.
+/// Writes replies to clients. Nothing here allocates.
 public enum Reply {
     /// The UDP size in our OPT records, and the largest datagram that leaves for a network: what passes every path
     /// unfragmented, as a fragment can be forged (RFC 9715 §3.1).
@@ -6,8 +6,8 @@ public enum Reply {
     /// The largest datagram for a client without EDNS, and the least that one with EDNS takes (RFC 1035 §4.2.1,
     /// RFC 6891 §6.2.3).
     public static let minimumUDPSize = 512
-    /// The largest datagram we send, whatever a client offers; to one on loopback, where nothing is fragmented in reach of
-    /// others.
+    /// The largest datagram we ever send, whatever size a client offers; only to clients on loopback, where fragments
+    /// cannot be forged from outside.
     public static let maximumUDPSize = 4096
 
     /// The longest refusal: header, the longest question, OPT with an extended error and all options.
@@ -16,13 +16,14 @@ public enum Reply {
         + ReplyOptions.maximumLength
 
     public enum Age: Sendable {
-        /// TTLs count down by so many seconds, not below 0.
+        /// TTLs are counted down by this many seconds, not below 0.
         case elapsed(UInt32)
         /// Every TTL is this many seconds (stale answers, RFC 8767 §4).
         case fixed(UInt32)
     }
 
-    /// How large a datagram the client gets: 512 without EDNS, else its size within 512…1232, on loopback within 512…4096.
+    /// How large a datagram the client gets: 512 without EDNS, else its size within 512…1232, on loopback within
+    /// 512…4096.
     @inline(__always)
     public static func udpLimit(_ question: Question, isLoopback: Bool) -> Int {
         guard let edns = question.edns else { return minimumUDPSize }
@@ -31,18 +32,19 @@ public enum Reply {
 
     /// Writes a whole reply and returns its length.
     ///
-    /// Id, RD and CD are the client's; QR and RA are set, AA and Z clear; AD only if the client understands it
-    /// (RFC 6840 §5.8). The question is byte for byte the client's, so that its letters' case comes back. An OPT goes
-    /// only to a client that sent one (RFC 6891 §6.1.1), with the question's ``Question/replyOptions``. A reply larger than `limit` loses its additional section, which
-    /// needs no TC (RFC 2181 §9), then the extended errors that do not fit, which shall be no reason for one either (RFC 8914
-    /// §3), and if that is not enough all records, with TC set. A `body` that is not what its
-    /// head and the question say becomes SERVFAIL.
+    /// Id, RD and CD are the client's; QR and RA are set, AA and Z clear; AD only if the client understands it (RFC
+    /// 6840 §5.8). The question is byte for byte the client's, so that its letters' case comes back. An OPT goes only
+    /// to a client that sent one (RFC 6891 §6.1.1), with the question's ``Question/replyOptions``.
+    ///
+    /// A reply larger than `limit` loses its additional section, which needs no TC (RFC 2181 §9), then the extended
+    /// errors that do not fit, which must not cause TC either (RFC 8914 §3), and if that is not enough all records,
+    /// with TC set. A `body` that does not match its head and the question becomes SERVFAIL.
     ///
     /// - Parameters:
     ///   - body: ``Answer/body``, for the question of the query (letters' case aside).
     ///   - query: the message that `question` was read from.
     ///   - limit: the largest reply in octets, at least 512.
-    ///   - out: at least `min(limit, full size)` octets; what it holds behind the reply is undefined.
+    ///   - out: at least `min(limit, full size)` octets; its contents behind the reply are undefined.
     public static func write(
         _ head: AnswerHead, body: Span<UInt8>, age: Age, to question: Question, query: Span<UInt8>, limit: Int,
         into out: inout MutableSpan<UInt8>
@@ -99,11 +101,11 @@ public enum Reply {
 
     /// Writes a reply without records and returns its length.
     ///
-    /// Without a `question` it is a header alone: id and opcode from the query's first octets, RD and CD too if that is
-    /// a QUERY; the other opcodes define no flags (the tests of RFC 8906 §8 want them clear).
+    /// Without a `question` the reply is a header alone: id and opcode from the query's first octets, RD and CD too if
+    /// the opcode is QUERY; the other opcodes define no flags (the tests of RFC 8906 §8 want them clear).
     ///
-    /// - Parameter out: at least ``maximumRefusalLength`` octets. If it cannot hold the reply, or `query` is shorter than
-    ///   a header, nothing is written and 0 returned.
+    /// - Parameter out: at least ``maximumRefusalLength`` octets. If it cannot hold the reply, or `query` is shorter
+    ///   than a header, nothing is written and 0 returned.
     public static func refuse(
         _ code: ResponseCode, extendedError: ExtendedError? = nil, question: Question?, query: Span<UInt8>,
         into out: inout MutableSpan<UInt8>

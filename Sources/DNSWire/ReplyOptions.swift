@@ -1,14 +1,15 @@
-/// What our OPT record carries for one client, beside what comes with the answer; trivial.
+/// The options of the OPT record in a reply to one client, without the extended errors, which come with the answer;
+/// trivial.
 ///
-/// It travels in the client's ``Question``, so that whoever writes the reply, from the cache or long after, needs to know
-/// neither the client's address nor its transport.
+/// They travel in the client's ``Question``, so that the code that writes the reply, from the cache or seconds later,
+/// needs to know neither the client's address nor its transport.
 public struct ReplyOptions: Sendable, Equatable {
-    /// For a client that sent one.
+    /// The server cookie, for a client that sent a cookie.
     public let cookie: Cookie?
-    /// How long an idle connection stays open, in units of 100 ms (edns-tcp-keepalive, RFC 7828): for a client that asked
-    /// over TCP.
+    /// How long an idle connection stays open, in units of 100 ms (edns-tcp-keepalive, RFC 7828); only for a client
+    /// that asked for it over TCP.
     public let keepAlive: UInt16?
-    /// Octets in RDATA. Kept small: a question is copied on its way.
+    /// How many octets the options take. One octet, since each question that is copied carries it.
     private let octets: UInt8
     var length: Int { Int(octets) }
 
@@ -22,10 +23,10 @@ public struct ReplyOptions: Sendable, Equatable {
     /// Code and length before each option's data (RFC 6891 §6.1.2).
     private static let headLength = 4
 
-    /// The most octets they take.
+    /// The most octets that all options together take.
     static let maximumLength = headLength + Cookie.length + headLength + 2
 
-    /// Returns the offset behind them.
+    /// Writes the options at `start` and returns the offset behind them.
     func write(into out: inout MutableSpan<UInt8>, at start: Int) -> Int {
         var offset = start
         if let cookie {

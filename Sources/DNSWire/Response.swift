@@ -1,19 +1,19 @@
-/// An upstream resolver's answer: hostile until read.
+/// Parses the response of an upstream resolver: hostile until it was validated.
 public enum Response {
     /// The longest a negative answer is kept, in seconds (RFC 2308 §5: one to three hours work well).
     public static let maximumNegativeTTL: UInt32 = 10800
 
     public struct Reply: Sendable, Equatable {
         public var answer: Answer
-        /// TC: to be asked again over TCP. The answer then has no records, since half an RRset must not be used
-        /// (RFC 2181 §9).
+        /// TC: the question has to be asked again over TCP. The answer then has no records, since part of a record set
+        /// must not be used (RFC 2181 §9).
         public var truncated: Bool
-        /// With OPT's upper bits.
+        /// The whole code, with OPT's upper bits.
         public var responseCode: ResponseCode
     }
 
-    /// Whether a response that was read repeats the question of `query` octet for octet, its letters' case included; nil
-    /// for one without a question.
+    /// Whether a response that was already parsed repeats the question of `query` octet for octet, the case of its
+    /// letters included; nil for a response without a question.
     public static func repeatsQuestion(_ message: Span<UInt8>, of query: Span<UInt8>) -> Bool? {
         guard message.count > Header.length, message.integer16(at: 4) == 1 else { return nil }
         var offset = Header.length
@@ -29,16 +29,16 @@ public enum Response {
 
     /// Validates a whole message and turns it into an answer.
     ///
-    /// - OPT goes, and with it the records behind it (a TSIG likewise): they are between the resolver and us. Extended errors
-    ///   (RFC 8914) stay, up to ``ExtendedErrors/maximumCount``.
-    /// - Letters that could be a query's spelling go into lower case, see ``RepeatedLabels``.
+    /// - OPT is removed, with the records behind it (a TSIG likewise): they concern only the resolver and us. Extended
+    ///   errors (RFC 8914) stay, up to ``ExtendedErrors/maximumCount``.
+    /// - Letters that could repeat a query's random spelling are put in lower case, see ``RepeatedLabels``.
     /// - A TTL with its high bit set counts as 0 (RFC 2181 §8).
     /// - `keep` is the least TTL shown. For NXDOMAIN and "no such record" it is at most the SOA's TTL and MINIMUM and
     ///   ``maximumNegativeTTL`` (RFC 2308 §5), or `defaultNegativeTTL` without an SOA.
-    /// - What does not answer the question is not cached: other response codes, records of unrelated names, referrals,
-    ///   alias loops.
-    /// - FORMERR, SERVFAIL, NOTIMP and REFUSED may come as a bare header. Servers that do not know EDNS may leave the query's
-    ///   numbers of records in it.
+    /// - A response that does not answer the question is not cached: other response codes, records of unrelated names,
+    ///   referrals, alias loops.
+    /// - FORMERR, SERVFAIL, NOTIMP and REFUSED may come as a bare header. Servers that do not know EDNS may leave the
+    ///   query's record counts in it.
     public static func read(
         _ message: Span<UInt8>, id: UInt16, to name: Name, type: RecordType, recordClass: RecordClass = .in,
         defaultNegativeTTL: UInt32
@@ -60,7 +60,8 @@ public enum Response {
         let lifetime = Lifetime(asked: asked, code: code, defaultNegativeTTL: defaultNegativeTTL)
         let records = try ResponseRecords(message, questionNameEnd: Header.length + name.wire.count)
         guard !records.repeatedLabels.isEmpty else { return reply(message, records, lifetime) }
-        // Read anew, as pointers into labels could lead elsewhere now; only an attacker has them, and once is enough.
+        // Parsed once more, since pointers into a changed label may now lead elsewhere. Only an attacker's message has
+        // such pointers, and one more time is enough.
         let lowerCase = records.repeatedLabels.inLowerCase(message)
         let reread = try ResponseRecords(lowerCase.span, questionNameEnd: Header.length + name.wire.count)
         guard reread.repeatedLabels.isEmpty else { throw .badPointer(at: Header.length) }
@@ -92,14 +93,14 @@ public enum Response {
     }
 }
 
-/// The question a response must be about.
+/// The question that a response must be about.
 struct Asked {
     let name: Name
     let type: RecordType
     let recordClass: RecordClass
 
-    /// The question section must be the one asked, letters' case aside. It is the first name in the message, so a
-    /// compressed one is no match either.
+    /// Throws unless the question section is the one asked, letters' case aside. The question is the first name of a
+    /// message, so a compressed one cannot match either.
     func check(_ message: Span<UInt8>) throws(WireError) {
         guard message.integer16(at: 4) == 1 else { throw .mismatch }
         let end = Header.length + name.wire.count
@@ -189,7 +190,7 @@ struct ResponseRecords {
         }
     }
 
-    /// The answer without its lifetime.
+    /// The answer, with its lifetime not yet set.
     func answer(_ message: Span<UInt8>, _ asked: Asked, _ code: ResponseCode, authenticData: Bool) -> Answer {
         var body = message.bytes(in: Header.length..<keptEnd)
         body.replaceSubrange(0..<asked.name.wire.count, with: asked.name.wire)

@@ -1,12 +1,13 @@
 package import Base
 
-/// A network among the reverse names: all names under `name`, or those alone whose next label begins with some bits.
+/// A network as reverse names: all names under `name`, or only those whose next label begins with some bits.
 ///
-/// A prefix that ends between two labels, an octet of IPv4 or four bits of IPv6, is no name's: 172.16.0.0/12 is the names under
-/// `172.in-addr.arpa` whose next label is 16 to 31.
+/// A prefix that ends inside a label, an octet of IPv4 or four bits of IPv6, is not a name of its own: 172.16.0.0/12 is
+/// the names under `172.in-addr.arpa` whose next label is 16 to 31.
 package struct ReverseNetwork {
     package let name: Name
-    /// How many bits of the next label the prefix has: 1…7 for IPv4, 1…3 for IPv6; 0 if the name says all.
+    /// How many bits of the next label belong to the prefix: 1…7 for IPv4, 1…3 for IPv6; 0 if the name alone is the
+    /// prefix.
     package let bits: Int
     /// The next label's value; 0 in the bits behind the prefix.
     package let value: UInt8
@@ -63,7 +64,7 @@ package struct ReverseNetwork {
         return ends(with: Name.ipv6Suffix) ? false : nil
     }
 
-    /// What a label of a reverse name says of an address: 0…255 or 0…15; nil if it says nothing.
+    /// The number that a label of a reverse name stands for: 0…255 for IPv4, 0…15 for IPv6; nil for any other label.
     package static func labelValue(_ wire: Span<UInt8>, at offset: Int, isIPv4: Bool) -> UInt8? {
         let label = wire.bytes(in: offset + 1..<offset + 1 + Int(wire[offset]))[...]
         return isIPv4 ? Name.decimal(label) : Name.nibble(label)

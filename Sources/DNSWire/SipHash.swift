@@ -1,6 +1,6 @@
-/// SipHash-2-4: a short keyed hash that nobody without the key can foretell (Aumasson and Bernstein, 2012).
+/// SipHash-2-4: a short keyed hash that cannot be predicted without the key (Aumasson and Bernstein, 2012).
 ///
-/// It takes whole words of eight octets, little-endian; the octets behind the last whole word come with ``finish``.
+/// It takes whole words of eight octets, little-endian; the octets behind the last whole word are given to ``finish``.
 package struct SipHash {
     private var v0, v1, v2, v3: UInt64
 

@@ -1,4 +1,4 @@
-/// What was stored outside the process and read back: as hostile as what a resolver sends.
+/// Validates answers that were stored outside the process and read back: they are as hostile as a resolver's response.
 public enum StoredAnswer {
     /// The question at the beginning of a stored body.
     public struct Question: Sendable, Equatable {
@@ -8,12 +8,12 @@ public enum StoredAnswer {
     }
 
     /// Checks that a body is one that ``Response/read(_:id:to:type:recordClass:defaultNegativeTTL:)`` or a factory of
-    /// ``Answer`` could have made: the question in class IN with its name in lower case, exactly the records that `head`
-    /// counts, all of them whole, no OPT or TSIG among them, and the extended errors.
+    /// ``Answer`` could have made: the question in class IN with its name in lower case, exactly the records that
+    /// `head` counts, all of them whole, no OPT or TSIG among them, and the extended errors.
     ///
-    /// - Parameter message: the body from octet 12 on; the octets before, where a message has its header, are not looked
-    ///   at.
-    /// - Returns: what it is an answer to.
+    /// - Parameter message: the body from octet 12 on; the octets before, where a message has its header, are not
+    ///   looked at.
+    /// - Returns: the question it answers.
     public static func check(_ message: Span<UInt8>, _ head: AnswerHead) throws(WireError) -> Question {
         let whole = message
         guard whole.count >= Int(head.extendedErrorLength) else { throw .truncated(at: whole.count) }

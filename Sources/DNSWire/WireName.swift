@@ -1,17 +1,18 @@
 /// Names as they stand in a message, with compression (RFC 1035 §4.1.4).
 ///
-/// The attacker is a resolver, or whoever forges its datagrams. Pointers go backwards only, so that no name can loop, and
-/// what they lead to ends before the name that has them begins, so that it does not swallow its own pointer or record. They
-/// do not go into the header, which each client gets anew, and no length or pointer of a name is in what a ``Reply`` writes
-/// anew. That a pointer meets the beginning of a label of an earlier name is not checked: it could only make a name look
-/// different, even from second to second, and who can write that can write any name anyway.
+/// The attacker is a resolver, or a forger of its datagrams. A pointer must lead backwards, so that no name can loop,
+/// and the name it leads to must end before the name with the pointer begins, so that it cannot run over its own
+/// pointer or record. A pointer must not lead into the header, which is rewritten for each client, and no length or
+/// pointer of a name may lie in an octet that ``Reply`` rewrites. It is not checked that a pointer leads to the
+/// beginning of a label: a misplaced one only makes a name look different, even from second to second, and an attacker
+/// who can write that can write any name anyway.
 enum WireName {
-    /// Pointers followed for one name. Each leads to a label, and a name has 127 at most.
+    /// How many pointers are followed for one name. Each leads to a label, and a name has 127 at most.
     static let maximumHops = 127
 
-    /// Goes over the labels of the name at `start`, with the range of each (length octet included), and returns the
-    /// offset behind the name where it stands. The root label is not among them.
-    /// - Parameter rewritten: what is before it and changes when the message is passed on.
+    /// Visits the labels of the name at `start`, with the range of each (length octet included), and returns the offset
+    /// behind the name at `start`. The root label is not visited.
+    /// - Parameter rewritten: the earlier octets that change when the message is passed on.
     @inline(__always)
     static func read(
         _ message: Span<UInt8>, at start: Int, avoiding rewritten: borrowing RewrittenFields = RewrittenFields(),
@@ -60,8 +61,9 @@ enum WireName {
     }
 }
 
-/// What each reply writes anew: the letters of the question's name, in the client's case, and the TTLs of the records. A
-/// name whose lengths or pointers are there would be another the next second or for the next client, or none.
+/// The octets that each reply rewrites: the letters of the question's name, in the client's case, and the TTLs of the
+/// records. A name with a length or pointer there would change the next second or for the next client, or become
+/// invalid.
 struct RewrittenFields {
     private let questionEnd: Int
     /// Ascending.
@@ -72,8 +74,8 @@ struct RewrittenFields {
 
     mutating func append(_ record: RecordHeader) { ttlOffsets.append(record.ttlOffset) }
 
-    /// Whether they change the label's length or the pointer that begins with `octet` at `offset`. In the question a length
-    /// is no letter, but a pointer's second octet may be one.
+    /// Whether rewriting could change the label's length or the pointer that begins with `octet` at `offset`. In the
+    /// question a length is no letter, but a pointer's second octet may be one.
     func change(_ octet: Int, at offset: Int) -> Bool {
         guard octet >= 0xC0 else { return isInTTL(offset) }
         return offset < questionEnd || isInTTL(offset) || isInTTL(offset + 1)
@@ -102,7 +104,7 @@ extension Name {
     }
 }
 
-/// Where the names are in the RDATA of the types that may or might be compressed (RFC 1035 §3.3, RFC 3597 §4), and in
+/// Where the names are in the RDATA of the types whose names may be compressed (RFC 1035 §3.3, RFC 3597 §4), and of
 /// DNAME, which is followed.
 struct DataLayout {
     /// Octets before the names.
@@ -125,7 +127,7 @@ struct DataLayout {
 }
 
 extension RecordHeader {
-    /// Checks RDATA whose form is known: addresses, and types with names. Others are opaque (RFC 3597).
+    /// Checks RDATA whose form is known: addresses, and types with names. Other types are opaque (RFC 3597).
     func checkData(
         _ message: Span<UInt8>, avoiding rewritten: borrowing RewrittenFields = RewrittenFields()
     ) throws(WireError) {

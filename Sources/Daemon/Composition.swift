@@ -45,8 +45,8 @@ extension Policy {
 }
 
 extension Settings {
-    /// Stands for the settings that answers depend on: who is asked for which names, for which route, which addresses pass,
-    /// and whose AD bit counts.
+    /// Stands for the settings that answers depend on: who is asked for which names, for which route, which addresses
+    /// pass, and whose AD bit counts.
     func cacheContext(_ names: NameLists) -> UInt64 {
         let route =
             httpdns.map { "\($0.routeIp.map(\.description) ?? "-") \($0.routeIpEncrypted) \($0.httpOnly)" } ?? "none"

@@ -186,8 +186,8 @@ public final class Daemon: @unchecked Sendable {
         }
     }
 
-    /// Forgets what is known of a name, or of all names, and what was found out about failures; the cache's file follows.
-    /// From any thread.
+    /// Forgets what is known of a name, or of all names, and what was found out about failures; the cache's file
+    /// follows. From any thread.
     private static func flush(
         _ name: Name?, _ cache: DNSCache, _ cacheFile: CacheFile?, _ forwarderLoop: ForwarderLoop,
         _ done: @escaping @Sendable (Int) -> Void

@@ -5,10 +5,10 @@ import Logging
 /// What the environment says about an HTTP proxy. A daemon that has to go through one cannot be sure that its
 /// connections reach the service; `httpdns.proxy` says what follows from it.
 ///
-/// The rules are curl's: `http_proxy` or `https_proxy`, then `all_proxy`, each in lower case first, then in upper case; an
-/// empty variable counts as none. `no_proxy` holds addresses, networks and names, separated by commas or blanks; a name
-/// stands for those under it, too, with or without a dot in front; `*` stands for everything. Beyond curl an entry may
-/// end in `:PORT`, as Go has it.
+/// The rules are curl's: `http_proxy` or `https_proxy`, then `all_proxy`, each in lower case first, then in upper case;
+/// an empty variable counts as none. `no_proxy` holds addresses, networks and names, separated by commas or blanks; a
+/// name stands for those under it, too, with or without a dot in front; `*` stands for everything. Beyond curl an entry
+/// may end in `:PORT`, as Go has it.
 struct ProxyEnvironment: Sendable, Equatable {
     /// The value is not kept: it may hold a password.
     private let http: String?

@@ -2,10 +2,11 @@ public import DNSWire
 
 /// Whose each name is: the longest pattern that holds it says so, whatever the order of the patterns.
 ///
-/// Names with a meaning of their own come first. Only those that nobody but a local resolver can know go to a group that has
-/// been made for them, with a pattern that is at least as long as the reserved one.
+/// Names with a meaning of their own come first. Only those that nobody but a local resolver can know go to a group
+/// that has been made for them, with a pattern that is at least as long as the reserved one.
 ///
-/// It is built away from the questions, since that takes its time with hundreds of thousands of patterns, and then swapped in.
+/// It is built away from the questions, since that takes its time with hundreds of thousands of patterns, and then
+/// swapped in.
 public final class DomainRules: Sendable {
     /// Whose the patterns of one list are.
     public enum Owner: Sendable, Hashable {
@@ -25,8 +26,8 @@ public final class DomainRules: Sendable {
     private let listCount: Int
     let groups: Set<GroupID>
 
-    /// - Throws: when two groups name the same pattern, or one both takes and leaves it. `intercept` and `bypass` give way to
-    ///   a group, and `intercept` to `bypass`.
+    /// - Throws: when two groups name the same pattern, or one both takes and leaves it. `intercept` and `bypass` give
+    ///   way to a group, and `intercept` to `bypass`.
     public convenience init(_ lists: [(DomainList, Owner)]) throws(DomainRulesError) {
         let most = DomainTable<Rule>.maximumOctets - Self.reserved.reduce(0) { $0 + $1.0.octets.count }
         guard lists.reduce(0, { $0 + $1.0.octets.count }) <= most else { throw .tooManyOctets }
@@ -72,8 +73,8 @@ public final class DomainRules: Sendable {
         var isNamed: Bool { group != nil && match.map(\.namesSomething) ?? false }
     }
 
-    /// Who takes a question. DS is asked where the name less its first label goes: at a cut it is the parent's (RFC 4035
-    /// §3.1.4.1). That is no reason to tell others a name which has a meaning of its own.
+    /// Who takes a question. DS is asked where the name less its first label goes: at a cut it is the parent's (RFC
+    /// 4035 §3.1.4.1). That is no reason to tell others a name which has a meaning of its own.
     func find(_ name: Name, _ type: RecordType) -> Finding {
         let found = find(name)
         guard type == .ds, found.reserved == nil || found.reserved == .singleLabel, name != .root else { return found }
@@ -156,7 +157,8 @@ extension GroupID {
     fileprivate var isConfiguredByUser: Bool { self != .httpdns && self != .fallback }
 
     /// Whether it takes a name although `other` was found before it.
-    /// - Parameter isSamePattern: both by the same pattern: what is made for it has it, and `bypass` before `intercept`.
+    /// - Parameter isSamePattern: both by the same pattern: what is made for it has it, and `bypass` before
+    ///   `intercept`.
     fileprivate func goes(before other: GroupID?, _ isSamePattern: Bool) -> Bool {
         guard let other else { return true }
         return isSamePattern && (isConfiguredByUser && !other.isConfiguredByUser || other == .httpdns)
@@ -183,9 +185,9 @@ public enum ReservedName: Sendable, Equatable {
 }
 
 extension DomainRules {
-    /// RFC 6761 (localhost, invalid, test), 7686 (onion), 9476 (alt), 6762 (local), 8375 (home.arpa), 7050 (ipv4only.arpa), 9462
-    /// (_dns.resolver.arpa), and the canary by which Firefox asks whether a network's resolver may be replaced: here it must
-    /// not.
+    /// RFC 6761 (localhost, invalid, test), 7686 (onion), 9476 (alt), 6762 (local), 8375 (home.arpa), 7050
+    /// (ipv4only.arpa), 9462 (_dns.resolver.arpa), and the canary by which Firefox asks whether a network's resolver
+    /// may be replaced: here it must not.
     private static let reserved: [(DomainList, Rule)] = [
         (list("localhost"), .reserved(.localhost)),
         (list("invalid", "onion", "alt", "use-application-dns.net"), .reserved(.nonexistent)),

@@ -3,9 +3,9 @@ import DNSWire
 
 /// Values by pattern: for a name, those of all patterns that it is under, the longest pattern first. It is built once.
 ///
-/// A keyed hash finds an entry and its octets decide, so nobody can make one name be taken for another, or choose names that
-/// are slow to find. The names stay in the lists they came in: n of them, of w octets in wire form, take n × (w + 1) octets
-/// there and 10n here, two slots of five octets each.
+/// A keyed hash finds an entry and its octets decide, so nobody can make one name be taken for another, or choose names
+/// that are slow to find. The names stay in the lists they came in: n of them, of w octets in wire form, take n × (w +
+/// 1) octets there and 10n here, two slots of five octets each.
 ///
 /// Most names end at a few comparisons: none is hashed but where some name in the table is as long and begins alike.
 struct DomainTable<Value: Sendable>: Sendable {
@@ -112,7 +112,8 @@ extension DomainTable {
     /// A label of a name, and the one before it; -1 if there is none that counts.
     typealias Label = (offset: Int, before: Int)
 
-    /// The first label with which a name in the table might begin, from this one on; nil if there is none, as for most names.
+    /// The first label with which a name in the table might begin, from this one on; nil if there is none, as for most
+    /// names.
     @inline(__always)
     func candidate(_ wire: Span<UInt8>, from label: Label) -> Label? {
         var (offset, before) = label

@@ -28,8 +28,8 @@ final class Flight {
     var begun = 0
     /// Those of them whose groups may still have an answer.
     var underWay = StepSet()
-    /// What was put to the servers of the last step that carries whole messages; nil before there was one. A reference: a
-    /// property that is nowhere changed in place is read without the check at run time that nobody else changes it.
+    /// What was put to the servers of the last step that carries whole messages; nil before there was one. A reference:
+    /// a property that is nowhere changed in place is read without the check at run time that nobody else changes it.
     var messagesBegun: Messages?
     /// Who waits.
     var clients: SmallList<Waiter>
@@ -45,7 +45,8 @@ final class Flight {
     var isOwed: Bool
     /// A message group had an answer; an earlier step may still go on.
     var wasAnswered = false
-    /// A resolver's SERVFAIL or the like, or an answer behind which another group was asked: given if nobody does better.
+    /// A resolver's SERVFAIL or the like, or an answer behind which another group was asked: given if nobody does
+    /// better.
     var secondBest: Answer?
     var lastFailure: Failure?
     /// Who failed last, if it was a server.
@@ -208,8 +209,8 @@ struct FailureReason {
 /// That a question was lately not answered by anybody.
 ///
 /// A client that repeats itself must not multiply what goes out while everything is down (RFC 9520 §3.2), and what is
-/// stale is given at once meanwhile (RFC 8767 §5). A first failure may be bad luck and the next question is looked up; so
-/// there are two lookups of a question a second at most, and nobody notices the second when all is well again.
+/// stale is given at once meanwhile (RFC 8767 §5). A first failure may be bad luck and the next question is looked up;
+/// so there are two lookups of a question a second at most, and nobody notices the second when all is well again.
 struct RecentFailure {
     var timesInARow: Int
     var reason: FailureReason

@@ -34,8 +34,8 @@ extension Forwarder {
                 own: shares.count(of: client.source, in: flight.clients), all: all, most: Self.maximumWaiting)
     }
 
-    /// A source asks what another's flight asks already. If that one has many, the flight is counted for this one from now
-    /// on: otherwise whoever asks what a flood asks would make room with it.
+    /// A source asks what another's flight asks already. If that one has many, the flight is counted for this one from
+    /// now on: otherwise whoever asks what a flood asks would make room with it.
     mutating func takeOver(_ flight: Flight, _ source: Source) {
         guard shares.flights(of: source) + 1 < shares.flights(at: flight.place) else { return }
         let former = flight.place
@@ -78,8 +78,8 @@ extension Forwarder {
     }
 
     /// Whether a group is not to be asked for a name because too many below its domain had no record. A name of which
-    /// either family's addresses are still in the cache, one that is being asked for and one that is refreshed by the daemon
-    /// itself is asked as ever: that one has no record of the other family is the group's to say.
+    /// either family's addresses are still in the cache, one that is being asked for and one that is refreshed by the
+    /// daemon itself is asked as ever: that one has no record of the other family is the group's to say.
     mutating func isPastNoRecordBudget(
         _ group: GroupID, _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick
     ) -> Bool {

@@ -6,9 +6,9 @@ public import DNSWire
 public enum Change {
     /// Other settings, in one step.
     ///
-    /// What is under way ends as it may, and is told to those who wait for it; if answers are suspect nobody new joins it,
-    /// none of it is kept, and a name that a group may not be told any more is not sent to it. What is cached and suspect
-    /// is forgotten.
+    /// What is under way ends as it may, and is told to those who wait for it; if answers are suspect nobody new joins
+    /// it, none of it is kept, and a name that a group may not be told any more is not sent to it. What is cached and
+    /// suspect is forgotten.
     /// - Parameters:
     ///   - renewed: Groups that are asked by another account or in another way: nothing known of their servers holds.
     case settings(Policy, Timing, [UpstreamGroup], renewed: Set<GroupID>, Suspects)

@@ -2,8 +2,8 @@ import Base
 import DNSCache
 import DNSWire
 
-/// Groups that carry whole messages: a question is put to one server after the other, and to the next one as well when one
-/// takes longer than it usually does.
+/// Groups that carry whole messages: a question is put to one server after the other, and to the next one as well when
+/// one takes longer than it usually does.
 extension Forwarder {
     /// Whether other rules hold since a flight began, by which its name must not go to a group.
     func isBarred(_ flight: Flight, _ group: GroupID) -> Bool {
@@ -39,8 +39,8 @@ extension Forwarder {
     }
 
     /// A server takes longer than it usually does: the next one is asked as well, and the first answer counts. What was
-    /// learned of round trips begins a second query, it never ends the first: names that a server has to look up itself take
-    /// longer than those it knows.
+    /// learned of round trips begins a second query, it never ends the first: names that a server has to look up itself
+    /// take longer than those it knows.
     mutating func askNextAsWell(_ id: TableID, at now: Tick) {
         guard let query = queries[id], case .message(let flight) = query.subject else { return }
         queries[id]?.isOvertaken = true

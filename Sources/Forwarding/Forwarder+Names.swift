@@ -17,8 +17,8 @@ extension Forwarder {
     }
 
     /// The turn of the loop has ended: the names that gathered in it go out, as many in a request as the group allows.
-    /// Nothing waits longer than its own turn, unless `maximumRequests` are under way or the plan is exceeded. Called again
-    /// until it leaves no actions: what fails while it is carried out leaves room.
+    /// Nothing waits longer than its own turn, unless `maximumRequests` are under way or the plan is exceeded. Called
+    /// again until it leaves no actions: what fails while it is carried out leaves room.
     public mutating func endTurn(at now: Tick) {
         for place in groups.indices {
             if !groups[place].outbox.isEmpty { sendGathered(by: GroupID(place), at: now) }

@@ -1,8 +1,9 @@
 import Base
 import DNSWire
 
-/// `domains.privateAddresses = "refuse"`: a name of somebody else's must not lead a browser to a machine in this network
-/// (DNS rebinding). What comes from upstream loses such addresses before it is kept, so that a hit need not look.
+/// `domains.privateAddresses = "refuse"`: a name of somebody else's must not lead a browser to a machine in this
+/// network (DNS rebinding). What comes from upstream loses such addresses before it is kept, so that a hit need not
+/// look.
 extension Forwarder {
     /// HTTPDNS's addresses of one family without those that the name may not have.
     mutating func permitted(_ addresses: [IPAddress], of name: Name, at now: Tick) -> [IPAddress] {

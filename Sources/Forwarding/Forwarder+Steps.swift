@@ -4,7 +4,8 @@ import DNSWire
 
 /// How a flight goes along its route, and how each query ends.
 extension Forwarder {
-    /// The next of a flight's groups that has servers and is asked when the one before has ended so; nil if there is none.
+    /// The next of a flight's groups that has servers and is asked when the one before has ended so; nil if there is
+    /// none.
     private mutating func nextStep(of flight: Flight, after end: StepEnds) -> Int? {
         (flight.begun..<flight.route.count).first { step in
             !flight.route[step].after.isDisjoint(with: end) && !groups[flight.route[step].group.rawValue].isEmpty
@@ -109,8 +110,8 @@ extension Forwarder {
         act(.askAgain(QueryID(query.group, id)))
     }
 
-    /// Nobody waits for a query any more. One whose server was overtaken by the next goes on: how long it takes, or that
-    /// it does not answer, decides whom the next questions are put to.
+    /// Nobody waits for a query any more. One whose server was overtaken by the next goes on: how long it takes, or
+    /// that it does not answer, decides whom the next questions are put to.
     mutating func leave(_ id: TableID) {
         guard let query = queries[id] else { return }
         guard !query.isOvertaken else {

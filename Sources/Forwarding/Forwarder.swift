@@ -9,8 +9,8 @@ public import DNSWire
 /// shell carries out. It owns no socket, reads no clock and never blocks, so that hours of behaviour are a test of
 /// microseconds.
 ///
-/// What every question goes through is mutating even where it changes nothing: the compiler hands a value that cannot be
-/// copied to a function that only reads it by moving all of it to another place.
+/// What every question goes through is mutating even where it changes nothing: the compiler hands a value that cannot
+/// be copied to a function that only reads it by moving all of it to another place.
 public struct Forwarder: ~Copyable {
     public internal(set) var policy: Policy
     var timing: Timing
@@ -53,16 +53,17 @@ public struct Forwarder: ~Copyable {
         case plan(GroupID)
     }
 
-    /// Questions under way at once, some 1.3 KB each. Past it the newest of the source that has the most is refused with
-    /// SERVFAIL: see ``makeRoom(for:at:)``.
+    /// Questions under way at once, some 1.3 KB each. Past it the newest of the source that has the most is refused
+    /// with SERVFAIL: see ``makeRoom(for:at:)``.
     public static var maximumFlights: Int { 1536 }
     /// Clients waiting for one question. The newest is refused likewise when its source has its part of them: see
     /// ``Source/mayHaveMore(own:all:most:)``.
     public static var maximumWaiting: Int { 1024 }
-    /// Clients waiting for all questions together, some 300 octets each, shared out likewise. The first who asks something
-    /// is always taken on.
+    /// Clients waiting for all questions together, some 300 octets each, shared out likewise. The first who asks
+    /// something is always taken on.
     public static var maximumClients: Int { 8192 }
-    /// Requests for names under way at once to the servers of one group. Past it names wait, and go out in fuller requests.
+    /// Requests for names under way at once to the servers of one group. Past it names wait, and go out in fuller
+    /// requests.
     public static var maximumRequests: Int { 128 }
     /// As many as can have been under way at once.
     static var maximumFailures: Int { maximumFlights }
@@ -110,8 +111,8 @@ public struct Forwarder: ~Copyable {
         }
     }
 
-    /// How many groups at a route's beginning are known to have no record of a name, and whether an HTTPDNS account owes an
-    /// answer, as it has not been found or proven to have none.
+    /// How many groups at a route's beginning are known to have no record of a name, and whether an HTTPDNS account
+    /// owes an answer, as it has not been found or proven to have none.
     private mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> (count: Int, isOwed: Bool) {
         var (count, isOwed) = (0, false)
         while count < route.count {
@@ -226,8 +227,8 @@ public struct Forwarder: ~Copyable {
         }
     }
 
-    /// Those of flights are left to `compactDeadlines`: they are seconds away, so that one wakes the loop for many, and it
-    /// costs less to drop them together.
+    /// Those of flights are left to `compactDeadlines`: they are seconds away, so that one wakes the loop for many, and
+    /// it costs less to drop them together.
     private mutating func isOfEndedQuery(_ moment: Moment) -> Bool {
         switch moment {
         case .query(let id), .silence(let id), .late(let id): !queries.contains(id)

@@ -136,7 +136,8 @@ struct GroupState {
         return min(max(Timing.shortestPatience, Int(min(2 * usual, 60_000))), longest)
     }
 
-    /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)`` the current server is the first of those that do not fail.
+    /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)`` the current server is the first of those that do not
+    /// fail.
     private mutating func prefer() {
         guard case .inPreference = group.choice else { return }
         current = servers.first { $0.setAside == nil }?.server ?? servers.first?.server
@@ -258,8 +259,8 @@ public struct GroupOverview: Sendable, Equatable {
             returnAt: state.returnAt)
     }
 
-    /// When a server that is passed over is asked again: with the first question from that moment on. Nil: it is asked in
-    /// its turn.
+    /// When a server that is passed over is asked again: with the first question from that moment on. Nil: it is asked
+    /// in its turn.
     public func nextTry(of server: ServerState, at now: Tick) -> Tick? {
         let pause = server.health.pausedUntil.flatMap { now < $0 ? $0 : nil }
         let isFirst = server.server == servers.first?.server && server.server != current

@@ -1,15 +1,16 @@
 import Base
 import DNSWire
 
-/// How many names without a record HTTPDNS is asked for below one registered domain: a program that asks for random names
-/// (a page's script is enough) would have each of them billed.
+/// How many names without a record HTTPDNS is asked for below one registered domain: a program that asks for random
+/// names (a page's script is enough) would have each of them billed.
 ///
-/// Each name that HTTPDNS has no record of costs its domain a second, and a domain may owe so many seconds at a time; names
-/// with addresses cost nothing. So a list of search domains, or a mail server that looks senders up in a block list, stays
-/// below it for a day or goes on at the local resolver, while a flood is billed 86,400 names a day instead of some million
-/// an hour.
+/// Each name that HTTPDNS has no record of costs its domain a second, and a domain may owe so many seconds at a time;
+/// names with addresses cost nothing. So a list of search domains, or a mail server that looks senders up in a block
+/// list, stays below it for a day or goes on at the local resolver, while a flood is billed 86,400 names a day instead
+/// of some million an hour.
 struct NoRecordBudget {
-    /// When each domain owes nothing any more. A domain's place is its name's keyed digest: two that meet in one share it.
+    /// When each domain owes nothing any more. A domain's place is its name's keyed digest: two that meet in one share
+    /// it.
     private var paidAt = Remembered<Int, Tick>(atMost: maximumDomains)
 
     /// Some 80 KB. Past it the domain that was first is forgotten, and what it owes.
@@ -39,9 +40,10 @@ struct NoRecordBudget {
 
     mutating func removeAll() { paidAt.removeAll() }
 
-    /// The registered domain above a name, as far as that can be told without a list of all: the last two labels, or the
-    /// last three where the last is a country's, of two letters, and the one before it has three or fewer, as `co.uk` and
-    /// `com.cn` have. Nil for a name that may itself be a registered domain: those of two labels, or of three of the latter kind.
+    /// The registered domain above a name, as far as that can be told without a list of all: the last two labels, or
+    /// the last three where the last is a country's, of two letters, and the one before it has three or fewer, as
+    /// `co.uk` and `com.cn` have. Nil for a name that may itself be a registered domain: those of two labels, or of
+    /// three of the latter kind.
     static func domain(of name: Name) -> Int? {
         let wire = name.wire
         var (offset, last, second, third, labels) = (0, 0, 0, 0, 0)

@@ -64,13 +64,13 @@ public struct Policy: Sendable {
 
     /// - Parameters:
     ///   - groups: All there are.
-    ///   - routes: Which groups are asked for the names of one, itself the first, and each once; empty or absent: nobody.
-    ///     ``StepSet/capacity`` at most.
+    ///   - routes: Which groups are asked for the names of one, itself the first, and each once; empty or absent:
+    ///     nobody. ``StepSet/capacity`` at most.
     ///   - rules: Whose group which names are.
     ///   - otherwise: The group of all other names.
     ///   - privateAllowed: if not nil, only these names and those under them may have private addresses, and those that
-    ///     an RFC leaves to resolvers or a rule to another group than HTTPDNS, by more than ``DomainPattern/singleLabels``
-    ///     or `.`.
+    ///     an RFC leaves to resolvers or a rule to another group than HTTPDNS, by more than
+    ///     ``DomainPattern/singleLabels`` or `.`.
     public init(
         groups: [UpstreamGroup], routes: [GroupID: [Step]], rules: DomainRules, otherwise: GroupID,
         negativeTTL: UInt32, privateAllowed: [Name]? = nil, hosts: HostsTable = HostsTable()

@@ -1,4 +1,5 @@
-/// What each source has of what all share: flights, and clients that wait. No more sources are known than there are of both.
+/// What each source has of what all share: flights, and clients that wait. No more sources are known than there are of
+/// both.
 struct Shares {
     private var places: [Source: Int] = [:]
     private var shares: [Share] = []

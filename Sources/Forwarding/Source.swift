@@ -1,10 +1,11 @@
 public import Base
 
-/// Who asks, as far as hosts are told apart, so that none takes what all share: an IPv4 address, or the first 64 bits of an
-/// IPv6 address, of which one host has as many as it likes.
+/// Who asks, as far as hosts are told apart, so that none takes what all share: an IPv4 address, or the first 64 bits
+/// of an IPv6 address, of which one host has as many as it likes.
 ///
-/// All programs of this host are one source: over loopback neither a port, which a stub resolver changes with each query,
-/// nor an address, of which 127.0.0.0/8 gives everybody 16 million, says which program it is, and UDP tells no user.
+/// All programs of this host are one source: over loopback neither a port, which a stub resolver changes with each
+/// query, nor an address, of which 127.0.0.0/8 gives everybody 16 million, says which program it is, and UDP tells no
+/// user.
 public struct Source: Hashable, Sendable {
     /// An IPv6 address's first 64 bits; an IPv4 address behind bits that only a multicast address begins with.
     private let bits: UInt64
@@ -38,7 +39,8 @@ public struct Source: Hashable, Sendable {
     }
 
     /// Whether a source that has `own` of something may have one more: not more than seven times what is left of it. So
-    /// one source alone may have seven eighths, and however many there are and whatever they do, some is left for the next.
+    /// one source alone may have seven eighths, and however many there are and whatever they do, some is left for the
+    /// next.
     ///
     /// - Parameters:
     ///   - all: what all sources have.

@@ -5,19 +5,19 @@ public struct Timing: Sendable, Equatable {
     public var maxTTL: UInt32 = 86400
     public var negativeTTL: UInt32 = 30
     public var staleTTL: UInt32 = 30
-    /// Seconds for which a local resolver's answer in the place of HTTPDNS's is kept at most. Whoever makes HTTPDNS silent
-    /// for a moment, and answers in the resolver's name, gains no more than this.
+    /// Seconds for which a local resolver's answer in the place of HTTPDNS's is kept at most. Whoever makes HTTPDNS
+    /// silent for a moment, and answers in the resolver's name, gains no more than this.
     static let standInTTL: UInt32 = 60
-    /// Seconds for which "no record" is remembered at most that whoever is on the path may have said: it only spares the
-    /// questions that come together from being looked up one by one.
+    /// Seconds for which "no record" is remembered at most that whoever is on the path may have said: it only spares
+    /// the questions that come together from being looked up one by one.
     static let unprovenNegativeTTL: UInt32 = 5
     /// Milliseconds after which a client gets what is stale: just under RFC 8767 §5's 1.8 s.
     public var staleWithin = 1700
     /// Milliseconds after which it gets whatever there is: just under the 4 s after which programs give up or ask anew.
     public var answerWithin = 3800
 
-    /// Milliseconds after which a server that says nothing is asked once more: four times its usual round trip, since it
-    /// may have to look up itself, and 1 s while none is known (RFC 6298 §2).
+    /// Milliseconds after which a server that says nothing is asked once more: four times its usual round trip, since
+    /// it may have to look up itself, and 1 s while none is known (RFC 6298 §2).
     static func patience(roundTrip: Double?) -> Int {
         guard let roundTrip else { return 1000 }
         return max(shortestPatience, Int(min(4 * roundTrip, 60_000)))

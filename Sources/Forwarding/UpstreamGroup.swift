@@ -1,6 +1,7 @@
 public import Base
 
-/// A group's number, which never stands for another group as long as the daemon runs; whoever makes the groups sees to that.
+/// A group's number, which never stands for another group as long as the daemon runs; whoever makes the groups sees to
+/// that.
 public struct GroupID: Hashable, Sendable {
     public let rawValue: Int
 
@@ -31,14 +32,15 @@ public struct UpstreamGroup: Sendable, Equatable {
     public var choice: Choice
     /// Milliseconds for one attempt.
     public var timeout: Int
-    /// Requests and messages under way at once to one server, at most; 0 = no limit. What a server answers with "too often"
-    /// halves it for a while.
+    /// Requests and messages under way at once to one server, at most; 0 = no limit. What a server answers with "too
+    /// often" halves it for a while.
     public var concurrency = 0
-    /// What a plan allows; 0 = no limit. Names beyond it go to the next step of their route, or wait where there is none.
+    /// What a plan allows; 0 = no limit. Names beyond it go to the next step of their route, or wait where there is
+    /// none.
     public var namesPerSecond = 0
 
-    /// Whether what its servers say is proven to be their word: by TLS. In aes and des whoever is on the path can say that
-    /// there is no record.
+    /// Whether what its servers say is proven to be their word: by TLS. In aes and des whoever is on the path can say
+    /// that there is no record.
     public var isProven = true
 
     /// What can be asked.

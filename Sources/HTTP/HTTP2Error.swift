@@ -4,7 +4,8 @@ package enum HTTP2Error: Error, Equatable, Sendable, CustomStringConvertible {
     case notHTTP2
     /// The server broke the protocol; it is told how.
     case violation(HTTP2Code)
-    /// More frames than ``HTTP2Session/frameLimit`` that answered nothing, or more than may wait for their acknowledgement.
+    /// More frames than ``HTTP2Session/frameLimit`` that answered nothing, or more than may wait for their
+    /// acknowledgement.
     case flood
     /// The server closed the connection.
     case closed

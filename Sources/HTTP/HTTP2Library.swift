@@ -1,7 +1,8 @@
 internal import Base
 internal import CNGHTTP2
 
-/// Owns an nghttp2 session, which keeps the rules of HTTP/2 and HPACK. That library is used here and by what it calls back.
+/// Owns an nghttp2 session, which keeps the rules of HTTP/2 and HPACK. That library is used here and by what it calls
+/// back.
 @safe struct HTTP2Library: ~Copyable {
     /// Acknowledgements of PING and SETTINGS that wait because the server does not read.
     static let acknowledgementLimit = 1000

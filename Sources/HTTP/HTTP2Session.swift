@@ -4,7 +4,8 @@ import Base
 package enum HTTP2Event: Equatable, Sendable {
     case answered(UInt64, HTTPResponse)
     case failed(UInt64, HTTP2Failure)
-    /// No more requests are taken; those that are not failed may still be answered. Any code but NO_ERROR is a complaint.
+    /// No more requests are taken; those that are not failed may still be answered. Any code but NO_ERROR is a
+    /// complaint.
     case goingAway(HTTP2Code)
     /// The last ``HTTP2Session/ping()`` was acknowledged.
     case pong
@@ -12,8 +13,8 @@ package enum HTTP2Event: Equatable, Sendable {
     case ended(HTTP2Error)
 }
 
-/// A client's side of one HTTP/2 connection (RFC 9113) as bytes in and bytes out: it owns no socket and no clock, and is
-/// confined to its owner.
+/// A client's side of one HTTP/2 connection (RFC 9113) as bytes in and bytes out: it owns no socket and no clock, and
+/// is confined to its owner.
 ///
 /// After each call, take the output and the events, both until there is none left. Each request that was opened and not
 /// cancelled gets exactly one of ``HTTP2Event/answered(_:_:)`` and ``HTTP2Event/failed(_:_:)``.
@@ -110,8 +111,8 @@ package final class HTTP2Session {
     package func receive(_ bytes: Span<UInt8>) {
         guard !hasEnded, !bytes.isEmpty else { return }
         if !hasStarted {
-            // The length of a frame has three octets and is 16 KiB at most (RFC 9113 §4.2), so the first is 0. What is no
-            // HTTP/2 at all is told by it, not when nine octets have come.
+            // The length of a frame has three octets and is 16 KiB at most (RFC 9113 §4.2), so the first is 0. What is
+            // no HTTP/2 at all is told by it, not when nine octets have come.
             guard bytes[0] == 0 else { return end(.notHTTP2) }
             hasStarted = true
         }
@@ -210,8 +211,8 @@ package final class HTTP2Session {
         fail(index, code == .refusedStream ? .refused : .reset(code))
     }
 
-    /// The library has closed a stream of which nothing else was told before: the server's GOAWAY says that it was not looked
-    /// at, or the response is malformed.
+    /// The library has closed a stream of which nothing else was told before: the server's GOAWAY says that it was not
+    /// looked at, or the response is malformed.
     func closed(_ stream: Int32, _ code: HTTP2Code) {
         guard let index = index(of: stream) else { return }
         fail(index, code == .refusedStream ? .refused : .response(.badHeader))

@@ -6,15 +6,16 @@ public struct HTTPResponse: Sendable, Equatable {
     public var body: [UInt8]
     /// Whether the connection can carry another request.
     public var keepAlive: Bool
-    /// Whether nobody but the server can have ended the body where it ends. Else it is no answer to read: the end of the
-    /// connection ended it, which whoever is on the path can bring about, and it is empty, or the end was not TLS's own.
+    /// Whether nobody but the server can have ended the body where it ends. Else it is no answer to read: the end of
+    /// the connection ended it, which whoever is on the path can bring about, and it is empty, or the end was not TLS's
+    /// own.
     public var isWhole: Bool
     /// Seconds the server wants to be left alone (RFC 9110 §10.2.3); nil without the field or when it holds a date.
     public var retryAfter: Int?
     /// Seconds for which a cache on the way has held it (RFC 9111 §5.1); nil without the field or when it is no number.
     public var age: Int?
-    /// Content-Type in lower case and without parameters; nil without the field, empty if there are several that differ or
-    /// it is malformed.
+    /// Content-Type in lower case and without parameters; nil without the field, empty if there are several that differ
+    /// or it is malformed.
     public var mediaType: String?
     /// Where the server says it is to be found (RFC 9110 §10.2.2), up to the query; nil without the field or when it is
     /// malformed.

@@ -62,8 +62,8 @@ public struct HTTPResponseReader: Sendable {
     }
 
     /// The peer has sent all it will.
-    /// - Parameter isCut: Whether the end is that of TCP while TLS was open, without the close_notify that only the peer
-    ///   can send (RFC 8446 §6.1, RFC 9112 §9.8).
+    /// - Parameter isCut: Whether the end is that of TCP while TLS was open, without the close_notify that only the
+    ///   peer can send (RFC 8446 §6.1, RFC 9112 §9.8).
     /// - Returns: The response whose body the end of the connection ends; nil if nothing had begun.
     public mutating func endOfStream(isCut: Bool = false) throws(HTTPError) -> HTTPResponse? {
         switch state {

@@ -26,8 +26,8 @@ public final class ServiceAccount {
     ///   - credential: Says how the service is asked, too.
     ///   - routeIp: The address whose answers are wanted (`ip=`), nil for the caller's own.
     ///   - routeIpEncrypted: Whether `ip=` is encrypted like the names; means nothing in https mode.
-    ///   - authExpirySeconds: For how many seconds a request is valid, as the service's own SDKs of 2025 say it, so that
-    ///     one that was recorded is worth nothing later; 0: nothing is said.
+    ///   - authExpirySeconds: For how many seconds a request is valid, as the service's own SDKs of 2025 say it, so
+    ///     that one that was recorded is worth nothing later; 0: nothing is said.
     public init(
         _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false,
         authExpirySeconds: Int = 0

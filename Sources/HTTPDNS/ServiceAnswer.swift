@@ -1,11 +1,12 @@
 internal import Base
 internal import DNSWire
 
-/// Reads the text of an answer, lines of `NAME.:LIST[-LIST][|CLIENT]`, a list being `0` or `ADDRESS;…[;]` with its `,TTL`.
+/// Reads the text of an answer, lines of `NAME.:LIST[-LIST][|CLIENT]`, a list being `0` or `ADDRESS;…[;]` with its
+/// `,TTL`.
 ///
-/// All of it can be read or nothing of it counts: what the service did not write as it was asked was written by somebody
-/// else, and whoever is on the path changes what is encrypted without the key. Text that is skipped would be where the
-/// random octets go that such a change brings with it.
+/// All of it can be read or nothing of it counts: what the service did not write as it was asked was written by
+/// somebody else, and whoever is on the path changes what is encrypted without the key. Text that is skipped would be
+/// where the random octets go that such a change brings with it.
 struct ServiceAnswer {
     private let names: [Name]
     private let family: ServiceFamily
@@ -108,8 +109,8 @@ struct ServiceAnswer {
         // As many octets as the wire form without the first length and the root label.
         guard range.count == name.wire.count - 2 else { return false }
         let wire = name.wire.span
-        // What stands at a place in the wire form, behind the length of the first label, stands in the text at `shift` from
-        // there; at the lengths of the others dots must stand.
+        // What stands at a place in the wire form, behind the length of the first label, stands in the text at `shift`
+        // from there; at the lengths of the others dots must stand.
         let shift = range.lowerBound - 1
         var position = 1
         while true {

@@ -18,8 +18,8 @@ public struct ServiceConfiguration: Sendable, Equatable {
         self.ttlMinutes = ttlMinutes
     }
 
-    /// Reads `log:0|domain:0|ip:ADDRESS;…[;]|ttl:MINUTES`, fields in any order and each once; `ip` may be empty and, like
-    /// `ttl`, missing. Other fields may stand between them, with a number each.
+    /// Reads `log:0|domain:0|ip:ADDRESS;…[;]|ttl:MINUTES`, fields in any order and each once; `ip` may be empty and,
+    /// like `ttl`, missing. Other fields may stand between them, with a number each.
     ///
     /// All of it can be read or nothing of it counts, as with an answer: whoever is on the path could have the servers
     /// asked that he likes, for as long as a day and wherever this machine goes meanwhile. With `log` and `domain` the

@@ -7,8 +7,8 @@ public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible 
     case status(Int)
     /// The connection ended the body, and that may not have been the server's doing.
     case cutOff
-    /// An encrypted body is not an answer, be it by its hexadecimal, its padding or its text: told apart, they would help
-    /// whoever tries out changed bodies to find out what was encrypted.
+    /// An encrypted body is not an answer, be it by its hexadecimal, its padding or its text: told apart, they would
+    /// help whoever tries out changed bodies to find out what was encrypted.
     case undecryptable
     /// A body in clear is not an answer.
     case unparsable

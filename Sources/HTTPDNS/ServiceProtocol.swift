@@ -7,18 +7,18 @@
 /// - An empty body, and an encrypted empty text, is "no record" for every name asked. The iOS SDK takes any AES body of
 ///   at most an initialization vector's length for that; here only exactly such a vector alone is, and anything else
 ///   that cannot be decrypted is a failure, so that garbage is never remembered as the absence of a name.
-/// - "No record" of a family is `0`, with a TTL or without; the name alone, as one sample of the documentation prints it
-///   (`www.example.com|203.0.113.7`), is "no record" of every family asked.
+/// - "No record" of a family is `0`, with a TTL or without; the name alone, as one sample of the documentation prints
+///   it (`www.example.com|203.0.113.7`), is "no record" of every family asked.
 /// - `|CLIENT`, an address, may end any line, or none; which it is does not matter.
 /// - Each line bears the name, and each list its TTL: with `query=1&ttl=1` the service writes both. The one sample of a
 ///   list without a TTL beside a `0` (for a request without `ttl=1`) is taken in https mode alone.
 /// - A `type=addrs` answer of one list instead of two holds the addresses of both families.
-/// - A text is read whole or not at all: neither a line nor an address in it is skipped, and a name may come twice only if
-///   the same is said of it. White space at both ends, and a carriage return before a line feed, mean nothing.
+/// - A text is read whole or not at all: neither a line nor an address in it is skipped, and a name may come twice only
+///   if the same is said of it. White space at both ends, and a carriage return before a line feed, mean nothing.
 /// - An address that no machine has is read, but nothing of its list is taken.
 /// - Error statuses carry nothing that is read.
-/// - Of the service's configuration (`/conf`) only `ip` and `ttl` count: `log` is about reports to the vendor, which are
-///   never sent, and `domain` about a name of the service, which is never asked for.
+/// - Of the service's configuration (`/conf`) only `ip` and `ttl` count: `log` is about reports to the vendor, which
+///   are never sent, and `domain` about a name of the service, which is never asked for.
 public enum ServiceProtocol {
     /// Names in one request at most.
     public static let namesPerRequest = 8

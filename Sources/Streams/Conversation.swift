@@ -1,13 +1,13 @@
 package import HTTP
 
-/// What is spoken on one connection, as a value that knows no socket, TLS or clock: requests and octets go in, octets and
-/// events come out. Once it has thrown it is of no further use.
+/// What is spoken on one connection, as a value that knows no socket, TLS or clock: requests and octets go in, octets
+/// and events come out. Once it has thrown it is of no further use.
 ///
-/// What is only read is declared as mutating: whoever keeps one as `any Conversation` then looks at it in its place, and does
-/// not copy it first.
+/// What is only read is declared as mutating: whoever keeps one as `any Conversation` then looks at it in its place,
+/// and does not copy it first.
 package protocol Conversation {
-    /// Requests that it takes on now, beside those under way. 0 for a moment, as long as the peer's limit is reached, or for
-    /// good.
+    /// Requests that it takes on now, beside those under way. 0 for a moment, as long as the peer's limit is reached,
+    /// or for good.
     var room: Int { mutating get }
     /// False: there will be no room any more, though what is under way may still be answered.
     var mayTakeMore: Bool { mutating get }
@@ -27,7 +27,8 @@ package protocol Conversation {
     /// The peer will send no more.
     /// - Parameter isCut: See ``StreamOwner/ended(_:isCut:)``.
     mutating func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure)
-    /// What has to go to the peer, each octet once; to be asked for after each of the calls above, and at the beginning.
+    /// What has to go to the peer, each octet once; to be asked for after each of the calls above, and at the
+    /// beginning.
     mutating func takeOutput() -> [UInt8]
     /// Asks the peer for a sign of life.
     /// - Returns: False: there is nothing that can be said without a request.

@@ -1,8 +1,8 @@
-/// DNS messages over a stream, each behind its length in two octets (RFC 1035 §4.2.2): many questions at once, answered in any
-/// order and told apart by an id of their own (RFC 7766 §6.2.1.1, §7).
+/// DNS messages over a stream, each behind its length in two octets (RFC 1035 §4.2.2): many questions at once, answered
+/// in any order and told apart by an id of their own (RFC 7766 §6.2.1.1, §7).
 ///
-/// An answer to nobody is what a server says late, or says twice. It is passed over, since its id stands for nobody else;
-/// a server that goes on with it is not listened to any more.
+/// An answer to nobody is what a server says late, or says twice. It is passed over, since its id stands for nobody
+/// else; a server that goes on with it is not listened to any more.
 package struct DNSFrames: Conversation {
     private let nextID: () -> UInt16
     /// By the id on the wire; nil: nobody waits any more, but the id must not be given to another until it is answered.

@@ -2,8 +2,8 @@ import HTTP
 
 /// HTTP/1.1 as a client speaks it: whole requests, one at a time.
 ///
-/// What comes unasked, or stands behind a response, would be taken for the answer to the next request, and each later one
-/// for that to the request after it. So there is no next request then.
+/// What comes unasked, or stands behind a response, would be taken for the answer to the next request, and each later
+/// one for that to the request after it. So there is no next request then.
 package struct HTTP1: Conversation {
     private var reader = HTTPResponseReader()
     private var request: RequestID?

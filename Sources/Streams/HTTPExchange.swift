@@ -3,8 +3,8 @@ package import Cryptography
 package import HTTP
 package import Transport
 
-/// One HTTP/1.1 request and its response on a connection of their own, plain or through TLS: for what is asked so rarely
-/// that no connection is kept open. How long it may take is its owner's decision.
+/// One HTTP/1.1 request and its response on a connection of their own, plain or through TLS: for what is asked so
+/// rarely that no connection is kept open. How long it may take is its owner's decision.
 package final class HTTPExchange {
     package enum Outcome {
         case answered(HTTPResponse)

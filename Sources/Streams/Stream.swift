@@ -8,7 +8,8 @@ package protocol StreamOwner: AnyObject {
     func connected(_ stream: Stream)
     /// The handshake is done and the peer's certificate accepted.
     func secured(_ stream: Stream)
-    /// Octets of the peer's, out of TLS. They are valid during the call, in which no other stream of the loop must be read.
+    /// Octets of the peer's, out of TLS. They are valid during the call, in which no other stream of the loop must be
+    /// read.
     func received(_ bytes: Span<UInt8>, on stream: Stream)
     /// The peer will send no more.
     /// - Parameter isCut: TCP ended without TLS's close_notify: anybody on the path can have brought that about.
@@ -44,8 +45,8 @@ package enum StreamFailure: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// A connection, dialled or accepted, plain or through TLS. It connects, encrypts, queues and closes, and knows no protocol.
-/// Confined to its loop, which keeps it from its making to ``close()``.
+/// A connection, dialled or accepted, plain or through TLS. It connects, encrypts, queues and closes, and knows no
+/// protocol. Confined to its loop, which keeps it from its making to ``close()``.
 package final class Stream: EventHandler {
     private unowned let owner: any StreamOwner
     private let loop: EventLoop
@@ -138,8 +139,8 @@ package final class Stream: EventHandler {
         if isConnected { flush() }
     }
 
-    /// Nothing more will be sent. What the peer still sends is thrown away until it closes, since closing first could take
-    /// back what was sent last (RFC 9112 §9.6).
+    /// Nothing more will be sent. What the peer still sends is thrown away until it closes, since closing first could
+    /// take back what was sent last (RFC 9112 §9.6).
     package func finish() {
         guard ending == .none else { return }
         ending = .writing

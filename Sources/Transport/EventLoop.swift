@@ -30,10 +30,10 @@ public struct Registration: Equatable, Sendable {
 /// (nothing is spent when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then
 /// ``turnEnded``, where the owner sends what has gathered.
 ///
-/// A turn belongs to whoever has the ``TurnRight``. The queue's thread takes it for each turn and is without it while it
-/// waits; meanwhile ``perform(_:)`` may take a turn on another thread, with its work and ``turnEnded`` alone. Events are
-/// fetched without the right, so a turn of another's may come between: as after any earlier handler, what is registered
-/// and waited for when they are delivered decides.
+/// A turn belongs to whoever has the ``TurnRight``. The queue's thread takes it for each turn and is without it while
+/// it waits; meanwhile ``perform(_:)`` may take a turn on another thread, with its work and ``turnEnded`` alone. Events
+/// are fetched without the right, so a turn of another's may come between: as after any earlier handler, what is
+/// registered and waited for when they are delivered decides.
 ///
 /// `@unchecked Sendable`: confined to turns (before ``start()``: to the thread that makes it), which ``assertOnLoop()``
 /// checks, but for `source`, which is the queue's, and the events fetched, which are its thread's; ``submit(_:)``,
@@ -115,9 +115,9 @@ public final class EventLoop: @unchecked Sendable {
         mailbox.post(work)
     }
 
-    /// Does work in a turn of its own on this thread if the loop is at rest, which saves waking another; hands it over as
-    /// ``submit(_:)`` does if it is not: while a turn is under way, while work waits, before ``start()``. The order in
-    /// which one thread hands in work holds either way. From any thread.
+    /// Does work in a turn of its own on this thread if the loop is at rest, which saves waking another; hands it over
+    /// as ``submit(_:)`` does if it is not: while a turn is under way, while work waits, before ``start()``. The order
+    /// in which one thread hands in work holds either way. From any thread.
     public func perform(_ work: @escaping @Sendable () -> Void) {
         let isDone = right.takeIfFree {
             // What was handed in before comes first, and after `stop` nothing does.
@@ -235,8 +235,8 @@ extension EventLoop {
     /// Ends a registration, also from within a handler: events already fetched are not delivered any more. Do this
     /// before the descriptor is closed.
     ///
-    /// - Parameter closing: The descriptor is closed right afterwards and there is no duplicate of it: then the kernel forgets
-    ///   it by itself (epoll(7), question 6), which saves a system call.
+    /// - Parameter closing: The descriptor is closed right afterwards and there is no duplicate of it: then the kernel
+    ///   forgets it by itself (epoll(7), question 6), which saves a system call.
     public func unregister(_ registration: Registration, closing: Bool = false) {
         assertOnLoop()
         guard let slot = slot(registration) else { return }

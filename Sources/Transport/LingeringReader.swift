@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// Who is given what a ``LingeringReader`` reads.
 public protocol DatagramReceiver: ~Copyable, Sendable {
-    /// Called on the reader's queue with what was read; the replies it leaves are sent when it returns. No more of them than
-    /// datagrams.
+    /// Called on the reader's queue with what was read; the replies it leaves are sent when it returns. No more of them
+    /// than datagrams.
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch)
 }
 
@@ -81,7 +81,8 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
         }
     }
 
-    /// Calls `answer` on the reader's queue as soon as it turns: at once, or behind the batch under way. From any thread.
+    /// Calls `answer` on the reader's queue as soon as it turns: at once, or behind the batch under way. From any
+    /// thread.
     public func ping(_ answer: @escaping @Sendable () -> Void) {
         pings.withLock { $0.append(answer) }
         isPinged.store(true, ordering: .releasing)

@@ -3,8 +3,9 @@ internal import CLinux
 internal import Glibc
 
 /// The memory of a batch: for each slot a message header, its one vector, the peer's address, room for one control
-/// message and for one payload, so that the kernel can fill or send many datagrams at once. What is received lies in its
-/// slot's own room; where in all of it the payloads to be sent lie, and that they keep apart, is for who writes them to say.
+/// message and for one payload, so that the kernel can fill or send many datagrams at once. What is received lies in
+/// its slot's own room; where in all of it the payloads to be sent lie, and that they keep apart, is for who writes
+/// them to say.
 ///
 /// All unsafe code of the batches is here. It is sound because the five regions are allocated in `init` and freed in
 /// `deinit`, nothing outside sees a pointer into them but the payload pointers (whose users say how long they last),

@@ -1,7 +1,8 @@
 internal import CLinux
 internal import Glibc
 
-/// Tells when this machine's addresses, routes or links have changed, so that a connection from before may lead nowhere.
+/// Tells when this machine's addresses, routes or links have changed, so that a connection from before may lead
+/// nowhere.
 ///
 /// Needs no privileges. What the kernel only repeats (a router's advertisement that renews a lifetime, say) is no
 /// change, so a quiet network stays quiet.

@@ -2,8 +2,9 @@ internal import Glibc
 
 /// A file with mode 0600 that is written part by part and then takes the place of another, whole or not at all.
 ///
-/// Until then it stands beside it, with `.new` behind its name, under a lock: of two writers one fails, and what a crash
-/// left behind is written over. A symbolic link at the path is replaced; anything but a regular file is left alone.
+/// Until then it stands beside it, with `.new` behind its name, under a lock: of two writers one fails, and what a
+/// crash left behind is written over. A symbolic link at the path is replaced; anything but a regular file is left
+/// alone.
 public struct ReplacementFile: ~Copyable {
     private let path: String
     private let temporary: String
@@ -19,8 +20,8 @@ public struct ReplacementFile: ~Copyable {
         self.file = file
     }
 
-    /// - Throws: What the system says; EAGAIN when another one is writing, EEXIST when something else than a regular file
-    ///   is at the path.
+    /// - Throws: What the system says; EAGAIN when another one is writing, EEXIST when something else than a regular
+    ///   file is at the path.
     public static func begin(_ path: String) throws(SystemError) -> ReplacementFile {
         var status = stat()
         if unsafe stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {

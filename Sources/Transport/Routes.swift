@@ -3,8 +3,8 @@ internal import Glibc
 
 /// Which ways lead out of this machine.
 public enum Routes {
-    /// Whether there is a route to the Internet of each family now. No packet leaves: connecting a UDP socket only looks
-    /// the route up. The service's own SDKs look at the same two addresses.
+    /// Whether there is a route to the Internet of each family now. No packet leaves: connecting a UDP socket only
+    /// looks the route up. The service's own SDKs look at the same two addresses.
     public static func families() -> (ipv4: Bool, ipv6: Bool) {
         (leads(to: .v4(8, 8, 8, 8)), leads(to: IPAddress(v6: 0x2000 << 48, 0)))
     }

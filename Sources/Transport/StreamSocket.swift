@@ -27,8 +27,8 @@ public struct StreamSocket: ~Copyable, Sendable {
         try? self.descriptor.setOption(Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Self.mostUnsent)
     }
 
-    /// Milliseconds for which what was written may stay without the peer's word of its arrival (RFC 5482): a connection whose
-    /// way is gone would else be tried for a quarter of an hour.
+    /// Milliseconds for which what was written may stay without the peer's word of its arrival (RFC 5482): a connection
+    /// whose way is gone would else be tried for a quarter of an hour.
     private static let longestUnacknowledged: Int32 = 5000
 
     /// Begins to connect. The socket becomes writable when it is decided; then ask ``connectResult()``.

@@ -9,12 +9,12 @@ import Logging
 import Streams
 package import Transport
 
-/// Reports abnormal lookups (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to the log. Confined
-/// to the resolver's loop, whose deadline it shares.
+/// Reports abnormal lookups (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to the log.
+/// Confined to the resolver's loop, whose deadline it shares.
 ///
-/// Nothing waits for a report. Nothing is ever sent anywhere but to `reportUrl`; its host, if it is a name, is looked up
-/// at the local resolvers: a lookup through this daemon itself could fail, be reported, and so lead to the next one without
-/// end.
+/// Nothing waits for a report. Nothing is ever sent anywhere but to `reportUrl`; its host, if it is a name, is looked
+/// up at the local resolvers: a lookup through this daemon itself could fail, be reported, and so lead to the next one
+/// without end.
 package final class AbnormalReporter {
     private var line: ReportLine
     private let destination: Destination?

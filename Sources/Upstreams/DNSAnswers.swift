@@ -4,7 +4,8 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// How the messages of a group's DNS servers are read, and what was learned from them. Confined to the forwarder's loop.
+/// How the messages of a group's DNS servers are read, and what was learned from them. Confined to the forwarder's
+/// loop.
 package final class DNSAnswers {
     /// `negativeTTL`, for an answer that says "no such record" without an SOA.
     package var negativeTTL: UInt32

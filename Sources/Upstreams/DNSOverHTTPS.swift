@@ -6,8 +6,8 @@ import HTTP
 import Streams
 import Transport
 
-/// DNS messages over HTTPS (RFC 8484), on HTTP/2 alone. As strict as DNS over TLS: a server that cannot prove who it is is not
-/// asked.
+/// DNS messages over HTTPS (RFC 8484), on HTTP/2 alone. As strict as DNS over TLS: a server that cannot prove who it is
+/// is not asked.
 final class DNSOverHTTPS: Dialect {
     private let server: Server
     private let answers: DNSAnswers
@@ -22,8 +22,8 @@ final class DNSOverHTTPS: Dialect {
     let retriesOnFresh = true
 
     private static let mediaType = "application/dns-message"
-    /// What `Retry-After` is taken for where it is missing, and for how long a server is left alone that refuses the request
-    /// itself, in seconds.
+    /// What `Retry-After` is taken for where it is missing, and for how long a server is left alone that refuses the
+    /// request itself, in seconds.
     private static let usualPause = 5
     private static let longPause = 60
 

@@ -6,8 +6,8 @@ import Forwarding
 import Streams
 package import Transport
 
-/// DNS messages on streams: over TCP (RFC 7766), and over TLS (RFC 7858), which is strict (RFC 8310 §5): a server that cannot
-/// prove who it is is not asked, and never in the clear.
+/// DNS messages on streams: over TCP (RFC 7766), and over TLS (RFC 7858), which is strict (RFC 8310 §5): a server that
+/// cannot prove who it is is not asked, and never in the clear.
 final class DNSOverStreams: Dialect {
     private let server: Server
     private let answers: DNSAnswers

@@ -4,7 +4,8 @@ package import DNSWire
 package import Forwarding
 package import Streams
 
-/// How one server is asked on streams: a request goes out, an answer comes in. One for each server, on its upstream's loop.
+/// How one server is asked on streams: a request goes out, an answer comes in. One for each server, on its upstream's
+/// loop.
 package protocol Dialect: AnyObject {
     var limits: StreamLimits { get }
     /// Whether requests go through TLS.
@@ -41,7 +42,8 @@ package struct Unaskable: Error {
 package enum Reading {
     /// - Parameters:
     ///   - code: For what is counted.
-    ///   - isInStep: It is the answer to what was asked. Else it may be another's, and the connection takes nothing more.
+    ///   - isInStep: It is the answer to what was asked. Else it may be another's, and the connection takes nothing
+    ///     more.
     case outcome(Outcome, code: ResponseCode, isInStep: Bool)
     /// The server may know less than was taken for granted: the same is to be asked once more without.
     case askPlainer

@@ -1,8 +1,8 @@
 import Base
 import DNSWire
 
-/// Which local resolvers do not know EDNS (RFC 6891 §7): they answer a query that has an OPT record with an error and are
-/// asked without one. DO cannot be asked then, so their answers have no signatures.
+/// Which local resolvers do not know EDNS (RFC 6891 §7): they answer a query that has an OPT record with an error and
+/// are asked without one. DO cannot be asked then, so their answers have no signatures.
 struct EDNSKnowledge {
     /// Until when a server is asked without.
     private var ignorant: [Server: Tick] = [:]

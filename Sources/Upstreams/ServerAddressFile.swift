@@ -4,8 +4,8 @@ package import Log
 import Logging
 package import Transport
 
-/// The file that keeps the addresses of servers over a restart. Written on a loop of its own, so that no query waits for a
-/// disk.
+/// The file that keeps the addresses of servers over a restart. Written on a loop of its own, so that no query waits
+/// for a disk.
 package final class ServerAddressFile: @unchecked Sendable {
     // Unchecked: everything that changes is used on the loop alone.
     private let path: String
@@ -17,7 +17,8 @@ package final class ServerAddressFile: @unchecked Sendable {
     private var nextWrite: UInt64 = 0
     private var isFailing = false
 
-    /// Nanoseconds between two writings at least, so that disks live: what a server's name leads to may change at any time.
+    /// Nanoseconds between two writings at least, so that disks live: what a server's name leads to may change at any
+    /// time.
     private static let pause: UInt64 = 60_000_000_000
 
     /// - Parameter cacheFile: `cache.file`, beside which it stands.

@@ -1,8 +1,8 @@
 import Base
 import DNSWire
 
-/// The text in which the addresses of servers outlive a restart: a name and its addresses a line, the one that worked last
-/// first.
+/// The text in which the addresses of servers outlive a restart: a name and its addresses a line, the one that worked
+/// last first.
 enum ServerAddressText {
     /// Octets of a text at most: far more than ``ServerAddresses/maximumNames`` lines of the longest names take.
     static let maximumOctets = 64 * 1024

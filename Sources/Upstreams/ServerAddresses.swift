@@ -46,8 +46,8 @@ struct ServerAddresses {
     static let maximumOfAFamily = 3
     /// Servers that are asked for one name; the HTTPDNS servers stand before the resolvers.
     static let maximumSources = 16
-    /// Milliseconds for one attempt at a source, and after which a silent one is no longer waited for alone: the next one
-    /// is asked as well, and the last one once more.
+    /// Milliseconds for one attempt at a source, and after which a silent one is no longer waited for alone: the next
+    /// one is asked as well, and the last one once more.
     static let attemptTime = 2000
     static let silence = 1000
     /// Milliseconds that anybody waits at most. The lookup goes on, and serves the next who wants the name.

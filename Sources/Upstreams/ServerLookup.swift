@@ -83,8 +83,8 @@ package final class ServerLookup {
 
     // MARK: Changes
 
-    /// Who is asked from now on: the first of the account's servers, then the resolvers, in order; none of them leads back
-    /// here.
+    /// Who is asked from now on: the first of the account's servers, then the resolvers, in order; none of them leads
+    /// back here.
     /// - Parameter account: The upstream is this object's alone, and closed with it.
     package func ask(account: (upstream: any Upstream, servers: [Server])?, resolvers: [Server], at now: Tick) {
         if self.account !== account?.upstream {

@@ -34,8 +34,8 @@ struct ServiceListSchedule {
     static let attempts = 2
     /// Milliseconds after a round without an answer.
     static let pauseAfterFailure = 5 * 60_000
-    /// Milliseconds from one round's beginning to the next's, at least: a network that comes and goes, or a service that
-    /// is down, costs the start-up servers two rounds a minute and no more.
+    /// Milliseconds from one round's beginning to the next's, at least: a network that comes and goes, or a service
+    /// that is down, costs the start-up servers two rounds a minute and no more.
     static let leastBetweenRounds = 30_000
 
     /// - Parameters:

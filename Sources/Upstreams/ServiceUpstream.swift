@@ -70,7 +70,8 @@ private final class ServiceDialect: Dialect {
         }
     }
 
-    /// What is no answer to the request, an error that names nothing among it, may be another's, and its own is yet to come.
+    /// What is no answer to the request, an error that names nothing among it, may be another's, and its own is yet to
+    /// come.
     func read(_ answer: ConversationAnswer, to ask: Ask, isPlainer: Bool, at now: Tick) -> Reading {
         guard case .http(let response) = answer, case .addresses(let names, let families) = ask else {
             return .outcome(.failed(Failure(.badAnswer, "no HTTP")), code: .servFail, isInStep: false)

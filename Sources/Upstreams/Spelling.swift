@@ -33,8 +33,8 @@ final class SentQuery {
     }
 }
 
-/// Which local resolvers repeat the letters' case of a question, so that a forger has to guess it too. One that does not
-/// is remembered and asked in lower case.
+/// Which local resolvers repeat the letters' case of a question, so that a forger has to guess it too. One that does
+/// not is remembered and asked in lower case.
 struct Spelling {
     private var repeatsCase: [Server: Bool] = [:]
 

@@ -7,9 +7,9 @@ import Transport
 
 /// One connection to a server: a conversation, the stream it goes over, and the queries under way on it.
 ///
-/// A server with several endpoints is dialled at one after the other, by address family in turn, and the first that stands is
-/// used (RFC 8305 §4, §5). One stands when its certificate is accepted: else whoever answers first, with whatever
-/// certificate, would win.
+/// A server with several endpoints is dialled at one after the other, by address family in turn, and the first that
+/// stands is used (RFC 8305 §4, §5). One stands when its certificate is accepted: else whoever answers first, with
+/// whatever certificate, would win.
 final class StreamConnection {
     let pool: StreamPool
     /// Counted upward by the upstream.
@@ -52,8 +52,8 @@ final class StreamConnection {
 
     var hasRoom: Bool { !isSuspect && !isRetired && conversation.room > 0 }
 
-    /// Whether it is open and nothing is left of what the server has sent: the next octets are those of an answer to the
-    /// next request.
+    /// Whether it is open and nothing is left of what the server has sent: the next octets are those of an answer to
+    /// the next request.
     var isReusable: Bool { hasRoom && conversation.isIdle && stream?.isIdle ?? false }
 
     /// Whether the server's certificate has been verified lately.

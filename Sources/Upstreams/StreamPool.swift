@@ -48,8 +48,8 @@ final class StreamPool {
         shared.last { hasRoom($0) } ?? takeIdle(at: wall)
     }
 
-    /// The newest idle connection. What has come on it unasked, or its end, may wait in the socket: it is read first, or it
-    /// would be taken for the answer to what is sent now.
+    /// The newest idle connection. What has come on it unasked, or its end, may wait in the socket: it is read first,
+    /// or it would be taken for the answer to what is sent now.
     private func takeIdle(at wall: UInt64) -> StreamConnection? {
         while let connection = idle.popLast() {
             connection.read()
@@ -145,7 +145,8 @@ final class StreamPool {
         idleTime = min(idleTime, max(range.lowerBound, min(range.upperBound, nanoseconds / 5 * 4)))
     }
 
-    /// The server has closed a connection with queries on it, after so many answers: for a while it gets no more on one.
+    /// The server has closed a connection with queries on it, after so many answers: for a while it gets no more on
+    /// one.
     func closedByServer(afterAnswers answers: Int, at now: Tick) {
         queriesPerConnection = min(queriesPerConnection, answers)
         limitedUntil = now.advanced(milliseconds: Self.limitedTime)

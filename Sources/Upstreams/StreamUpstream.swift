@@ -7,9 +7,9 @@ package import Transport
 
 /// Servers that are asked on connections which are kept: as many queries on each as its conversation has room for.
 ///
-/// Which server is asked, and what a failure leads to, is the forwarder's decision. This is about connections: one with room is
-/// taken before a new one is opened, one that says anything but the answers it was asked for is closed, and what the server
-/// closed unanswered goes out once more at once.
+/// Which server is asked, and what a failure leads to, is the forwarder's decision. This is about connections: one with
+/// room is taken before a new one is opened, one that says anything but the answers it was asked for is closed, and
+/// what the server closed unanswered goes out once more at once.
 package class StreamUpstream: Upstream {
     package final var settle: Settle = { _, _, _ in }
     /// How far a fresh connection has come; for whoever goes through it step by step.

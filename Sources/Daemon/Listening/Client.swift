@@ -41,7 +41,8 @@ struct Miss: Sendable {
     var isRefresh = false
 }
 
-/// Those who wait, by the numbers that the forwarder knows them by; a number is used again when its client was answered.
+/// Those who wait, by the numbers that the forwarder knows them by; a number is used again when its client was
+/// answered.
 struct WaitingClients {
     private var clients: [Client?] = []
     private var free: [ClientNumber] = []

@@ -89,7 +89,8 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
             }
             start = end
         }
-        // A lone miss is asked upstream soonest by this thread itself; neither a reply nor further datagrams wait for that.
+        // A lone miss is asked upstream soonest by this thread itself; neither a reply nor further datagrams wait for
+        // that.
         if !misses.isEmpty {
             forwarderLoop.submit(exchange(&misses, with: []), here: batch.count == 1 && replies.count == 0)
         }

@@ -3,11 +3,11 @@ import Synchronization
 import Transport
 
 /// How many questions the listeners have handed to the resolver that it has not taken on yet, some 250 octets each:
-/// listeners are faster than one resolver. No source may fill the queue, so that what one sends without end is refused while
-/// others' questions are taken on.
+/// listeners are faster than one resolver. No source may fill the queue, so that what one sends without end is refused
+/// while others' questions are taken on.
 ///
-/// Sources are told apart by a hash that nobody outside can compute: of those that meet in one place, one in 256, each has
-/// the others' part too. What the kernel drops from a full socket before it is read is dropped whoever sent it.
+/// Sources are told apart by a hash that nobody outside can compute: of those that meet in one place, one in 256, each
+/// has the others' part too. What the kernel drops from a full socket before it is read is dropped whoever sent it.
 final class MissQueue: Sendable {
     /// Questions that wait at most; past its part of them a source's newest is refused with SERVFAIL: see
     /// ``Source/mayHaveMore(own:all:most:)``.
@@ -35,8 +35,8 @@ final class MissQueue: Sendable {
         return false
     }
 
-    /// The same for what has its answer and is only to be refreshed; without room it is looked up when its time is over, and
-    /// nobody was refused.
+    /// The same for what has its answer and is only to be refreshed; without room it is looked up when its time is
+    /// over, and nobody was refused.
     func enterToRefresh(_ source: Source) -> Bool {
         let counted = count(source, 1)
         if Source.mayHaveMore(own: counted.own, all: counted.all, most: maximum) { return true }

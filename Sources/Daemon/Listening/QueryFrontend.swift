@@ -76,7 +76,8 @@ struct QueryFrontend: Sendable {
     /// The third step.
     /// - Parameters:
     ///   - read: the message's.
-    ///   - limit: the octets that one reply may have here, for a stream; nil for a datagram: what the client's message says.
+    ///   - limit: the octets that one reply may have here, for a stream; nil for a datagram: what the client's message
+    ///     says.
     ///   - tally: the caller's own; how long an answer took is for the caller to say.
     ///   - reply: holds `limit`, or `Reply.maximumUDPSize`, octets.
     func receive(

@@ -26,8 +26,8 @@ final class StreamServer: @unchecked Sendable {
     /// What a client's bytes are read into before they are its own, and where a reply is written before it is queued.
     let scratch = Scratch(65_535)
 
-    /// Connections that one source may have of `listen.tcpClients`: a quarter, so that no single one shuts out the others.
-    /// This host's own programs all come from loopback and may have them all.
+    /// Connections that one source may have of `listen.tcpClients`: a quarter, so that no single one shuts out the
+    /// others. This host's own programs all come from loopback and may have them all.
     private var maximumOfSource: Int { max(1, maximumClients / 4) }
     /// Octets kept for all clients: sixteen that are each at their limit. Past it the one with the most is cut off.
     static let maximumKept = 16 * StreamClient.maximumQueued

@@ -7,7 +7,8 @@ import HTTPDNS
 import Transport
 import Upstreams
 
-/// Whoever puts the queries of each group to its servers, made and changed by the settings. Confined to the resolver's loop.
+/// Whoever puts the queries of each group to its servers, made and changed by the settings. Confined to the resolver's
+/// loop.
 final class Carriers {
     let tallies = UpstreamTallies()
     /// Nil until there is an `[httpdns]` section.

@@ -5,7 +5,8 @@ import Log
 import Logging
 import Transport
 
-/// Which local resolvers there are and what the hosts file says, followed as the files change. Confined to the resolver's loop.
+/// Which local resolvers there are and what the hosts file says, followed as the files change. Confined to the
+/// resolver's loop.
 final class LocalServers {
     /// Told when ``found`` is another.
     var serversChanged: () -> Void = {}
@@ -51,7 +52,8 @@ final class LocalServers {
 
     func stop() { watch?.stop() }
 
-    /// The servers of a group, those of `resolvConf` in the place of that word, each once and none that leads back here.
+    /// The servers of a group, those of `resolvConf` in the place of that word, each once and none that leads back
+    /// here.
     func servers(of group: Settings.Group) -> [Server] {
         var loops: [Loop] = []
         let servers = Self.servers(of: group, listening, found: found, loops: &loops)

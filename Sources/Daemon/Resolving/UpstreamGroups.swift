@@ -51,7 +51,8 @@ struct UpstreamGroups {
         return account
     }
 
-    /// Resolvers in the clear are asked as ever, the last that answered first; encrypted ones in the order of preference.
+    /// Resolvers in the clear are asked as ever, the last that answered first; encrypted ones in the order of
+    /// preference.
     private func fallback(_ servers: (Settings.Group) -> [Server]) -> UpstreamGroup {
         let settings = settings.fallback.group
         var fallback = group(settings, self.settings.isFallbackNeeded ? servers(settings) : [])

@@ -20,7 +20,8 @@ struct SelfQuery: ~Copyable {
         case impossible
     }
 
-    /// How long a question may be under way before it is asked again, in milliseconds: it may have been lost in a flood.
+    /// How long a question may be under way before it is asked again, in milliseconds: it may have been lost in a
+    /// flood.
     private static let patience = 250
 
     /// - Parameter listening: where the daemon answers.

@@ -8,8 +8,8 @@ import Transport
 /// Tells the service manager, again and again, that all is well, and in a line how things stand.
 ///
 /// All is well when each queue that answers depend on still turns, and a question of the daemon's own is answered. (The
-/// queue of the cache's file is none of them: a disk may hang, and no client notices.) Where the manager does not watch,
-/// only the line is kept up to date.
+/// queue of the cache's file is none of them: a disk may hang, and no client notices.) Where the manager does not
+/// watch, only the line is kept up to date.
 ///
 /// `@unchecked Sendable`: confined to its queue.
 final class Watchdog: @unchecked Sendable {

@@ -1,5 +1,5 @@
-/// What came where an answer was waited for and was none, since the start: somebody guesses, or a resolver is broken.
-/// It is ignored, and the wait goes on.
+/// Datagrams that came while an answer was awaited and were not that answer, since the start: an attacker guesses, or a
+/// resolver is broken. They are ignored, and the wait goes on.
 package struct MismatchCounters: Sendable, Equatable {
     /// Datagrams from another address or port than the resolver's.
     package var strangers: UInt64 = 0

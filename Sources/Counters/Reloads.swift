@@ -1,9 +1,9 @@
-/// How reading the settings again went, for whoever watches the daemon.
+/// The results of reloading the settings, for monitoring.
 package struct Reloads: Sendable, Equatable {
-    /// Those that were taken over, and those that were refused because something was wrong.
+    /// Reloads that were applied, and reloads that were refused because of an error.
     package var succeeded: UInt64 = 0
     package var failed: UInt64 = 0
-    /// Whether the last one was taken over; true before the first.
+    /// Whether the last reload was applied; true before the first.
     package var lastSucceeded = true
     /// When the settings in effect were read, in seconds since 1970.
     package var lastSuccess: UInt64

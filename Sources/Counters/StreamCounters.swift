@@ -1,6 +1,6 @@
-/// What became of TCP clients, since the start.
+/// Counts of TCP connections since the start.
 package struct StreamCounters: Sendable, Equatable {
-    /// Connections taken on.
+    /// Connections accepted.
     package var accepted: UInt64 = 0
     /// Connections refused because `listen.tcpClients` were open and all waited for answers.
     package var refused: UInt64 = 0
@@ -10,7 +10,7 @@ package struct StreamCounters: Sendable, Equatable {
     package var closedForRoom: UInt64 = 0
     /// Connections closed after `listen.tcpIdleSeconds`.
     package var closedIdle: UInt64 = 0
-    /// Connections closed because the client let more gather than is kept for one, or for all.
+    /// Connections closed because more bytes waited for the client to read than are kept for one client, or for all.
     package var cutOff: UInt64 = 0
 
     package init() {}

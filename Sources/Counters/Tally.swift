@@ -1,10 +1,10 @@
 package import DNSWire
 import Synchronization
 
-/// What one listener, or the resolver, has counted of the questions and answers that went through it.
+/// The counts of the questions and answers that went through one listener, or through the forwarder's loop.
 ///
-/// One queue writes, anybody reads: a count is a load and a store, neither of them locked, and a reader may be a query
-/// behind. All memory is taken at once, so that counting allocates nothing.
+/// One queue writes, any thread reads: a count is a load and a store, neither of them locked, and a reader may be a
+/// query behind. All memory is allocated at once, so that counting allocates nothing.
 @safe
 package final class Tally: Sendable {
     /// What the questions came over.
@@ -36,7 +36,7 @@ package final class Tally: Sendable {
     @inline(__always)
     private func add(_ amount: UInt64, to slot: Int) {
         precondition(UInt(bitPattern: slot) < UInt(Self.slotCount))
-        // One queue alone writes: no other store can come between the two.
+        // Only one queue writes, so no other store can come between the two.
         let value = unsafe slots[slot].load(ordering: .relaxed)
         unsafe slots[slot].store(value &+ amount, ordering: .relaxed)
     }
@@ -48,8 +48,8 @@ package final class Tally: Sendable {
 
     // MARK: The writer
 
-    /// A question has come, or what was to be one.
-    /// - Parameter type: nil when it could not be read so far.
+    /// Counts a question, or a message that was to be one.
+    /// - Parameter type: nil when the message could not be parsed that far.
     @inline(__always)
     package func asked(_ type: RecordType?, fromIPv4 isIPv4: Bool) {
         add(1, to: (isIPv4 ? 0 : QuestionKind.count) &+ QuestionKind.index(type))
@@ -60,13 +60,13 @@ package final class Tally: Sendable {
         add(1, to: Self.responses &+ ResponseKind.index(code))
     }
 
-    /// A reply was written whose response code fits into a header, RFC 1035 §4.1.1.
+    /// Counts a reply by a response code that fits into a header (RFC 1035 §4.1.1).
     @inline(__always)
     package func answered(flags: UInt8) {
         add(1, to: Self.responses &+ Int(flags & 0x0F))
     }
 
-    /// So many answers took so long each.
+    /// Counts answers that took this long each.
     @inline(__always)
     package func took(_ nanoseconds: UInt64, times: Int = 1) {
         let times = UInt64(times)
@@ -74,7 +74,7 @@ package final class Tally: Sendable {
         add(nanoseconds &* times, to: Self.nanoseconds)
     }
 
-    /// An answer came from the cache, and its entry is refreshed.
+    /// Counts an answer from the cache whose entry is being refreshed.
     package func refreshed() { add(1, to: Self.refreshes) }
 
     // MARK: Readers
@@ -85,10 +85,10 @@ package final class Tally: Sendable {
 
     package func answered(_ kind: Int) -> UInt64 { value(Self.responses + kind) }
 
-    /// Of all types and families.
+    /// Questions of all types and families.
     package var asked: UInt64 { (0..<2 * QuestionKind.count).reduce(0) { $0 + value($1) } }
 
-    /// Of all response codes.
+    /// Answers of all response codes.
     package var answered: UInt64 { (0..<ResponseKind.count).reduce(0) { $0 + answered($1) } }
 
     package var prefetches: UInt64 { value(Self.refreshes) }
@@ -99,7 +99,7 @@ package final class Tally: Sendable {
     }
 }
 
-/// The types that questions are counted by: those that clients ask, and one place for all others.
+/// The types by which questions are counted: each common one, and one place for all others.
 package enum QuestionKind {
     package static let names = [
         "A", "AAAA", "HTTPS", "SVCB", "MX", "TXT", "PTR", "SRV", "NS", "SOA", "CNAME", "NAPTR", "CAA", "DS", "DNSKEY",
@@ -109,14 +109,13 @@ package enum QuestionKind {
 
     @inline(__always)
     package static func index(_ type: RecordType?) -> Int {
-        // What nearly everybody asks, before the table that the others are looked up in.
+        // The most frequent type, checked before the table of the others.
         if let type, type.rawValue == 1 { return 0 }
         return rareIndex(type)
     }
 
     private static func rareIndex(_ type: RecordType?) -> Int {
-        // By number: what other modules name is not always known to the compiler here, and this is on every query's
-        // path.
+        // By number: the compiler does not always see the constants of other modules, and this runs for every query.
         switch type?.rawValue {
         case 28: 1
         case 65: 2
@@ -150,12 +149,12 @@ package enum ResponseKind {
     }
 }
 
-/// How long something took how often: a histogram.
+/// A histogram of durations.
 ///
 /// The upper bounds are CoreDNS's, 0.25 ms and its doubles up to 8.192 s, and four halvings below, where what the cache
 /// answers lies.
 package struct Durations: Sendable, Equatable {
-    /// One for each upper bound, and one for what lies above them all.
+    /// One bucket for each upper bound, and one for everything above them.
     package static let bucketCount = 21
     private static let first: UInt64 = 15_625
 
@@ -173,7 +172,7 @@ package struct Durations: Sendable, Equatable {
         return min(UInt64.bitWidth &- steps.leadingZeroBitCount, bucketCount &- 1)
     }
 
-    /// In nanoseconds; nil for the last bucket, which has none.
+    /// The bucket's upper bound in nanoseconds; nil for the last one, which has none.
     package static func upperBound(_ bucket: Int) -> UInt64? {
         bucket < bucketCount - 1 ? first << UInt64(bucket) : nil
     }
@@ -190,8 +189,8 @@ package struct Durations: Sendable, Equatable {
         return sum
     }
 
-    /// The bound, in nanoseconds, that a share of all stayed within; nil without any, and for what lies above all
-    /// bounds.
+    /// The smallest bound, in nanoseconds, that this share (0…1) of all did not exceed; nil if nothing was counted or
+    /// the share lies above all bounds.
     package func bound(ofShare share: Double) -> UInt64? {
         let wanted = Double(total) * share
         guard wanted > 0 else { return nil }

@@ -1,20 +1,20 @@
 package import Base
 package import DNSWire
 
-/// What each server that is asked has cost: how long its answers took, and how often a connection to it was at hand.
-/// Confined to the resolver's loop.
+/// What each upstream server has cost: how long its answers took, and how often an open connection to it was there.
+/// Confined to the forwarder's loop.
 package final class UpstreamTallies {
     private var servers: [Server: ServerTally] = [:]
 
-    /// Servers come from the configuration, from resolv.conf and from the service's own list: few, but over a year of
-    /// networks and lists many. Those that are new past this bound are not counted.
+    /// Servers come from the configuration, from resolv.conf and from the service's own list: few at a time, but over a
+    /// year many. New ones past this bound are not counted.
     private static let maximumServers = 128
 
     package init() {}
 
     /// What was counted of one server since the start.
     package struct Figures: Sendable {
-        /// By `ResponseKind.index`.
+        /// Durations by `ResponseKind.index`.
         package fileprivate(set) var durations: [Int: Durations] = [:]
         package fileprivate(set) var latest = LatestDurations()
         /// Nil for a server that is asked without connections.
@@ -28,7 +28,7 @@ package final class UpstreamTallies {
 
     package struct Connections: Sendable {
         package let isSecure: Bool
-        /// Requests that found an open connection, and those that did not.
+        /// Requests that found an open connection.
         package var reused: UInt64 = 0
         package var fresh: UInt64 = 0
     }
@@ -48,11 +48,11 @@ package final class UpstreamTallies {
             figures.connections = counts
         }
 
-        /// A TLS handshake is over.
+        /// Records the end of a TLS handshake.
         package func secured(isResumed: Bool) { figures.isResumed = isResumed }
     }
 
-    /// Of a server that is asked now: it is counted from then on, if there is room.
+    /// The counts of a server, which are kept from now on if there is room.
     package func server(_ server: Server) -> ServerTally {
         if let known = servers[server] { return known }
         let new = ServerTally()
@@ -63,15 +63,15 @@ package final class UpstreamTallies {
     package var figures: [Server: Figures] { servers.mapValues(\.figures) }
 }
 
-/// How long the latest of many things took: a histogram says it since the start alone, and by the doubles of its
-/// bounds.
+/// The durations of the latest events, for percentiles of the present: a histogram covers everything since the start,
+/// and only to the factor two of its bounds.
 package struct LatestDurations: Sendable, Equatable {
     /// In microseconds.
     private var ring: [UInt32] = []
     /// Where the next one goes once the ring is full: the place of the oldest.
     private var next = 0
 
-    /// So many are remembered.
+    /// How many durations are remembered.
     package static let count = 100
 
     package init() {}
@@ -86,7 +86,7 @@ package struct LatestDurations: Sendable, Equatable {
         }
     }
 
-    /// Milliseconds that a share (0…1) of them did not exceed; nil without any.
+    /// The milliseconds that a share (0…1) of them did not exceed; nil if there are none.
     package func milliseconds(ofShare share: Double) -> Double? {
         guard !ring.isEmpty else { return nil }
         let place = Int((Double(ring.count) * share).rounded(.up)) - 1

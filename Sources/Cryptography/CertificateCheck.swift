@@ -1,16 +1,16 @@
 internal import Base
 internal import COpenSSL
 
-/// What the peer's certificate must be for, and how a refusal is put into words.
+/// The name or address that the peer's certificate must have, and the words for a refusal.
 ///
-/// OpenSSL verifies the chain and the name; this only says who is wanted and reads the reason at the moment of the
-/// refusal, because a refused certificate is not kept.
+/// OpenSSL verifies the chain and the name; this type sets what is expected, and reads the reason while the refusal
+/// happens, because OpenSSL does not keep a refused certificate.
 enum ExpectedPeer: Equatable {
     case name(String)
     case address(IPAddress)
 
-    /// The peer for a configured name: an address written as text is looked for among the certificate's addresses.
-    /// A name with an empty label is refused, because OpenSSL takes a leading dot for "any host under it".
+    /// The peer for a configured name: an address written as text is compared with the certificate's addresses. A name
+    /// with an empty label is refused, because OpenSSL takes a leading dot for "any host under it".
     init(serverName: String) throws(TLSError) {
         if let address = IPAddress(serverName) {
             self = .address(address)
@@ -95,8 +95,8 @@ func isDNSName(_ text: String, wildcard: Bool) -> Bool {
     }
 }
 
-/// When the first certificate of the chain that `verification` (an X509_STORE_CTX) has accepted ends, in seconds since
-/// 1970; 0 if that cannot be told.
+/// The earliest end of validity in the chain that `verification` (an X509_STORE_CTX) has accepted, in seconds since
+/// 1970; 0 if it cannot be read.
 func chainEnd(_ verification: OpaquePointer) -> UInt64 {
     // Sound: the chain and its certificates belong to the verification, which outlives this call.
     let chain = unsafe X509_STORE_CTX_get0_chain(verification)
@@ -112,7 +112,7 @@ func chainEnd(_ verification: OpaquePointer) -> UInt64 {
     return end
 }
 
-/// Most names of a certificate that a refusal lists; a certificate may hold thousands.
+/// How many names of a certificate a refusal lists at most; a certificate may hold thousands.
 private let namesShown = 8
 
 /// The DNS names and addresses a certificate is for (RFC 5280 §4.2.1.6).
@@ -137,7 +137,7 @@ private func names(in certificate: OpaquePointer) -> [String] {
     return names
 }
 
-/// The distinguished name of who signed `certificate`, as RFC 2253 text.
+/// The distinguished name of the certificate's issuer, as RFC 2253 text.
 private func issuer(of certificate: OpaquePointer) -> String {
     guard let bio = Owned.memoryBIO() else { return "" }
     unsafe _ = copenssl_X509_NAME_print_rfc2253(bio.pointer, X509_get_issuer_name(certificate))

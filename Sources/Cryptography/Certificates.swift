@@ -1,8 +1,8 @@
 internal import COpenSSL
 
-/// An X509 with its only owner; a class because arrays cannot hold values that are not copied.
+/// The only owner of an X509; a class because arrays cannot hold values that are not copyable.
 final class Certificate {
-    /// Most bytes of a file with certificates or a key; the largest system bundles have a quarter of a megabyte.
+    /// The longest file with certificates or a key, in bytes; the largest system bundles have a quarter of a megabyte.
     static let maximumFileLength = 4 << 20
 
     private let owned: Owned
@@ -11,7 +11,7 @@ final class Certificate {
 
     private init(_ owned: consuming Owned) { self.owned = owned }
 
-    /// The certificates of PEM text, or the one certificate that the bytes are in DER. Nil if they are neither.
+    /// The certificates of PEM text, or the single one of DER bytes. Nil if the bytes are neither.
     static func read(pemOrDER bytes: [UInt8]) -> [Certificate]? {
         read(pem: bytes) ?? read(der: bytes).map { [$0] }
     }
@@ -25,7 +25,7 @@ final class Certificate {
             while let next = unsafe Owned(PEM_read_bio_X509(bio.pointer, nil, noPassword, nil), freedBy: X509_free) {
                 certificates.append(Certificate(next))
             }
-            // "No start line" is how the end of the file shows; anything else is a damaged certificate.
+            // "No start line" is OpenSSL's sign for the end of the file; any other error is a damaged certificate.
             let error = ERR_peek_last_error()
             let ended = ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE
             return ended && !certificates.isEmpty ? certificates : nil
@@ -49,6 +49,6 @@ extension Owned {
     }
 }
 
-/// Says no to a PEM block that wants a password; OpenSSL's default would ask on the terminal.
+/// Refuses a PEM block that needs a password; OpenSSL's default would ask for it on the terminal.
 private let noPassword: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
     { _, _, _, _ in -1 }

@@ -1,7 +1,7 @@
 internal import COpenSSL
 
-/// A client's certificate, its private key and the certificates that lead to its authority, as a PKCS #12 file
-/// (RFC 7292) holds them.
+/// A client's certificate with its private key and the intermediate certificates, as read from a PKCS #12 file (RFC
+/// 7292).
 @safe struct ClientCertificate: ~Copyable {
     private let certificate: OpaquePointer?
     private let key: OpaquePointer?
@@ -19,10 +19,10 @@ internal import COpenSSL
         guard bytes.count <= Certificate.maximumFileLength, let bio = Owned.memoryBIO(holding: bytes) else {
             throw .clientCertificateUnreadable
         }
-        // OpenSSL would take what stands before a NUL for the whole password.
+        // OpenSSL would stop at a NUL and use only the part of the password before it.
         guard !password.contains(0) else { throw .clientCertificatePassword(given: true) }
         return try withClearErrors { () throws(TLSError) in
-            // Without a MAC only some releases of OpenSSL take a file, and none can tell a wrong password for sure.
+            // Without a MAC only some releases of OpenSSL accept a file, and none can surely detect a wrong password.
             guard let file = unsafe Owned(d2i_PKCS12_bio(bio.pointer, nil), freedBy: PKCS12_free),
                 unsafe PKCS12_mac_present(file.pointer) == 1
             else { throw .clientCertificateUnreadable }
@@ -38,7 +38,7 @@ internal import COpenSSL
         }
     }
 
-    /// Makes the sessions of `context` (an SSL_CTX) show it to servers that ask.
+    /// Makes the sessions of `context` (an SSL_CTX) present it to servers that ask for a certificate.
     func use(in context: OpaquePointer) throws(TLSError) {
         try withClearErrors { () throws(TLSError) in
             // Sound: the context takes references of its own.
@@ -59,7 +59,7 @@ internal import COpenSSL
             let code = ERR_get_error()
             if code == 0 { return .clientCertificateUnreadable }
             let reason = ERR_GET_REASON(code)
-            // RC2, as files had it before OpenSSL 3, is only in OpenSSL's legacy provider.
+            // RC2, with which files were encrypted before OpenSSL 3, is only in OpenSSL's legacy provider.
             if reason == copenssl_ERR_R_UNSUPPORTED() { return .clientCertificateEncryption }
             if ERR_GET_LIB(code) == ERR_LIB_PKCS12, reason == PKCS12_R_MAC_VERIFY_FAILURE {
                 return .clientCertificatePassword(given: !password.isEmpty)

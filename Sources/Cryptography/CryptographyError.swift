@@ -4,15 +4,15 @@ internal import COpenSSL
 public enum CryptographyError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The key has `count` bytes, the algorithm takes `wanted`.
     case keyLength(Int, wanted: Int)
-    /// `count` bytes cannot be a payload: empty, no whole number of blocks, or without room for the IV.
+    /// `count` bytes cannot be a payload: empty, not whole blocks, or too short for the IV.
     case payloadLength(Int)
     /// More than ``PayloadCipher/maximumLength`` bytes.
     case tooLong(Int)
     /// The last block does not end in PKCS #7 padding: another key, or not a payload at all.
     case badPadding
-    /// No DNS name that a certificate can carry (RFC 5280 §4.2.1.6).
+    /// Not a DNS name that a certificate can hold (RFC 5280 §4.2.1.6).
     case certificateName(String)
-    /// A certificate without a name or address, or for less than a day or more than a hundred years.
+    /// The certificate asked for has no name or address, or is for less than a day or more than a hundred years.
     case certificateRequest
     /// OpenSSL refused for a reason of its own: its packed error code, 0 if it gave none.
     case library(code: UInt)
@@ -37,7 +37,7 @@ func errorText(_ code: UInt) -> String {
     return unsafe String(cString: text)
 }
 
-/// Bytes from outside as one short line that cannot forge a log: what is not printable ASCII becomes `?`.
+/// Bytes from outside as one short line that cannot forge a log entry: every octet outside printable ASCII becomes `?`.
 func printable(_ bytes: some Sequence<UInt8>, limit: Int = 253) -> String {
     String(decoding: bytes.prefix(limit).map { 0x20...0x7E ~= $0 ? $0 : 0x3F }, as: UTF8.self)
 }

@@ -1,12 +1,12 @@
 internal import COpenSSL
 
-/// Owns one OpenSSL object and frees it exactly once: a value that cannot be copied, so no count has to be kept right.
+/// Owns one OpenSSL object and frees it exactly once: the value cannot be copied, so no references need counting.
 @safe struct Owned: ~Copyable {
     /// Valid for as long as this value lives.
     let pointer: OpaquePointer
     private let free: @convention(c) (OpaquePointer?) -> Void
 
-    /// Takes over `pointer`; nil if OpenSSL had none to give.
+    /// Takes over `pointer`; nil if OpenSSL returned none.
     init?(_ pointer: OpaquePointer?, freedBy free: @escaping @convention(c) (OpaquePointer?) -> Void) {
         guard let pointer = unsafe pointer else { return nil }
         unsafe self.pointer = pointer
@@ -39,12 +39,12 @@ func drain(_ bio: OpaquePointer, into bytes: inout [UInt8]) {
     unsafe copenssl_BIO_reset(bio)
 }
 
-/// OpenSSL keeps its errors in a queue for each thread. Every call whose errors are looked at begins with an empty one,
-/// so the error of one session is never taken for that of another.
+/// OpenSSL keeps its errors in a queue for each thread. Every call whose errors are read begins with an empty queue, so
+/// that the error of one session is never taken for another's.
 func withClearErrors<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
 ) throws(Failure) -> Result {
-    // Clearing walks through the queue's sixteen places, looking does not, and there is hardly ever an error.
+    // Clearing walks over the queue's sixteen places, peeking does not, and there is hardly ever an error.
     if ERR_peek_error() != 0 { ERR_clear_error() }
     return try body()
 }

@@ -1,11 +1,11 @@
 internal import COpenSSL
 
-/// Encrypts and decrypts what the HTTPDNS service is sent and answers in its HTTP modes, as raw bytes (the service
-/// writes them as hexadecimal text).
+/// Encrypts and decrypts the payloads of the HTTPDNS service's HTTP modes, as raw bytes (the protocol writes them in
+/// hexadecimal).
 ///
-/// `aes` is AES-128-CBC with PKCS #7 padding, a fresh random IV in front of each ciphertext. `des` is DES-ECB with the
-/// same padding and no IV: equal blocks show as equal. Neither proves who made a payload, so what was decrypted is
-/// still text from a stranger.
+/// `aes` is AES-128-CBC with PKCS #7 padding and a fresh random IV in front of each ciphertext. `des` is DES-ECB with
+/// the same padding and no IV: equal blocks are visible as equal. Neither authenticates a payload, so decrypted text is
+/// still hostile.
 ///
 /// Holds one OpenSSL context for each direction and only sets the IV again, because making a context costs more than
 /// encrypting a name. For one owner; not to be shared between queues.
@@ -22,15 +22,15 @@ public final class PayloadCipher {
         }
     }
 
-    /// Most bytes taken by ``encrypt(_:)`` or ``decrypt(_:)``: as long as the longest answer body that is read at all.
+    /// The most bytes that ``encrypt(_:)`` or ``decrypt(_:)`` take: the length of the longest answer body that is read.
     public static let maximumLength = 65_536
 
     private let blockLength: Int
     private let ivLength: Int
     private let encryption: Owned
     private let decryption: Owned
-    /// Random bytes for the IVs to come, taken from the end: asking for sixteen at a time costs a tenth (1.0 µs a
-    /// call).
+    /// Random bytes for future IVs, taken from the end: fetched several at a time, because a call of the generator
+    /// takes 1.0 µs, ten times as long as an IV's share this way.
     private var ivs: [UInt8] = []
     private static let ivsAtOnce = 16
 
@@ -45,7 +45,7 @@ public final class PayloadCipher {
             encryption = try Self.context("AES-128-CBC", key: key, encrypts: 1)
             decryption = try Self.context("AES-128-CBC", key: key, encrypts: 0)
         case .des:
-            // Triple DES with one key three times is DES; DES alone is only in OpenSSL 3's legacy provider.
+            // Triple DES with one key three times is DES; single DES is only in OpenSSL 3's legacy provider.
             (blockLength, ivLength) = (8, 0)
             encryption = try Self.context("DES-EDE3-ECB", key: key + key + key, encrypts: 1)
             decryption = try Self.context("DES-EDE3-ECB", key: key + key + key, encrypts: 0)
@@ -87,15 +87,15 @@ public final class PayloadCipher {
         return payload
     }
 
-    /// The plaintext of `payload`. A wrong key is nearly always seen as ``CryptographyError/badPadding``; one payload
-    /// in about 256 decrypts to nonsense instead.
+    /// The plaintext of `payload`. A wrong key nearly always gives ``CryptographyError/badPadding``; about one payload
+    /// in 256 decrypts to nonsense instead.
     public func decrypt(_ payload: Span<UInt8>) throws(CryptographyError) -> [UInt8] {
         let length = payload.count - ivLength
         guard payload.count <= Self.maximumLength else { throw .tooLong(payload.count) }
         guard length > 0, length.isMultiple(of: blockLength) else { throw .payloadLength(payload.count) }
         var failed = false
         let plaintext = unsafe payload.withUnsafeBufferPointer { input in
-            // One block more than the text can have: OpenSSL may write a whole block before it takes the padding off.
+            // One block more than the text can have: OpenSSL may write a whole block before it removes the padding.
             unsafe [UInt8](unsafeUninitializedCapacity: length + blockLength) { output, count in
                 let ciphertext = unsafe UnsafeBufferPointer(rebasing: input[ivLength...])
                 if let start = output.baseAddress, let iv = input.baseAddress,
@@ -107,13 +107,13 @@ public final class PayloadCipher {
                 }
             }
         }
-        // With whole blocks and the key in place, the padding is all that can be wrong.
+        // With whole blocks and a valid key, only the padding can be wrong.
         if failed { throw .badPadding }
         return plaintext
     }
 
-    /// Puts one whole message through `context` and returns the length written, nil if OpenSSL refuses. `iv` is not
-    /// looked at in ECB mode.
+    /// Puts one whole message through `context` and returns the length written; nil if OpenSSL refuses. `iv` is not
+    /// used in ECB mode.
     private func run(
         _ context: OpaquePointer, iv: UnsafePointer<UInt8>, _ input: UnsafeBufferPointer<UInt8>,
         _ output: UnsafeMutablePointer<UInt8>

@@ -4,7 +4,7 @@ internal import COpenSSL
 struct Pins {
     /// Octets of a SHA-256 digest.
     private static let length = 32
-    /// Most keys of a chain that a refusal lists; real chains have two to four.
+    /// How many keys of a chain a refusal lists at most; real chains have two to four.
     private static let shown = 8
 
     private let digests: [[UInt8]]
@@ -14,8 +14,9 @@ struct Pins {
         self.digests = digests
     }
 
-    /// Why the chain that `verification` (an X509_STORE_CTX) has accepted is refused nevertheless; nil if it is not.
-    /// That chain is what counts, not what the server sent along with it: anyone can send a certificate that is public.
+    /// Why the chain that OpenSSL has accepted in `verification` (an X509_STORE_CTX) is refused nevertheless; nil if it
+    /// is not. It looks at the verified chain, not at the certificates the server sent: anyone can send a public
+    /// certificate.
     func refusal(_ verification: OpaquePointer) -> TLSError? {
         guard !digests.isEmpty else { return nil }
         let chain = unsafe X509_STORE_CTX_get0_chain(verification)
@@ -30,11 +31,11 @@ struct Pins {
         return .pinMismatch(has: keys.count > Self.shown ? has + ["…"] : has)
     }
 
-    /// Of the SubjectPublicKeyInfo of an X509.
+    /// The SHA-256 digest of an X509's SubjectPublicKeyInfo.
     private static func digest(_ certificate: OpaquePointer?) -> [UInt8]? {
         guard let key = unsafe X509_get_X509_PUBKEY(certificate) else { return nil }
         var digest = [UInt8](repeating: 0, count: length)
-        // Sound: an X509_PUBKEY is what the item describes, and SHA-256 has as many octets as there is room for.
+        // Sound: the item describes an X509_PUBKEY, and `digest` has room for the octets of SHA-256.
         let isDone = unsafe ASN1_item_digest(
             X509_PUBKEY_it(), EVP_sha256(), UnsafeMutableRawPointer(key), &digest, nil)
         return isDone == 1 ? digest : nil
@@ -42,7 +43,7 @@ struct Pins {
 }
 
 /// The certificates of which a verified chain must hold one, as SHA-256 digests of their signed parts (TBSCertificate,
-/// RFC 5280 §4.1.1.1): what a DNS stamp says of its server.
+/// RFC 5280 §4.1.1.1), as a DNS stamp names them.
 struct CertificateHashes {
     /// Octets of a SHA-256 digest.
     private static let length = 32
@@ -54,7 +55,8 @@ struct CertificateHashes {
         self.digests = digests
     }
 
-    /// Why the chain that `verification` (an X509_STORE_CTX) has accepted is refused nevertheless; nil if it is not.
+    /// Why the chain that OpenSSL has accepted in `verification` (an X509_STORE_CTX) is refused nevertheless; nil if it
+    /// is not.
     func refusal(_ verification: OpaquePointer) -> TLSError? {
         guard !digests.isEmpty else { return nil }
         let chain = unsafe X509_STORE_CTX_get0_chain(verification)
@@ -68,7 +70,7 @@ struct CertificateHashes {
     }
 
     private static func digest(_ certificate: OpaquePointer?) -> [UInt8]? {
-        // Sound: with nothing to write to, the length alone is returned; then there is room for so many octets.
+        // Sound: without a place to write to, only the length is returned; then there is room for that many octets.
         let count = unsafe Int(i2d_X509(certificate, nil))
         guard count > 0 else { return nil }
         var encoded = [UInt8](repeating: 0, count: count)
@@ -76,15 +78,16 @@ struct CertificateHashes {
             var start = room.baseAddress
             _ = unsafe i2d_X509(certificate, &start)
         }
-        // The signed part as it was signed: the first element within the outer one.
+        // The signed part as the issuer signed it: the first element inside the outer one.
         guard let outer = element(encoded, at: 0), let signed = element(encoded, at: outer.content) else { return nil }
         let part = Array(encoded[outer.content..<signed.end])
         var digest = [UInt8](repeating: 0, count: length)
-        // Sound: SHA-256 has as many octets as there is room for.
+        // Sound: `digest` has room for the octets of SHA-256.
         return unsafe EVP_Digest(part, part.count, &digest, nil, EVP_sha256(), nil) == 1 ? digest : nil
     }
 
-    /// Where the element at an offset of DER has its content, and where it ends (X.690 §8.1); nil for what is none.
+    /// The beginning of the content, and the end, of the element at an offset of DER (X.690 §8.1); nil if there is no
+    /// whole element.
     static func element(_ bytes: [UInt8], at offset: Int) -> (content: Int, end: Int)? {
         guard offset + 2 <= bytes.count else { return nil }
         var content = offset + 2
@@ -99,9 +102,9 @@ struct CertificateHashes {
     }
 }
 
-/// With padding, without line breaks (RFC 4648 §4).
+/// Base64 with padding, without line breaks (RFC 4648 §4).
 private func base64(_ bytes: [UInt8]) -> String {
-    // Four characters for three bytes begun, and the NUL that OpenSSL sets behind them.
+    // Four characters for each three bytes or part of them, and the NUL that OpenSSL writes behind them.
     var text = [UInt8](repeating: 0, count: (bytes.count + 2) / 3 * 4 + 1)
     let count = unsafe EVP_EncodeBlock(&text, bytes, Int32(bytes.count))
     return String(decoding: text.prefix(Int(count)), as: UTF8.self)

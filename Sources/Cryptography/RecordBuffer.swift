@@ -1,4 +1,4 @@
-/// Memory that the sessions of one context decrypt into in turn; each copies at once what is its own.
+/// Memory into which the sessions of one context decrypt in turn; each session copies its plaintext out at once.
 @safe final class RecordBuffer {
     // Valid as long as the object; its users are confined to one queue.
     let bytes: UnsafeMutableBufferPointer<UInt8>

@@ -1,13 +1,13 @@
 public import Base
 internal import COpenSSL
 
-/// A server's certificate that signs itself, with a fresh EC P-256 key: for a service of one's own on loopback.
+/// A self-signed server certificate with a fresh EC P-256 key: for the demo service on loopback.
 ///
-/// It verifies as a server certificate wherever it is trusted itself, as its own anchor. It is not an authority
-/// (CA:FALSE, key usage digitalSignature, extended key usage serverAuth), because some verifiers refuse an authority's
-/// certificate as a server's, and because trusting it should not mean trusting what its key might sign.
+/// It verifies as a server certificate for clients that trust it as an anchor. It is not an authority (CA:FALSE, key
+/// usage digitalSignature, extended key usage serverAuth), because some verifiers refuse an authority's certificate for
+/// a server, and because trusting it should not mean trusting other certificates signed with its key.
 public struct SelfSignedCertificate {
-    /// A hundred years: the end still has a year of four digits, which is all X.509 can write.
+    /// A hundred years: the end still has a year of four digits, the most that X.509 can write.
     public static let maximumDays = 36_500
 
     /// A certificate for `names` (letters, digits, `-`, `_`; `*` as the first label) and `addresses`, valid from
@@ -36,7 +36,7 @@ public struct SelfSignedCertificate {
         }
     }
 
-    /// The extension in OpenSSL's own notation; names were checked, so none can add a part of its own.
+    /// The extension in OpenSSL's own notation; the names were checked, so none can add another part to it.
     private static func alternativeNames(_ names: [String], _ addresses: [IPAddress]) -> String {
         (names.map { "DNS:\($0)" } + addresses.map { "IP:\($0)" }).joined(separator: ",")
     }

@@ -1,18 +1,20 @@
 internal import COpenSSL
 
-/// The last resumable TLS session of each target, so that a new connection there costs one round trip and no signature
-/// less. All of them were verified under the policy, pins included, of the one context that keeps them. What is resumed
-/// is not verified again: who had a certificate's key once would go on with that for as long as tickets are renewed. So
-/// a session, and all that come of it, is resumed for a day at most and not past the certificates' end.
+/// The last resumable TLS session of each target: resuming it saves a new connection a round trip and a signature.
 ///
-/// TLS 1.3 tickets are meant to be used once, so that an onlooker cannot link connections (RFC 8446 §C.4). Here every
-/// connection goes from one daemon to one fixed server, there is nothing to hide, and a ticket stays until the next one
+/// All sessions were verified under the policy, pins included, of the one context that keeps them. A resumed session is
+/// not verified again: an attacker who once had a certificate's key could go on with it for as long as tickets are
+/// renewed. So a session, and all that are resumed from it, may be used for a day at most and not past the
+/// certificates' end.
+///
+/// TLS 1.3 tickets are meant to be used once, so that an observer cannot link connections (RFC 8446 §C.4). Here every
+/// connection goes from one daemon to one fixed server and is linked anyway, so a ticket stays until the next one
 /// comes: a lost connection then does not cost the resumption.
 final class SessionMemory {
     /// Targets remembered at once: as many as a group may have servers. A session is a few kilobytes.
     static let limit = 64
 
-    /// For how long one verification may be relied on, in seconds.
+    /// How long a verification is relied on, in seconds.
     static let longestTrust: UInt64 = 86_400
 
     private final class Entry {
@@ -27,13 +29,13 @@ final class SessionMemory {
         }
     }
 
-    /// At most one for each target, the newest last.
+    /// At most one session for each target, the newest last.
     private var entries: [Entry] = []
 
     var count: Int { entries.count }
 
     /// Takes over an SSL_SESSION.
-    /// - Parameter trust: When it may be resumed, in seconds since 1970.
+    /// - Parameter trust: During which time it may be resumed, in seconds since 1970.
     func remember(_ session: consuming Owned, for target: TLSTarget, trust: Range<UInt64>) {
         forget(target)
         if entries.count == Self.limit { entries.removeFirst() }
@@ -44,13 +46,14 @@ final class SessionMemory {
         entries.removeAll { $0.target == target }
     }
 
-    /// Makes `session` (an SSL that has not begun) offer what is remembered for `target`, if that may be resumed now.
+    /// Makes `session` (an SSL that has not begun) offer the session remembered for `target`, if that may be resumed
+    /// now.
     /// - Parameter now: Seconds since 1970. A clock that was set back to before the verification ends the trust as
     ///   well.
-    /// - Returns: When what it offers may be resumed; nil if it offers nothing.
+    /// - Returns: During which time the offered session may be resumed; nil if none is offered.
     func offer(in session: OpaquePointer, for target: TLSTarget, at now: UInt64) -> Range<UInt64>? {
         guard let entry = entries.last(where: { $0.target == target }), entry.trust.contains(now) else { return nil }
-        // One that ended in an error is marked by OpenSSL, which then passes over it.
+        // OpenSSL marks a session that ended in an error, and then does not offer it.
         unsafe _ = SSL_set_session(session, entry.session.pointer)
         return entry.trust
     }

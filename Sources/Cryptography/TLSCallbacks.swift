@@ -1,38 +1,37 @@
 internal import COpenSSL
 
-// What OpenSSL calls back while a session drives it.
+// The callbacks through which OpenSSL tells a session of certificates and tickets while the session drives it.
 
 extension TLSSession {
-    /// Index of the SSL's "application data", free for every program's use.
+    /// The SSL's slot for "application data", which OpenSSL leaves to programs.
     static let selfIndex: Int32 = 0
 
     static func of(_ ssl: OpaquePointer?) -> TLSSession? {
-        // Sound: the slot holds what `init` put there, or nothing.
+        // Sound: the slot holds the session that `init` put there, or nothing.
         guard let ssl = unsafe ssl, let slot = unsafe SSL_get_ex_data(ssl, selfIndex) else { return nil }
         return unsafe Unmanaged<TLSSession>.fromOpaque(slot).takeUnretainedValue()
     }
 
-    /// The session that `verification` (an X509_STORE_CTX) is for.
+    /// The session whose peer `verification` (an X509_STORE_CTX) verifies.
     private static func of(verification: OpaquePointer) -> TLSSession? {
         let slot = unsafe X509_STORE_CTX_get_ex_data(verification, SSL_get_ex_data_X509_STORE_CTX_idx())
         return unsafe of(slot.map { OpaquePointer($0) })
     }
 
-    /// Sets what a client's context calls: the check of a certificate, the server's question for one, and the arrival
-    /// of a session to remember (for TLS 1.3 that is after the handshake, perhaps several times).
+    /// Installs the callbacks of a client's context: the check of a certificate, the server's request for one, and the
+    /// arrival of a session to remember (with TLS 1.3 after the handshake, perhaps several times).
     static func installClientCallbacks(in context: OpaquePointer) {
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER) { accepted, verification in
-            // OpenSSL's verdict stands; only its reason is noted.
+            // OpenSSL's verdict stands; only its reason is recorded.
             guard accepted == 0, let verification = unsafe verification else { return accepted }
             if let session = unsafe TLSSession.of(verification: verification), let client = session.client {
                 session.refusal = unsafe client.peer.refusal(verification)
             }
             return accepted
         }
-        // Pins come after everything else and still within the verification: a chain that fails them ends the handshake
-        // before a byte of the caller's was sent. A resumed session is not verified again; it was made under this same
-        // context, hence with these pins, and
-        // for the same target, hence with these hashes.
+        // Pins are checked after everything else and still within the verification: a chain that fails them ends the
+        // handshake before a byte of the caller's was sent. A resumed session is not verified again; it was made under
+        // this same context, hence with these pins, and for the same target, hence with these hashes.
         unsafe SSL_CTX_set_cert_verify_callback(
             context,
             { verification, _ in

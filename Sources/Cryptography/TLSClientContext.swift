@@ -1,11 +1,11 @@
 public import Base
 internal import COpenSSL
 
-/// One policy and the sessions verified under it; makes the client side of TLS connections (TLS 1.2 and 1.3). Confined
-/// to one queue together with its sessions.
+/// Makes the client side of TLS connections (TLS 1.2 and 1.3) under one policy, and keeps the sessions verified under
+/// it. Confined to one queue together with its sessions.
 public final class TLSClientContext {
     private let context: Owned
-    /// Nil: what the target of a session says.
+    /// The peer that the policy names; nil: the target of each session names it.
     private let peer: ExpectedPeer?
     private let validatesName: Bool
     private let pins: Pins
@@ -15,11 +15,11 @@ public final class TLSClientContext {
     private let systemFile: SystemFile?
     private let refusesUnsetClock: Bool
 
-    /// Addresses whose last session is remembered, at most ``SessionMemory/limit``.
+    /// How many targets' last sessions are remembered, at most ``SessionMemory/limit``.
     package var remembered: Int { memory.count }
 
     public init(_ policy: TLSPolicy) throws(TLSError) {
-        // A certificate for another name, from an authority that certifies everybody, is anybody's.
+        // From an authority that certifies everyone, a certificate for another name could be anyone's.
         guard policy.validatesName || policy.anchors != nil && policy.anchorsOnly else { throw .namelessWithoutAnchors }
         validatesName = policy.validatesName
         refusesUnsetClock = policy.refusesUnsetClock
@@ -34,7 +34,7 @@ public final class TLSClientContext {
         let usesSystem = policy.anchors == nil || !policy.anchorsOnly
         systemFile = unsafe usesSystem ? SystemFile(for: context.pointer) : nil
         unsafe TLSSession.installClientCallbacks(in: context.pointer)
-        // The library's own store would be keyed by session, not by address; SessionMemory does it.
+        // The library's own store would find sessions by their id, not by target; SessionMemory does that.
         unsafe copenssl_SSL_CTX_set_session_cache_mode(
             context.pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         guard unsafe X509_VERIFY_PARAM_set_purpose(SSL_CTX_get0_param(context.pointer), X509_PURPOSE_SSL_SERVER) == 1
@@ -53,7 +53,7 @@ public final class TLSClientContext {
             for certificate in certificates {
                 guard unsafe X509_STORE_add_cert(store, certificate.pointer) == 1 else { throw .library(code: 0) }
             }
-            // Whatever was named is trusted as it is, be it an intermediate or the server's own certificate.
+            // Each of the given certificates is trusted as it is, be it an intermediate or the server's own.
             unsafe X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context.pointer), UInt(X509_V_FLAG_PARTIAL_CHAIN))
         }
         if systemFile != nil {
@@ -61,7 +61,7 @@ public final class TLSClientContext {
         }
     }
 
-    /// A connection to `target`, resuming the last one there if it can; its first flight is ready to be taken.
+    /// A session to `target`, resuming the last one there if it can; its first flight is ready to be taken.
     /// - Parameter now: Seconds since 1970.
     public func session(to target: TLSTarget, at now: UInt64) throws(TLSError) -> TLSSession {
         let expected: ExpectedPeer
@@ -73,7 +73,7 @@ public final class TLSClientContext {
         let protocols = protocolList(target.protocols)
         guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free),
             unsafe expected.require(in: ssl.pointer, validating: validatesName),
-            // Returns 0 when it worked, unlike its neighbours.
+            // Unlike its neighbours, this function returns 0 when it worked.
             unsafe protocols.isEmpty || SSL_set_alpn_protos(ssl.pointer, protocols, UInt32(protocols.count)) == 0
         else { throw .library(code: 0) }
         if !refusesUnsetClock, now < Version.made {
@@ -88,22 +88,22 @@ public final class TLSClientContext {
             trust: trust, buffer: buffer)
     }
 
-    /// An HTTP/1.1 connection to whom the policy names, or else to the address itself.
+    /// A session for HTTP/1.1 to an address, with the policy's name or else that address expected in the certificate.
     public func session(to address: IPAddress, at now: UInt64) throws(TLSError) -> TLSSession {
         try session(to: TLSTarget(address), at: now)
     }
 }
 
-/// Where a TLS connection goes, whom it must find there, and what for. Sessions are resumed only for one that is the
-/// same in all of it.
+/// Where a TLS connection goes, whose certificate it must find there, and which protocols it offers. A session is
+/// resumed only for a target that is the same in all of this.
 public struct TLSTarget: Sendable, Equatable {
     public var address: IPAddress
-    /// The name the certificate must have, as ``TLSPolicy/serverName`` has it; nil: the policy's.
+    /// The name the certificate must have, in the form of ``TLSPolicy/serverName``; nil: the policy's.
     public var name: String?
     /// SHA-256 digests of the signed parts of certificates, 32 octets each, one of which the verified chain must have
     /// (DNS stamps). Empty: any chain that verifies will do.
     public var hashes: [[UInt8]]
-    /// ALPN's names of the protocols offered, 1 to 255 octets each, the preferred first (RFC 7301). Empty: none.
+    /// The ALPN names of the protocols offered, 1 to 255 octets each, the preferred one first (RFC 7301). Empty: none.
     public var protocols: [String]
 
     public init(
@@ -113,26 +113,25 @@ public struct TLSTarget: Sendable, Equatable {
     }
 }
 
-/// ALPN's names as they go over the wire: length and text each (RFC 7301 §3.1).
+/// ALPN names in wire form: length and text of each (RFC 7301 §3.1).
 func protocolList(_ names: [String]) -> [UInt8] {
     names.flatMap { [UInt8(clamping: $0.utf8.count)] + $0.utf8.prefix(255) }
 }
 
 /// The file that holds all authorities of the system's store (OpenSSL's default, or SSL_CERT_FILE).
 ///
-/// Reading its 140 certificates takes some 10 ms and 800 KB. Most machines have each authority as a file of its own,
-/// found by the hash of its name, as well; so this one is read only when that directory does not have the one that is
-/// wanted.
+/// Reading its 140 certificates takes some 10 ms and 800 KB. Most machines also have a directory with a file for each
+/// authority, found by the hash of its name; so this file is read only when the wanted authority is not there.
 @safe
 final class SystemFile {
-    // Sound: the context owns this, and sessions, which use it, hold the context's SSL_CTX.
+    // Sound: the context owns this object, and sessions, which use it, keep the context's SSL_CTX alive.
     private let context: OpaquePointer
     private var isRead = false
 
     init(for context: OpaquePointer) { unsafe self.context = context }
 
-    /// Adds the file's authorities to the context's store, the first time.
-    /// - Returns: whether there may be authorities now that there were not before.
+    /// Adds the file's authorities to the context's store, the first time it is called.
+    /// - Returns: whether the store may have more authorities now than before.
     func read() -> Bool {
         if isRead { return false }
         isRead = true
@@ -140,21 +139,22 @@ final class SystemFile {
     }
 }
 
-/// The cipher suites of TLS 1.2: those whose keys nobody can compute later who comes by the server's private key, and
-/// whose records are authenticated with their encryption (RFC 9325 §4.2). All of TLS 1.3 are so.
+/// The cipher suites of TLS 1.2 with forward secrecy, so that a stolen private key does not reveal earlier sessions,
+/// and with authenticated encryption (RFC 9325 §4.2). All suites of TLS 1.3 have both.
 private let forwardSecret = "ECDHE+AESGCM:ECDHE+CHACHA20:DHE+AESGCM:DHE+CHACHA20"
 
 extension Owned {
-    /// An SSL_CTX with what both sides have in common.
+    /// An SSL_CTX with the settings that clients and servers have in common.
     static func tlsContext(_ method: OpaquePointer?) throws(TLSError) -> Owned {
         try withClearErrors { () throws(TLSError) in
             guard let context = unsafe Owned(SSL_CTX_new(method), freedBy: SSL_CTX_free),
                 unsafe copenssl_SSL_CTX_set_min_proto_version(context.pointer, TLS1_2_VERSION) == 1,
                 unsafe SSL_CTX_set_cipher_list(context.pointer, forwardSecret) == 1
             else { throw .library(code: ERR_peek_error()) }
-            // An idle connection then holds no record buffers: two of 17 KiB less for as long as it is kept alive.
+            // An idle connection then holds no record buffers, which saves two of 17 KiB for as long as it is kept
+            // alive.
             unsafe copenssl_SSL_CTX_set_mode_release_buffers(context.pointer)
-            // Nobody needs renegotiation here, and it lets a peer make this side work.
+            // Renegotiation is not used here, and would let a peer cause work on this side.
             unsafe copenssl_SSL_CTX_set_no_renegotiation(context.pointer)
             return context
         }

@@ -1,28 +1,28 @@
 internal import COpenSSL
 
-/// Why a TLS session or its context failed, in words an operator understands. What comes from a peer's certificate is
-/// cut to a bounded length and to printable ASCII, so it may go into a log.
+/// Why a TLS session or its context failed, in words for an operator. Text from a peer's certificate is cut to a
+/// bounded length and to printable ASCII, so it may go into a log.
 public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     // The peer's certificate (RFC 5280 §6, RFC 6125 §6).
 
-    /// None of the certificate's names is the one `wanted`; `has` are those it has, at most eight.
+    /// None of the certificate's names is `wanted`; `has` lists its names, at most eight.
     case certificateName(wanted: String, has: [String])
-    /// A certificate of the chain expired; `at` is UTC. `depth` 0 is the server's own certificate.
+    /// A certificate of the chain has expired; `at` is UTC. `depth` 0 is the server's own certificate.
     case certificateExpired(at: String, depth: Int)
-    /// A certificate of the chain becomes valid only `at` (UTC).
+    /// A certificate of the chain becomes valid only at `at` (UTC).
     case certificateNotYetValid(at: String, depth: Int)
-    /// No trusted certificate stands at the chain's end; `issuer` signed the last one that was sent.
+    /// The chain does not end in a trusted certificate; `issuer` signed the last one that was sent.
     case unknownAuthority(issuer: String, depth: Int)
     /// The server's certificate is signed by itself and not trusted.
     case selfSigned
     /// A key or signature of the chain is too weak for OpenSSL's security level.
     case certificateTooWeak
-    /// The server's certificate is for another use than being a server.
+    /// The certificate is not for use as a server's.
     case certificatePurpose
     /// A signature in the chain does not match.
     case certificateSignature
-    /// The verified chain holds none of the pinned keys; `has` are those it has, "sha256/BASE64", at most eight, from
-    /// the server's on.
+    /// The verified chain holds none of the pinned keys; `has` lists its keys as "sha256/BASE64", at most eight, the
+    /// server's first.
     case pinMismatch(has: [String])
     /// The verified chain holds none of the certificates whose hashes the server's stamp has.
     case certificateHash
@@ -37,25 +37,25 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case noSharedCipher
     /// The peer's bytes are no TLS records.
     case notTLS
-    /// The peer gave up with this alert (RFC 8446 §6).
+    /// The peer ended the session with this alert (RFC 8446 §6).
     case alert(UInt8)
-    /// The server asked for a client's certificate, got none and gave up. Told from its question and the alert; a
-    /// server may also go on and refuse the request in HTTP.
+    /// The server asked for a client certificate, got none and ended the session. Inferred from its request and the
+    /// alert; a server may also continue and refuse the request in HTTP.
     case clientCertificateWanted(alert: UInt8)
-    /// The server asked for a client's certificate, got ours and gave up.
+    /// The server asked for a client certificate, got ours and ended the session.
     case clientCertificateRefused(alert: UInt8)
-    /// More was queued for one direction than ``TLSSession`` keeps.
+    /// More bytes were queued in one direction than ``TLSSession`` keeps.
     case backlog
     /// OpenSSL refused for a reason of its own: its packed error code, 0 if it gave none.
     case library(code: UInt)
 
-    // What a context is made of.
+    // Errors in what a context is made from.
 
     /// Neither an address nor a name a certificate can hold.
     case serverName(String)
     /// The anchors are neither PEM certificates nor one DER certificate.
     case anchorsUnreadable
-    /// The name is not to be checked, and anchors that alone are trusted are missing.
+    /// The name is not to be checked, but the anchors that must then be the only ones trusted are missing.
     case namelessWithoutAnchors
     /// A pin has another number of bytes than a SHA-256 digest.
     case pinLength(Int)
@@ -63,11 +63,11 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     case clientCertificateUnreadable
     /// The PKCS #12 file does not open with the password that was given, or without one.
     case clientCertificatePassword(given: Bool)
-    /// The PKCS #12 file is encrypted in a way that OpenSSL 3 has put into its legacy provider.
+    /// The PKCS #12 file is encrypted in a way that OpenSSL 3 supports only in its legacy provider.
     case clientCertificateEncryption
     /// The PKCS #12 file lacks a private key, or the certificate that belongs to it.
     case clientCertificateIncomplete
-    /// Its key or signature is too weak for OpenSSL's security level.
+    /// The client certificate's key or signature is too weak for OpenSSL's security level.
     case clientCertificateTooWeak
     case certificateUnreadable
     case keyUnreadable
@@ -135,7 +135,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         "alert \(code)\(alertNames[code].map { " (\($0))" } ?? "")"
     }
 
-    /// Whether a server may mean the client's certificate, or that there was none, with this alert: from "bad
+    /// Whether a server may mean with this alert the client's certificate, or that there was none: from "bad
     /// certificate" to "unknown authority", "access denied", "decrypt error" (its signature) and "certificate
     /// required", or before TLS 1.3 "handshake failure" (RFC 5246 §7.4.6).
     static func isAboutCertificate(alert code: UInt8) -> Bool {
@@ -145,7 +145,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// RFC 8446 §6 and RFC 5246 §7.2, as far as they end a session for a reason worth naming.
+    /// The alerts of RFC 8446 §6 and RFC 5246 §7.2 that end a session for a reason worth naming.
     private static let alertNames: [UInt8: String] = [
         10: "unexpected message", 20: "bad record MAC", 40: "handshake failure", 42: "bad certificate",
         43: "unsupported certificate", 44: "certificate revoked", 45: "certificate expired",
@@ -156,7 +156,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         120: "no application protocol",
     ]
 
-    /// The error for what OpenSSL left in its queue, a packed code.
+    /// The error for a packed code from OpenSSL's queue.
     init(queued code: UInt) {
         guard ERR_GET_LIB(code) == ERR_LIB_SSL else {
             self = .library(code: code)
@@ -167,7 +167,7 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
             SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
             self = .noSharedVersion
         case SSL_R_NO_SHARED_CIPHER: self = .noSharedCipher
-        // The first of them is about the version in a record's header, not about a version that could be negotiated.
+        // The first code is about the version in a record's header, not about a version to negotiate.
         case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST: self = .notTLS
         case let reason where SSL_AD_REASON_OFFSET..<SSL_AD_REASON_OFFSET + 256 ~= reason:
             self = .alert(UInt8(reason - SSL_AD_REASON_OFFSET))

@@ -1,4 +1,4 @@
-/// How a server is verified, and what it is shown in turn. Prints without its secrets.
+/// How a server is verified, and which certificate it is shown. Prints without its secrets.
 public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
     /// The name the certificate must have, also sent as SNI; an address as text is looked for among the certificate's
     /// addresses and not sent. Nil or empty: the address that was dialled.
@@ -6,21 +6,21 @@ public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
     /// Trusted certificates, several in PEM or one in DER, authorities or the server's own. Nil: the system's
     /// (OpenSSL's default paths, SSL_CERT_FILE and SSL_CERT_DIR included).
     public var anchors: [UInt8]?
-    /// With anchors: whether they are all that is trusted, or the system's are too.
+    /// With anchors: whether only they are trusted, or the system's authorities too.
     public var anchorsOnly: Bool
     /// SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4), 32 bytes each, of which the verified chain, from the
     /// server's certificate to the trusted one, must have at least one. Empty: any chain that verifies will do.
     public var pins: [[UInt8]]
-    /// False: the chain is checked and the name is not, which takes anchors that alone are trusted. `serverName` is
+    /// False: the chain is verified but not the name, which requires anchors that alone are trusted. `serverName` is
     /// then only sent.
     public var validatesName: Bool
-    /// What is shown to a server that asks for a client's certificate: a PKCS #12 file (RFC 7292) and its password,
-    /// which may be empty. Nil: nothing.
+    /// The client certificate for servers that ask for one: a PKCS #12 file (RFC 7292) and its password, which may be
+    /// empty. Nil: none.
     public var clientCertificate: (pkcs12: [UInt8], password: [UInt8])?
 
-    /// While the clock stands before this version was made: whether certificates are refused by their dates all the
-    /// same, or judged by all but them. A machine without a clock of its own asks for the time by name, and has no
-    /// other way to it.
+    /// What happens while the clock stands before this version was made. True: certificates are refused by their dates
+    /// all the same. False: they are judged by everything but their dates. A machine without a battery-backed clock
+    /// looks its time servers up by name, and without an answer would never get the time.
     public var refusesUnsetClock: Bool
 
     public init(

@@ -1,22 +1,22 @@
 internal import COpenSSL
 
-/// One certificate and its key; makes the server side of TLS connections (TLS 1.2 and 1.3). Confined to one queue
+/// Makes the server side of TLS connections (TLS 1.2 and 1.3) with one certificate and its key. Confined to one queue
 /// together with its sessions.
 public final class TLSServerContext {
     private let context: Owned
     private let buffer = RecordBuffer(length: TLSSession.pieceLength)
     private let protocols: AcceptedProtocols
 
-    /// With ALPN "http/1.1". `certificatePEM` is the server's certificate and then, in order, those that lead to the
-    /// authority.
+    /// A context that offers ALPN "http/1.1". `certificatePEM` is the server's certificate, followed by the
+    /// intermediate ones in order.
     public convenience init(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(TLSError) {
         try self.init(certificatePEM: certificatePEM, keyPEM: keyPEM, newestVersion: TLS1_3_VERSION)
     }
 
     /// - Parameters:
     ///   - newestVersion: The newest TLS version to speak, as the number on the wire.
-    ///   - protocols: ALPN's names of those that are spoken (RFC 7301).
-    ///   - refusesOthers: A client that offers only others is refused; else the session goes on without a protocol.
+    ///   - protocols: The ALPN names of the protocols that are spoken (RFC 7301).
+    ///   - refusesOthers: A client that offers only other protocols is refused; else the session goes on without one.
     package init(
         certificatePEM: [UInt8], keyPEM: [UInt8], newestVersion: Int32 = TLS1_3_VERSION,
         protocols: [String] = ["http/1.1"], refusesOthers: Bool = false
@@ -27,7 +27,7 @@ public final class TLSServerContext {
         }
         guard let key = Owned.privateKey(pem: keyPEM) else { throw .keyUnreadable }
         context = unsafe try Owned.tlsContext(TLS_server_method())
-        // Tickets carry the sessions; the server keeps none.
+        // Tickets carry the sessions; the server stores none.
         unsafe copenssl_SSL_CTX_set_session_cache_mode(context.pointer, Int(SSL_SESS_CACHE_OFF))
         unsafe _ = copenssl_SSL_CTX_set_max_proto_version(context.pointer, newestVersion)
         unsafe SSL_CTX_set_alpn_select_cb(context.pointer, chooseProtocol, nil)
@@ -44,7 +44,7 @@ public final class TLSServerContext {
         }
     }
 
-    /// A connection that a client has opened.
+    /// A session for a connection that a client has opened.
     public func session() throws(TLSError) -> TLSSession {
         guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free) else { throw .library(code: 0) }
         let session = try TLSSession(ssl, client: nil, buffer: buffer)
@@ -53,9 +53,9 @@ public final class TLSServerContext {
     }
 }
 
-/// What a server speaks, by ALPN.
+/// The protocols that a server accepts by ALPN.
 final class AcceptedProtocols {
-    /// Each as it stands on the wire.
+    /// Each name in its wire form.
     let names: [[UInt8]]
     let refusesOthers: Bool
 
@@ -65,9 +65,9 @@ final class AcceptedProtocols {
     }
 }
 
-/// Takes the first of the client's protocols that this side speaks too.
+/// Chooses the first of the client's protocols that this side accepts.
 private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { ssl, chosen, chosenLength, offered, offeredLength, _ in
-    // Sound: OpenSSL has checked that the list is whole, and wants the choice as a place inside it.
+    // Sound: OpenSSL has checked that the list is whole; the choice is returned as a place inside it.
     guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered,
         let protocols = unsafe TLSSession.of(ssl)?.accepted
     else { return SSL_TLSEXT_ERR_NOACK }

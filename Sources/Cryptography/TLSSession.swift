@@ -1,38 +1,40 @@
 internal import COpenSSL
 
-/// One TLS connection as bytes in and bytes out: it owns no socket and no clock. Feed what the peer sent, send to the
-/// peer what ``takeCiphertext(into:)`` gives; both after every call, and after the session failed too (an alert may
-/// wait there). Made by ``TLSClientContext`` or ``TLSServerContext``; confined to one queue together with its context.
+/// One TLS connection as bytes in and bytes out: it owns no socket and no clock. Give the peer's bytes to
+/// ``receive(_:)``, and send the peer the bytes of ``takeCiphertext(into:)`` after every call, also after the session
+/// failed (an alert may wait there). Made by ``TLSClientContext`` or ``TLSServerContext``; confined to one queue
+/// together with its context.
 ///
-/// The end of the peer's stream is not seen here: without close_notify, of which ``State/closed`` tells, anybody can
-/// have brought it about.
+/// The end of the peer's TCP stream is not seen here. Without close_notify, which shows as ``State/closed``, anyone on
+/// the path may have caused that end.
 public final class TLSSession {
     public enum State: Equatable, Sendable {
         case handshaking
         case open
-        /// close_notify was sent or has come; nothing more is read or sent.
+        /// close_notify was sent or received; nothing more is read or sent.
         case closed
         case failed(TLSError)
     }
 
-    /// What a client's session knows of its peer.
+    /// The part of a session that only a client has.
     struct Client {
         let peer: ExpectedPeer
         let target: TLSTarget
-        /// Seconds since 1970.
+        /// When the session began, in seconds since 1970.
         let began: UInt64
         let memory: SessionMemory
         let pins: Pins
         let hashes: CertificateHashes
-        /// Whether there is a certificate to show to a server that asks.
+        /// Whether there is a certificate to show to a server that asks for one.
         let hasCertificate: Bool
-        /// Nil where the system's store is not trusted.
+        /// The system's authorities; nil where they are not trusted.
         let systemFile: SystemFile?
     }
 
-    /// Most bytes of plaintext kept until the handshake is done: far more than a request.
+    /// The most plaintext bytes kept until the handshake is done: far more than a request.
     public static let earlyLimit = 64 * 1024
-    /// Most bytes kept in each direction for the caller to take. A caller who takes after every call never gets near.
+    /// The most bytes kept in each direction for the caller to take. A caller that takes them after every call never
+    /// comes near.
     public static let backlogLimit = 256 * 1024
     /// Ciphertext goes to OpenSSL in pieces of this size, so that its buffer stays this small.
     static let pieceLength = 4096
@@ -43,36 +45,38 @@ public final class TLSSession {
     /// "TLSv1.2" or "TLSv1.3"; empty until the handshake is done.
     public private(set) var protocolVersion = ""
 
-    /// What ALPN has settled on, "h2" say (RFC 7301); nil until the handshake is done, and when it was left open.
+    /// The protocol that ALPN settled on, such as "h2" (RFC 7301); nil until the handshake is done, and when none was
+    /// agreed.
     public var applicationProtocol: String? {
         var name: UnsafePointer<UInt8>?
         var length: UInt32 = 0
         unsafe SSL_get0_alpn_selected(ssl.pointer, &name, &length)
         guard state == .open, let name = unsafe name, length > 0 else { return nil }
-        // Sound: the session owns so many octets there, and they are copied.
+        // Sound: the session owns this many octets there, and they are copied.
         return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
     }
 
     private let ssl: Owned
-    /// Memory BIOs, shared with `ssl`: what the peer sent, and what it must be sent.
+    /// Memory BIOs, shared with `ssl`: bytes from the peer, and bytes for it.
     private let input: Owned
     private let output: Owned
     let client: Client?
-    /// What a server's session speaks.
+    /// The protocols that a server's session accepts.
     var accepted: AcceptedProtocols?
     private let buffer: RecordBuffer
-    /// When what was verified for this session, or for the one it resumes, may be relied on, in seconds since 1970.
+    /// During which time the verification of this session, or of the one it resumes, may be relied on, in seconds since
+    /// 1970.
     var trust: Range<UInt64>?
     private var early: [UInt8] = []
     private var plaintext: [UInt8] = []
-    /// Why the peer's certificate was refused; left by the verification for the handshake's failure, which follows.
+    /// Why the peer's certificate was refused; recorded by the verification and used when the handshake then fails.
     var refusal: TLSError?
-    /// The server has asked for a certificate, and not shown yet whether what it got will do. In TLS 1.3 it may say so
-    /// only after the handshake.
+    /// The server has asked for a client certificate and has not shown yet whether it accepts the one it got. In TLS
+    /// 1.3 it may say so only after the handshake.
     var awaitsAcceptance = false
 
-    /// Takes over an SSL and begins; a client's first flight is then ready to be taken.
-    /// - Parameter trust: What goes with the session that the SSL offers to resume.
+    /// Takes over an SSL and begins the handshake; a client's first flight is then ready to be taken.
+    /// - Parameter trust: During which time the session that the SSL offers to resume may be relied on.
     init(
         _ ssl: consuming Owned, client: Client?, trust: Range<UInt64>? = nil, buffer: RecordBuffer
     ) throws(TLSError) {
@@ -98,8 +102,8 @@ public final class TLSSession {
     }
 
     deinit {
-        // A connection dropped without close_notify is the normal end of keep-alive. OpenSSL would take it for an
-        // attack and spoil the session for resumption, unless it believes that the closing was done.
+        // A connection dropped without close_notify is the normal end of keep-alive. OpenSSL would treat it as an
+        // attack and make the session unusable for resumption, unless it is told that the shutdown was done.
         if case .failed = state { return }
         unsafe SSL_set_shutdown(ssl.pointer, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
     }
@@ -118,8 +122,8 @@ public final class TLSSession {
         }
     }
 
-    /// Queues bytes for the peer: at once when open, after the handshake until then. Ignored when closed or failed.
-    /// Fails the session with ``TLSError/backlog`` when more than ``earlyLimit`` or ``backlogLimit`` would wait.
+    /// Queues bytes for the peer: sent at once when open, else after the handshake. Ignored when closed or failed. The
+    /// session fails with ``TLSError/backlog`` when more than ``earlyLimit`` or ``backlogLimit`` bytes would wait.
     public func send(_ plaintext: Span<UInt8>) {
         guard !plaintext.isEmpty else { return }
         switch state {
@@ -131,29 +135,29 @@ public final class TLSSession {
         }
     }
 
-    /// Whether it is open and holds nothing of the peer's: neither plaintext to take nor a piece of a record.
+    /// Whether the session is open and holds neither plaintext to take nor part of a record.
     public var isIdle: Bool {
         guard state == .open, plaintext.isEmpty else { return false }
-        // A record of which no more than its header is there does not count as pending; "RH" is waiting for a header.
-        // Sound: the function returns a static string of two letters and the NUL behind them.
+        // A record of which only the header has come does not count as pending; "RH" means that a header is awaited.
+        // Sound: the function returns a static string of two letters and a NUL.
         let reading = unsafe SSL_rstate_string(ssl.pointer)[1]
         return unsafe SSL_has_pending(ssl.pointer) == 0 && reading == CChar(bitPattern: UInt8(ascii: "H"))
     }
 
-    /// Whether the verification of the peer may still be relied on: it was at most a day ago, and its certificates have
-    /// not ended.
+    /// Whether the verification of the peer may still be relied on: it is at most a day old, and the certificates have
+    /// not expired.
     /// - Parameter now: Seconds since 1970.
     public func isTrusted(at now: UInt64) -> Bool { trust?.contains(now) ?? false }
 
-    /// Whether something must go to the peer.
+    /// Whether there are bytes to send to the peer.
     public var hasCiphertext: Bool { unsafe BIO_ctrl_pending(output.pointer) > 0 }
 
-    /// Appends what must go to the peer.
+    /// Appends the bytes to send to the peer.
     public func takeCiphertext(into bytes: inout [UInt8]) {
         unsafe drain(output.pointer, into: &bytes)
     }
 
-    /// Appends what the peer sent, decrypted. What came before the end or a failure can still be taken.
+    /// Appends the decrypted bytes from the peer. Those that came before the end or a failure can still be taken.
     public func takePlaintext(into bytes: inout [UInt8]) {
         if bytes.isEmpty {
             swap(&bytes, &plaintext)
@@ -163,7 +167,7 @@ public final class TLSSession {
         plaintext.removeAll(keepingCapacity: plaintext.capacity <= Self.pieceLength)
     }
 
-    /// Ends the session: close_notify waits for the peer if the session was open.
+    /// Ends the session; if it was open, a close_notify for the peer is ready to be taken.
     public func close() {
         guard isAlive else { return }
         let wasOpen = state == .open
@@ -179,7 +183,7 @@ public final class TLSSession {
     private func advance() {
         if state == .handshaking { shakeHands() }
         if state == .open { read() }
-        // A peer can make this side write without reading itself (KeyUpdate, RFC 8446 §4.6.3).
+        // A peer can cause output here without reading any of it (KeyUpdate, RFC 8446 §4.6.3).
         if isAlive, unsafe BIO_ctrl_pending(output.pointer) > Self.backlogLimit { fail(.backlog) }
     }
 
@@ -211,7 +215,7 @@ public final class TLSSession {
                 awaitsAcceptance = false
                 unsafe plaintext.append(contentsOf: buffer.bytes[..<count])
                 if plaintext.count > Self.backlogLimit { fail(.backlog) }
-                // To be told that nothing is left costs a quarter of what the reading did.
+                // A further read that finds nothing would cost a quarter of the read before.
                 if unsafe BIO_ctrl_pending(input.pointer) == 0 && SSL_has_pending(ssl.pointer) == 0 { return }
             case .wantsMore: return
             case .closed: close()
@@ -220,7 +224,7 @@ public final class TLSSession {
         }
     }
 
-    /// An alert that comes between a server's question for a certificate and its first data is most likely about that.
+    /// An alert between a server's request for a certificate and its first data is most likely about that certificate.
     private func explained(_ error: TLSError) -> TLSError {
         guard awaitsAcceptance, let client, case .alert(let code) = error, TLSError.isAboutCertificate(alert: code)
         else { return error }
@@ -236,7 +240,7 @@ public final class TLSSession {
         switch outcome {
         case .done: break
         case .closed: close()
-        // A memory BIO takes everything, so there is nothing to wait for.
+        // A memory BIO accepts any amount, so this cannot be a wait for room.
         case .wantsMore: fail(.library(code: 0))
         case .failed(let error): fail(error)
         }
@@ -262,7 +266,7 @@ public final class TLSSession {
     private func fail(_ error: TLSError) {
         state = .failed(error)
         early = []
-        // What the peer fails on may be the session that was offered: begin afresh next time.
+        // The peer may have failed because of the session that was offered: the next connection begins afresh.
         if let client { client.memory.forget(client.target) }
     }
 }

@@ -1,7 +1,7 @@
 internal import Base
 internal import CNGHTTP2
 
-// What nghttp2 calls back while a session reads or writes: each tells the session's owner, and has the library go on.
+// The callbacks that nghttp2 makes while a session reads or writes: each tells the session, and lets the library go on.
 
 extension HTTP2Library {
     static func install(in callbacks: OpaquePointer?) {
@@ -18,7 +18,7 @@ extension HTTP2Library {
         unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks) {
             _, frame, name, nameLength, value, valueLength, _, owner in
             guard let frame = unsafe frame else { return 0 }
-            // Sound: the library says how long name and value are; they stay during the call.
+            // Sound: the library gives the lengths of name and value, which stay valid during the call.
             let name = unsafe UnsafeBufferPointer(start: name, count: nameLength)
             let value = unsafe UnsafeBufferPointer(start: value, count: valueLength)
             unsafe owned(owner).update(frame.pointee.hd.stream_id) { exchange throws(HTTPError) in
@@ -28,7 +28,7 @@ extension HTTP2Library {
         }
         unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
             _, _, stream, bytes, count, owner in
-            // Sound: so many octets are there during the call.
+            // Sound: this many octets are valid during the call.
             let bytes = unsafe UnsafeBufferPointer(start: bytes, count: count)
             unsafe owned(owner).update(stream) { exchange throws(HTTPError) in
                 try unsafe exchange.receive(body: bytes.span)
@@ -56,7 +56,7 @@ extension HTTP2Library {
     }
 }
 
-/// The union's member is that of the frame's type.
+/// Tells the owner of a whole frame. The member of the union is the one of the frame's type.
 private func received(_ frame: nghttp2_frame, _ owner: HTTP2Session) {
     let header = unsafe frame.hd
     switch UInt32(header.type) {
@@ -67,25 +67,25 @@ private func received(_ frame: nghttp2_frame, _ owner: HTTP2Session) {
     case NGHTTP2_GOAWAY.rawValue:
         unsafe owner.wentAway(HTTP2Code(rawValue: frame.goaway.error_code))
     case NGHTTP2_PING.rawValue where header.flags & flag(NGHTTP2_FLAG_ACK) != 0:
-        // Any eight octets make a number.
+        // Any eight octets are a valid number.
         unsafe owner.ponged(unsafeBitCast(frame.ping.opaque_data, to: UInt64.self))
     default:
         break
     }
 }
 
-/// Writes the next part of a request's body.
+/// Gives the library the next part of a request's body.
 func readBody(
     _: OpaquePointer?, _ stream: Int32, _ bytes: UnsafeMutablePointer<UInt8>?, _ limit: Int,
     _ flags: UnsafeMutablePointer<UInt32>?, _: UnsafeMutablePointer<nghttp2_data_source>?,
     _ owner: UnsafeMutableRawPointer?
 ) -> Int {
-    // A request that was given up has no body left; its end is never sent, since the stream is reset.
+    // A cancelled request has no body left; its end is never sent, since its stream is reset.
     var count = 0
     var isSent = true
     unsafe owned(owner).update(stream) { exchange in
         exchange.send(limit) { part in
-            // Sound: there is room for as many as the limit says.
+            // Sound: there is room for as many octets as the limit says.
             unsafe part.withUnsafeBufferPointer { part in
                 if let start = part.baseAddress { unsafe bytes?.update(from: start, count: part.count) }
             }
@@ -104,7 +104,7 @@ func flag(_ flag: nghttp2_nv_flag) -> UInt8 { UInt8(flag.rawValue) }
 private func owned(_ owner: UnsafeMutableRawPointer?) -> HTTP2Session {
     // Sound: a session attaches itself before it makes any call that calls back.
     guard let owner = unsafe owner else {
-        // Nobody can be told, and C cannot be thrown at.
+        // There is no owner to tell, and an error cannot be thrown through C.
         fatalError("an HTTP/2 session without owner")
     }
     return unsafe Unmanaged<HTTP2Session>.fromOpaque(owner).takeUnretainedValue()

@@ -1,15 +1,15 @@
-/// Why a connection carries no more requests, in words for the log.
+/// Why a connection takes no more requests, in words for the log.
 package enum HTTP2Error: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What the server sends first is no SETTINGS frame (RFC 9113 §3.4): it may be HTTP/1.1, or a banner.
+    /// The server's first bytes are no SETTINGS frame (RFC 9113 §3.4): they may be HTTP/1.1, or a banner.
     case notHTTP2
-    /// The server broke the protocol; it is told how.
+    /// The server broke the protocol; it is told how, with this code.
     case violation(HTTP2Code)
-    /// More frames than ``HTTP2Session/frameLimit`` that answered nothing, or more than may wait for their
-    /// acknowledgement.
+    /// More than ``HTTP2Session/frameLimit`` frames came without an answer among them, or too many acknowledgements
+    /// wait to be sent.
     case flood
     /// The server closed the connection.
     case closed
-    /// nghttp2 could not go on, as when it has no memory; its number for that.
+    /// nghttp2 failed, for example for lack of memory; its own error code.
     case library(code: Int)
 
     package var description: String {
@@ -25,11 +25,11 @@ package enum HTTP2Error: Error, Equatable, Sendable, CustomStringConvertible {
 
 /// Why one request has no answer.
 package enum HTTP2Failure: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The server has not looked at it: it is safe to send again (RFC 9113 §8.7).
+    /// The server has not processed it: it is safe to send again (RFC 9113 §8.7).
     case refused
-    /// The server gave it up; the connection goes on.
+    /// The server reset the stream; the connection goes on.
     case reset(HTTP2Code)
-    /// What came is no response that can be used; the connection goes on.
+    /// The response is malformed or too large; the connection goes on.
     case response(HTTPError)
     /// The connection ended first.
     case lost
@@ -61,7 +61,7 @@ package struct HTTP2Code: RawRepresentable, Equatable, Sendable, CustomStringCon
     package static let enhanceYourCalm = HTTP2Code(rawValue: 11)
     package static let http11Required = HTTP2Code(rawValue: 13)
 
-    /// By number.
+    /// Names of the registered codes, by number.
     private static let names = [
         "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT", "STREAM_CLOSED",
         "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM",

@@ -1,23 +1,23 @@
 import Base
 
-/// A request on its stream, and what has come of its response.
+/// One request on its stream, and the part of its response that has come.
 struct HTTP2Exchange {
-    /// The owner's name for it, and the connection's.
+    /// The id that the session's owner gave the request.
     let id: UInt64
     let stream: Int32
     private let request: [UInt8]
-    /// Octets of the request's body that have gone out.
+    /// Octets of the request's body that were sent.
     private var sent = 0
     private let bodyLimit: Int
 
-    /// Of the last head that began; 0 before it has come, 1xx while it is an interim response's.
+    /// The status of the last head; 0 before one came, 1xx while only an interim response has come.
     private var status = 0
     private var interims = 0
-    /// Whether what comes is a trailer's; nothing in there is looked at.
+    /// Whether the fields that come are trailers, which are ignored.
     private var isTrailer = false
     private var fields = ResponseFields()
     private var body: [UInt8] = []
-    /// Of the head or the trailers that come: how many fields, and their size as RFC 9113 §6.5.2 counts it.
+    /// The number of fields in the current head or trailers, and their size as RFC 9113 §6.5.2 counts it.
     private var fieldCount = 0
     private var headLength = 0
 
@@ -27,19 +27,19 @@ struct HTTP2Exchange {
 
     var isSent: Bool { sent == request.count }
 
-    /// The next part of the request's body, at most so long.
+    /// Gives the next part of the request's body, at most `limit` octets.
     mutating func send(_ limit: Int, _ write: (Span<UInt8>) -> Void) {
         let end = min(sent + limit, request.count)
         write(request.span.extracting(sent..<end))
         sent = end
     }
 
-    /// The response as a whole; nil if its head has not come.
+    /// The whole response; nil if its head has not come.
     var response: HTTPResponse? {
         status >= 200 ? HTTPResponse(status: status, fields: fields, body: body) : nil
     }
 
-    /// A head begins, or behind the body the trailers.
+    /// A head begins; if the body has begun already, it is the trailers.
     mutating func beginHead() throws(HTTPError) {
         (fieldCount, headLength) = (0, 0)
         isTrailer = status >= 200
@@ -57,7 +57,7 @@ struct HTTP2Exchange {
             throw .headTooLong
         }
         if status == 0 {
-            // Nothing stands before it (RFC 9113 §8.3).
+            // No other field may stand before it (RFC 9113 §8.3).
             guard isEqual(name, name.indices, to: ":status"),
                 let status = decimal(value, value.indices, maximum: 999), status >= 100
             else { throw .badHeader }

@@ -1,12 +1,12 @@
 internal import Base
 internal import CNGHTTP2
 
-/// Owns an nghttp2 session, which keeps the rules of HTTP/2 and HPACK. That library is used here and by what it calls
-/// back.
+/// Owns an nghttp2 session, which implements the rules of HTTP/2 and HPACK. Only this type and its callbacks use that
+/// library.
 @safe struct HTTP2Library: ~Copyable {
-    /// Acknowledgements of PING and SETTINGS that wait because the server does not read.
+    /// The most acknowledgements of PING and SETTINGS that may wait for a server that does not read.
     static let acknowledgementLimit = 1000
-    /// Octets a server may send on one stream, and on all of them, before it is told that they were read.
+    /// How many octets a server may send on one stream, and on all together, before it is told that they were read.
     private static let streamWindow: UInt32 = 128 * 1024
     private static let connectionWindow: Int32 = 1024 * 1024
     private static let headerTable: UInt32 = 4096
@@ -40,7 +40,7 @@ internal import CNGHTTP2
     }
 
     /// Queues the first flight.
-    /// - Parameter owner: Whom to tell what happens; it must live as long as this value.
+    /// - Parameter owner: The session to call back; it must live as long as this value.
     func start(for owner: HTTP2Session) throws(HTTP2Error) {
         // Sound: callbacks run only inside calls that the owner makes, so the unretained pointer is alive then.
         unsafe nghttp2_session_set_user_data(session, Unmanaged.passUnretained(owner).toOpaque())
@@ -57,25 +57,25 @@ internal import CNGHTTP2
 
     // MARK: What the owner wants
 
-    /// Whether a stream can still be opened, whatever the server's limit is.
+    /// Whether streams can still be opened on the connection, the server's limit of streams aside.
     var takesRequests: Bool { unsafe nghttp2_session_check_request_allowed(session) != 0 }
 
-    /// The streams that the server allows.
+    /// How many streams the server allows at once.
     var streamLimit: Int {
         Int(unsafe nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
     }
 
-    /// Whether nothing is wanted from the server, and nothing has to go there.
+    /// Whether the library neither wants to read nor has bytes to send.
     var isFinished: Bool {
         unsafe nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
 
-    /// - Returns: Its stream; nil if it cannot be opened. The body is asked for later.
+    /// - Returns: The request's stream; nil if none can be opened. The body is fetched later by a callback.
     func submit(_ request: HTTP2Request) -> Int32? {
         let length = Array("content-length\(request.body.count)".utf8)
         var body = unsafe nghttp2_data_provider()
         unsafe body.read_callback = readBody
-        // Sound: the library copies the fields during the call, and names are within the memory they point to.
+        // Sound: the library copies the fields during the call, and names lie within the memory they point to.
         let stream = unsafe request.text.withUnsafeBufferPointer { text in
             unsafe length.withUnsafeBufferPointer { length in
                 unsafe withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: request.lengths.count + 1) {
@@ -107,9 +107,9 @@ internal import CNGHTTP2
         return stream > 0 ? stream : nil
     }
 
-    /// Has the server told that a stream is of no interest any more.
+    /// Resets a stream, so that the server stops sending on it.
     func reset(_ stream: Int32) {
-        // It fails for want of memory alone, which the next call will say.
+        // It fails only for lack of memory, which the next call reports.
         _ = unsafe nghttp2_submit_rst_stream(session, flag(NGHTTP2_FLAG_NONE), stream, NGHTTP2_CANCEL.rawValue)
     }
 
@@ -120,7 +120,7 @@ internal import CNGHTTP2
         }
     }
 
-    /// Has the connection end with a GOAWAY.
+    /// Ends the connection with a GOAWAY.
     func terminate() {
         _ = unsafe nghttp2_session_terminate_session(session, NGHTTP2_NO_ERROR.rawValue)
     }
@@ -131,7 +131,7 @@ internal import CNGHTTP2
         let count = unsafe bytes.withUnsafeBufferPointer {
             unsafe nghttp2_session_mem_recv(session, $0.baseAddress, $0.count)
         }
-        // It takes all, or fails.
+        // It takes all bytes or fails.
         try Self.check(Int32(clamping: min(count, 0)))
     }
 
@@ -140,7 +140,7 @@ internal import CNGHTTP2
         var piece: UnsafePointer<UInt8>?
         let count = unsafe nghttp2_session_mem_send(session, &piece)
         try Self.check(Int32(clamping: min(count, 0)))
-        // Sound: so many octets stay there until the next call.
+        // Sound: this many octets stay valid until the next call.
         unsafe output.append(contentsOf: UnsafeBufferPointer(start: piece, count: count))
         return count > 0
     }
@@ -148,7 +148,7 @@ internal import CNGHTTP2
     private static func check(_ code: Int32) throws(HTTP2Error) {
         switch code {
         case 0...: return
-        // The one callback that fails is that which counts frames.
+        // The only callback that fails is the one that counts frames.
         case NGHTTP2_ERR_FLOODED.rawValue, NGHTTP2_ERR_TOO_MANY_CONTINUATIONS.rawValue,
             NGHTTP2_ERR_CALLBACK_FAILURE.rawValue:
             throw .flood

@@ -1,23 +1,23 @@
-/// One request over https. Copies share what they do not change, so a request whose ``body`` alone differs from that of
-/// the one before costs no more than its body.
+/// One request over HTTPS. Copies share the head, so a request that differs from the one before only in its ``body``
+/// costs only that body.
 package struct HTTP2Request: Sendable {
     package enum Method: String, Sendable {
         case get = "GET"
         case post = "POST"
     }
 
-    /// Octets of all names and values.
+    /// The most octets of all names and values together.
     package static let headLimit = 16 * 1024
 
     package var body: [UInt8] = []
-    /// The names and values of the head, one behind the other, and how long each is.
+    /// The names and values of the head, one behind the other, and the length of each.
     let text: [UInt8]
     let lengths: [(name: Int, value: Int)]
 
     /// - Parameters:
     ///   - authority: Host, and the port if it is not 443.
     ///   - path: With the query.
-    ///   - fields: More than method, scheme, authority, path and Content-Length; the names in lower case.
+    ///   - fields: The fields beyond method, scheme, authority, path and Content-Length; their names in lower case.
     /// - Returns: Nil if the head is longer than ``headLimit``.
     package init?(_ method: Method, authority: String, path: String, fields: [(name: String, value: String)] = []) {
         let pseudo = [

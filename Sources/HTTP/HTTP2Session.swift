@@ -1,53 +1,53 @@
 import Base
 
-/// What has become of a request, or of the connection.
+/// An event of one request or of the connection.
 package enum HTTP2Event: Equatable, Sendable {
     case answered(UInt64, HTTPResponse)
     case failed(UInt64, HTTP2Failure)
-    /// No more requests are taken; those that are not failed may still be answered. Any code but NO_ERROR is a
-    /// complaint.
+    /// The server takes no more requests (GOAWAY); those not reported as failed may still be answered. Any code but
+    /// NO_ERROR is an error.
     case goingAway(HTTP2Code)
     /// The last ``HTTP2Session/ping()`` was acknowledged.
     case pong
-    /// Nothing more comes. Every request has had its answer or failure before.
+    /// The connection has ended. Every request had its answer or failure before.
     case ended(HTTP2Error)
 }
 
 /// A client's side of one HTTP/2 connection (RFC 9113) as bytes in and bytes out: it owns no socket and no clock, and
 /// is confined to its owner.
 ///
-/// After each call, take the output and the events, both until there is none left. Each request that was opened and not
+/// After each call, take the output and the events until there are none left. Each request that was opened and not
 /// cancelled gets exactly one of ``HTTP2Event/answered(_:_:)`` and ``HTTP2Event/failed(_:_:)``.
 package final class HTTP2Session {
-    /// Requests at a time, whatever the server allows.
+    /// The most requests at a time, even if the server allows more.
     package static let requestLimit = 100
-    /// Fields of one head; their size is limited by ``HTTPResponseReader/headLimit``.
+    /// The most fields of one head; their size is limited by ``HTTPResponseReader/headLimit``.
     package static let fieldLimit = 64
-    /// Frames from one answer to the next. A body of 64 KiB has five, an idle server sends a PING now and then.
+    /// The most frames between two answers. A body of 64 KiB takes five; an idle server sends a PING now and then.
     package static let frameLimit = 10_000
-    /// Octets of output above which no more is produced until some were taken. Acknowledgements that wait meanwhile are
-    /// limited by ``HTTP2Library/acknowledgementLimit``.
+    /// Octets of output above which no more is produced until some were taken. The number of acknowledgements that wait
+    /// meanwhile is limited by ``HTTP2Library/acknowledgementLimit``.
     package static let backlogLimit = 64 * 1024
 
     private let library: HTTP2Library
-    /// Octets of a response's body.
+    /// The longest body of a response, in octets.
     private let bodyLimit: Int
-    /// Ordered by stream.
+    /// The open requests, ordered by stream.
     private var exchanges: [HTTP2Exchange] = []
     private var output: [UInt8] = []
     private var events: [HTTP2Event] = []
-    /// How many of the events were taken.
+    /// How many of `events` were already taken.
     private var taken = 0
     private var hasStarted = false
     private var isGoingAway = false
     private var hasEnded = false
     private var frames = 0
-    /// Counts the PINGs, and is what the last one carries.
+    /// How many PINGs were sent; the last one carries this number.
     private var pingNumber: UInt64 = 0
     private var awaitsPong = false
 
-    /// The first flight is then ready to be taken; requests may join it.
-    /// - Parameter bodyLimit: Octets of a response's body; a longer one fails, and the connection goes on.
+    /// Begins a connection; the first flight is ready to be taken, and requests may join it.
+    /// - Parameter bodyLimit: The longest body of a response, in octets; a longer one fails its request only.
     /// - Throws: ``HTTP2Error/library(code:)`` when there is no memory.
     package init(bodyLimit: Int) throws(HTTP2Error) {
         library = try HTTP2Library()
@@ -64,7 +64,7 @@ package final class HTTP2Session {
         return max(0, min(Self.requestLimit, library.streamLimit) - exchanges.count)
     }
 
-    /// - Parameter id: The owner's name for it, which no other open request has.
+    /// - Parameter id: Chosen by the owner; no other open request may have it.
     /// - Returns: False if there is no ``room``.
     package func open(_ request: HTTP2Request, as id: UInt64) -> Bool {
         guard room > 0, let stream = library.submit(request) else { return false }
@@ -73,8 +73,8 @@ package final class HTTP2Session {
         return true
     }
 
-    /// Gives a request up: no event tells of it any more. The server is told; the connection goes on.
-    /// - Returns: False if it was not open: it had its answer or failure before.
+    /// Cancels a request: no event reports it any more. Its stream is reset; the connection goes on.
+    /// - Returns: False if it was not open: its answer or failure was already reported.
     @discardableResult package func cancel(_ id: UInt64) -> Bool {
         events.removeSubrange(..<taken)
         taken = 0
@@ -85,7 +85,7 @@ package final class HTTP2Session {
         return true
     }
 
-    /// Asks the server for a sign of life, unless the last one is still awaited.
+    /// Sends a PING, unless the acknowledgement of the last one is still awaited.
     package func ping() {
         guard !hasEnded, !awaitsPong else { return }
         pingNumber += 1
@@ -94,7 +94,7 @@ package final class HTTP2Session {
         pump()
     }
 
-    /// Says farewell (RFC 9113 §6.8). What is open is given up without an event.
+    /// Sends GOAWAY (RFC 9113 §6.8). Open requests are dropped without an event.
     package func close() {
         guard !hasEnded else { return }
         hasEnded = true
@@ -107,12 +107,12 @@ package final class HTTP2Session {
 
     // MARK: Bytes and events
 
-    /// Takes bytes from the server, in any pieces; ignored when it has ended.
+    /// Takes bytes from the server, in any pieces; ignored when the connection has ended.
     package func receive(_ bytes: Span<UInt8>) {
         guard !hasEnded, !bytes.isEmpty else { return }
         if !hasStarted {
-            // The length of a frame has three octets and is 16 KiB at most (RFC 9113 §4.2), so the first is 0. What is
-            // no HTTP/2 at all is told by it, not when nine octets have come.
+            // A frame's length has three octets and is at most 16 KiB (RFC 9113 §4.2), so the first octet is 0. Any
+            // other protocol is recognised by it at once, without waiting for the nine octets of a frame's header.
             guard bytes[0] == 0 else { return end(.notHTTP2) }
             hasStarted = true
         }
@@ -131,7 +131,7 @@ package final class HTTP2Session {
 
     package var hasOutput: Bool { !output.isEmpty }
 
-    /// Appends what must go to the server.
+    /// Appends the bytes to send to the server.
     package func takeOutput(into bytes: inout [UInt8]) {
         if bytes.isEmpty {
             swap(&bytes, &output)
@@ -152,7 +152,7 @@ package final class HTTP2Session {
         return events[taken - 1]
     }
 
-    /// Whether the connection is of no further use, and can be closed: nothing is to be sent, and nothing read.
+    /// Whether the connection can be closed: there is nothing to send and nothing to read.
     package var isFinished: Bool { output.isEmpty && (hasEnded || library.isFinished) }
 
     private func pump() {
@@ -174,13 +174,14 @@ package final class HTTP2Session {
 
     // MARK: What the library tells, while it reads or writes
 
-    /// - Returns: Whether to go on.
+    /// - Returns: Whether to go on reading.
     func beganFrame() -> Bool {
         frames += 1
         return frames <= Self.frameLimit
     }
 
-    /// Lets the exchange on a stream take what has come; what is unusable ends it, and what belongs to none is dropped.
+    /// Gives an exchange what has come on its stream; an error in it ends the exchange, and data for an unknown stream
+    /// is dropped.
     func update(_ stream: Int32, _ take: (inout HTTP2Exchange) throws(HTTPError) -> Void) {
         guard let index = index(of: stream) else { return }
         do throws(HTTPError) {
@@ -191,12 +192,12 @@ package final class HTTP2Session {
         }
     }
 
-    /// The server has sent all of a response, which the library has found well-formed.
+    /// A whole response has come, which the library found well-formed.
     func completed(_ stream: Int32) {
         guard let index = index(of: stream) else { return }
         let exchange = exchanges.remove(at: index)
         frames = 0
-        // It may answer before it has read all of the request (RFC 9113 §8.1), and need not read the rest then.
+        // A server may answer before it has read the whole request (RFC 9113 §8.1) and need not read the rest then.
         if !exchange.isSent { library.reset(stream) }
         if let response = exchange.response {
             events.append(.answered(exchange.id, response))
@@ -211,8 +212,8 @@ package final class HTTP2Session {
         fail(index, code == .refusedStream ? .refused : .reset(code))
     }
 
-    /// The library has closed a stream of which nothing else was told before: the server's GOAWAY says that it was not
-    /// looked at, or the response is malformed.
+    /// The library has closed a stream without an earlier callback about it: the server's GOAWAY says that the request
+    /// was not processed, or the response is malformed.
     func closed(_ stream: Int32, _ code: HTTP2Code) {
         guard let index = index(of: stream) else { return }
         fail(index, code == .refusedStream ? .refused : .response(.badHeader))
@@ -230,7 +231,7 @@ package final class HTTP2Session {
         events.append(.pong)
     }
 
-    /// The library has told the server why the connection ends.
+    /// The library has sent the server a GOAWAY with the reason.
     func terminated(_ error: HTTP2Error) {
         end(error, keepingOutput: true)
     }

@@ -1,16 +1,16 @@
 import Base
 
-/// Reads the lines of an HTTP/1.x head one after another, a request's as well as a response's.
+/// Reads the lines of an HTTP/1.x head one after another, of requests and responses.
 ///
-/// A folded field (RFC 9112 §5.2) is accepted, as the RFC wants of a user agent: its value is one range over all its
-/// lines, and the line end inside counts as white space. A single LF ends a line, too (§2.2); a CR elsewhere is
+/// A folded field (RFC 9112 §5.2) is accepted, as the RFC requires of a user agent: its value is one range over all its
+/// lines, and the line ends inside count as white space. A single LF ends a line, too (§2.2); a CR elsewhere is
 /// refused.
 package struct HTTPFields {
     private var position = 0
 
     package init() {}
 
-    /// The next line without its end; nil when no complete line is left.
+    /// The next line without its end; nil if there is no further complete line.
     package mutating func line(_ bytes: Span<UInt8>) -> Range<Int>? {
         guard let feed = firstIndex(of: UInt8(ascii: "\n"), in: bytes, position..<bytes.count) else { return nil }
         let hasReturn = feed > position && bytes[feed - 1] == UInt8(ascii: "\r")
@@ -37,14 +37,14 @@ package struct HTTPFields {
         return (name, trimmed(bytes, colon + 1..<end))
     }
 
-    /// RFC 9110 §5.5: no control characters in a value, a CR above all.
+    /// Refuses control characters in a value, above all CR (RFC 9110 §5.5).
     private static func check(_ bytes: Span<UInt8>, _ range: Range<Int>) throws(HTTPError) {
         for index in range where bytes[index] < 0x20 && bytes[index] != 0x09 || bytes[index] == 0x7F {
             throw .badHeader
         }
     }
 
-    /// RFC 9110 §5.6.2.
+    /// Whether an octet may stand in a token (RFC 9110 §5.6.2).
     static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

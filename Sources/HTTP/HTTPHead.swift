@@ -1,6 +1,6 @@
 import Base
 
-/// What the head of a response says about the bytes behind it (RFC 9112 §4, §5, §6.3).
+/// The head of a response, and what it says about the length of the body (RFC 9112 §4, §5, §6.3).
 struct HTTPHead: Equatable {
     enum Framing: Equatable {
         case empty
@@ -14,10 +14,10 @@ struct HTTPHead: Equatable {
     private(set) var keepAlive: Bool
     private(set) var fields = ResponseFields(keepingAll: false)
 
-    /// What the bytes of a response begin with at least.
+    /// The first bytes of every response.
     static let start = "HTTP/1."
 
-    /// - Parameter bytes: From the status line to the empty line, which is not looked at.
+    /// - Parameter bytes: From the status line to the empty line, which is not read.
     init(_ bytes: Span<UInt8>) throws(HTTPError) {
         var lines = HTTPFields()
         guard let line = lines.line(bytes) else { throw .badStatusLine }
@@ -27,7 +27,7 @@ struct HTTPHead: Equatable {
         var isChunked = false
         while let (name, value) = try lines.next(bytes) {
             if isEqual(bytes, name, to: "transfer-encoding") {
-                // Twice is as bad as another coding. HTTP/1.0 has none (RFC 9112 §6.1).
+                // Two chunked codings are as wrong as an unknown one. HTTP/1.0 has none (RFC 9112 §6.1).
                 guard minorVersion > UInt8(ascii: "0"), !isChunked, isEqual(bytes, value, to: "chunked") else {
                     throw .transferEncoding
                 }

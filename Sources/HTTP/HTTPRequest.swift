@@ -1,6 +1,6 @@
 import Base
 
-/// The head of one HTTP/1.x request; it has no body, which nothing here takes.
+/// The head of one HTTP/1.x request. Requests with a body are not supported.
 package struct HTTPRequest: Equatable {
     package enum Method {
         case get, head, post, other
@@ -10,7 +10,7 @@ package struct HTTPRequest: Equatable {
     /// Path and query as they were sent.
     package private(set) var target: [UInt8]
     package private(set) var keepAlive: Bool
-    /// Whom the client means to ask, as it was sent; nil: an HTTP/1.0 client did not say.
+    /// The Host field as it was sent; nil: an HTTP/1.0 client sent none.
     package private(set) var host: [UInt8]?
 
     /// - Parameter head: From the request line to the empty line.
@@ -48,7 +48,7 @@ package struct HTTPRequest: Equatable {
     }
 }
 
-/// What cannot be understood, or is longer than anybody here asks; the connection is of no further use.
+/// A request that is malformed or longer than allowed; the connection is of no further use.
 package struct MalformedRequest: Error, Equatable {}
 
 /// Owns the bytes of a connection that have not become a request yet.
@@ -58,8 +58,8 @@ package struct HTTPRequestReader {
     private var buffer: [UInt8] = []
 
     /// - Parameters:
-    ///   - headLimit: Bytes of one head at most.
-    ///   - pipelineLimit: Bytes of requests that wait for the one before them.
+    ///   - headLimit: The longest head, in bytes.
+    ///   - pipelineLimit: The most bytes of requests that wait for the answer to the one before them.
     package init(headLimit: Int, pipelineLimit: Int) {
         (self.headLimit, self.pipelineLimit) = (headLimit, pipelineLimit)
     }

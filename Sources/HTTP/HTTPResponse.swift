@@ -6,19 +6,19 @@ public struct HTTPResponse: Sendable, Equatable {
     public var body: [UInt8]
     /// Whether the connection can carry another request.
     public var keepAlive: Bool
-    /// Whether nobody but the server can have ended the body where it ends. Else it is no answer to read: the end of
-    /// the connection ended it, which whoever is on the path can bring about, and it is empty, or the end was not TLS's
-    /// own.
+    /// Whether it is certain that the server itself ended the body. False: the body ended with the connection, which an
+    /// attacker on the path can cause, and it is empty or the end was not that of TLS; it must not be used as an
+    /// answer.
     public var isWhole: Bool
-    /// Seconds the server wants to be left alone (RFC 9110 §10.2.3); nil without the field or when it holds a date.
+    /// How many seconds the server asks not to be asked again (RFC 9110 §10.2.3); nil without the field or when it
+    /// holds a date.
     public var retryAfter: Int?
     /// Seconds for which a cache on the way has held it (RFC 9111 §5.1); nil without the field or when it is no number.
     public var age: Int?
-    /// Content-Type in lower case and without parameters; nil without the field, empty if there are several that differ
-    /// or it is malformed.
+    /// Content-Type in lower case and without parameters; nil without the field, empty if it is malformed or there are
+    /// several that differ.
     public var mediaType: String?
-    /// Where the server says it is to be found (RFC 9110 §10.2.2), up to the query; nil without the field or when it is
-    /// malformed.
+    /// The URL in Location (RFC 9110 §10.2.2), without its query; nil without the field or when it is malformed.
     public var location: String?
 
     public init(
@@ -42,26 +42,28 @@ public struct HTTPResponse: Sendable, Equatable {
     }
 }
 
-/// Why what came is not a response. An HTTP/1.x connection is of no further use then, an HTTP/2 stream neither.
+/// Why the bytes that came are not a response. The HTTP/1.x connection, or the HTTP/2 stream, is of no further use
+/// then.
 public enum HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
     case badStatusLine
     case badHeader
-    /// Longer than ``HTTPResponseReader/headLimit``; in HTTP/2 also of more fields than ``HTTP2Session/fieldLimit``.
+    /// The head is longer than ``HTTPResponseReader/headLimit``, or in HTTP/2 has more fields than
+    /// ``HTTP2Session/fieldLimit``.
     case headTooLong
-    /// Longer than ``HTTPResponseReader/bodyLimit``, in HTTP/2 than its session allows.
+    /// The body is longer than ``HTTPResponseReader/bodyLimit``, or in HTTP/2 than its session allows.
     case bodyTooLong
     /// Content-Length is not a number, or there are several that differ.
     case badContentLength
-    /// Content-Length and Transfer-Encoding together: what two readers would take for different responses.
+    /// Content-Length and Transfer-Encoding together, which two readers may interpret as different responses.
     case twoLengths
     /// A transfer coding other than chunked alone, or any in HTTP/1.0.
     case transferEncoding
-    /// A content coding, though none is ever asked for.
+    /// A content coding, though none is ever requested.
     case contentEncoding
     case badChunk
-    /// More interim (1xx) responses than ``HTTPResponseReader/interimLimit``, or an upgrade nobody asked for.
+    /// More interim (1xx) responses than ``HTTPResponseReader/interimLimit``, or an upgrade that was not requested.
     case interim
-    /// More bytes behind a response than any answer to one request explains.
+    /// More bytes behind a response than one further response could have.
     case excess
     /// The connection ended inside a response.
     case truncated

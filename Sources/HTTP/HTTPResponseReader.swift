@@ -1,18 +1,19 @@
 import Base
 
-/// Owns the bytes that came on one connection and have not become a response yet.
+/// Owns the bytes of one connection that have not become a response yet.
 ///
-/// For one request at a time: bytes past a complete response are kept for the next ``receive(_:)``, and a connection
-/// whose reader is not ``isIdle`` then must not carry another request. They would be taken for its response, and each
-/// later one for that of the request after it. Once an error was thrown the same is thrown for ever.
+/// It is for one request at a time: bytes past a complete response are kept for the next ``receive(_:)``, and a
+/// connection whose reader is not ``isIdle`` then must not carry another request, because those bytes would be taken
+/// for its response, and each later response for that of the next request. Once an error was thrown, every further call
+/// throws it.
 public struct HTTPResponseReader: Sendable {
-    /// Bytes from the status line to the empty line, and of a chunked body's trailers. The service sends about 200.
+    /// The longest head, and the longest trailers of a chunked body, in bytes. The HTTPDNS service sends about 200.
     public static let headLimit = 16 * 1024
-    /// Bytes of the body. The service documents 8 KiB for a full batch.
+    /// The longest body, in bytes. The HTTPDNS service documents 8 KiB for a full batch.
     public static let bodyLimit = 64 * 1024
-    /// 1xx responses before one that counts.
+    /// The most 1xx responses before the final one.
     public static let interimLimit = 8
-    /// Bytes of a chunk's size line with its extensions.
+    /// The longest size line of a chunk, with its extensions, in bytes.
     static let chunkLineLimit = 1024
 
     private enum State {
@@ -28,10 +29,10 @@ public struct HTTPResponseReader: Sendable {
     }
 
     private var state = State.head
-    /// What was received and not consumed; `position` is where to go on.
+    /// The received bytes that are not consumed yet; `position` is the first of them.
     private var buffer: [UInt8] = []
     private var position = 0
-    /// Where to go on looking for the end of a line, and where that line begins.
+    /// How far the search for the end of a line has come, and where that line begins.
     private var scanned = 0
     private var lineStart = 0
     private var interims = 0
@@ -40,14 +41,14 @@ public struct HTTPResponseReader: Sendable {
 
     public init() {}
 
-    /// Whether nothing of a response has come: here the server may close the connection, and anything it sends before a
-    /// request is unasked.
+    /// Whether no byte of a response is held: the server may close the connection now, and any byte it sends before a
+    /// request is unsolicited.
     public var isIdle: Bool {
         if case .head = state { position == buffer.count && interims == 0 } else { false }
     }
 
-    /// Takes what came on the connection, which may be nothing.
-    /// - Returns: A response if one is complete; there may be another in what is left, for which this is called again.
+    /// Takes bytes from the connection, perhaps none.
+    /// - Returns: A response if one is complete; another may be in the remaining bytes, for which this is called again.
     public mutating func receive(_ bytes: Span<UInt8>) throws(HTTPError) -> HTTPResponse? {
         do throws(HTTPError) {
             buffer.append(bytes)
@@ -61,10 +62,10 @@ public struct HTTPResponseReader: Sendable {
         }
     }
 
-    /// The peer has sent all it will.
-    /// - Parameter isCut: Whether the end is that of TCP while TLS was open, without the close_notify that only the
-    ///   peer can send (RFC 8446 §6.1, RFC 9112 §9.8).
-    /// - Returns: The response whose body the end of the connection ends; nil if nothing had begun.
+    /// Tells the reader that the peer has closed the connection.
+    /// - Parameter isCut: Whether TCP ended while TLS was open, without the close_notify that only the peer can send
+    ///   (RFC 8446 §6.1, RFC 9112 §9.8).
+    /// - Returns: The response whose body ends with the connection; nil if no response had begun.
     public mutating func endOfStream(isCut: Bool = false) throws(HTTPError) -> HTTPResponse? {
         switch state {
         case .untilClose:
@@ -117,9 +118,9 @@ public struct HTTPResponseReader: Sendable {
         }
     }
 
-    /// Whether a head was complete; 1xx responses are skipped here (RFC 9110 §15.2).
+    /// Reads a head; false if it is not complete. 1xx responses are skipped here (RFC 9110 §15.2).
     private mutating func readHead() throws(HTTPError) -> Bool {
-        // What is no HTTP at all is told at its first byte, not when the head's limit is reached.
+        // Any other protocol is recognised at its first byte, not when the head's limit is reached.
         for (index, expected) in zip(position..<buffer.count, HTTPHead.start.utf8) {
             guard buffer[index] == expected else { throw .badStatusLine }
         }
@@ -145,7 +146,7 @@ public struct HTTPResponseReader: Sendable {
         return true
     }
 
-    /// Behind the empty line that ends a head; nil if that has not come.
+    /// The offset behind the empty line that ends a head; nil if that has not come.
     private mutating func headEnd() -> Int? {
         while let feed = firstIndex(of: UInt8(ascii: "\n"), in: buffer.span, scanned..<buffer.count) {
             scanned = feed + 1
@@ -171,7 +172,7 @@ public struct HTTPResponseReader: Sendable {
         return nil
     }
 
-    /// RFC 9112 §7.1: hexadecimal digits, then extensions nobody here knows.
+    /// The size in a chunk's first line (RFC 9112 §7.1): hexadecimal digits, then extensions, which are ignored.
     private func chunkSize(_ line: Range<Int>) throws(HTTPError) -> Int {
         let bytes = buffer.span
         let end = firstIndex(of: UInt8(ascii: ";"), in: bytes, line) ?? line.upperBound
@@ -180,13 +181,13 @@ public struct HTTPResponseReader: Sendable {
         var size = 0
         for index in digits {
             guard let digit = Hexadecimal.value(bytes[index]) else { throw .badChunk }
-            // Past the limit it does not matter by how much; kept small so that it cannot overflow.
+            // Beyond the limit the exact size does not matter; it is kept small so that it cannot overflow.
             size = min(size * 16 + Int(digit), Self.bodyLimit + 1)
         }
         return size
     }
 
-    /// Moves at most so many bytes to the body; returns how many there were.
+    /// Moves at most `count` bytes to the body and returns how many they were.
     private mutating func take(_ count: Int) -> Int {
         let taken = min(count, buffer.count - position)
         body.append(contentsOf: buffer[position..<position + taken])

@@ -1,19 +1,18 @@
 import Base
 
-/// The header fields of a response that say something to somebody here, read one by one; whatever version of HTTP they
-/// came in.
+/// The header fields of a response that are used here, read one by one, for HTTP/1.x and HTTP/2.
 struct ResponseFields: Equatable {
     /// The longest media type (RFC 6838 §4.2), and the longest Location that is kept, in octets.
     static let mediaTypeLimit = 255
     static let locationLimit = 1024
 
-    /// Of the body, as Content-Length has it.
+    /// The body's length in octets by Content-Length.
     private(set) var length: Int?
     private(set) var retryAfter: Int?
     private(set) var age: Int?
     private(set) var mediaType: String?
     private(set) var location: String?
-    /// Whether age, media type and location are kept: what is asked over HTTP/1.1 has no use for them.
+    /// Whether age, media type and location are kept, which only HTTP/2's users need.
     private let keepsAll: Bool
 
     init(keepingAll keepsAll: Bool = true) { self.keepsAll = keepsAll }
@@ -36,7 +35,7 @@ struct ResponseFields: Equatable {
             let another = Self.mediaType(value)
             mediaType = mediaType == nil || mediaType == another ? another : ""
         } else if isEqual(name, name.indices, to: "age") {
-            // RFC 9111 §5.1: of several members the first counts, and what is no number is ignored.
+            // Of several members the first counts, and a value that is no number is ignored (RFC 9111 §5.1).
             let end = firstIndex(of: UInt8(ascii: ","), in: value, value.indices) ?? value.count
             age = age ?? decimal(value, trimmed(value, 0..<end), maximum: Int(Int32.max))
         } else if isEqual(name, name.indices, to: "location") {
@@ -44,7 +43,7 @@ struct ResponseFields: Equatable {
         }
     }
 
-    /// Without parameters and in lower case; empty for what is none.
+    /// The media type without parameters and in lower case; empty if the value is malformed.
     private static func mediaType(_ value: Span<UInt8>) -> String {
         let end = firstIndex(of: UInt8(ascii: ";"), in: value, value.indices) ?? value.count
         let range = trimmed(value, 0..<end)
@@ -58,7 +57,7 @@ struct ResponseFields: Equatable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Up to its query, which may hold the name that was looked up; nil for what is no URL.
+    /// The URL up to its query, which may hold the name that was looked up; nil if the value is no URL.
     private static func location(_ value: Span<UInt8>) -> String? {
         var text: [UInt8] = []
         for index in value.indices {

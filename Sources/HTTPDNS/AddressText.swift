@@ -1,6 +1,6 @@
 internal import Base
 
-/// Reads `ADDRESS;…[;]`, one at least and nothing else.
+/// Reads `ADDRESS;…[;]`, at least one address and nothing else, and calls the closure with each.
 func forEachAddress(
     _ text: Span<UInt8>, _ range: Range<Int>, _ use: (IPAddress) throws(ServiceFailure) -> Void
 ) throws(ServiceFailure) {

@@ -3,31 +3,31 @@ internal import Cryptography
 public import DNSWire
 public import HTTP
 
-/// Owns what the HTTPDNS service knows its customer by, and speaks for it: writes the requests and reads the answers.
+/// One account of the HTTPDNS service: owns its credentials, writes the requests and reads the answers.
 ///
 /// Not `Sendable`: the cipher reuses its context, so an account belongs to one queue.
 public final class ServiceAccount {
-    /// What is asked about each name.
+    /// The parameters of a request behind its names, for each choice of families.
     private let afterNames: (ipv4: [UInt8], ipv6: [UInt8], both: [UInt8])
     /// `id` and `alg`, or `token`, without a separator in front.
     private let credentials: [UInt8]
-    /// Nil in https mode, where TLS is what protects the names.
+    /// Nil in https mode, where TLS protects the names.
     private let cipher: PayloadCipher?
     /// The route address to be encrypted anew for each request; nil when it goes in clear, or not at all.
     private let routeIpToEncrypt: [UInt8]?
-    /// What is left of an encrypted empty text that was not padded: AES's initialization vector.
+    /// The length of an encrypted empty text without padding: that of AES's initialization vector.
     private let emptyPayloadLength: Int
-    /// 0: a request is valid for ever.
+    /// Seconds for which a request is valid; 0: for ever.
     private let authExpirySeconds: UInt64
-    /// Kept between requests for its storage.
+    /// A buffer that is kept between requests to reuse its storage.
     private var joinedNames: [UInt8] = []
 
     /// - Parameters:
-    ///   - credential: Says how the service is asked, too.
-    ///   - routeIp: The address whose answers are wanted (`ip=`), nil for the caller's own.
+    ///   - credential: The account's key or token, which also selects the mode.
+    ///   - routeIp: The address for whose network answers are wanted (`ip=`); nil: the caller's own.
     ///   - routeIpEncrypted: Whether `ip=` is encrypted like the names; means nothing in https mode.
-    ///   - authExpirySeconds: For how many seconds a request is valid, as the service's own SDKs of 2025 say it, so
-    ///     that one that was recorded is worth nothing later; 0: nothing is said.
+    ///   - authExpirySeconds: For how many seconds a request is valid, encoded as the service's own SDKs of 2025 do it,
+    ///     so that a recorded request is useless later; 0: no limit is sent.
     public init(
         _ credential: ServiceCredential, routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false,
         authExpirySeconds: Int = 0
@@ -48,7 +48,7 @@ public final class ServiceAccount {
         var tail = Array(ServiceProtocol.flags.utf8)
         if let route {
             tail += Array("&ip=".utf8)
-            // An encrypted one is appended to each request, since each has an initialization vector of its own.
+            // An encrypted `ip=` is appended to each request, since each has its own initialization vector.
             if routeIpToEncrypt == nil { tail += route }
         }
         let start = [UInt8(ascii: "&")] + credentials
@@ -75,8 +75,8 @@ public final class ServiceAccount {
     /// Writes one HTTP/1.1 request that asks the service about all of `names` and leaves the connection open.
     /// - Parameters:
     ///   - names: One to ``ServiceProtocol/namesPerRequest`` names, no two alike.
-    ///   - host: What goes into the Host field: a server name or an address, with `:PORT` unless it is the scheme's
-    ///     own. A bare IPv6 address is put in brackets.
+    ///   - host: The value of the Host field: a server name or an address, with `:PORT` unless that is the scheme's
+    ///     default. A bare IPv6 address is put in brackets.
     ///   - unixSeconds: The time of day, from which a request's validity is counted (`authExpirySeconds`).
     public func request(
         _ names: [Name], family: ServiceFamily, host: String, at unixSeconds: UInt64
@@ -90,7 +90,7 @@ public final class ServiceAccount {
             try Self.append(name, to: &joined)
         }
         if authExpirySeconds > 0 {
-            // One for the whole batch, and encrypted with it.
+            // One expiry for the whole batch, encrypted with the names.
             joined.append(contentsOf: ";\(unixSeconds &+ authExpirySeconds)".utf8)
         }
         let tail =
@@ -100,7 +100,8 @@ public final class ServiceAccount {
             case .both: afterNames.both
             }
         var request: [UInt8] = []
-        // Hexadecimal doubles, encryption adds an IV and a block at most; the constants and an `ip=` fit into 320.
+        // Hexadecimal doubles the length, encryption adds an IV and a block at most; the constants and an `ip=` fit
+        // into 320.
         request.reserveCapacity(2 * joined.count + tail.count + host.utf8.count + 320)
         request.append(contentsOf: ServiceProtocol.requestLineStart.utf8)
         if let cipher {
@@ -119,8 +120,8 @@ public final class ServiceAccount {
     }
 
     /// Reads the service's answer to a request of the same `names` and `family`.
-    /// - Returns: In the order of `names`, at least one; a name that nothing is said about is absent.
-    ///   At most ``ServiceProtocol/addressesPerFamily`` addresses a family, in the service's order and each once.
+    /// - Returns: In the order of `names`, at least one result; a name that the answer does not mention is absent. At
+    ///   most ``ServiceProtocol/addressesPerFamily`` addresses a family, in the service's order and each once.
     public func parse(
         _ response: HTTPResponse, names: [Name], family: ServiceFamily
     ) throws(ServiceFailure) -> [NameResult] {
@@ -129,7 +130,8 @@ public final class ServiceAccount {
         }
     }
 
-    /// Reads the body in clear. Whatever is wrong with an encrypted one, the failure is the same.
+    /// Reads the text of a body, decrypted if need be. Whatever is wrong with an encrypted body, the failure is the
+    /// same.
     private func read<Content>(
         _ response: HTTPResponse, _ content: (Span<UInt8>) throws(ServiceFailure) -> Content
     ) throws(ServiceFailure) -> Content {
@@ -142,14 +144,14 @@ public final class ServiceAccount {
         return content
     }
 
-    /// The text of an encrypted body; of one that holds nothing at all, too.
+    /// The text of an encrypted body, which may be empty; nil if it cannot be decrypted.
     private func decrypted(_ body: Span<UInt8>, _ cipher: PayloadCipher) -> [UInt8]? {
         guard let payload = Hexadecimal.decode(body.extracting(trimmed(body, 0..<body.count))) else { return nil }
         if payload.isEmpty || payload.count == emptyPayloadLength { return [] }
         return try? cipher.decrypt(payload.span)
     }
 
-    /// Writes one HTTP/1.1 request for the service's configuration, its list of addresses above all.
+    /// Writes one HTTP/1.1 request for the service's configuration, which holds its list of addresses.
     /// - Parameter host: As in ``request(_:family:host:at:)``.
     public func configurationRequest(host: String) throws(RequestError) -> [UInt8] {
         var request = Array(ServiceProtocol.configurationStart.utf8) + credentials
@@ -164,7 +166,7 @@ public final class ServiceAccount {
         try read(response, ServiceConfiguration.init(parsing:))
     }
 
-    /// Appends the name as the service wants it: lower case, no final dot.
+    /// Appends the name in the service's form: lower case, no final dot.
     ///
     /// Anything but letters, digits, `-` and `_` in a label is refused: a `,` or `;` would ask for other names, and `&`
     /// or a space would forge the request itself.
@@ -198,9 +200,10 @@ public final class ServiceAccount {
     }
 }
 
-/// How a customer proves itself to the service. Prints as its kind alone.
+/// How an account proves itself to the service. Prints as its kind alone.
 public enum ServiceCredential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
-    /// TLS with a token, which stands in a URL as it is (``isUnreserved(_:)``): a decimal number by the documentation.
+    /// TLS with a token that can stand in a URL without escapes (``isUnreserved(_:)``); by the documentation it is a
+    /// decimal number.
     case https(token: [UInt8])
     /// HTTP, names and answers encrypted with AES-128-CBC; the key has 16 bytes.
     case aes(id: UInt32, key: [UInt8])

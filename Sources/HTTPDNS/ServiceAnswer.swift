@@ -4,16 +4,16 @@ internal import DNSWire
 /// Reads the text of an answer, lines of `NAME.:LIST[-LIST][|CLIENT]`, a list being `0` or `ADDRESS;…[;]` with its
 /// `,TTL`.
 ///
-/// All of it can be read or nothing of it counts: what the service did not write as it was asked was written by
-/// somebody else, and whoever is on the path changes what is encrypted without the key. Text that is skipped would be
-/// where the random octets go that such a change brings with it.
+/// The text is read whole or refused: a text that the service did not write in the requested form was written by an
+/// attacker, and an attacker on the path can change ciphertext without the key. Such a change also produces random
+/// octets, which could hide in text that is skipped.
 struct ServiceAnswer {
     private let names: [Name]
     private let family: ServiceFamily
-    /// Encrypted, and so changed by whoever is on the path if it was.
+    /// Whether the text came encrypted, in a mode in which an attacker may have changed it.
     private let isEncrypted: Bool
 
-    /// - Returns: What is said of each of the `names` that the text speaks of; at least one.
+    /// - Returns: The results for those of the `names` that the text mentions; at least one.
     static func read(
         _ text: Span<UInt8>, names: [Name], family: ServiceFamily, isEncrypted: Bool
     ) throws(ServiceFailure) -> [NameResult] {
@@ -21,7 +21,7 @@ struct ServiceAnswer {
         let whole = trimmed(text, 0..<text.count)
         guard !whole.isEmpty else { return names.map(answer.noRecord) }
         var results = [NameResult?](repeating: nil, count: names.count)
-        // The service answers in the order it was asked: the name behind the last one is looked at first.
+        // The service answers in the order of the names, so the name behind the last match is compared first.
         var next = 0
         var start = whole.lowerBound
         while start < whole.upperBound {
@@ -36,7 +36,7 @@ struct ServiceAnswer {
         return results.compactMap { $0 }
     }
 
-    /// The order of the cuts is what keeps the separators apart: IPv6 addresses hold `:`, names hold `-`.
+    /// The order of the cuts keeps the separators apart: IPv6 addresses hold `:`, names hold `-`.
     private func line(
         _ text: Span<UInt8>, _ range: Range<Int>, next: Int
     ) throws(ServiceFailure) -> (NameResult, index: Int) {
@@ -57,7 +57,7 @@ struct ServiceAnswer {
 
     private func noRecord(of name: Name) -> NameResult { result(name, AddressList(), AddressList()) }
 
-    /// Reads what stands behind a name.
+    /// Reads the lists behind a name.
     private func lists(_ text: Span<UInt8>, _ range: Range<Int>, of name: Name) throws(ServiceFailure) -> NameResult {
         switch family {
         case .ipv4: return result(name, try list(text, range, of: .ipv4), AddressList())
@@ -78,7 +78,7 @@ struct ServiceAnswer {
     ) throws(ServiceFailure) -> AddressList {
         var list = try AddressList(text, range, of: family)
         if isEncrypted {
-            // Short is what fits into the one block that can be written at will.
+            // A short text could be one in the single block that an attacker can write at will, so it must have a TTL.
             guard list.hasTTL || list.isEmpty else { throw .unparsable }
             list.ttl = min(list.ttl, ServiceProtocol.maximumEncryptedTTL)
         }
@@ -96,21 +96,21 @@ struct ServiceAnswer {
             ipv6: familyResult(second.ipv6, second.ttl, asked: family.includesIPv6))
     }
 
-    /// Which of the names asked the text is.
+    /// The index of the name that the text is; nil if it is none of those asked.
     private func index(ofName text: Span<UInt8>, _ range: Range<Int>, next: Int) -> Int? {
         guard !range.isEmpty else { return nil }
         if next < names.count, isName(names[next], text, range) { return next }
         return names.firstIndex { isName($0, text, range) }
     }
 
-    /// Letters' case aside in clear. Encrypted, whoever changes one bit of a name that is hidden would learn from the
-    /// answer's being taken all the same that there is a letter.
+    /// Whether the text is this name: case aside if it came in clear, exactly if encrypted. An attacker who flips one
+    /// bit of a hidden name would otherwise learn from the answer's acceptance that there is a letter.
     private func isName(_ name: Name, _ text: Span<UInt8>, _ range: Range<Int>) -> Bool {
-        // As many octets as the wire form without the first length and the root label.
+        // The text has as many octets as the wire form without the first length and the root label.
         guard range.count == name.wire.count - 2 else { return false }
         let wire = name.wire.span
-        // What stands at a place in the wire form, behind the length of the first label, stands in the text at `shift`
-        // from there; at the lengths of the others dots must stand.
+        // An octet at a place of the wire form behind the first length stands in the text at that place plus `shift`;
+        // where the wire form has a further length, the text must have a dot.
         let shift = range.lowerBound - 1
         var position = 1
         while true {
@@ -138,11 +138,11 @@ private struct AddressList {
 
     var isEmpty: Bool { ipv4.isEmpty && ipv6.isEmpty }
 
-    /// An empty one: no record.
+    /// An empty list: no record.
     init() {}
 
-    /// Reads `0[,TTL]` or `ADDRESS;…[;][,TTL]`. One with an address that no machine has is read as an empty one: a
-    /// zone's owner can write it into the zone, so the service need not have failed.
+    /// Reads `0[,TTL]` or `ADDRESS;…[;][,TTL]`. A list with an address that no machine can have counts as empty: the
+    /// owner of a zone can write such an address, so it does not mean that the service failed.
     init(_ text: Span<UInt8>, _ range: Range<Int>, of family: ServiceFamily) throws(ServiceFailure) {
         var end = range.upperBound
         if let comma = lastIndex(of: UInt8(ascii: ","), in: text, range) {
@@ -161,7 +161,7 @@ private struct AddressList {
         if !isTaken { (ipv4, ipv6) = ([], []) }
     }
 
-    /// An RRset holds no record twice (RFC 2181 §5).
+    /// Appends an address once: a record set holds no record twice (RFC 2181 §5).
     private static func append(_ address: IPAddress, to addresses: inout [IPAddress]) {
         guard addresses.count < ServiceProtocol.addressesPerFamily, !addresses.contains(address) else { return }
         addresses.append(address)

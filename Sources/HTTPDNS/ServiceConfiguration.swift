@@ -1,14 +1,14 @@
 public import Base
 
-/// What the service says of itself: where it is to be asked, and for how long that holds (`/conf`).
+/// The service's own configuration (`/conf`): the addresses at which to ask it, and how long they hold.
 public struct ServiceConfiguration: Sendable, Equatable {
-    /// Where the service is to be asked, in this order, each once; at most ``ServiceProtocol/addressesPerService``. May
-    /// be empty. They speak the scheme that the list came by.
+    /// The addresses to ask, in this order, each once; at most ``ServiceProtocol/addressesPerService``. May be empty.
+    /// They serve the scheme by which the list was fetched.
     public var addresses: [IPAddress]
     /// Minutes after which to ask anew, 1…1440.
     public var ttlMinutes: Int
 
-    /// Minutes, for a missing one and one that is out of range.
+    /// The value in minutes when it is missing or out of range.
     public static let defaultTTLMinutes = 60
     /// The documentation's limit: a day.
     public static let maximumTTLMinutes = 1440
@@ -21,9 +21,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// Reads `log:0|domain:0|ip:ADDRESS;…[;]|ttl:MINUTES`, fields in any order and each once; `ip` may be empty and,
     /// like `ttl`, missing. Other fields may stand between them, with a number each.
     ///
-    /// All of it can be read or nothing of it counts, as with an answer: whoever is on the path could have the servers
-    /// asked that he likes, for as long as a day and wherever this machine goes meanwhile. With `log` and `domain` the
-    /// text is longer than the one block of AES that can be written without the key.
+    /// The text is read whole or refused, as an answer is: an attacker on the path could otherwise choose the servers
+    /// that are asked, for as long as a day and wherever this machine goes meanwhile. With `log` and `domain` the text
+    /// is longer than the single block of AES that an attacker without the key can write.
     /// - Throws: ``ServiceFailure/unparsable``
     init(parsing text: Span<UInt8>) throws(ServiceFailure) {
         let whole = trimmed(text, 0..<text.count)
@@ -32,7 +32,7 @@ public struct ServiceConfiguration: Sendable, Equatable {
         var start = whole.lowerBound
         repeat {
             let end = firstIndex(of: UInt8(ascii: "|"), in: text, start..<whole.upperBound) ?? whole.upperBound
-            // The first: IPv6 addresses hold more.
+            // The first colon: IPv6 addresses hold more of them.
             guard let colon = firstIndex(of: UInt8(ascii: ":"), in: text, start..<end) else { throw .unparsable }
             let value = colon + 1..<end
             let field = try Field(text, start..<colon)

@@ -3,16 +3,16 @@ public import DNSWire
 
 /// Why a complete HTTP response of the service is not an answer. "No record" is an answer, not a failure.
 public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The HTTP status, which is not 200.
+    /// An HTTP status other than 200.
     case status(Int)
-    /// The connection ended the body, and that may not have been the server's doing.
+    /// The body ended with the connection, which may not have been the server's doing.
     case cutOff
-    /// An encrypted body is not an answer, be it by its hexadecimal, its padding or its text: told apart, they would
-    /// help whoever tries out changed bodies to find out what was encrypted.
+    /// An encrypted body is not an answer. Wrong hexadecimal, padding and text are not told apart: an attacker who
+    /// sends altered bodies could learn from the difference what was encrypted.
     case undecryptable
-    /// A body in clear is not an answer.
+    /// A body in clear that is not an answer.
     case unparsable
-    /// A body in clear speaks of a name that was not asked.
+    /// A body in clear that mentions a name that was not asked.
     case otherName
 
     /// One line for an operator; holds nothing secret.
@@ -38,9 +38,9 @@ public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible 
 
 /// Why a request cannot be written.
 public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// So many names; one to ``ServiceProtocol/namesPerRequest`` are possible.
+    /// This many names; one to ``ServiceProtocol/namesPerRequest`` are possible.
     case nameCount(Int)
-    /// The root, or a label with something else than letters, digits, `-` and `_`.
+    /// The root, or a label with a character other than letters, digits, `-` and `_`.
     case forbiddenName(Name)
     /// The host is empty or could not stand in an HTTP field.
     case forbiddenHost

@@ -15,32 +15,34 @@
 /// - A `type=addrs` answer of one list instead of two holds the addresses of both families.
 /// - A text is read whole or not at all: neither a line nor an address in it is skipped, and a name may come twice only
 ///   if the same is said of it. White space at both ends, and a carriage return before a line feed, mean nothing.
-/// - An address that no machine has is read, but nothing of its list is taken.
-/// - Error statuses carry nothing that is read.
+/// - A list with an address that no machine can have is valid, but counts as empty.
+/// - The bodies of error statuses are not read.
 /// - Of the service's configuration (`/conf`) only `ip` and `ttl` count: `log` is about reports to the vendor, which
 ///   are never sent, and `domain` about a name of the service, which is never asked for.
 public enum ServiceProtocol {
-    /// Names in one request at most.
+    /// The most names in one request.
     public static let namesPerRequest = 8
-    /// Addresses taken of the service's own list. Its documentation shows two.
+    /// The most addresses taken from the service's own list. Its documentation shows two.
     public static let addressesPerService = 16
-    /// Addresses taken of one family of one name. The service names no limit; a reply with more fits no UDP datagram.
+    /// The most addresses taken of one family of one name. The service names no limit; more would not fit into a UDP
+    /// reply.
     public static let addressesPerFamily = 32
-    /// Seconds, for an address list without a TTL (the service's advice is never to keep less than a minute).
+    /// The TTL of an address list without one, in seconds (the service advises never to keep less than a minute).
     public static let defaultTTL: UInt32 = 60
-    /// Seconds; the largest TTL that DNS can carry (RFC 2181 §8).
+    /// The largest TTL that DNS can carry, in seconds (RFC 2181 §8).
     public static let maximumTTL = UInt32(Int32.max)
-    /// Seconds; what is taken of a TTL in aes and des, where whoever is on the path may have written the answer. The
-    /// service's advice is to keep answers for 120 to 600 seconds.
+    /// The longest TTL taken from an answer in aes and des mode, in seconds, since an attacker on the path may have
+    /// changed the answer. The service advises to keep answers for 120 to 600 seconds.
     public static let maximumEncryptedTTL: UInt32 = 600
 
-    /// Echo the name, give the TTL, give the client address: always asked, so that an answer can be checked and kept.
+    /// Echo the name, give the TTL, give the client address: always requested, so that an answer can be checked and
+    /// cached.
     static let flags = "&ttl=1&query=1&clientip=1"
     static let requestLineStart = "GET /d?dn="
     static let configurationStart = "GET /conf?"
     static let requestLineEnd = " HTTP/1.1\r\nHost: "
-    /// What follows the host. Without a version, by which a listener on the path could pick out old daemons.
+    /// The header fields behind the host. The version is left out: it would show an observer which daemons are old.
     static let fields = "\r\nUser-Agent: httpdnsd\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
-    /// AES-CBC's, in front of each ciphertext.
+    /// The length of the initialization vector of AES-CBC, which precedes each ciphertext.
     static let initializationVectorLength = 16
 }

@@ -1,14 +1,15 @@
 import CSystemd
 import Transport
 
-/// systemd's journal.
+/// systemd's journal, spoken to in its native protocol.
 public enum Journal {
     private static let socket = "/run/systemd/journal/socket"
 
-    /// Whether it can be spoken to.
+    /// Whether the journal's socket is there and writable.
     static var isThere: Bool { SystemFile.isWritable(socket) }
 
-    /// systemd names the journal's stream by device and inode; it is standard error's unless that was redirected.
+    /// Whether standard error is connected to the journal: systemd names that stream by device and inode, which differ
+    /// if it was redirected.
     public static var isStandardError: Bool {
         guard let stream = Environment.variables["JOURNAL_STREAM"] else { return false }
         return stream == StandardStream.error.deviceAndInode

@@ -3,8 +3,8 @@ import Logging
 import Synchronization
 import Transport
 
-/// Says lines about what changes, unless they repeat themselves; those it holds are said when their time has come, by a
-/// timer that there is only while something is held.
+/// Writes log lines about changes, and holds back those that repeat too often; those are written when their time has
+/// come, by a timer that exists only while lines are held.
 final class LogBook: Sendable {
     private let log: Logger
     private let state = Mutex(State())
@@ -16,17 +16,17 @@ final class LogBook: Sendable {
 
     init(_ log: Logger) { self.log = log }
 
-    /// - Parameter subject: nil: it is said, however often.
+    /// - Parameter subject: what the line is about, see ``LogThrottle``; nil: the line is always written.
     func say(_ line: LogLine, about subject: String?) {
         guard let subject else { return write(line) }
-        // Said within the lock, so that lines stand in the order in which they were decided on.
+        // Written within the lock, so that lines stand in the order in which they were decided on.
         state.withLock { state in
             for line in state.throttle.take(line, about: subject, at: Clock.now()) { write(line) }
             setTimer(&state)
         }
     }
 
-    /// Says what is held, for there will be no later.
+    /// Writes the lines that are held, at the end of the program.
     func close() {
         state.withLock { state in
             for line in state.throttle.expire(at: .max) { write(line) }

@@ -1,5 +1,5 @@
-/// What an operator may want to find or be told of, whatever its words are: each has a name that stands in the log as
-/// `event`, and in the journal an identifier (`MESSAGE_ID`, sd-journal(3)). Neither ever changes.
+/// The events that an operator may search or be alerted for, independent of the wording: each has a name that stands in
+/// the log as `event`, and in the journal an identifier (`MESSAGE_ID`, sd-journal(3)). Neither ever changes.
 package enum LogEventID: String, CaseIterable, Sendable {
     /// The sockets are bound and questions are answered.
     case started
@@ -45,7 +45,7 @@ package enum LogEventID: String, CaseIterable, Sendable {
     /// The service manager is not told that all is well.
     case watchdogWithheld = "watchdog-withheld"
 
-    /// 128 random bits, as the journal wants them.
+    /// 128 random bits, in the journal's form.
     var messageID: String {
         switch self {
         case .started: "73024f1f10564ae29f91ac376dead138"

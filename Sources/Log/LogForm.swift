@@ -1,13 +1,13 @@
 import Base
 public import Configuration
 
-/// What a line of the log looks like.
+/// The form of a log line.
 public enum LogForm: Sendable, Equatable {
-    /// Fields, given to the journal itself (systemd's native protocol).
+    /// Fields, sent to the journal itself (systemd's native protocol).
     case journal
-    /// For a stream that the journal reads: the priority in front (sd-daemon(3)); it has the time itself.
+    /// For a stream that the journal reads: the priority in front (sd-daemon(3)); the journal adds the time.
     case prefixed
-    /// With the local time of day, for a person who watches.
+    /// With the local time of day, for a terminal.
     case terminal
     /// With date and time in UTC.
     case dated

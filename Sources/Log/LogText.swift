@@ -19,7 +19,8 @@ struct LogText {
         scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value)
     }
 
-    /// Without the newline. The journal's own form is ``journalFields``; as text it is that of a stream it reads.
+    /// The line without the newline. For the journal's native form, whose fields are ``journalFields``, the text is
+    /// that of a stream it reads.
     /// - Parameter time: Milliseconds since 1970.
     func text(_ form: LogForm, at time: UInt64) -> String {
         switch form {
@@ -30,7 +31,7 @@ struct LogText {
         }
     }
 
-    /// RFC 8259; `time`, `level` and `message` come first, then the event and its fields.
+    /// A JSON object (RFC 8259): `time`, `level` and `message` come first, then the event and its fields.
     private func json(at time: UInt64) -> String {
         let milliseconds = String(1000 + time % 1000).dropFirst()
         var pairs = [
@@ -41,7 +42,8 @@ struct LogText {
         return "{\(members.joined(separator: ","))}"
     }
 
-    /// `NAME=value`, systemd.journal-fields(7): an event's identifier, and our own fields under our own prefix.
+    /// The fields as `NAME=value` (systemd.journal-fields(7)): an event's identifier, and our own fields with our own
+    /// prefix.
     var journalFields: [String] {
         var journal = ["MESSAGE=\(text)", "PRIORITY=\(level.priority)", "SYSLOG_IDENTIFIER=httpdnsd"]
         for field in fields {
@@ -56,7 +58,7 @@ struct LogText {
 }
 
 extension Logger.Level {
-    /// syslog(3) severity.
+    /// The severity of syslog(3).
     var priority: Int {
         switch self {
         case .trace, .debug: 7

@@ -1,7 +1,7 @@
 public import Logging
 import Synchronization
 
-/// The least important level that is logged, for all who log: it may change while they do.
+/// The least important level that is logged, shared by all loggers; it may change at any time.
 public final class LogThreshold: Sendable {
     private let place: Atomic<Int>
 

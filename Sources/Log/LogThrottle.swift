@@ -1,6 +1,6 @@
 import Logging
 
-/// A line of the log: its words, and beside them what a program may look for.
+/// A line of the log: its text, and fields for programs that search the log.
 struct LogLine: Sendable, Equatable {
     var level: Logger.Level
     var text: String
@@ -15,19 +15,19 @@ struct LogLine: Sendable, Equatable {
     }
 }
 
-/// Which lines are said, and which are counted because they say again and again how the same subject changes: a server
-/// that answers and fails in turns must not fill the log.
+/// Decides which lines are written at once and which are held back, so that a server that fails and answers in turns
+/// does not fill the log.
 ///
-/// Of each subject a few lines are said in ten minutes. What comes beyond is held, and told at their end: the last line
-/// of each kind and how often it came, in the order they came last, so that the log's last word is how things stand.
-/// Time in nanoseconds goes in, lines come out.
+/// Of each subject a few lines are written in ten minutes. Further ones are held until the ten minutes end; then the
+/// last line of each kind is written with its count, in the order of their last occurrence, so that the last line in
+/// the log shows the present state. Time in nanoseconds goes in, lines come out.
 struct LogThrottle {
     private var subjects: [String: Subject] = [:]
 
     private struct Subject {
         let ends: UInt64
         var said = 0
-        /// The one that came last stands last.
+        /// Ordered by their last occurrence, the latest last.
         var held: [Held] = []
     }
 
@@ -37,13 +37,15 @@ struct LogThrottle {
     }
 
     static let window: UInt64 = 600_000_000_000
-    /// Lines of one subject in one window, before those that are held.
+    /// How many lines of one subject are written in one window before others are held.
     static let allowance = 6
-    /// Subjects are servers, files and the like: few. Beyond, lines are said as they come.
+    /// The most subjects that are tracked: servers, files and the like are few. Lines about further ones are always
+    /// written.
     static let maximumSubjects = 512
 
-    /// - Parameter subject: what changes; a server, for instance, which can fail in several ways and answer again.
-    /// - Returns: what to say now, in order.
+    /// - Parameter subject: the thing that changes, for instance a server, which can fail in several ways and answer
+    ///   again.
+    /// - Returns: the lines to write now, in order.
     mutating func take(_ line: LogLine, about subject: String, at now: UInt64) -> [LogLine] {
         let ended = expire(at: now)
         if subjects[subject] == nil, subjects.count >= Self.maximumSubjects { return ended + [line] }
@@ -61,7 +63,7 @@ struct LogThrottle {
         return ended
     }
 
-    /// What the windows that have ended held.
+    /// The held lines of the windows that have ended.
     mutating func expire(at now: UInt64) -> [LogLine] {
         let ended = subjects.filter { $0.value.ends <= now }.sorted {
             ($0.value.ends, $0.key) < ($1.value.ends, $1.key)
@@ -70,7 +72,7 @@ struct LogThrottle {
         return ended.flatMap { $0.value.held.map { $0.line.repeated($0.count) } }
     }
 
-    /// When `expire` has something to say; nil while nothing is held.
+    /// When `expire` next has lines to give; nil while none are held.
     var nextDeadline: UInt64? {
         subjects.values.lazy.filter { !$0.held.isEmpty }.map(\.ends).min()
     }

@@ -3,15 +3,16 @@ import Logging
 import Synchronization
 import Transport
 
-/// Writes the log's lines in their order on a queue of its own, so that whoever reads the log slowly, or not at all,
-/// keeps nobody from an answer: a pipe that is full and a journal that stands still hold this queue alone.
+/// Writes the log's lines in their order on a queue of its own, so that a slow reader of the log delays no answer: a
+/// full pipe or a stopped journal blocks this queue alone.
 ///
-/// What waits is bounded. Lines beyond are lost, counted, and said once those before them are taken.
+/// The lines that wait are bounded. Lines beyond the bound are lost and counted, and the count is written in their
+/// place.
 public final class LogWriter: Sendable {
     /// Writes a line, for as long as that takes; its time in milliseconds since 1970. False: it could not be written.
     typealias Sink = @Sendable (LogText, _ time: UInt64) -> Bool
 
-    /// Lines that wait at most, and octets of them; as many again may be on their way to the reader.
+    /// The most lines that wait, and the most octets of them; as many again may be on their way to the reader.
     static let mostLines = 4096
     static let mostOctets = 1 << 20
     private let sink: Sink
@@ -26,9 +27,9 @@ public final class LogWriter: Sendable {
     private struct State {
         var waiting: [Line] = []
         var octets = 0
-        /// Lost behind those that wait.
+        /// Lines lost after those that wait.
         var lost: UInt64 = 0
-        /// Lost or not written, since the start.
+        /// Lines lost or not written since the start.
         var allLost: UInt64 = 0
         var isWriting = false
     }
@@ -43,11 +44,12 @@ public final class LogWriter: Sendable {
         }
     }
 
-    /// Never waits.
+    /// Queues a line; never blocks.
     /// - Parameter time: Milliseconds since 1970.
     func write(_ text: LogText, at time: UInt64) {
         let begins = state.withLock { state in
-            // Behind one that was lost all are, so that what is said of them stands in their place.
+            // Once a line was lost, further ones are lost as well until the waiting ones are written, so that the note
+            // about them stands in the right place.
             if state.lost == 0, state.waiting.count < Self.mostLines, state.octets + text.octets <= Self.mostOctets {
                 state.waiting.append(Line(text: text, time: time))
                 state.octets += text.octets
@@ -61,7 +63,7 @@ public final class LogWriter: Sendable {
         if begins { queue.async { self.writeAll() } }
     }
 
-    /// Waits until all lines are written, but not for ever: the program must end although nobody reads.
+    /// Waits until all lines are written, but not for ever: the program must end even if the log is not read.
     public func flush(milliseconds: Int = 1000) {
         let isWritten = DispatchSemaphore(value: 0)
         queue.async { isWritten.signal() }
@@ -78,7 +80,7 @@ public final class LogWriter: Sendable {
         }
     }
 
-    /// What waits, and behind it what is to be said of lines that were lost; nil: nothing waits.
+    /// The lines that wait, followed by the note about lost ones; nil: none wait.
     private func next() -> [Line]? {
         state.withLock { state in
             var lines = state.waiting
@@ -95,6 +97,6 @@ extension LogText {
         LogText(level: .warning, text: "\(count) log line\(count == 1 ? " was" : "s were") lost: nobody read the log")
     }
 
-    /// What the line takes, about.
+    /// About how many octets the line takes.
     fileprivate var octets: Int { fields.reduce(text.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count } }
 }

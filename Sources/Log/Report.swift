@@ -1,8 +1,8 @@
 package import Logging
 package import Transport
 
-/// The daemon's log lines: each is a function that stands beside what it is about, said when a state changes and never
-/// once a query. No query names, no client addresses, no secrets.
+/// Writes the daemon's log lines. Each line is a function in an extension that stands beside its subject, called when a
+/// state changes and never for each query. No query names, no client addresses, no secrets.
 package struct Report: Sendable {
     package let log: Logger
     private let book: LogBook
@@ -12,10 +12,10 @@ package struct Report: Sendable {
         book = LogBook(log)
     }
 
-    /// A line about something that may change back and forth.
+    /// Logs a line about something that may change back and forth.
     /// - Parameters:
-    ///   - subject: What changes: lines about the same are counted when there are too many. Nil for what an operator
-    ///     has done, who waits to be told.
+    ///   - subject: The thing that changes: too many lines about the same one are held back and counted. Nil for the
+    ///     result of an operator's command, which is always written.
     ///   - fields: For programs; names in camelCase.
     package func say(
         _ level: Logger.Level, _ event: LogEventID, about subject: String? = nil, _ text: String,

@@ -2,7 +2,7 @@ public import Configuration
 public import Logging
 import Transport
 
-/// The log, on standard error or in the journal.
+/// The backend of the logging library: standard error or the journal.
 public struct StandardErrorLog: LogHandler {
     private let threshold: LogThreshold
     private let writer: LogWriter
@@ -35,7 +35,7 @@ public struct StandardErrorLog: LogHandler {
 }
 
 extension LogForm {
-    /// As the configuration wants it, and as this process's standard error is.
+    /// The form for the configured format and for this process's standard error.
     public init(_ format: Settings.Log.Format) {
         self.init(
             format, isJournal: Journal.isStandardError, hasJournal: Journal.isThere,

@@ -1,37 +1,36 @@
 package import HTTP
 
-/// What is spoken on one connection, as a value that knows no socket, TLS or clock: requests and octets go in, octets
-/// and events come out. Once it has thrown it is of no further use.
+/// The protocol spoken on one connection, as a value that knows no socket, TLS or clock: requests and octets go in,
+/// octets and events come out. Once it has thrown it is of no further use.
 ///
-/// What is only read is declared as mutating: whoever keeps one as `any Conversation` then looks at it in its place,
-/// and does not copy it first.
+/// Properties are declared as mutating although they only read: an owner that keeps an `any Conversation` then reads it
+/// in place instead of copying it first.
 package protocol Conversation {
-    /// Requests that it takes on now, beside those under way. 0 for a moment, as long as the peer's limit is reached,
-    /// or for good.
+    /// How many more requests it takes now. 0 for a moment, while the peer's limit is reached, or for good.
     var room: Int { mutating get }
-    /// False: there will be no room any more, though what is under way may still be answered.
+    /// False: there will be no room any more, though requests under way may still be answered.
     var mayTakeMore: Bool { mutating get }
-    /// Whether nothing is under way and nothing of the peer's half read.
+    /// Whether no request is under way and nothing from the peer is partly read.
     var isIdle: Bool { mutating get }
-    /// Takes on a request, for which there must be room.
+    /// Takes a request, for which there must be room.
     mutating func open(_ request: [UInt8], as id: RequestID)
-    /// Nobody waits for an answer any more.
-    /// - Returns: False if it would be taken for that of another request: then the connection has to be closed.
+    /// Cancels a request: its answer is not wanted any more.
+    /// - Returns: False if the answer would be taken for that of another request: then the connection has to be closed.
     mutating func cancel(_ id: RequestID) -> Bool
-    /// Whether some of the answer has come, so that its end is that of a broken answer.
+    /// Whether part of the answer has come, so that an end of the connection would leave a broken answer.
     mutating func hasBegun(_ id: RequestID) -> Bool
-    /// Takes octets of the peer's, in any pieces.
-    /// - Parameter events: What they brought is appended, also before an error.
+    /// Takes octets from the peer, in any pieces.
+    /// - Parameter events: The resulting events are appended, also before an error.
     mutating func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure)
-    /// The peer will send no more.
+    /// Tells it that the peer will send no more.
     /// - Parameter isCut: See ``StreamOwner/ended(_:isCut:)``.
     mutating func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure)
-    /// What has to go to the peer, each octet once; to be asked for after each of the calls above, and at the
+    /// The octets to send to the peer, each given once; to be called after each of the calls above, and at the
     /// beginning.
     mutating func takeOutput() -> [UInt8]
-    /// Asks the peer for a sign of life.
-    /// - Returns: False: there is nothing that can be said without a request.
+    /// Makes the peer show that it is there.
+    /// - Returns: False if the protocol has no way to do that without a request.
     mutating func ping() -> Bool
 }
 
@@ -40,14 +39,14 @@ extension Conversation {
     package mutating func ping() -> Bool { false }
 }
 
-/// What whoever asks knows a request by.
+/// The id by which the owner knows a request.
 package typealias RequestID = UInt64
 
 package enum ConversationEvent: Equatable {
     case answered(RequestID, ConversationAnswer)
-    /// The peer has not looked at it: it may go out again at once, on another connection at best.
+    /// The peer has not processed the request: it may be sent again at once, preferably on another connection.
     case refused(RequestID)
-    /// Only this one; the others go on.
+    /// Only this request failed; the others go on.
     case failed(RequestID, ConversationFailure)
     /// ``Conversation/mayTakeMore`` is false from now on.
     case goingAway
@@ -59,9 +58,9 @@ package enum ConversationAnswer: Equatable {
     case http(HTTPResponse)
 }
 
-/// What the peer says is no answer, or a breach of the protocol.
+/// The peer broke the protocol, or sent something that is no answer.
 package struct ConversationFailure: Error, Equatable {
-    /// One line, without anything of the peer's or of the request's in it.
+    /// One line, without any text of the peer's or of the request.
     package let reason: String
 
     package init(_ reason: String) { self.reason = reason }

@@ -1,26 +1,27 @@
 /// DNS messages over a stream, each behind its length in two octets (RFC 1035 §4.2.2): many questions at once, answered
 /// in any order and told apart by an id of their own (RFC 7766 §6.2.1.1, §7).
 ///
-/// An answer to nobody is what a server says late, or says twice. It is passed over, since its id stands for nobody
-/// else; a server that goes on with it is not listened to any more.
+/// A stray answer, whose question is unknown, cancelled or answered already, is ignored, since its id is not given to
+/// another question; with too many of them the connection is given up.
 package struct DNSFrames: Conversation {
     private let nextID: () -> UInt16
-    /// By the id on the wire; nil: nobody waits any more, but the id must not be given to another until it is answered.
+    /// By the id on the wire; nil: the request was cancelled, but its id must not be given to another until it is
+    /// answered.
     private var underWay: [UInt16: RequestID?] = [:]
     private var waiting = 0
     private var incoming: [UInt8] = []
     private var output: [UInt8] = []
-    /// Answers to nobody.
+    /// How many stray answers have come.
     private var strays = 0
 
     /// Questions that may be under way at once.
     package static let maximumUnderWay = 64
-    /// Answers to nobody that are passed over on one connection.
+    /// The most stray answers that are ignored on one connection.
     package static let maximumStrays = 16
-    /// Octets of a message's header, the least there is (RFC 1035 §4.1.1).
+    /// Octets of a message's header, the shortest message possible (RFC 1035 §4.1.1).
     private static let headerLength = 12
 
-    /// - Parameter nextID: Gives ids that nobody can foretell; one that is in use is not taken.
+    /// - Parameter nextID: Gives unpredictable ids; one that is in use is skipped.
     package init(nextID: @escaping () -> UInt16) { self.nextID = nextID }
 
     package var room: Int { max(0, Self.maximumUnderWay - underWay.count) }
@@ -31,7 +32,7 @@ package struct DNSFrames: Conversation {
     package mutating func open(_ request: [UInt8], as id: RequestID) {
         precondition(room > 0 && Self.headerLength...Int(UInt16.max) ~= request.count)
         var wireID = nextID()
-        // Ends soon: far fewer are in use than there are.
+        // Ends soon: far fewer ids are in use than there are.
         while underWay[wireID] != nil { wireID = nextID() }
         underWay[wireID] = .some(id)
         waiting += 1
@@ -87,7 +88,7 @@ package struct DNSFrames: Conversation {
     package mutating func endOfStream(
         isCut: Bool, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
-        // What is not answered whole is not answered at all.
+        // A message that is not whole is no answer, and there is no way to find the next one.
         strays = Self.maximumStrays + 1
     }
 

@@ -2,8 +2,8 @@ import HTTP
 
 /// HTTP/1.1 as a client speaks it: whole requests, one at a time.
 ///
-/// What comes unasked, or stands behind a response, would be taken for the answer to the next request, and each later
-/// one for that to the request after it. So there is no next request then.
+/// Bytes that come unsolicited, or behind a response, would be taken for the answer to the next request, and each later
+/// one for that to the request after it. So after such bytes no further request is taken.
 package struct HTTP1: Conversation {
     private var reader = HTTPResponseReader()
     private var request: RequestID?
@@ -22,7 +22,7 @@ package struct HTTP1: Conversation {
         output = request
     }
 
-    /// A response cannot be told from another's.
+    /// False for the open request: its response could not be told from the next one's.
     package mutating func cancel(_ id: RequestID) -> Bool { request != id }
 
     package func hasBegun(_ id: RequestID) -> Bool { !reader.isIdle }
@@ -49,7 +49,7 @@ package struct HTTP1: Conversation {
         }
     }
 
-    /// A response is taken whatever stands behind it: it was whole before that.
+    /// A response counts whatever bytes stand behind it: it was whole before them.
     private mutating func answered(_ response: HTTPResponse, _ events: inout [ConversationEvent]) {
         guard let request else { return }
         self.request = nil

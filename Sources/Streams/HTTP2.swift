@@ -3,15 +3,15 @@ package import HTTP
 
 /// HTTP/2 as a client speaks it (RFC 9113): many requests at once, answered in any order.
 package struct HTTP2: Conversation {
-    /// Nil when there was no memory for it: then it takes nothing.
+    /// Nil when there was no memory for it: then no request is taken.
     private let session: HTTP2Session?
     private let makeRequest: ([UInt8]) -> HTTP2Request?
     private var underWay = 0
     private var isGoingAway = false
 
     /// - Parameters:
-    ///   - bodyLimit: octets of a response's body.
-    ///   - makeRequest: what goes out for the octets of a request; nil if they do not fit one.
+    ///   - bodyLimit: the longest body of a response, in octets.
+    ///   - makeRequest: makes an HTTP request of the octets of a request; nil if they do not fit.
     package init(bodyLimit: Int, makeRequest: @escaping ([UInt8]) -> HTTP2Request?) {
         session = try? HTTP2Session(bodyLimit: bodyLimit)
         self.makeRequest = makeRequest
@@ -23,7 +23,7 @@ package struct HTTP2: Conversation {
 
     package var isIdle: Bool { underWay == 0 }
 
-    /// One that cannot be sent gets no answer, and its owner's time runs out.
+    /// A request that cannot be sent gets no answer; its owner's deadline ends it.
     package mutating func open(_ request: [UInt8], as id: RequestID) {
         guard let request = makeRequest(request), session?.open(request, as: id) ?? false else { return }
         underWay += 1
@@ -46,7 +46,7 @@ package struct HTTP2: Conversation {
     ) throws(ConversationFailure) {
         session?.endOfStream()
         isGoingAway = true
-        // The end of the connection is told by the stream.
+        // The stream reports the end of the connection, so errors are not needed here.
         do throws(ConversationFailure) { try takeEvents(into: &events) } catch {}
     }
 
@@ -59,7 +59,7 @@ package struct HTTP2: Conversation {
             case .failed(let id, .refused):
                 underWay -= 1
                 events.append(.refused(id))
-            // The connection's end says what becomes of it.
+            // The event of the connection's end covers these requests.
             case .failed(_, .lost): underWay -= 1
             case .failed(let id, let failure):
                 underWay -= 1

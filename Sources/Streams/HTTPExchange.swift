@@ -3,8 +3,8 @@ package import Cryptography
 package import HTTP
 package import Transport
 
-/// One HTTP/1.1 request and its response on a connection of their own, plain or through TLS: for what is asked so
-/// rarely that no connection is kept open. How long it may take is its owner's decision.
+/// One HTTP/1.1 request and its response on a connection of their own, plain or through TLS: for requests so rare that
+/// no connection is kept open. Its owner decides how long it may take.
 package final class HTTPExchange {
     package enum Outcome {
         case answered(HTTPResponse)
@@ -13,7 +13,7 @@ package final class HTTPExchange {
 
     /// Why there is no response.
     package enum Failure: Equatable, CustomStringConvertible {
-        /// ``StreamFailure/closed``: before a response began.
+        /// ``StreamFailure/closed``: the connection ended before a response began.
         case stream(StreamFailure)
         case response(HTTPError)
 
@@ -30,7 +30,7 @@ package final class HTTPExchange {
     private var stream: Stream?
     private var reader = HTTPResponseReader()
 
-    /// Octets of a request at most.
+    /// The longest request, in octets.
     static let maximumRequest = TLSSession.earlyLimit
     private static let maximumQueued = 2 * maximumRequest
     private static let maximumRead = 16_384
@@ -53,7 +53,7 @@ package final class HTTPExchange {
             owner: self)
     }
 
-    /// The same on a socket that connects or is connected, to somebody who needs not be doubted.
+    /// The same on a socket that connects or is connected already, to a trusted peer on this machine.
     package init(
         _ request: [UInt8], on socket: consuming StreamSocket, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
@@ -64,7 +64,7 @@ package final class HTTPExchange {
             loop: loop, owner: self)
     }
 
-    /// Ends without an outcome.
+    /// Ends the exchange without calling `done`.
     package func close() {
         stream?.close()
         stream = nil
@@ -104,8 +104,8 @@ extension HTTPExchange: StreamOwner {
 }
 
 extension Endpoint {
-    /// What stands in a request's `Host` (RFC 9110 §7.2).
-    /// - Parameter serverName: The name the server goes by; nil or empty: its address.
+    /// The value of a request's `Host` field (RFC 9110 §7.2).
+    /// - Parameter serverName: The server's name; nil or empty: its address is used.
     package func hostField(serverName: String?, isSecure: Bool) -> String {
         let usualPort: UInt16 = isSecure ? 443 : 80
         guard let serverName, !serverName.isEmpty else { return port == usualPort ? "\(address)" : "\(self)" }

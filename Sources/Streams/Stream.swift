@@ -2,21 +2,21 @@ package import Base
 package import Cryptography
 package import Transport
 
-/// Is told what comes of a stream. It keeps the stream alive, and closes it when it is told of its end or failure.
+/// Receives the events of a stream. The owner keeps the stream alive, and closes it when told of its end or failure.
 package protocol StreamOwner: AnyObject {
-    /// The connection stands; through TLS, the handshake follows.
+    /// The connection is established; with TLS, the handshake follows.
     func connected(_ stream: Stream)
     /// The handshake is done and the peer's certificate accepted.
     func secured(_ stream: Stream)
-    /// Octets of the peer's, out of TLS. They are valid during the call, in which no other stream of the loop must be
+    /// Decrypted octets from the peer. They are valid during the call, in which no other stream of the loop may be
     /// read.
     func received(_ bytes: Span<UInt8>, on stream: Stream)
     /// The peer will send no more.
-    /// - Parameter isCut: TCP ended without TLS's close_notify: anybody on the path can have brought that about.
+    /// - Parameter isCut: TCP ended without TLS's close_notify, which anyone on the path can cause.
     func ended(_ stream: Stream, isCut: Bool)
-    /// It is of no use any more. It may be told while something is sent.
+    /// The stream is of no use any more. May be called while something is sent.
     func failed(_ stream: Stream, _ failure: StreamFailure)
-    /// After ``Stream/finish()``: everything is written, and the peer knows that nothing more will come.
+    /// After ``Stream/finish()``: all octets are written, and the peer was told that no more will come.
     func finished(_ stream: Stream)
 }
 
@@ -30,9 +30,9 @@ extension StreamOwner {
 package enum StreamFailure: Error, Equatable, CustomStringConvertible {
     case system(SystemError)
     case tls(TLSError)
-    /// The peer has ended it where that was no end.
+    /// The peer has closed the connection where that was no proper end.
     case closed
-    /// The peer has left as much unread as is kept for it.
+    /// The peer leaves more unread than is kept for it.
     case unread
 
     package var description: String {
@@ -50,35 +50,35 @@ package enum StreamFailure: Error, Equatable, CustomStringConvertible {
 package final class Stream: EventHandler {
     private unowned let owner: any StreamOwner
     private let loop: EventLoop
-    /// What any stream's octets are read into before they are its own.
+    /// Shared memory that octets are read into before they are decrypted or handed on.
     private let scratch: Scratch
     private let tls: TLSSession?
     private var socket: StreamSocket
-    /// Nil once it is closed.
+    /// Nil once the stream is closed.
     private var registration: Registration?
     private var outgoing: StreamBuffer
     private var isConnected: Bool
     private var isSecured = false
     private var ending = Ending.none
-    /// Octets thrown away since ``finish()``.
+    /// Octets dropped since ``finish()``.
     private var discarded = 0
 
     private enum Ending {
         case none
-        /// What was sent is still to be written.
+        /// The octets that were sent are still being written.
         case writing
-        /// The peer knows that nothing more will come.
+        /// Everything is written, and the peer was told that no more will come.
         case written
     }
 
-    /// Octets that a peer may send after ``finish()``, which are thrown away.
+    /// The most octets that a peer may send after ``finish()``; they are dropped.
     private static let maximumDiscarded = 64 * 1024
 
     /// - Parameters:
-    ///   - socket: one that connects, or one that was accepted.
-    ///   - isConnected: it was accepted. Else the connection is told of when it stands.
-    ///   - limit: octets that may wait for the peer to read.
-    ///   - scratch: shared by streams of one loop; what one read brings at most.
+    ///   - socket: one that is connecting, or one that was accepted.
+    ///   - isConnected: the socket was accepted. Else the owner is told when the connection is established.
+    ///   - limit: the most octets that may wait for the peer to read.
+    ///   - scratch: shared by the streams of one loop; its size limits one read.
     package init(
         _ socket: consuming StreamSocket, isConnected: Bool, tls: TLSSession?, limit: Int, scratch: Scratch,
         loop: EventLoop, owner: any StreamOwner
@@ -105,29 +105,29 @@ package final class Stream: EventHandler {
 
     package var isClosed: Bool { registration == nil }
 
-    /// Whether it is open and nothing is left here of what the peer has sent, not even a piece of a TLS record.
+    /// Whether it is open and nothing from the peer is held here, not even part of a TLS record.
     package var isIdle: Bool { !isClosed && tls?.isIdle ?? true }
 
     /// "TLSv1.2" or "TLSv1.3"; empty without TLS.
     package var protocolVersion: String { tls?.protocolVersion ?? "" }
 
-    /// What ALPN has settled on; nil if it was left open, and without TLS.
+    /// The protocol that ALPN settled on; nil if none was agreed, and without TLS.
     package var applicationProtocol: String? { tls?.applicationProtocol }
 
     /// Whether its handshake resumed an earlier session.
     package var isResumed: Bool { tls?.isResumed ?? false }
 
-    /// Whether the server's certificate has been verified lately; true without TLS.
+    /// Whether the verification of the server's certificate may still be relied on; true without TLS.
     /// - Parameter now: Seconds since 1970.
     package func isTrusted(at now: UInt64) -> Bool { tls?.isTrusted(at: now) ?? true }
 
-    /// False: what the peer sends waits in the kernel, and its end is not noticed.
+    /// False: octets from the peer wait in the kernel, and its end is not noticed.
     package var isReading = true {
         didSet { if isReading != oldValue { updateInterest() } }
     }
 
-    /// Queues octets for the peer and writes what it takes at once; before the connection stands they wait. Nothing is
-    /// sent on a closed stream.
+    /// Queues octets for the peer and writes as many as it takes at once; before the connection is established they
+    /// wait. Ignored on a closed stream.
     package func send(_ bytes: Span<UInt8>) {
         guard !isClosed else { return }
         if let tls {
@@ -139,8 +139,8 @@ package final class Stream: EventHandler {
         if isConnected { flush() }
     }
 
-    /// Nothing more will be sent. What the peer still sends is thrown away until it closes, since closing first could
-    /// take back what was sent last (RFC 9112 §9.6).
+    /// Sends no more after what is queued. Octets from the peer are dropped until it closes, since closing first could
+    /// destroy the last octets sent (RFC 9112 §9.6).
     package func finish() {
         guard ending == .none else { return }
         ending = .writing
@@ -148,7 +148,7 @@ package final class Stream: EventHandler {
         flush()
     }
 
-    /// Closes at once, with close_notify if the socket takes it: nobody waits for a goodbye. Nothing is told any more.
+    /// Closes at once, with close_notify if the socket takes it immediately. The owner gets no further events.
     package func close() {
         guard let registration else { return }
         if let tls, isConnected {
@@ -176,7 +176,7 @@ package final class Stream: EventHandler {
         if !isClosed, readiness.contains(.writable) || tls?.hasCiphertext ?? false { flush() }
     }
 
-    /// Reads what has come, if anything, without waiting for the loop to find it.
+    /// Reads the octets that have come, if any, without waiting for the loop to report them.
     package func read() {
         guard !isClosed else { return }
         do throws(SystemError) {

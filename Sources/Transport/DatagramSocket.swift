@@ -1,12 +1,12 @@
 public import Base
 internal import Glibc
 
-/// A bound UDP socket. The listener that reads it and the resolver that sends late answers from it share it; it is
-/// closed when the last of them lets go. Safe to share: the descriptor never changes, and the kernel orders the calls.
+/// A bound UDP socket, shared by the listener that reads it and the loop that sends late answers from it; it is closed
+/// when the last reference ends. Safe to share: the descriptor never changes, and the kernel orders the calls.
 public final class DatagramSocket: Sendable {
     /// The address and the port really bound.
     public let local: Endpoint
-    /// Bound to all addresses: each reply must then say which one it leaves from.
+    /// Whether it is bound to all addresses: each reply must then name the address it leaves from.
     public let isWildcard: Bool
     let descriptor: Descriptor
 
@@ -23,7 +23,7 @@ public final class DatagramSocket: Sendable {
     /// Binds `count` sockets to one address; the kernel spreads the clients over them. With port 0 all get the port
     /// that the first one is given.
     ///
-    /// The first socket is bound alone and allows company only then, so a second daemon, of the same user too, gets
+    /// SO_REUSEPORT is set only after the first socket is bound, so a second daemon, even of the same user, gets
     /// "address already in use" instead of half of the queries.
     public static func bind(_ endpoint: Endpoint, count: Int) throws(SystemError) -> [DatagramSocket] {
         var sockets: [DatagramSocket] = []
@@ -40,7 +40,7 @@ public final class DatagramSocket: Sendable {
         return sockets
     }
 
-    /// Takes over a UDP socket bound by somebody else.
+    /// Takes over a UDP socket that another process has bound.
     static func adopt(_ descriptor: consuming Descriptor, local: Endpoint) throws(SystemError) -> DatagramSocket {
         try DatagramSocket(descriptor, local: local)
     }
@@ -48,7 +48,8 @@ public final class DatagramSocket: Sendable {
     private func prepare() throws(SystemError) {
         try descriptor.setOption(SOL_SOCKET, SO_RCVBUF, DatagramSocket.bufferSize)
         try descriptor.setOption(SOL_SOCKET, SO_SNDBUF, DatagramSocket.bufferSize)
-        // No path MTU is believed: a forged ICMP message could make answers go out in fragments, which can be forged.
+        // Path MTU messages are ignored: a forged ICMP message could make answers go out in fragments, which can be
+        // forged.
         if local.address.isIPv4 {
             try descriptor.setOption(Int32(IPPROTO_IP), IP_MTU_DISCOVER, IP_PMTUDISC_OMIT)
         } else {

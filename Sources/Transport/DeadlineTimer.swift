@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// The timer of an event loop, on the clock of ``Clock``.
+/// The timer of an event loop, in the time of ``Clock``.
 final class DeadlineTimer {
     /// Readable when the time has come.
     let descriptor: Descriptor

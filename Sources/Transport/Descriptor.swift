@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The one owner of an open file descriptor; closes it at the end of its life.
+/// The only owner of an open file descriptor; closes it at the end of its life.
 public struct Descriptor: ~Copyable, Sendable {
     /// The number, -1 once closed.
     public private(set) var raw: Int32
@@ -12,7 +12,7 @@ public struct Descriptor: ~Copyable, Sendable {
     /// Closes the descriptor early; does nothing the second time.
     public mutating func close() {
         guard raw >= 0 else { return }
-        // Linux has closed the descriptor even when it says EINTR: calling again could close somebody else's.
+        // Linux has closed the descriptor even when it says EINTR: a second call could close another file's.
         _ = Glibc.close(raw)
         raw = -1
     }

@@ -1,6 +1,6 @@
 internal import CLinux
 
-/// The variables this process was given.
+/// The environment variables of this process.
 public enum Environment {
     /// All of them. One without a `=` is left out.
     public static var variables: [String: String] {

@@ -8,7 +8,7 @@ internal import Glibc
     struct Event {
         let token: UInt64
         let readiness: Readiness
-        /// An error or a hang-up, which are told whatever is waited for.
+        /// An error or a hang-up, which epoll reports whatever is waited for.
         let isFailure: Bool
     }
 

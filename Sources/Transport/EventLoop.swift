@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Synchronization
 
-/// What a descriptor is waited for, and what it became ready for.
+/// The events that a descriptor is watched for, or is ready for.
 public struct Readiness: OptionSet, Sendable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -12,28 +12,29 @@ public struct Readiness: OptionSet, Sendable {
 
 /// Is told when its descriptor is ready.
 public protocol EventHandler: AnyObject {
-    /// Called on the loop, again and again while the descriptor is ready. An error or a hang-up shows as whatever was
-    /// waited for: the read or write that follows tells what it was.
+    /// Called on the loop, again and again while the descriptor is ready. An error or a hang-up is reported as
+    /// readiness for everything that was waited for; the read or write that follows gives the error.
     func ready(_ readiness: Readiness)
 }
 
-/// One registration of one descriptor. One that has ended is never mistaken for a later one.
+/// One registration of one descriptor. A registration that has ended is never confused with a later one.
 public struct Registration: Equatable, Sendable {
     let slot: UInt32
     let generation: UInt32
 }
 
-/// All waiting but that of the UDP listeners: one serial queue with an epoll descriptor, a mailbox and a timer.
+/// Waits for everything except the UDP listeners' datagrams: one serial queue with an epoll descriptor, a mailbox and a
+/// timer.
 ///
 /// Dispatch watches the epoll descriptor, which is readable when any of its descriptors is. Once woken, the loop waits
 /// in `epoll_wait` itself while events flow (no thread changes hands), and returns to Dispatch after 20 ms without one
 /// (nothing is spent when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then
-/// ``turnEnded``, where the owner sends what has gathered.
+/// ``turnEnded``, where the owner sends the replies that were gathered.
 ///
-/// A turn belongs to whoever has the ``TurnRight``. The queue's thread takes it for each turn and is without it while
-/// it waits; meanwhile ``perform(_:)`` may take a turn on another thread, with its work and ``turnEnded`` alone. Events
-/// are fetched without the right, so a turn of another's may come between: as after any earlier handler, what is
-/// registered and waited for when they are delivered decides.
+/// A turn needs the ``TurnRight``. The queue's thread takes it for each turn and gives it back while it waits;
+/// meanwhile ``perform(_:)`` may take a turn on another thread, with its work and ``turnEnded`` alone. Events are
+/// fetched without the right, so another thread's turn may come between: whether an event is delivered depends, as
+/// after any earlier handler, on what is registered and waited for at its delivery.
 ///
 /// `@unchecked Sendable`: confined to turns (before ``start()``: to the thread that makes it), which ``assertOnLoop()``
 /// checks, but for `source`, which is the queue's, and the events fetched, which are its thread's; ``submit(_:)``,
@@ -115,12 +116,12 @@ public final class EventLoop: @unchecked Sendable {
         mailbox.post(work)
     }
 
-    /// Does work in a turn of its own on this thread if the loop is at rest, which saves waking another; hands it over
-    /// as ``submit(_:)`` does if it is not: while a turn is under way, while work waits, before ``start()``. The order
-    /// in which one thread hands in work holds either way. From any thread.
+    /// Does work in a turn of its own on this thread if the loop is at rest, which saves waking the loop's thread.
+    /// Otherwise the work is handed over as by ``submit(_:)``: while a turn is under way, while work waits, before
+    /// ``start()``. The order in which one thread hands in work holds either way. From any thread.
     public func perform(_ work: @escaping @Sendable () -> Void) {
         let isDone = right.takeIfFree {
-            // What was handed in before comes first, and after `stop` nothing does.
+            // Work handed in earlier comes first, and after `stop` none is done.
             guard isStarted.load(ordering: .acquiring), !stopping.load(ordering: .acquiring), mailbox.isEmpty
             else { return false }
             work()
@@ -130,7 +131,7 @@ public final class EventLoop: @unchecked Sendable {
         if !isDone { submit(work) }
     }
 
-    /// Stops the program when called outside of the loop's turns.
+    /// Traps when called outside the loop's turns.
     public func assertOnLoop() {
         precondition(right.isMine || !isStarted.load(ordering: .relaxed))
     }
@@ -176,7 +177,7 @@ extension EventLoop {
 
     private func deliver(_ event: Epoll.Event) {
         let registration = Registration(token: event.token)
-        // An earlier handler of this turn may have ended it, or wait for less now.
+        // An earlier handler of this turn may have ended the registration or reduced what it waits for.
         guard let slot = slot(registration), slot.isWatched, let handler = slot.handler else { return }
         let readiness = event.isFailure ? slot.interest : event.readiness.intersection(slot.interest)
         if !readiness.isEmpty { handler.ready(readiness) }
@@ -214,7 +215,7 @@ extension EventLoop {
         return registration
     }
 
-    /// Changes what is waited for; nothing is silence, not even errors are told.
+    /// Changes what is waited for; with an empty set nothing is reported, not even errors.
     public func update(_ registration: Registration, _ interest: Readiness) {
         assertOnLoop()
         guard let slot = slot(registration), slot.interest != interest else { return }
@@ -222,7 +223,7 @@ extension EventLoop {
         watch(registration)
     }
 
-    /// Silence for a while; then as before, or as ``update(_:_:)`` has said meanwhile.
+    /// Reports nothing for a while; afterwards as before, or as ``update(_:_:)`` has set meanwhile.
     public func pause(_ registration: Registration, nanoseconds: UInt64) {
         assertOnLoop()
         guard let slot = slot(registration), !slot.isPaused else { return }
@@ -245,7 +246,7 @@ extension EventLoop {
         freeSlots.append(registration.slot)
     }
 
-    /// Tells epoll what a slot waits for now.
+    /// Makes epoll wait for what a slot wants now.
     private func watch(_ registration: Registration) {
         let slot = slots[Int(registration.slot)]
         let wanted = slot.isPaused ? [] : slot.interest
@@ -255,7 +256,7 @@ extension EventLoop {
         } else if slot.isWatched {
             epoll.modify(slot.descriptor, wanted, token: registration.token)
         } else {
-            // Fails only when the kernel has no memory; then the owner's deadline ends what waits here.
+            // Fails only when the kernel has no memory; then the deadline of the waiting code ends the wait.
             do { try epoll.add(slot.descriptor, wanted, token: registration.token) } catch { isWatched = false }
         }
         slots[Int(registration.slot)].isWatched = isWatched

@@ -36,7 +36,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         registration = try loop.register(inotify, .readable, self)
     }
 
-    /// Ends. Call on the loop.
+    /// Stops watching. Call on the loop.
     public func stop() {
         if let registration { loop?.unregister(registration) }
         registration = nil
@@ -45,7 +45,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
 
     public func ready(_ readiness: Readiness) {
         guard takeEvents() else { return }
-        // Watch first, tell then: what changes in between is told again.
+        // Watches are set before the callback: a change in between is reported again.
         watch()
         changed()
     }
@@ -56,7 +56,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         watches = [:]
         for path in paths { watch(path) }
         for watch in before.keys where watches[watch] == nil {
-            // Fails for a folder that is gone and took its watch along.
+            // The removal fails for a folder that is gone, whose watch is gone with it.
             _ = inotify_rm_watch(inotify.raw, watch)
         }
     }
@@ -66,8 +66,8 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         var folder = path.hasPrefix("/") ? "/" : "."
         var links = 0
         while let name = rest.popFirst() {
-            // The watch comes before the look, so that nothing is missed in between. Where the way ends (no such
-            // folder, or we may not read it) its parent is watched for that name already.
+            // The watch is set before the link is read, so that no change is missed in between. If the folder does not
+            // exist or cannot be read, its parent is watched for that name already.
             guard let watch = add(folder, FileWatch.folderEvents | IN_ONLYDIR) else { return }
             watches[watch, default: []].insert(name)
             let here = folder == "/" ? "/" + name : folder + "/" + name
@@ -80,7 +80,8 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
                 folder = here
             }
         }
-        // A folder at the end of one path may be on the way of another: IN_MASK_ADD adds to what it is watched for.
+        // A folder at the end of one path may be on the way of another: IN_MASK_ADD adds to the events it is watched
+        // for.
         if let watch = add(folder, FileWatch.fileEvents), watches[watch] == nil { watches[watch] = [] }
     }
 
@@ -89,7 +90,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
         return watch >= 0 ? watch : nil
     }
 
-    /// Where a symbolic link points; nil if it is none.
+    /// The target of a symbolic link; nil if the path is no link.
     private static func link(_ path: String) -> String? {
         var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
         // Sound: the kernel writes at most `count` bytes.

@@ -2,8 +2,9 @@ internal import CLinux
 
 /// The C library's memory.
 public enum Heap {
-    /// One heap for all threads: what a listener allocates for a question the resolver frees, and with a heap for each
-    /// thread both would grow. Hits allocate nothing, so nobody waits. Call while there is one thread.
+    /// Uses one heap for all threads: memory allocated by a listener for a question is freed by the forwarder's loop,
+    /// and with a heap for each thread both heaps would grow. Hits allocate nothing, so the shared lock costs nothing.
+    /// Call while there is one thread.
     public static func share() {
         clinux_share_heap()
     }

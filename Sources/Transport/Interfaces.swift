@@ -3,8 +3,8 @@ internal import Glibc
 
 /// The machine's own addresses.
 public enum Interfaces {
-    /// Every IPv4 and IPv6 address of every interface, loopback included, with port 0; a link-local one thrice: with
-    /// the interface's name for its zone, with its number, and without.
+    /// Every IPv4 and IPv6 address of every interface, loopback included, with port 0. A link-local one comes three
+    /// times: with the interface's name as zone, with its number, and without a zone.
     public static func addresses() throws(SystemError) -> [Endpoint] {
         var list: UnsafeMutablePointer<ifaddrs>?
         // Sound: getifaddrs makes a linked list that lives until freeifaddrs; each address has its family's full size.

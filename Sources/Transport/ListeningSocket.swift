@@ -6,8 +6,7 @@ public enum ListeningSocket {
     case datagram(DatagramSocket)
     case stream(StreamListener)
 
-    /// Finds out what the descriptor is and takes it over; closes it when it is nothing to listen on.
-    ///
+    /// Finds out what kind of socket the descriptor is and takes it over; closes it when it cannot be listened on.
     /// - Throws: ENOTSOCK for what is no socket; EAFNOSUPPORT for a socket of another family than IPv4 and IPv6;
     ///   EDESTADDRREQ for one that is not bound; EPROTOTYPE for one that is neither UDP nor TCP; EINVAL for a TCP
     ///   socket that does not listen.

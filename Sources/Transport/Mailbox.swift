@@ -21,7 +21,7 @@ final class Mailbox: Sendable {
             adopting: try SystemCall.require("eventfd") { eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC)) })
     }
 
-    /// Whether nothing waits that is not begun.
+    /// Whether all work has begun.
     var isEmpty: Bool { state.withLock { $0.work.isEmpty } }
 
     func post(_ work: @escaping Work) {
@@ -40,14 +40,14 @@ final class Mailbox: Sendable {
             defer { state.work = [] }
             return state.work
         }
-        // Released outside of the lock: what the work holds may post from its deinit.
+        // Released outside the lock: a deinit of the work may post again.
         withExtendedLifetime(dropped) {}
         wake()
     }
 
     /// Runs the work handed in so far.
     func runWork() {
-        // First the descriptor, then the work: what is posted in between is run now or wakes the loop again.
+        // First the descriptor, then the work: work posted in between is run now or wakes the loop again.
         var count: UInt64 = 0
         _ = unsafe read(descriptor.raw, &count, MemoryLayout<UInt64>.size)
         let work = state.withLock { state in

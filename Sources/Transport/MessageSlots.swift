@@ -2,10 +2,10 @@ internal import Base
 internal import CLinux
 internal import Glibc
 
-/// The memory of a batch: for each slot a message header, its one vector, the peer's address, room for one control
-/// message and for one payload, so that the kernel can fill or send many datagrams at once. What is received lies in
-/// its slot's own room; where in all of it the payloads to be sent lie, and that they keep apart, is for who writes
-/// them to say.
+/// The memory of a batch of datagrams: for each slot a message header, its one vector, the peer's address, room for one
+/// control message and for one payload, so that the kernel can fill or send many datagrams at once. A received payload
+/// lies in its slot's own room; payloads to be sent may lie anywhere in the room of all slots, and their writer keeps
+/// them apart.
 ///
 /// All unsafe code of the batches is here. It is sound because the five regions are allocated in `init` and freed in
 /// `deinit`, nothing outside sees a pointer into them but the payload pointers (whose users say how long they last),
@@ -19,10 +19,10 @@ internal import Glibc
     private let controls: UnsafeMutableRawPointer
     private let payloads: UnsafeMutablePointer<UInt8>
 
-    /// Wait for the first datagram only, then take what is there.
+    /// Waits for the first datagram only, then takes those that are there.
     static let waitForOne = Int32(MSG_WAITFORONE)
 
-    /// What a payload to be sent begins at a multiple of, so that a short one takes few.
+    /// The payloads to be sent begin at multiples of this, so that a short one touches few cache lines.
     static let cacheLine = 64
 
     private static let controlSize = Int(clinux_control_size)
@@ -96,7 +96,8 @@ extension MessageSlots {
         return unsafe messages[index].header.msg_flags & Int32(MSG_TRUNC) != 0
     }
 
-    /// Every datagram of an IP socket has a sender; should the kernel give none, the reply goes to nobody.
+    /// Every datagram of an IP socket has a sender; without one the reply would go to the unspecified address, that is,
+    /// nowhere.
     func peer(_ index: Int) -> SocketAddress {
         let length = Int(unsafe messages[index].header.msg_namelen)
         return unsafe SocketAddress(reading: name(index), length: length)

@@ -2,11 +2,11 @@ internal import Base
 internal import CLinux
 internal import Glibc
 
-/// What is known of this machine's links, addresses and routes: enough to tell a change from a repetition.
+/// The known links, addresses and routes of this machine: enough to tell a change from a repetition.
 ///
-/// It may lack something, which then counts as a change once too often; it never holds a route that is gone, or the
-/// route's return would be missed. The kernel removes IPv4 routes without a word when their link or address goes: hence
-/// all routes are forgotten whenever either changes.
+/// If an entry is missing, its next repetition counts as a change, which is harmless; but a route that is gone must not
+/// stay, or its return would be missed. The kernel removes IPv4 routes without a message when their link or address
+/// goes: hence all routes are forgotten whenever either changes.
 struct NetworkState {
     private struct InterfaceAddress: Hashable {
         let interface: UInt32
@@ -15,20 +15,20 @@ struct NetworkState {
 
     /// Whether each link is up and running, by interface index.
     private var links: [UInt32: UInt32] = [:]
-    /// The addresses that can be used, IPv6's link-local ones aside: nothing beyond the link depends on them, and each
-    /// container that comes or goes has one.
+    /// The usable addresses, except IPv6 link-local ones: no connection beyond the link depends on those, and each
+    /// container that starts or stops has one.
     private var addresses: Set<InterfaceAddress> = []
     /// Routes as the kernel described them.
     private var routes: Set<[UInt8]> = []
 
-    /// Routes remembered at most: a machine with the Internet's whole table has to do without.
+    /// The most routes remembered: on a machine with the Internet's whole routing table some are not.
     static let routeLimit = 1024
     /// `struct nlmsghdr`.
     private static let headerSize = 16
     /// NLA_TYPE_MASK: the two bits above it are flags.
     private static let typeMask = 0x3FFF
 
-    /// A request for all there is of a kind: `struct nlmsghdr` and a `struct rtgenmsg` that names no family.
+    /// A request for all objects of a type: `struct nlmsghdr` and a `struct rtgenmsg` that names no family.
     static func dumpRequest(type: Int) -> [UInt8] {
         var header = nlmsghdr()
         header.nlmsg_len = UInt32(headerSize + 4)
@@ -39,12 +39,12 @@ struct NetworkState {
     }
 
     /// Takes the messages of one datagram of rtnetlink(7).
-    /// - Returns: Whether they say anything new that matters to a connection.
+    /// - Returns: Whether they report a change that matters to a connection.
     mutating func apply(_ datagram: Span<UInt8>) -> Bool {
         var isChanged = false
         var offset = 0
         while offset < datagram.count {
-            // A message that had no room was cut: whatever it said is lost.
+            // The kernel cut a message that did not fit: its content is lost.
             guard offset + Self.headerSize <= datagram.count else { return true }
             let length = Int(datagram.word(offset))
             guard length >= Self.headerSize, length <= datagram.count - offset else { return true }
@@ -61,14 +61,14 @@ struct NetworkState {
         case RTM_NEWLINK, RTM_DELLINK: link(body, isGone: type == RTM_DELLINK)
         case RTM_NEWADDR, RTM_DELADDR: address(body, isGone: type == RTM_DELADDR)
         case RTM_NEWROUTE, RTM_DELROUTE: route(body, isGone: type == RTM_DELROUTE, replaces: replaces)
-        // NLMSG_DONE, and kinds that were not asked for.
+        // NLMSG_DONE, and kinds that were not subscribed to.
         default: false
         }
     }
 
-    /// `struct ifinfomsg`. A link matters if it has an address: what lies below such a link passes its state on to it.
+    /// Reads a `struct ifinfomsg`. A link matters if it has an address: the state of the links below it shows on it.
     private mutating func link(_ body: Span<UInt8>, isGone: Bool) -> Bool {
-        // Another family tells of a bridge's port, for instance, not of the link.
+        // A message of another family is about something else, for instance a bridge's port.
         guard body.count >= MemoryLayout<ifinfomsg>.size, body[0] == UInt8(AF_UNSPEC) else { return false }
         let interface = body.word(4)
         let state = isGone ? nil : body.word(8) & UInt32(IFF_UP | IFF_RUNNING)
@@ -80,7 +80,7 @@ struct NetworkState {
         return matters
     }
 
-    /// `struct ifaddrmsg`. An address that is still being probed for duplicates, or was found to be one, is of no use.
+    /// Reads a `struct ifaddrmsg`. An address that is still probed for duplicates, or is a duplicate, cannot be used.
     private mutating func address(_ body: Span<UInt8>, isGone: Bool) -> Bool {
         let size = MemoryLayout<ifaddrmsg>.size
         guard body.count >= size else { return false }
@@ -89,7 +89,7 @@ struct NetworkState {
         Self.forEachAttribute(body, from: size) { type, value in
             switch type {
             case IFA_LOCAL: own = IPAddress(bytes: value)
-            // The peer's where there is one, else the link's own.
+            // The peer's address where there is one, else the link's own.
             case IFA_ADDRESS: other = IPAddress(bytes: value)
             case IFA_FLAGS: if value.count == 4 { flags = value.word(0) }
             default: break
@@ -104,7 +104,7 @@ struct NetworkState {
         return isNews
     }
 
-    /// `struct rtmsg`.
+    /// Reads a `struct rtmsg`.
     private mutating func route(_ body: Span<UInt8>, isGone: Bool, replaces: Bool) -> Bool {
         guard let route = Self.description(ofRoute: body) else { return false }
         if isGone {
@@ -112,15 +112,14 @@ struct NetworkState {
             return true
         }
         if routes.contains(route) { return false }
-        // What was replaced is not named.
+        // The message does not say which route was replaced.
         if replaces || routes.count >= Self.routeLimit { routes = [] }
         routes.insert(route)
         return true
     }
 
-    /// A route's head and attributes, without what only tells how long it is valid or how it was used; nil for one that
-    /// says nothing of the way to other machines: of the machine's own addresses, of multicast, of one IPv6 link, or a
-    /// path's MTU.
+    /// A route's head and attributes, without its lifetime and use counts; nil for a route that does not lead to other
+    /// machines: of the machine's own addresses, of multicast, of one IPv6 link, or a path's MTU.
     private static func description(ofRoute body: Span<UInt8>) -> [UInt8]? {
         let size = MemoryLayout<rtmsg>.size
         guard body.count >= size else { return nil }
@@ -146,7 +145,7 @@ struct NetworkState {
         return isOfOneLink ? nil : route
     }
 
-    /// Attributes (`struct rtattr`) as far as they are whole.
+    /// Calls the closure with each whole attribute (`struct rtattr`).
     private static func forEachAttribute(
         _ body: Span<UInt8>, from start: Int, _ take: (_ type: Int, _ value: Span<UInt8>) -> Void
     ) {

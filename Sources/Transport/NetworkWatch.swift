@@ -1,11 +1,9 @@
 internal import CLinux
 internal import Glibc
 
-/// Tells when this machine's addresses, routes or links have changed, so that a connection from before may lead
-/// nowhere.
+/// Tells when this machine's addresses, routes or links have changed, so that an existing connection may lead nowhere.
 ///
-/// Needs no privileges. What the kernel only repeats (a router's advertisement that renews a lifetime, say) is no
-/// change, so a quiet network stays quiet.
+/// Needs no privileges. Repetitions (a router's advertisement that renews a lifetime, say) are not reported.
 ///
 /// `@unchecked Sendable`: made on the loop, or handed to it before it starts; only the loop touches it then.
 public final class NetworkWatch: EventHandler, @unchecked Sendable {
@@ -15,11 +13,12 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
     private var registration: Registration?
     private var state = NetworkState()
 
-    /// Bytes of one datagram; the kernel makes none larger than 32 KiB (NLMSG_GOODSIZE and what a dump is given).
+    /// The longest datagram in bytes; the kernel makes none larger than 32 KiB (NLMSG_GOODSIZE, and the size of a
+    /// dump's parts).
     private static let messageLimit = 32 * 1024
-    /// Datagrams of one turn; the rest come with the next.
+    /// The most datagrams read in one turn; the rest are read in the next.
     private static let turnLimit = 64
-    /// Datagrams thrown away at most after an overflow: more than fit into any usual receive buffer.
+    /// The most datagrams dropped after an overflow: more than fit into any usual receive buffer.
     private static let backlogLimit = 4096
     private static let groups =
         RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE
@@ -41,12 +40,12 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
                 unsafe bind(socket.raw, $0.baseAddress!.assumingMemoryBound(to: sockaddr.self), length)
             }
         }
-        // After the subscription, so that nothing falls between the two.
+        // Asked after the subscription, so that no change falls between the two.
         learn()
         registration = try loop.register(socket, .readable, self)
     }
 
-    /// Ends. Call on the loop.
+    /// Stops watching. Call on the loop.
     public func stop() {
         if let registration { loop?.unregister(registration) }
         registration = nil
@@ -60,8 +59,8 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
                 guard let isNews = try receive(from: socket) else { break }
                 isChanged = isNews || isChanged
             } catch {
-                // ENOBUFS, the only error there is: more happened than fits, and what it was is lost. What still waits
-                // is older than what is learnt now, and would spoil it.
+                // ENOBUFS, the only possible error: the buffer overflowed and messages were lost. The messages still
+                // queued are older than the state that is fetched now, and must not be applied after it.
                 for _ in 0..<NetworkWatch.backlogLimit where (try? receive(from: socket)) == nil { break }
                 state = NetworkState()
                 learn()
@@ -71,10 +70,10 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
         if isChanged { changed() }
     }
 
-    /// Takes one datagram into the state; nil if there is none. Nobody but the kernel can send one here without
-    /// CAP_NET_ADMIN.
+    /// Applies one datagram to the state; nil if there is none. Without CAP_NET_ADMIN only the kernel can send one
+    /// here.
     private func receive(from socket: borrowing Descriptor) throws(SystemError) -> Bool? {
-        // Not kept: a quiet network needs none.
+        // Not kept: on a quiet network it is rarely needed.
         var buffer = [UInt8](repeating: 0, count: NetworkWatch.messageLimit)
         var room = buffer.mutableSpan
         guard case .bytes(let count) = try socket.receive(into: &room) else { return nil }
@@ -82,13 +81,14 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
         return state.apply(buffer.span)
     }
 
-    /// Asks the kernel what there is. Without an answer the first repetition of each thing counts as a change, no more.
+    /// Asks the kernel for the present state. If it does not answer, the first repetition of each object merely counts
+    /// as a change.
     private func learn() {
         for type in [RTM_GETLINK, RTM_GETADDR] {
             guard let socket = try? Descriptor.socket(AF_NETLINK, SOCK_RAW) else { return }
             let request = NetworkState.dumpRequest(type: type)
             guard (try? socket.send(request.span)) != nil else { return }
-            // The kernel fills in the next part as soon as one is read; at the end nothing waits.
+            // The kernel fills in the next part of a dump when one is read; at the end nothing waits.
             while (try? receive(from: socket)) != nil {}
         }
     }

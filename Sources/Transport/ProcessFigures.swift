@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 
-/// What the process takes of the machine, as the kernel says it now; 0 where it does not.
+/// The resources that the process uses now, by the kernel's figures; 0 where the kernel gives none.
 package struct ProcessFigures: Sendable {
     package var cpuSeconds = 0.0
     package var residentBytes = 0
@@ -29,7 +29,7 @@ package struct ProcessFigures: Sendable {
         if let folder = unsafe opendir("/proc/self/fd") {
             while unsafe readdir(folder) != nil { figures.descriptors += 1 }
             unsafe closedir(folder)
-            // Itself, and the entries "." and "..".
+            // Not counted: the descriptor of this listing, and the entries "." and "..".
             figures.descriptors = max(0, figures.descriptors - 3)
         }
         return figures

@@ -1,19 +1,20 @@
 public import Base
 internal import Glibc
 
-/// A UDP socket for one query to one resolver, to which the kernel gives a random port of its own (RFC 5452 §9.2), so a
-/// forger must guess both port and id.
+/// A UDP socket for one query to one resolver. The kernel gives each a random port (RFC 5452 §9.2), so a forger must
+/// guess both port and id.
 ///
-/// It is not connected: the kernel would keep what others send from us, and nobody would know that somebody guesses.
+/// It is not connected: on a connected socket the kernel would drop datagrams from other senders unseen, and a guessing
+/// attacker would go unnoticed.
 public struct QuerySocket: ~Copyable, Sendable {
     public private(set) var descriptor: Descriptor
     private let resolver: SocketAddress
 
     /// What a receiving call brought.
     public enum Received: Equatable, Sendable {
-        /// A datagram of so many octets from the resolver; it may be empty.
+        /// A datagram of this many octets from the resolver; it may be empty.
         case bytes(Int)
-        /// A datagram from another address or port. What is in the buffer means nothing.
+        /// A datagram from another address or port. The buffer's contents mean nothing.
         case stranger
         case wouldBlock
     }
@@ -23,7 +24,7 @@ public struct QuerySocket: ~Copyable, Sendable {
         let isIPv4 = endpoint.address.isIPv4
         let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM)
         if let source { try descriptor.bind(Endpoint(source, port: 0)) }
-        // So that we are told when nobody listens there, as a connected socket is.
+        // Makes the kernel report that no program listens on the port, as it does on a connected socket.
         if isIPv4 {
             try descriptor.setOption(Int32(IPPROTO_IP), IP_RECVERR, 1)
         } else {
@@ -53,8 +54,8 @@ public struct QuerySocket: ~Copyable, Sendable {
         }
     }
 
-    /// Reads one datagram; what does not fit is lost. That nobody listens there
-    /// (``SystemError/isConnectionRefused``) is told here or by ``send(_:)``.
+    /// Reads one datagram; the part that does not fit is lost. That no program listens on the server's port
+    /// (``SystemError/isConnectionRefused``) is thrown here or by ``send(_:)``.
     public func receive(into buffer: inout MutableSpan<UInt8>) throws(SystemError) -> Received {
         var sender: SocketAddress?
         // Sound: the kernel writes at most `count` bytes.
@@ -76,7 +77,8 @@ public struct QuerySocket: ~Copyable, Sendable {
         }
     }
 
-    /// Holds the thread until a datagram is there, or an error; false after so many milliseconds.
+    /// Blocks the thread until a datagram or an error is there; false when that takes longer than this many
+    /// milliseconds.
     public func wait(milliseconds: Int) -> Bool {
         var poll = pollfd(fd: descriptor.raw, events: Int16(POLLIN), revents: 0)
         let time = Int32(clamping: milliseconds)

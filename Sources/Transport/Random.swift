@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Unpredictable numbers from the kernel, taken in pools so that most cost no system call.
 public struct Random: ~Copyable, Sendable {
-    /// 256 query ids a system call.
+    /// Bytes in a pool: 256 query ids a system call.
     private static let poolSize = 512
 
     private var pool: [UInt8] = []
@@ -11,7 +11,7 @@ public struct Random: ~Copyable, Sendable {
 
     public init() {}
 
-    /// For query ids (RFC 5452 §9.2).
+    /// A random number, for query ids (RFC 5452 §9.2).
     public mutating func uint16() -> UInt16 {
         UInt16(truncatingIfNeeded: take(2))
     }
@@ -29,7 +29,7 @@ public struct Random: ~Copyable, Sendable {
                 let rest = unsafe buffer.baseAddress! + filled
                 let wanted = min(count - filled, 256)
                 guard case .done(let got) = SystemCall.attempt({ unsafe getrandom(rest, wanted, 0) }) else {
-                    // Without them every id could be guessed: better no daemon.
+                    // Without random bytes every id could be guessed: better no daemon.
                     fatalError("the kernel gives no random bytes")
                 }
                 filled += got

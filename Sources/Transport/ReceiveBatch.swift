@@ -33,7 +33,7 @@ public struct ReceiveBatch: ~Copyable {
         return count
     }
 
-    /// The datagram's bytes; none is a datagram too.
+    /// The datagram's bytes, perhaps none.
     ///
     /// The memory is this batch's: valid until the next receive.
     public func bytes(_ index: Int) -> UnsafeBufferPointer<UInt8> {
@@ -41,7 +41,7 @@ public struct ReceiveBatch: ~Copyable {
         return unsafe slots.received(index)
     }
 
-    /// The datagram was longer than a slot, and what is missing is lost.
+    /// Whether the datagram was longer than a slot; its end is lost then.
     public func isTruncated(_ index: Int) -> Bool {
         precondition(index < count)
         return slots.isTruncated(index)

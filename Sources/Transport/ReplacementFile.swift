@@ -1,17 +1,17 @@
 internal import Glibc
 
-/// A file with mode 0600 that is written part by part and then takes the place of another, whole or not at all.
+/// A file with mode 0600 that is written part by part and then replaces another, whole or not at all.
 ///
-/// Until then it stands beside it, with `.new` behind its name, under a lock: of two writers one fails, and what a
-/// crash left behind is written over. A symbolic link at the path is replaced; anything but a regular file is left
-/// alone.
+/// Until then it stands beside the other, with `.new` behind its name, under a lock: of two writers one fails, and the
+/// remains of a crash are overwritten. A symbolic link at the path is replaced; anything else that is no regular file
+/// is left alone.
 public struct ReplacementFile: ~Copyable {
     private let path: String
     private let temporary: String
     private let file: Descriptor
     private var isCommitted = false
 
-    /// Attempts to lock a file that its last writer renames at the same moment.
+    /// Attempts to lock a file that another writer renames at the same moment.
     private static let maximumAttempts = 8
 
     private init(_ path: String, _ temporary: String, _ file: consuming Descriptor) {
@@ -35,7 +35,7 @@ public struct ReplacementFile: ~Copyable {
     }
 
     deinit {
-        // Still under the lock, so it is nobody else's.
+        // The lock is still held, so it is not another writer's file.
         if !isCommitted { _ = unsafe unlink(temporary) }
     }
 
@@ -56,8 +56,8 @@ public struct ReplacementFile: ~Copyable {
         }
     }
 
-    /// Waits until the disk has it all, then puts it into its place. After a loss of power the old file may be back,
-    /// whole.
+    /// Waits until the file is on the disk, then renames it into its place. After a loss of power the old file may be
+    /// back, whole.
     public mutating func commit() throws(SystemError) {
         try SystemCall.require("fsync", temporary) { fsync(file.raw) }
         try SystemCall.require("rename", path) { unsafe rename(temporary, path) }
@@ -91,7 +91,7 @@ public struct ReadableFile: ~Copyable {
 
     /// - Throws: What the system says; EISDIR or EINVAL when it is no regular file.
     public init(_ path: String) throws(SystemError) {
-        // A pipe would wait for its writer.
+        // Nonblocking: opening a pipe would wait for its writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
         let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags) })
         var status = stat()
@@ -131,7 +131,7 @@ public struct ReadableFile: ~Copyable {
 }
 
 extension SystemFile {
-    /// Gives a file another name in the same file system, in the place of what has that name.
+    /// Renames a file within its file system; a file that has that name already is replaced.
     public static func move(_ path: String, to other: String) throws(SystemError) {
         try SystemCall.require("rename", path) { unsafe rename(path, other) }
     }

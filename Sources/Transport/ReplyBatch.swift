@@ -11,7 +11,8 @@ public struct ReplyBatch: ~Copyable {
     public private(set) var count = 0
     /// Datagrams given to the kernel since the beginning.
     public private(set) var sent: UInt64 = 0
-    /// Datagrams the kernel would not take: no room, no way, not permitted. A client asks again; nobody waits for it.
+    /// Datagrams that the kernel refused: no room, no route, not permitted. They are not sent again; the client repeats
+    /// its question.
     public private(set) var dropped: UInt64 = 0
     /// Where the next reply goes: close behind the last one, so that many short ones need few cache lines and pages.
     private var end = 0
@@ -52,7 +53,7 @@ public struct ReplyBatch: ~Copyable {
                 next += taken
                 sent += UInt64(taken)
             default:
-                // sendmmsg stops at the datagram that fails and tells why only when that one comes first.
+                // sendmmsg stops at the datagram that fails, and gives the reason only when that one comes first.
                 next += 1
                 dropped += 1
             }

@@ -1,7 +1,7 @@
 internal import Base
 internal import Glibc
 
-/// Which ways lead out of this machine.
+/// The routes that lead out of this machine.
 public enum Routes {
     /// Whether there is a route to the Internet of each family now. No packet leaves: connecting a UDP socket only
     /// looks the route up. The service's own SDKs look at the same two addresses.
@@ -9,14 +9,14 @@ public enum Routes {
         (leads(to: .v4(8, 8, 8, 8)), leads(to: IPAddress(v6: 0x2000 << 48, 0)))
     }
 
-    /// Whether there is one of any family.
+    /// Whether there is a route to the Internet of either family.
     public static var leadOut: Bool { families() != (false, false) }
 
     private static func leads(to address: IPAddress) -> Bool {
         guard let socket = try? Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM),
             socket.connect(SocketAddress(Endpoint(address, port: 53))) == 0, let local = try? socket.boundEndpoint()
         else { return false }
-        // A router that announces itself but no prefix: nobody beyond the link could answer.
+        // A router that announces itself without a prefix: a server beyond the link could not answer.
         return !local.address.isIPv6LinkLocal
     }
 }

@@ -1,7 +1,7 @@
-/// Memory that many connections of one loop use in turn, for what is looked at and not kept.
+/// Memory that many connections of one loop use in turn, for bytes that are read at once and not kept.
 @safe
 package final class Scratch {
-    // Valid as long as the object; its users are confined to one loop, and none keeps a span of it over a call.
+    // Valid as long as the object; its users are confined to one loop, and none keeps a span of it across calls.
     package let buffer: UnsafeMutableBufferPointer<UInt8>
 
     package init(_ count: Int) {
@@ -9,7 +9,7 @@ package final class Scratch {
         unsafe buffer.initialize(repeating: 0)
     }
 
-    /// The first octets, as they were last written.
+    /// The first octets of the last read.
     package func first(_ count: Int) -> UnsafeBufferPointer<UInt8> {
         unsafe UnsafeBufferPointer(rebasing: buffer[..<count])
     }

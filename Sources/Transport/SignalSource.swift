@@ -26,7 +26,7 @@ public final class SignalSource: @unchecked Sendable {
 
     /// Takes the signals over, until ``cancel()``. When this returns, none gets lost any more.
     ///
-    /// - Parameter received: Called on a queue of its own. Several signals of one kind may be told as one.
+    /// - Parameter received: Called on a queue of its own. Several signals of one kind may be reported as one.
     public init(_ signals: [Signal] = Signal.allCases, received: @escaping @Sendable (Signal) -> Void) {
         let queue = DispatchQueue(label: "signals")
         let installed = DispatchGroup()
@@ -43,7 +43,7 @@ public final class SignalSource: @unchecked Sendable {
         installed.wait()
     }
 
-    /// Listens no more; the signals are ignored or handled as Dispatch leaves them.
+    /// Stops listening; the signals are then ignored or handled as Dispatch leaves them.
     public func cancel() {
         for source in sources { source.cancel() }
     }

@@ -14,9 +14,9 @@ public struct SocketAddress: Hashable, Sendable {
         scope = 0
     }
 
-    /// The address of a server to be asked, on its link.
+    /// The socket address at which to reach a server, on its link.
     ///
-    /// - Throws: ENODEV when its zone names no interface that there is now.
+    /// - Throws: ENODEV when its zone names no present interface.
     init(reaching endpoint: Endpoint) throws(SystemError) {
         self.init(endpoint)
         if let zone = endpoint.zone { scope = try zone.interfaceIndex() }
@@ -24,7 +24,7 @@ public struct SocketAddress: Hashable, Sendable {
 
     public var endpoint: Endpoint { Endpoint(address, port: port) }
 
-    /// Whether this is where `sender` stands; where no interface was named, each will do.
+    /// Whether datagrams from `sender` come from this address; without an interface in it, any interface is right.
     func isReached(as sender: SocketAddress) -> Bool {
         sender.address == address && sender.port == port && (scope == 0 || sender.scope == scope)
     }
@@ -35,7 +35,7 @@ extension SocketAddress: CustomStringConvertible {
 }
 
 extension Zone {
-    /// A name comes before a number that looks alike, as glibc has it.
+    /// The number of the interface. A zone is first looked up as a name, and then read as a number, as glibc does it.
     fileprivate func interfaceIndex() throws(SystemError) -> UInt32 {
         let text = description
         let index = unsafe if_nametoindex(text)
@@ -47,7 +47,8 @@ extension Zone {
     }
 }
 
-/// The kernel's form: `sockaddr_in` or `sockaddr_in6` in memory of at least `storageSize` bytes, aligned to 8.
+/// The kernel's form of an address: `sockaddr_in` or `sockaddr_in6` in memory of at least `storageSize` bytes, aligned
+/// to 8.
 extension SocketAddress {
     static let storageSize = MemoryLayout<sockaddr_in6>.size
     /// `storageSize` rounded up, for arrays of them.

@@ -2,7 +2,7 @@ internal import Base
 internal import CLinux
 internal import Glibc
 
-/// What several kinds of socket do alike.
+/// What the kinds of sockets have in common.
 extension Descriptor {
     /// A new socket, close-on-exec and nonblocking.
     static func socket(_ family: Int32, _ type: __socket_type) throws(SystemError) -> Descriptor {

@@ -1,7 +1,6 @@
 internal import Glibc
 
-/// The streams that a program writes to from its beginning. Unbuffered, so that nothing is lost or reordered when it
-/// ends.
+/// Standard output or standard error. Unbuffered, so that no text is lost or reordered when the program ends.
 package enum StandardStream {
     case output, error
 
@@ -16,8 +15,8 @@ package enum StandardStream {
         return "\(status.st_dev):\(status.st_ino)"
     }
 
-    /// Writes a line and its end, in one system call unless the system takes it in parts. Waits where the reader is
-    /// slow, also if somebody made the stream a nonblocking one.
+    /// Writes a line and its end, in one system call unless the system takes it in parts. Waits for a slow reader, even
+    /// if another program has made the stream nonblocking.
     /// - Returns: false if it cannot be written.
     @discardableResult
     package func write(_ line: String) -> Bool {

@@ -1,11 +1,11 @@
 /// The bytes that a stream could not take yet, in order, up to a limit.
 public struct StreamBuffer: ~Copyable, Sendable {
-    /// The most memory kept while nothing waits: enough for most DNS answers, little for an idle connection.
+    /// The most memory kept while no bytes wait: enough for most DNS answers, little for an idle connection.
     private static let keptCapacity = 4096
 
     private let limit: Int
     private var bytes: [UInt8] = []
-    /// The bytes before it are sent already.
+    /// The bytes before this index were sent.
     private var head = 0
 
     /// - Parameter limit: The most bytes that may wait; a peer that reads slower than we write costs no more.
@@ -16,11 +16,11 @@ public struct StreamBuffer: ~Copyable, Sendable {
     public var count: Int { bytes.count - head }
     public var isEmpty: Bool { count == 0 }
 
-    /// Adds bytes at the end; false, and nothing is added, if more than the limit would wait.
+    /// Adds bytes at the end; false, with nothing added, if more than the limit would wait.
     public mutating func append(_ more: Span<UInt8>) -> Bool {
         guard more.count <= limit - count else { return false }
         if head > 0, head >= count {
-            // At least half is sent: moving the rest down costs less than what was sent.
+            // At least half was sent: moving the rest down costs less than the sending did.
             bytes.removeFirst(head)
             head = 0
         }
@@ -29,7 +29,7 @@ public struct StreamBuffer: ~Copyable, Sendable {
         return true
     }
 
-    /// Writes as much as the socket takes. True: nothing is left. False: go on when it is writable again.
+    /// Writes as many bytes as the socket takes. True: none are left. False: call again when the socket is writable.
     public mutating func flush(to socket: borrowing StreamSocket) throws(SystemError) -> Bool {
         while !isEmpty {
             guard let taken = try socket.descriptor.send(bytes.span.extracting(droppingFirst: head)) else {

@@ -9,12 +9,13 @@ internal import Glibc
 public final class StreamListener: EventHandler, @unchecked Sendable {
     /// The address and the port really bound.
     public let local: Endpoint
-    /// What errors call the socket.
+    /// The socket's name in errors.
     private let name: String
-    /// What stands for the address of a client that has none.
+    /// The address that stands for clients without one.
     private let unnamedClient: SocketAddress?
     private(set) var descriptor: Descriptor
-    /// Given up for a moment when descriptors run out, so that a client is turned away instead of left hanging.
+    /// A descriptor that is given up for a moment when none are left, so that a client is turned away instead of left
+    /// hanging.
     private var reserve = Descriptor(adopting: -1)
     private var registration: Registration?
     private weak var loop: EventLoop?
@@ -25,7 +26,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     private static let backlog: Int32 = 1024
     /// Connections accepted before the loop looks at anything else.
     private static let turn = 64
-    /// How long to leave a socket alone that cannot be accepted from, in nanoseconds.
+    /// How long to leave a socket alone on which accepting fails, in nanoseconds.
     private static let pause: UInt64 = 100_000_000
 
     init(_ descriptor: consuming Descriptor, local: Endpoint) {
@@ -35,7 +36,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         unnamedClient = nil
     }
 
-    /// A unix socket, bound and listening.
+    /// A listener for a unix socket that is bound and listens.
     init(_ descriptor: consuming Descriptor, path: String) {
         self.descriptor = descriptor
         local = Endpoint(IPAddress(v4: 0), port: 0)
@@ -127,8 +128,8 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
         }
     }
 
-    /// Out of descriptors: accepts with the reserve and closes at once. Otherwise, and when even that fails, rests:
-    /// the socket stays readable, so going on would spin.
+    /// With no descriptors left, accepts with the reserve and closes the connection at once. Otherwise, and when even
+    /// that fails, rests: the socket stays readable, so going on would spin.
     private func turnAway(_ code: Int32) -> Bool {
         failed(SystemError("accept4", name, code: code))
         guard let registration else { return false }
@@ -147,7 +148,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
     }
 
     private func openReserve() {
-        // Without one (-1) accepting only rests when descriptors run out.
+        // Without a reserve (-1), accepting rests when descriptors run out.
         reserve = Descriptor(adopting: unsafe open("/dev/null", O_RDONLY | O_CLOEXEC))
     }
 }

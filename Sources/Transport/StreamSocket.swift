@@ -2,9 +2,9 @@ public import Base
 internal import CLinux
 internal import Glibc
 
-/// What a receiving call brought.
+/// The result of a receiving call.
 public enum Received: Equatable, Sendable {
-    /// So many bytes. From a stream at least one; a datagram may be empty.
+    /// This many bytes: from a stream at least one; a datagram may be empty.
     case bytes(Int)
     case wouldBlock
     /// The peer of a stream will send no more.
@@ -15,34 +15,35 @@ public enum Received: Equatable, Sendable {
 public struct StreamSocket: ~Copyable, Sendable {
     public private(set) var descriptor: Descriptor
 
-    /// Octets that the kernel holds of what the peer has no room for yet, about.
+    /// About how many octets the kernel keeps that the peer has no room for yet.
     private static let mostUnsent: Int32 = 65_536
 
     init(adopting descriptor: consuming Descriptor) {
         self.descriptor = descriptor
-        // Answers are whole when written; waiting for more only delays them. A refusal (the peer has reset the
-        // connection already) shows at the next read.
+        // Answers are whole when written, so waiting for more would only delay them. If this fails the peer has already
+        // reset the connection, and the next read reports it.
         try? self.descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
-        // What the peer does not take waits here, where it is counted and bounded, and each piece it takes shows.
+        // Beyond the limit, unsent octets wait in this process, where they are counted and bounded, and each
+        // progress of the peer is noticed.
         try? self.descriptor.setOption(Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Self.mostUnsent)
     }
 
-    /// Milliseconds for which what was written may stay without the peer's word of its arrival (RFC 5482): a connection
-    /// whose way is gone would else be tried for a quarter of an hour.
+    /// Milliseconds for which sent data may stay unacknowledged (RFC 5482): without it the kernel would try for a
+    /// quarter of an hour after the route is gone.
     private static let longestUnacknowledged: Int32 = 5000
 
-    /// Begins to connect. The socket becomes writable when it is decided; then ask ``connectResult()``.
+    /// Begins to connect. The socket becomes writable when the outcome is known; then call ``connectResult()``.
     public static func connect(to endpoint: Endpoint) throws(SystemError) -> StreamSocket {
         let address = try SocketAddress(reaching: endpoint)
         let descriptor = try Descriptor.socket(address.family, SOCK_STREAM)
         let code = descriptor.connect(address)
         guard code == 0 || code == EINPROGRESS else { throw SystemError("connect", endpoint.description, code: code) }
-        // Where the kernel does not know it, its owner's deadline ends what waits.
+        // On a kernel without this option, the caller's deadline ends the wait.
         try? descriptor.setOption(Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, longestUnacknowledged)
         return StreamSocket(adopting: descriptor)
     }
 
-    /// Returns if the connection stands. Call when the socket is writable.
+    /// Returns if the connection is established, else throws why not. Call when the socket is writable.
     public func connectResult() throws(SystemError) {
         let code = try descriptor.option(SOL_SOCKET, SO_ERROR)
         guard code == 0 else { throw SystemError("connect", code: code) }
@@ -55,9 +56,9 @@ public struct StreamSocket: ~Copyable, Sendable {
         return received == .bytes(0) ? .endOfStream : received
     }
 
-    /// Tells the peer that nothing more will come; reading goes on. The bytes already written still arrive.
+    /// Tells the peer that no more will be sent; reading goes on. The bytes already written still arrive.
     public func shutdownSending() {
-        // Fails only when the connection is gone, which a read tells.
+        // Fails only when the connection is gone, which the next read reports.
         _ = shutdown(descriptor.raw, Int32(SHUT_WR))
     }
 

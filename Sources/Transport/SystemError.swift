@@ -18,8 +18,8 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     /// One line, as in `bind 127.0.0.1:53: Address already in use`.
     public var description: String {
         let reason = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
-            // Sound: strerror_r writes a terminated text of at most `count` bytes into the buffer; on failure (it knows
-            // no such number) the buffer holds the text for that.
+            // Sound: strerror_r writes a terminated text of at most `count` bytes into the buffer; for an unknown
+            // number it writes a text that says so.
             unsafe buffer.initialize(repeating: 0)
             _ = unsafe strerror_r(code, buffer.baseAddress!, buffer.count)
             return unsafe String(cString: buffer.baseAddress!)
@@ -31,13 +31,13 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     public var isConnectionRefused: Bool { code == ECONNREFUSED }
     public var isNotFound: Bool { code == ENOENT || code == ENOTDIR }
     public var isPermissionDenied: Bool { code == EACCES || code == EPERM }
-    /// There is no way to the peer: no route, or no address of that family to send from.
+    /// The peer cannot be reached: no route, or no address of that family to send from.
     public var isUnreachable: Bool {
         code == ENETUNREACH || code == EHOSTUNREACH || code == EADDRNOTAVAIL || code == ENETDOWN
     }
 }
 
-/// The one place where system calls are made: an interrupted call is made again, and "would block" is a value.
+/// The one place that handles errno: an interrupted call is repeated, and "would block" is a value.
 enum SystemCall {
     enum Outcome {
         case done(Int)
@@ -58,7 +58,7 @@ enum SystemCall {
         }
     }
 
-    /// For calls that cannot block; should one say so all the same, that is an error like any other.
+    /// For calls that cannot block; a "would block" from one is an error like any other.
     @discardableResult
     static func require(
         _ call: String, _ subject: @autoclosure () -> String = "", _ body: () -> Int32

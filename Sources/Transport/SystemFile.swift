@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// Whole small files.
+/// Reads whole small files.
 public enum SystemFile {
-    /// Whether this process may write to what has this path, as access(2) says.
+    /// Whether this process may write to the file at this path, by access(2).
     package static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
 
-    /// The permission bits of a file that every user of this machine can read: it is open to all, and so is each folder
-    /// on the way there. Nil: not everybody can.
+    /// The permission bits of a file that every user of this machine can read: it is readable by all, and each folder
+    /// on the way can be entered by all. Nil: not every user can.
     public static func modeOpenToAll(_ path: String) -> UInt32? {
         guard let mode = permissions(of: path), mode & S_IROTH != 0 else { return nil }
         let slashes = path.indices.filter { path[$0] == "/" }

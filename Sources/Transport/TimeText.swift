@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A moment's date and time as people write them.
+/// A moment's date and time as text.
 package struct TimeText {
     /// `HH:MM:SS`
     package let time: String
@@ -16,7 +16,7 @@ package struct TimeText {
         _ seconds: UInt64, _ split: (UnsafePointer<time_t>, UnsafeMutablePointer<tm>) -> UnsafeMutablePointer<tm>?
     ) {
         var seconds = time_t(seconds)
-        // Numbers only: the pointer in it, the zone's name, is not looked at.
+        // Only numbers are read: the pointer in it, to the zone's name, is not followed.
         var parts = unsafe tm()
         _ = unsafe split(&seconds, &parts)
         func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }

@@ -1,16 +1,16 @@
 internal import CLinux
 internal import Glibc
 
-/// A listening unix socket with a name in the file system, which it takes away when it stops. Confined as
+/// A listening unix socket with a name in the file system, which it removes when it stops. Confined as
 /// ``StreamListener`` is.
 public final class UnixListener: @unchecked Sendable {
     public let path: String
     private let listener: StreamListener
-    /// The file that was made: another daemon may have put its own in its place.
+    /// The file that was made here: another daemon may have replaced it with its own.
     private let file: FileIdentity?
 
     private static let backlog: Int32 = 16
-    /// Who may connect: the owner, which root needs not be, and the group.
+    /// Who may connect: the owner and the group; root always may.
     private static let mode: mode_t = 0o660
     private static let directoryMode: mode_t = 0o750
 
@@ -19,15 +19,16 @@ public final class UnixListener: @unchecked Sendable {
         file = FileIdentity(path)
     }
 
-    /// Binds and listens, for the owner and the group of this process alone. A missing folder is made; a socket that
-    /// nobody listens on any more is replaced.
+    /// Binds and listens, for the owner and the group of this process alone. A missing folder is made; a socket on
+    /// which no process listens any more is replaced.
     ///
-    /// - Throws: EADDRINUSE when somebody listens there, EEXIST when the file is no socket, else what the system says.
+    /// - Throws: EADDRINUSE when another process listens there, EEXIST when the file is no socket, else the system's
+    ///   error.
     public static func listen(_ path: String) throws(SystemError) -> UnixListener {
         guard let address = UnixAddress(path) else { throw SystemError("bind", path, code: ENAMETOOLONG) }
         let folder = folder(of: path)
         if unsafe mkdir(folder, directoryMode) != 0, errno != EEXIST { throw SystemError("mkdir", folder, code: errno) }
-        // Two daemons that start together look and bind one after the other.
+        // Of two daemons that start together, one checks and binds after the other.
         let lock = Descriptor(
             adopting: try SystemCall.require("open", folder) {
                 unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -35,7 +36,7 @@ public final class UnixListener: @unchecked Sendable {
         try SystemCall.require("flock", folder) { flock(lock.raw, LOCK_EX | LOCK_NB) }
         try removeDead(path, address)
         let descriptor = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
-        // The socket's own mode is its file's from the first moment on; the process's mask can only narrow it.
+        // The file's mode is that of the socket from the beginning; the process's mask can only narrow it.
         try SystemCall.require("fchmod", path) { fchmod(descriptor.raw, mode) }
         try SystemCall.require("bind", path) {
             unsafe address.withStorage { unsafe Glibc.bind(descriptor.raw, $0, $1) }
@@ -77,7 +78,7 @@ public final class UnixListener: @unchecked Sendable {
 
 extension StreamSocket {
     /// Connects to a unix socket.
-    /// - Throws: EAGAIN also when whoever listens there does not take connections.
+    /// - Throws: EAGAIN also when the listening process does not accept connections.
     public static func connect(toPath path: String) throws(SystemError) -> StreamSocket {
         guard let address = UnixAddress(path) else { throw SystemError("connect", path, code: ENAMETOOLONG) }
         let descriptor = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
@@ -88,19 +89,19 @@ extension StreamSocket {
 }
 
 extension Descriptor {
-    /// Connects and returns the error number, 0 for success; on a unix socket it is decided at once.
+    /// Connects and returns the error number, 0 for success; on a unix socket the outcome is known at once.
     fileprivate func connect(_ address: UnixAddress) -> Int32 {
         unsafe address.withStorage { unsafe Glibc.connect(raw, $0, $1) } == 0 ? 0 : errno
     }
 }
 
-/// Which file a path leads to, links not followed, and of what kind it is.
+/// The identity of the file at a path, links not followed, and whether it is a socket.
 private struct FileIdentity: Equatable {
     let device: dev_t
     let number: ino_t
     let kind: mode_t
 
-    /// nil: there is none, or it cannot be looked at.
+    /// Nil: there is no file, or it cannot be examined.
     init?(_ path: String) {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else { return nil }

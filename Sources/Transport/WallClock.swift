@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The time of day, which may jump: for what is said to others, never to measure.
+/// The time of day, which may jump: for text and messages to others, never to measure.
 public enum WallClock {
     /// Milliseconds since 1970 (Unix time); 0 if the clock says it is earlier.
     public static func unixMilliseconds() -> UInt64 {

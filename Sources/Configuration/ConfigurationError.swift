@@ -1,4 +1,5 @@
-/// The first thing wrong with the configuration: where it stands, what it is, and what would be right. Never a secret.
+/// The first error of the configuration: where it stands, what is wrong, and what would be right. It never holds a
+/// secret.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The configuration file, or `environment`.
     public let file: String
@@ -8,8 +9,7 @@ public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConver
     public let key: String
     public let message: String
 
-    /// - Parameter key: As written, its beginning if it is long; what would not stand for itself in a line of text is
-    ///   put in quotes.
+    /// - Parameter key: As written, cut if it is long, and in quotes if it has unusual characters.
     init(file: String, line: Int, key: String, message: String) {
         let isPlain = !key.isEmpty && key.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
         self.file = file

@@ -1,11 +1,10 @@
 import Synchronization
 import TOMLKit
 
-/// A configuration file as TOML: which values were given, and where.
+/// A configuration file as TOML: the values given in it, and the line of each.
 struct Document {
     struct Entry {
-        /// With the group's name behind a dot in a section of a group; empty for a key that stands before the first
-        /// section.
+        /// In the section of a group with the group's name behind a dot; empty for a key before the first section.
         let section: String
         let name: String
         let line: Int
@@ -14,14 +13,14 @@ struct Document {
         var path: String { section.isEmpty ? name : "\(section).\(name)" }
     }
 
-    /// In the order of the lines.
+    /// In the order of their lines.
     let entries: [Entry]
-    /// Each section that was given, empty ones too, and its line; those of groups as `upstreams.NAME`.
+    /// The sections that were given, empty ones too, with their lines; those of groups as `upstreams.NAME`.
     let sections: [String: Int]
 
-    /// Reads a text, or knows it: TOMLKit never gives back the memory of what it has parsed, and a daemon that is told
-    /// to read the same file again and again must not grow by it.
-    /// - Parameter file: How errors call the text.
+    /// Parses a text, or returns the result for the same text from before: TOMLKit never frees the memory of a parsed
+    /// document, and a daemon must not grow when it reads the same file again and again.
+    /// - Parameter file: The file's name in errors.
     static func read(file: String, contents: String) throws(ConfigurationError) -> Document {
         let text = Text(file: file, contents: Digest(contents.utf8))
         if let known = latest.withLock({ $0.first { $0.text == text } }) { return try known.result.get() }
@@ -35,17 +34,17 @@ struct Document {
 
     private struct Text: Equatable {
         let file: String
-        /// It may hold a secret, which is kept where it is used and nowhere else.
+        /// Only a digest: the text may hold a secret, which is kept only where it is used.
         let contents: Digest
     }
 
     private static let latest = Mutex<[(text: Text, result: Result<Document, ConfigurationError>)]>([])
-    /// A file, what it was before, and some attempts at changing it.
+    /// The most parsed texts remembered: that of a file, and those of some attempts at changing it.
     private static let mostKnown = 16
 
     private init(file: String, contents: String) throws(ConfigurationError) {
         let lines = KeyLines(contents)
-        // A NUL would end the text, or a value, for the parser underneath, and the rest would be ignored.
+        // The parser would take a NUL for the end of the text or of a value, and ignore the rest.
         if let line = Document.lineWithNUL(contents) {
             let message = "a NUL character is not right here; take it out"
             throw ConfigurationError(file: file, line: line, key: "syntax", message: message)
@@ -108,8 +107,8 @@ struct Document {
         }
     }
 
-    /// The parser's own message may quote a value. That must not be a secret, so it is used only where the key is known
-    /// and holds none, or where no key stands at all.
+    /// The parser's own message may quote a value, which could be a secret. It is used only where the key is known and
+    /// no secret, or where there is no key at all.
     private static func syntaxError(_ error: TOMLParseError?, file: String, lines: KeyLines) -> ConfigurationError {
         guard let error else {
             return ConfigurationError(file: file, line: 1, key: "syntax", message: "the text is not right; give TOML")

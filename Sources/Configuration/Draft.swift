@@ -1,9 +1,9 @@
 import Base
 
-/// Settings while they are read: the keys of `[httpdns]` stand side by side here, until ``Loader`` has made the account
-/// of them.
+/// The settings while they are read: the keys of `[httpdns]` are kept one by one here, until ``Loader`` makes the
+/// account of them.
 struct Draft: Sendable {
-    /// All but `httpdns`, which is nil.
+    /// All settings but `httpdns`, which is nil.
     var settings = Settings()
     var account = Account()
 
@@ -16,7 +16,7 @@ struct Draft: Sendable {
         /// Empty: the public service. Port 0: the default of the encryption.
         var dnsIp: [Endpoint] = []
         var httpOnly = false
-        /// The rest of the section; its credential and `dnsIp` are not used.
+        /// The other keys of the section; the credential and `dnsIp` in it are not used.
         var rest = Settings.HTTPDNS(credential: .https(token: Secret([])))
     }
 
@@ -24,7 +24,8 @@ struct Draft: Sendable {
         case https, aes, des
     }
 
-    /// A secret is given itself or as a file that holds it, not both; each empty if not given.
+    /// A secret may be given directly or as a file that holds it, but not both; a property is empty if it was not
+    /// given.
     struct SecretSource: Sendable {
         var value = Secret([])
         var file = ""
@@ -34,7 +35,7 @@ struct Draft: Sendable {
 }
 
 extension Draft {
-    /// The draft that these settings could have come from.
+    /// The draft from which these settings would result.
     init(_ settings: Settings) {
         self.settings = settings
         guard let httpdns = settings.httpdns else { return }

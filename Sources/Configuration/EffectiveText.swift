@@ -1,6 +1,6 @@
 extension Settings {
-    /// These settings as a configuration file with every key, secrets masked. Read again it gives the same settings,
-    /// but for the secrets.
+    /// These settings as a configuration file with every key, secrets masked. Loaded again it gives the same settings,
+    /// except for the secrets.
     public var effectiveText: String {
         let draft = Draft(self)
         return Section.allCases.flatMap { section in

@@ -1,6 +1,6 @@
-/// What a file held when it was read: to be used once, and to be compared from then on.
+/// The contents of a file when it was read: they can be used until they are forgotten, and compared from then on.
 struct FileContents: Sendable, Equatable {
-    /// Nil once they are forgotten.
+    /// Nil once the contents are forgotten.
     private(set) var secret: Secret?
     private let digest: Digest
 
@@ -8,14 +8,15 @@ struct FileContents: Sendable, Equatable {
 
     var bytes: [UInt8]? { secret?.bytes }
 
-    /// The contents can still be compared, and no more.
+    /// Forgets the contents; they can still be compared.
     mutating func forget() { secret = nil }
 
     static func == (left: Self, right: Self) -> Bool { left.digest == right.digest }
 }
 
-/// Stands for octets that need not be kept: equal for equal ones, and for others not but by a chance of 1 to 2^64. Its
-/// key is this process's own (SipHash), so it tells nothing of them, and nobody makes others that have it.
+/// A keyed hash that stands for octets which need not be kept: equal for equal octets, and for others only with a
+/// probability of 2^-64. The key (SipHash) is this process's own, so the hash reveals nothing of the octets, and an
+/// attacker cannot make others with the same hash.
 struct Digest: Sendable, Equatable {
     private let hash: Int
     private let count: Int

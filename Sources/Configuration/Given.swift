@@ -1,12 +1,12 @@
-/// A value as the operator wrote it, before anything is known about what the key wants.
+/// A value as the operator wrote it, not yet interpreted for its key.
 enum Given: Sendable, Equatable {
     case text(String)
     case integer(Int)
     case boolean(Bool)
     case list([Given])
-    /// TOML that no key takes, by what it is: "a section", "a date".
+    /// TOML of a type that no key takes, with that type's name: "a section", "a date".
     case other(String)
-    /// The environment has only text; it may stand for any of the others.
+    /// Text from the environment, which may stand for a value of any type.
     case environment(String)
 
     /// The text, if it is one.
@@ -17,7 +17,7 @@ enum Given: Sendable, Equatable {
         }
     }
 
-    /// The value for a message, its beginning if it is long.
+    /// The value for a message, cut if it is long.
     var shown: String {
         switch self {
         case .text(let text), .environment(let text): quoted(text.prefix(60)) + (text.count > 60 ? "…" : "")
@@ -29,13 +29,13 @@ enum Given: Sendable, Equatable {
     }
 }
 
-/// Why a value is not what its key wants; ``ConfigurationError`` says where.
+/// Why a value is not valid for its key; ``ConfigurationError`` adds where it stands.
 struct Problem: Error {
     let message: String
 
     init(_ message: String) { self.message = message }
 
-    /// - Parameter shown: The value, or for a secret no more than that it is wrong.
+    /// - Parameter shown: The value; for a secret, words that do not show it.
     init(_ shown: String, expected: String) { message = "\(shown) is not right; give \(expected)" }
 }
 
@@ -49,7 +49,7 @@ func quoted(_ text: some StringProtocol) -> String {
     return onOneLine(result) + "\""
 }
 
-/// The text with its control characters as TOML escapes them.
+/// The text with its control characters escaped as in TOML.
 func onOneLine(_ text: some StringProtocol) -> String {
     text.unicodeScalars.reduce(into: "") { result, scalar in
         switch scalar {

@@ -1,7 +1,7 @@
 extension Key where Root == Settings.Group {
     /// The keys of `[upstreams.NAME]`.
     static var ofGroup: [Key] { groupKeys }
-    /// Those of them that `[fallback]` has as well.
+    /// The keys of `[upstreams.NAME]` that `[fallback]` has as well.
     static var shared: [Key] { sharedKeys }
 }
 

@@ -1,23 +1,23 @@
-/// One key of the configuration: where it is written, what it wants, and where its value goes. Its default is the
-/// initial value of the property in ``Settings``.
+/// One key of the configuration: where it stands, which values it takes, and where its value is stored. Its default is
+/// the initial value of the property in ``Settings``.
 struct Key<Root: Sendable>: Sendable {
     let section: Section
     let name: String
     /// One line for an operator, as `check` prints it.
     let documentation: String
-    /// Its value is in no message.
+    /// Whether its value must not appear in messages.
     let isSecret: Bool
     let read: @Sendable (Given, inout Root) throws(Problem) -> Void
     /// The value as TOML.
     let show: @Sendable (Root) -> String
-    /// Whether the value is the same, for some keys with what the file holds that it names.
+    /// Whether the values are equal; for some keys the contents of the named file must be equal too.
     let isEqual: @Sendable (Root, Root) -> Bool
-    /// Takes the value over from one to the other.
+    /// Copies the value from one root to the other.
     let copy: @Sendable (Root, inout Root) -> Void
 }
 
 extension Key {
-    /// - Parameter contents: What the file holds that the value names, if that counts as well.
+    /// - Parameter contents: The contents of the file that the value names, if they count in comparisons.
     init<Value: Equatable>(
         _ section: Section, _ name: String, _ property: any WritableKeyPath<Root, Value> & Sendable,
         _ kind: Kind<Value>, holding contents: (any KeyPath<Root, FileContents?> & Sendable)? = nil,
@@ -34,7 +34,7 @@ extension Key {
             copy: { $1[keyPath: property] = $0[keyPath: property] })
     }
 
-    /// The same key where its root is a part of another one, in another section.
+    /// The same key for a root that contains this one, in another section.
     func of<Whole>(_ part: any WritableKeyPath<Whole, Root> & Sendable, _ section: Section) -> Key<Whole> {
         Key<Whole>(
             section: section, name: name, documentation: documentation, isSecret: isSecret,
@@ -45,14 +45,14 @@ extension Key {
     }
 }
 
-/// The sections in the order they are shown.
+/// The sections, in the order in which they are shown.
 enum Section: String, CaseIterable, Sendable {
     case listen, httpdns, tls, domains, fallback
-    /// `[upstreams.NAME]`: a section for each group.
+    /// `[upstreams.NAME]`: one section for each group.
     case upstreams
     case cache, control, log
 
-    /// As it stands in a file.
+    /// The section's header as it stands in a file.
     var header: String { self == .upstreams ? "[\(rawValue).NAME]" : "[\(rawValue)]" }
 }
 
@@ -62,12 +62,12 @@ extension Key where Root == Settings.Group {
 
 extension Key where Root == Draft {
     var place: KeyPlace { KeyPlace(section: section.rawValue, name: name) }
-    /// `section.name`, as messages call it.
+    /// `section.name`, as in messages.
     var path: String { place.path }
-    /// The environment variable that wins over the file.
+    /// The environment variable that overrides the file.
     var variable: String { place.variable }
 
-    /// A secret, or the file that holds one: `token` and `tokenFile`.
+    /// Whether it is a secret or names the file that holds one: `token` and `tokenFile`.
     var isSecretSource: Bool {
         isSecret || name.hasSuffix("File") && Key.named(section.rawValue, String(name.dropLast(4)))?.isSecret == true
     }

@@ -1,11 +1,11 @@
-/// Where a key stands: its section, with a group's name in it if it is of a group, and its name.
+/// Where a key stands: its name and its section, which for a key of a group holds the group's name.
 struct KeyPlace: Hashable {
     let section: String
     let name: String
 
-    /// `section.name`, as messages call it.
+    /// `section.name`, as in messages.
     var path: String { "\(section).\(name)" }
-    /// The environment variable that wins over the file.
+    /// The environment variable that overrides the file.
     var variable: String {
         Self.variablePrefix + (section.split(separator: ".") + [name[...]]).joined(separator: "_").uppercased()
     }
@@ -24,14 +24,14 @@ struct KeyPlace: Hashable {
         }
     }
 
-    /// The name of the group whose section it is in; nil if it is in none.
+    /// The name of the group whose section it is in; nil for other sections.
     var group: String? {
         section.hasPrefix(Self.groupPrefix) ? String(section.dropFirst(Self.groupPrefix.count)) : nil
     }
 
     private var isOfGroup: Bool { group.map(Settings.Group.isName) ?? false }
 
-    /// The key of a group that a variable sets, and the group's name as it stands there, in upper case; nil if a
+    /// The group's key that a variable sets, with the group's name as in the variable, in upper case; nil if the
     /// variable is not of that form.
     static func group(ofVariable variable: String) -> (name: String, key: Key<Settings.Group>)? {
         let words = variable.split(separator: "_", omittingEmptySubsequences: false)

@@ -1,16 +1,16 @@
 extension Key where Root == Draft {
-    /// Every key there is, but those of groups; a key that is in neither list is refused.
+    /// Every key except those of groups; a key that is in neither list is refused.
     static var all: [Key] { sectionKeys }
 
-    /// The key that is written so; nil if there is none.
+    /// The key with this section and name; nil if there is none.
     static func named(_ section: String, _ name: String) -> Key? {
         all.first { $0.section.rawValue == section && $0.name == name }
     }
 
-    /// The key that stands there; nil if there is none, or it is a group's.
+    /// The key at this place; nil if there is none, or it is a group's.
     static func named(_ place: KeyPlace) -> Key? { named(place.section, place.name) }
 
-    /// The key with that environment variable; nil if there is none, or it is a group's.
+    /// The key that this environment variable sets; nil if there is none, or it is a group's.
     static func variable(_ variable: String) -> Key? {
         all.first { $0.variable == variable }
     }

@@ -29,8 +29,8 @@ extension Kind where Value == [UpstreamServer] {
     }
 }
 
-/// A list in the environment is split at commas. With a comma in the place of the `+` between the addresses of an
-/// encrypted server, the second address would be a plain server, and asked in the clear.
+/// A list in the environment is split at commas. If a comma stands where the `+` between the addresses of an encrypted
+/// server belongs, the second address would be a plain server, asked in the clear.
 private func refuseSplitAddresses(_ items: [Given], _ servers: [UpstreamServer]) throws(Problem) {
     for (place, item) in items.enumerated().dropFirst() {
         guard case .server(let server) = servers[place], server.kind == .plain,
@@ -44,7 +44,7 @@ private func refuseSplitAddresses(_ items: [Given], _ servers: [UpstreamServer])
 }
 
 extension Kind where Value == DomainPattern {
-    /// Names that a group takes.
+    /// A pattern of names that a group takes.
     static var pattern: Kind {
         let expected =
             "a pattern: \"example.com\", \"*.example.com\", \".\", a network such as \"10.0.0.0/8\", or \"\" for single labels"
@@ -52,7 +52,7 @@ extension Kind where Value == DomainPattern {
             expected: expected,
             read: { given throws(Problem) in
                 switch given {
-                // A list in the environment that is empty has no item.
+                // An empty list in the environment has no item, so an empty pattern is written `-` there.
                 case .environment("-"): return .singleLabels
                 case .environment(""): throw Problem(given.shown, expected: "\"-\" for single labels")
                 default: break
@@ -67,7 +67,7 @@ extension Kind where Value == DomainPattern {
 }
 
 extension Kind where Value == String {
-    /// A group, as `thenTry` calls it. Whether it exists is known when everything is read.
+    /// A group's name in `thenTry`. Whether the group exists is checked when everything is read.
     static var groupName: Kind {
         .text(
             "the name of a group, such as \"\(Settings.Group.fallbackName)\"",
@@ -76,7 +76,7 @@ extension Kind where Value == String {
 }
 
 extension Settings.Group {
-    /// Whether a group can be called so.
+    /// Whether a group may have this name.
     static func isName(_ text: String) -> Bool {
         (1...maximumNameLength).contains(text.utf8.count)
             && text.utf8.allSatisfy { isDigit($0) || isLowerLetter(lowercased($0)) }
@@ -84,10 +84,10 @@ extension Settings.Group {
 }
 
 extension Kind where Value == Set<Settings.Group.Reason> {
-    /// Of an HTTPDNS account.
+    /// The reasons for a group with an HTTPDNS account.
     static var reasons: Kind { reasons(of: .choice) }
 
-    /// Of a group without an account.
+    /// The reasons for a group without an account.
     static var reasonsWithoutAccount: Kind {
         let usual = Settings.Group.Reason.allCases.filter { $0 != .norecord }
         let expected = "one of " + usual.map { quoted($0.rawValue) }.joined(separator: ", ")

@@ -1,9 +1,9 @@
 import Base
 import DNSWire
 
-/// How one kind of value is read, checked and shown; the table of keys names one for each key.
+/// How one kind of value is read, checked and shown; the table of keys names a kind for each key.
 struct Kind<Value: Sendable>: Sendable {
-    /// What would be right, to stand behind "give".
+    /// A description of valid values, to stand behind "give".
     let expected: String
     let read: @Sendable (Given) throws(Problem) -> Value
     /// The value as TOML.
@@ -13,7 +13,7 @@ struct Kind<Value: Sendable>: Sendable {
 extension Kind {
     /// A value written as a string.
     ///
-    /// - Parameter parse: nil for a text that is not right.
+    /// - Parameter parse: Returns nil for a text that is not valid.
     static func text(
         _ expected: String, parse: @escaping @Sendable (String) -> Value?, show: @escaping @Sendable (Value) -> String
     ) -> Kind {
@@ -28,7 +28,7 @@ extension Kind {
             show: { quoted(show($0)) })
     }
 
-    /// A list without repetitions; in the environment its items stand between commas.
+    /// A list without repetitions; in the environment its items are separated by commas.
     static func list<Element: Hashable>(
         of element: Kind<Element>, atLeastOne: Bool = false, atMost limit: Int = .max
     ) -> Kind where Value == [Element] {
@@ -59,7 +59,7 @@ extension Kind {
     }
 }
 
-/// The items between the commas; none in a text that is empty.
+/// The items between the commas; none for an empty text.
 func environmentItems(_ text: String) -> [Given] {
     func trimmed(_ text: Substring) -> String {
         let front = text.drop { $0 == " " }
@@ -114,13 +114,13 @@ extension Kind where Value: CaseIterable & RawRepresentable<String> {
 }
 
 extension Kind where Value == Endpoint {
-    /// `ADDRESS:PORT`, port 0 too.
+    /// `ADDRESS:PORT`; port 0 is valid too.
     static var endpoint: Kind {
         .text("ADDRESS:PORT, such as \"127.0.0.1:53\" or \"[::1]:53\"", parse: { Endpoint($0) }, show: \.description)
     }
 
-    /// A server to be asked: `ADDRESS` or `ADDRESS:PORT`. One cannot be asked at port 0, so a `defaultPort` of 0 can
-    /// stand for a default not known yet.
+    /// A server to be asked: `ADDRESS` or `ADDRESS:PORT`. A server cannot be asked at port 0, so a `defaultPort` of 0
+    /// stands for a default that is not known yet.
     static func server(defaultPort: UInt16, example: String) -> Kind {
         .text(
             "ADDRESS or ADDRESS:PORT, such as \(quoted(example))",
@@ -165,14 +165,14 @@ extension Kind where Value == IPAddress? {
 }
 
 extension Kind where Value == Name {
-    /// A domain that stands for itself and those under it.
+    /// A domain that stands for itself and all names under it.
     static var domain: Kind {
         .text(
             "a name of letters, digits, \"-\" and \"_\" such as \"example.com\", which stands for those under it too",
             parse: { text in Name(text).flatMap { $0.isHostname ? $0 : nil } }, show: \.description)
     }
 
-    /// A name that is looked up itself.
+    /// A name that is itself looked up.
     static var hostname: Kind {
         .text(
             "a name of letters, digits, \"-\" and \"_\" such as \"www.example.com\"",
@@ -181,7 +181,7 @@ extension Kind where Value == Name {
 }
 
 extension Kind where Value == Name? {
-    /// A host's own name.
+    /// The name of a host.
     static var optionalName: Kind {
         .text(
             "a host name such as \"dns.example.com\", or \"\" for none",
@@ -218,7 +218,7 @@ extension Kind where Value == Settings.HTTPDNS.ReportURL? {
                 guard let text = given.text else { throw Problem(given.shown, expected: expected) }
                 if text.isEmpty { return nil }
                 guard let url = Settings.HTTPDNS.ReportURL(text) else {
-                    // What stands before an "@" may be a password, also if what is behind combines with it.
+                    // Text before an "@" may be a password, also if a combining character follows the "@".
                     throw Problem(
                         text.utf8.contains(UInt8(ascii: "@")) ? "what it says" : given.shown, expected: expected)
                 }
@@ -229,7 +229,7 @@ extension Kind where Value == Settings.HTTPDNS.ReportURL? {
 }
 
 extension Kind where Value == String {
-    /// A short text that means nothing to the daemon.
+    /// A short text without a meaning for the daemon.
     static var label: Kind {
         .text(
             "at most 128 printable ASCII characters",
@@ -247,14 +247,14 @@ extension Kind where Value == String {
         .text("the path of a file, or \"\" for none", parse: { $0 }, show: { $0 })
     }
 
-    /// unix(7): the kernel takes 107 bytes and the zero that ends them.
+    /// A unix socket's path: the kernel takes 107 bytes and a terminating zero (unix(7)).
     static var optionalSocketPath: Kind {
         .text(
             "the path of a socket, at most 107 bytes, or \"\" for none", parse: { $0.utf8.count <= 107 ? $0 : nil },
             show: { $0 })
     }
 
-    /// A name or an address as it stands in a certificate; it also goes into an HTTP header.
+    /// A name or an address as in a certificate; it also goes into an HTTP header.
     static var optionalServerName: Kind {
         .text(
             "a host name such as \"dns.example.com\", or \"\" for the address that is dialled",
@@ -267,9 +267,9 @@ extension Kind where Value == String {
 }
 
 extension Kind where Value == Secret {
-    /// A secret, masked when shown and never part of a message. What is shown can be read again.
+    /// A secret, masked when shown and never part of a message. The masked text is valid as a value again.
     ///
-    /// - Parameter showsLength: For a key whose length everybody knows: shown, it still has the right length.
+    /// - Parameter showsLength: For a key whose length is public: the masked text has the right length.
     static func secret(_ expected: String, showsLength: Bool) -> Kind {
         Kind(
             expected: expected,

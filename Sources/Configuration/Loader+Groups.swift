@@ -1,7 +1,7 @@
 import DNSWire
 
 extension Loader {
-    /// What can be wrong between groups although each key is right by itself.
+    /// Checks what can be wrong between groups although each key is valid by itself.
     func checkGroups(of settings: Settings) throws(ConfigurationError) {
         for group in settings.upstreams where group.servers.isEmpty {
             let message = "missing; give whom this group asks, such as [\"192.168.1.1\"]"
@@ -20,13 +20,13 @@ extension Loader {
         try refuseUnreachable(routes)
     }
 
-    /// A group with whom it tries next.
+    /// A group and the groups it tries next.
     private struct Route {
         let name: String
-        /// As messages call it.
+        /// The group's section, as in messages.
         let section: String
         let thenTry: [String]
-        /// Names come to it by themselves, not only because another group has failed.
+        /// Whether names are routed to it directly, not only when another group has failed.
         let takesNames: Bool
     }
 
@@ -76,7 +76,7 @@ extension Loader {
         }
     }
 
-    /// The longest pattern wins, so there must be one group that has it.
+    /// The longest pattern wins, so no two groups may have the same one.
     private func refuseSamePatterns(_ groups: [Settings.Group]) throws(ConfigurationError) {
         var owners: [DomainPattern: Settings.Group] = [:]
         for group in groups {
@@ -96,7 +96,8 @@ extension Loader {
         }
     }
 
-    /// What a group tries next is asked for the names of that group alone: those that such a group tries are not asked.
+    /// The groups in a group's `thenTry` are asked for the names of that group alone; their own `thenTry` does not
+    /// apply then.
     private func refuseUnreachable(_ routes: [Route]) throws(ConfigurationError) {
         let tried = Set(routes.filter(\.takesNames).flatMap(\.thenTry))
         for route in routes where !route.takesNames && !tried.contains(route.name) {

@@ -1,7 +1,7 @@
 import Base
 
 extension Loader {
-    /// The settings, once all sources are applied.
+    /// The settings, made from all sources once they are read.
     func settings(credentialsDirectory: String?, readFile: (String) -> [UInt8]?) throws(ConfigurationError) -> Settings
     {
         var settings = draft.settings
@@ -45,14 +45,14 @@ extension Loader {
 
     var controlSocket: String { besideFile(draft.settings.control.socket) }
 
-    /// The rules of `[tls]` or a group, with what their files hold.
+    /// The rules of `[tls]` or of a group, with the contents of their files.
     private func tls(
         _ given: Settings.TLS, _ section: String, credentialsDirectory: String?, readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> Settings.TLS {
         var tls = given
         tls.caFile = besideFile(tls.caFile)
         if !tls.caFile.isEmpty { tls.anchors = try contents(of: tls.caFile, key: section + ".caFile", readFile) }
-        // Else whoever has a certificate of any name from any public authority could answer.
+        // Otherwise anyone with a certificate for any name from any public authority could answer.
         guard tls.validateDomain || !tls.caFile.isEmpty && tls.caOnly else {
             let missing = tls.caFile.isEmpty ? "without caFile" : "with caOnly = false"
             let message = "false is not right \(missing): anybody has a certificate that the system's store trusts"
@@ -80,7 +80,7 @@ extension Loader {
         return bytes
     }
 
-    /// What `encryptType` needs. What it does not need is not looked at, so that it can stay in the file.
+    /// The credential for `encryptType`. Keys for other types are ignored, so that they can stay in the file.
     private func credential(
         _ secret: (String, Draft.SecretSource) throws(ConfigurationError) -> (bytes: [UInt8], key: String)
     ) throws(ConfigurationError) -> Settings.HTTPDNS.Credential {
@@ -88,7 +88,7 @@ extension Loader {
         let encryptType = quoted(account.encryptType.rawValue)
         if account.encryptType == .https {
             let (token, key) = try secret("token", account.token)
-            // It goes into a URL as it is.
+            // The token stands in a URL without escapes.
             guard token.allSatisfy(isUnreserved) else {
                 let right = "letters, digits, \"-\", \".\", \"_\" and \"~\" alone"
                 throw origins.error(key, "the token has other characters than a URL takes; give \(right)")
@@ -108,7 +108,7 @@ extension Loader {
             ? .aes(id: account.dnsId, key: Secret(bytes)) : .des(id: account.dnsId, key: Secret(bytes))
     }
 
-    /// The bytes of a secret, never empty, and the key that gave them.
+    /// The bytes of a secret, never empty, and the key by which it was given.
     private func secret(
         _ name: String, _ source: Draft.SecretSource, credentialsDirectory: String?, readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> (bytes: [UInt8], key: String) {
@@ -123,7 +123,7 @@ extension Loader {
         return (bytes, key)
     }
 
-    /// The bytes of the file that holds a secret, never empty and without a newline at their end, and its whole path.
+    /// The bytes of a secret's file, never empty and without a final newline, and its full path.
     private func secretFile(
         _ path: String, key: String, holds secret: String, credentialsDirectory: String?,
         readFile: (String) -> [UInt8]?
@@ -145,7 +145,7 @@ extension Loader {
         throw origins.error(key, "cannot read \(tried); give a file that this user may read")
     }
 
-    /// A relative path starts from the configuration file's folder.
+    /// The path of a file; a relative one starts from the configuration file's folder.
     private func besideFile(_ path: String) -> String {
         guard !path.isEmpty, !path.hasPrefix("/"), let slash = file?.lastIndex(of: "/"), let file else { return path }
         return file[...slash] + path

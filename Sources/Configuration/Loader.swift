@@ -1,11 +1,12 @@
 extension Settings {
-    /// Reads the configuration: the defaults, over them the file, over that the environment.
+    /// Reads the configuration: the environment overrides the file, and the file overrides the defaults.
     ///
     /// - Parameters:
     ///   - file: The file's path: errors begin with it, and relative paths in the settings start from its folder.
-    ///   - contents: What the file holds; nil: there is none.
-    ///   - environment: The whole environment. `HTTPDNSD_SECTION_KEY` sets a key, `CREDENTIALS_DIRECTORY` is where a
-    ///     relative `dnsKeyFile`, `tokenFile` or `clientCertificatePasswordFile` is looked for first (systemd.exec(5)).
+    ///   - contents: The file's text; nil: there is no file.
+    ///   - environment: The whole environment. `HTTPDNSD_SECTION_KEY` sets a key, `CREDENTIALS_DIRECTORY` is the folder
+    ///     in which a relative `dnsKeyFile`, `tokenFile` or `clientCertificatePasswordFile` is looked for first
+    ///     (systemd.exec(5)).
     ///   - readFile: The bytes of a file, nil if it cannot be read. Only `caFile`, `clientCertificate` and the files of
     ///     the secrets in use are read.
     /// - Throws: The first error of the file, else the first of the environment.
@@ -15,7 +16,8 @@ extension Settings {
         try loadWithOrigins(file: file, contents: contents, environment: environment, readFile: readFile).settings
     }
 
-    /// Reads the configuration as ``load(file:contents:environment:readFile:)`` does, and says where it stands.
+    /// Reads the configuration as ``load(file:contents:environment:readFile:)`` does, and also returns where each value
+    /// was given.
     public static func loadWithOrigins(
         file: String?, contents: String?, environment: [String: String], readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> (settings: Settings, origins: Origins) {
@@ -28,7 +30,7 @@ extension Settings {
             filesRead.append(path)
             return bytes
         }
-        // Authorities are no secret; all else that is read is one.
+        // Authorities are public; every other file that is read holds a secret.
         let authorities = Set(([settings.tls, settings.fallback.tls] + settings.upstreams.map(\.tls)).map(\.caFile))
         loader.origins.secretFiles += filesRead.filter { !authorities.contains($0) }
         return (settings, loader.origins)
@@ -36,8 +38,8 @@ extension Settings {
 }
 
 extension Settings {
-    /// `control.socket` alone, for whoever may talk to the daemon but not read its secrets. Parameters and errors are
-    /// those of ``load(file:contents:environment:readFile:)``.
+    /// `control.socket` alone, for a user who may talk to the daemon but not read its secrets. Parameters and errors
+    /// are those of ``load(file:contents:environment:readFile:)``.
     public static func controlSocket(
         file: String?, contents: String?, environment: [String: String]
     ) throws(ConfigurationError) -> String {
@@ -48,7 +50,7 @@ extension Settings {
     }
 }
 
-/// Lays the sources over each other and remembers where each value came from, so that an error can point there.
+/// Applies the sources one over the other and remembers where each value came from, so that an error can point there.
 struct Loader {
     let file: String?
     private(set) var draft = Draft()
@@ -75,8 +77,8 @@ struct Loader {
         }
     }
 
-    /// Begins a group for each section of one.
-    /// - Returns: The first section that is wrong.
+    /// Begins a group for each section of a group.
+    /// - Returns: The error of the first invalid section.
     private mutating func takeSections(_ sections: [String: Int]) -> ConfigurationError? {
         for (path, line) in sections.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
             if let name = KeyPlace(section: path, name: "").group {
@@ -88,9 +90,9 @@ struct Loader {
         return nil
     }
 
-    /// The place of a group in the list; it is added if there is none.
+    /// The index of a group in the list; it is added if there is none.
     ///
-    /// - Parameter begins: A section of its own begins, so that it cannot be there yet.
+    /// - Parameter begins: Whether this is the group's own section, before which the group must not exist.
     private mutating func group(named name: String, begins: Bool) throws(Problem) -> Int {
         guard Settings.Group.isName(name) else {
             let right = "letters and digits, at most \(Settings.Group.maximumNameLength)"
@@ -155,7 +157,7 @@ struct Loader {
             origins.keys[key.place(in: draft.settings.upstreams[group]).path] = .environment
         } else if let key = Key.variable(variable) {
             if key.section == .httpdns { hasHTTPDNS = true }
-            // An empty secret is one not given: it replaces none of the file's.
+            // An empty secret in the environment counts as not given and does not replace that of the file.
             if key.isSecretSource && text.isEmpty { return }
             try key.read(.environment(text), &draft)
             origins.keys[key.path] = .environment

@@ -1,12 +1,12 @@
-/// What an operator most likely meant by a name that is not known.
+/// Suggests what an operator most likely meant by an unknown name.
 enum Nearest {
-    /// To stand behind "unknown": the nearest key, or the names that would be known there.
+    /// The text behind "unknown": the nearest key, or the names that exist there.
     static func key(section: String, name: String) -> String {
         let ofGroup =
             section.hasPrefix(Section.upstreams.rawValue + ".") ? section : Section.upstreams.rawValue + ".NAME"
         let places = Key.all.map(\.place) + Key.ofGroup.map { KeyPlace(section: ofGroup, name: $0.name) }
         func distance(_ place: KeyPlace) -> Int {
-            // A key by its right name in the wrong section is near, the right section nearer.
+            // The right name in the wrong section is near; in the right section it is nearer.
             Nearest.distance(place.name, name) + min(2, Nearest.distance(place.section, section))
         }
         let nearest = places.min { distance($0) < distance($1) }
@@ -36,18 +36,19 @@ enum Nearest {
         return "give \(KeyPlace.variablePrefix)SECTION_KEY, such as \(Key.all[0].variable)"
     }
 
-    /// The variables of a group.
+    /// The variables of one group.
     private static func ofGroup(_ name: Substring) -> [String] {
         Key.ofGroup.map { KeyPlace(section: "\(Section.upstreams.rawValue).\(name)", name: $0.name).variable }
     }
 
-    /// Beyond this many changed letters a suggestion would be a guess.
+    /// With more changed letters than this a suggestion would be a guess.
     private static func tolerance(_ name: String) -> Int { max(2, min(name.utf8.count, maximumLength) / 3) }
 
-    /// No name that means one of ours is longer: the rest, which may be a whole file's worth, is not looked at.
+    /// No intended name is longer than this; the rest, which may be a whole file's text, is ignored.
     private static let maximumLength = 100
 
-    /// How many letters to add, take away or change to make one text of the other (Levenshtein), whatever their case.
+    /// How many letters must be inserted, deleted or replaced to turn one text into the other (Levenshtein), case
+    /// aside.
     private static func distance(_ left: String, _ right: String) -> Int {
         let left = left.utf8.prefix(maximumLength).map(lowercased)
         let right = right.utf8.prefix(maximumLength).map(lowercased)

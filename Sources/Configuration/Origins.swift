@@ -1,24 +1,24 @@
 extension Settings {
-    /// Where each setting was given, so that an error can point there: also one that is found only when the setting is
-    /// used, such as a `caFile` that holds no certificate.
+    /// Where each setting was given, so that an error can point there, even an error that is found only when the
+    /// setting is used, such as a `caFile` without a certificate.
     public struct Origins: Sendable {
         enum Origin {
             case file(line: Int)
             case environment
         }
 
-        /// How errors call the file.
+        /// The file's name in errors.
         let fileName: String
-        /// By the key's path; a key that is not here has its default.
+        /// Origins by the key's path; a key that is not here has its default.
         var keys: [String: Origin] = [:]
         /// The lines of the sections in the file, those of groups as `upstreams.NAME`.
         var sections: [String: Int] = [:]
         /// The files that hold the secrets in use: keys, tokens, certificates with their keys, passwords; the
-        /// configuration itself if a secret stands in it.
+        /// configuration file itself if it holds a secret.
         public internal(set) var secretFiles: [String] = []
 
-        /// An error at the place a key was given; for a key that was not, at its section, and without that section at
-        /// the variable that could give it.
+        /// An error at the place where a key was given; for a key that was not given, at its section, and without that
+        /// section at the variable that could set it.
         ///
         /// - Parameters:
         ///   - key: As it stands in messages, `section.key` or `upstreams.NAME.key`.
@@ -34,7 +34,7 @@ extension Settings {
             return error(variable: KeyPlace(path: key)?.variable ?? key, Problem(message))
         }
 
-        /// Where a key stands, for a message about another one.
+        /// Where a key stands, for a message about another key.
         func place(of key: String) -> String {
             switch keys[key] {
             case .file(let line): "line \(line)"

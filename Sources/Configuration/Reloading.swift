@@ -1,16 +1,16 @@
 extension Settings {
-    /// What becomes of settings that are read again while the daemon runs.
+    /// The result of applying new settings to a running daemon.
     public struct Reloading: Sendable, Equatable {
-        /// What holds from now on: the new settings, but for what needs a restart.
+        /// The settings in effect from now on: the new ones, except for keys that need a restart.
         public var settings: Settings
-        /// The keys whose new values hold, `section.key`, in the order of the sections; `httpdns` or `upstreams.NAME`
-        /// when the section was added or taken away.
+        /// The keys whose new values are in effect, `section.key`, in the order of the sections; `httpdns` or
+        /// `upstreams.NAME` when the section was added or removed.
         public var applied: [String]
-        /// The keys that differ and are heeded at the start only.
+        /// The keys that differ but take effect only at the start.
         public var needingRestart: [String]
     }
 
-    /// Reads the settings again into these, which are in effect.
+    /// The result of reading new settings while these are in effect.
     public func reloading(_ new: Settings) -> Reloading {
         let (before, after) = (Draft(self), Draft(new))
         var result = after
@@ -35,7 +35,7 @@ extension Settings {
         return Reloading(settings: result.settings, applied: applied, needingRestart: needingRestart)
     }
 
-    /// What differs in the groups: keys, and groups that came or went, first those that there are now.
+    /// The differences in the groups: keys, and groups that were added or removed, the present groups first.
     private func changes(of new: Settings) -> [String] {
         let names = Set(new.upstreams.map(\.name))
         let changed = new.upstreams.flatMap { group in
@@ -47,7 +47,7 @@ extension Settings {
 }
 
 extension Key where Root == Draft {
-    /// What sockets, threads, memory and the log were made by, and the file that was opened.
+    /// The keys that sockets, threads, memory, the log and open files were made from.
     var isHeededAtStartOnly: Bool { heededAtStartOnly.contains(path) }
 }
 

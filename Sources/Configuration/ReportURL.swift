@@ -1,19 +1,19 @@
 public import Base
 
 extension Settings.HTTPDNS {
-    /// Where reports are sent: `http://` or `https://`, a host, perhaps a port, path and query.
+    /// The URL to which reports are sent: `http://` or `https://`, a host, optionally a port, path and query.
     public struct ReportURL: Sendable, Equatable, CustomStringConvertible {
         public let isSecure: Bool
-        /// A name in lower case without final dot, or an address; one of IPv6 without its brackets.
+        /// A name in lower case without a final dot, or an address; an IPv6 address without its brackets.
         public let host: String
-        /// 80, with `isSecure` 443, if the URL names none.
+        /// The URL's port; 80, or 443 with `isSecure`, if it names none.
         public let port: UInt16
-        /// From the first slash on, the query included; `/` if the URL has none. Stands in a request as it is.
+        /// Path and query, from the first slash on; `/` if the URL has none. It can stand in a request as it is.
         public let path: String
-        /// The host if it is an address; nil: it is a name, to be looked up.
+        /// The host's address; nil: the host is a name, to be looked up.
         public let address: IPAddress?
 
-        /// A URL from text; nil for any other, one with user information or a fragment too.
+        /// A URL from text; nil if it is invalid or has user information or a fragment.
         init?(_ text: String) {
             guard let separator = text.firstRange(of: "://") else { return nil }
             switch text[..<separator.lowerBound] {
@@ -33,7 +33,7 @@ extension Settings.HTTPDNS {
             }
         }
 
-        /// `HOST` or `HOST:PORT`, as it stands in a URL and in the header `Host` (RFC 9110 §7.2).
+        /// `HOST` or `HOST:PORT`, as in the URL and in the header `Host` (RFC 9110 §7.2).
         public var authority: String {
             let bracketed = address?.isIPv4 == false ? "[\(host)]" : host
             return port == (isSecure ? 443 : 80) ? bracketed : "\(bracketed):\(port)"

@@ -3,28 +3,28 @@ public import Base
 /// One entry of `servers`.
 public enum UpstreamServer: Hashable, Sendable {
     case server(Server)
-    /// The plain servers that `fallback.resolvConf` finds, followed as they change.
+    /// The plain servers of `fallback.resolvConf`, which are followed as the file changes.
     case resolvConf
 }
 
-/// A server as it is written: an address, a URL, or a DNS stamp. Text in, value out.
+/// The text of a server: an address, a URL or a DNS stamp. Parses it to a value and writes it again.
 enum ServerText {
-    /// Octets; more than the longest stamp that can be right.
+    /// In octets; more than the longest valid stamp.
     static let maximumLength = 4096
-    /// Octets of a path, which has to fit into a stamp as well.
+    /// In octets; a path must fit into a stamp as well.
     static let maximumPathLength = 255
-    /// Addresses of one server, and digests of its certificates.
+    /// The most addresses of one server, and the most digests of its certificates.
     static let maximumAddresses = 16
 
     static let resolvConf = "resolvConf"
 
-    /// - Throws: What is wrong and what would be right. User information is in no message: it may be a password.
+    /// - Throws: What is wrong and what would be right. User information is never in the message: it may be a password.
     static func read(_ text: String) throws(Problem) -> UpstreamServer {
         if text == resolvConf { return .resolvConf }
         guard text.utf8.count <= maximumLength else {
             throw Problem("a server of \(text.utf8.count) octets is not right; give at most \(maximumLength)")
         }
-        // Not shown: of characters with others combined into them it would not be seen what is user information.
+        // The text is not shown: with combining characters in it, user information might not be recognised.
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw Problem(
                 "a server with other characters than printable ASCII is not right; give a name in its xn-- form, and in a path "
@@ -41,7 +41,7 @@ enum ServerText {
         }
     }
 
-    /// What ``read(_:)`` reads as this server.
+    /// The text from which ``read(_:)`` makes this server.
     static func text(of server: UpstreamServer) -> String {
         guard case .server(let server) = server else { return resolvConf }
         if !server.hashes.isEmpty { return Stamp.text(of: server) }
@@ -65,8 +65,8 @@ enum ServerText {
             expected: "ADDRESS or ADDRESS:PORT, such as \"192.0.2.53\"")
     }
 
-    /// How a server is spelled here that is written as other programs have it: `ADDRESS@PORT#NAME`, `ADDRESS#PORT`,
-    /// `ADDRESS#NAME`, or `%NAME` in the place of `#NAME`. Nil if it is none of these.
+    /// The valid text for a server that is written in another program's form: `ADDRESS@PORT#NAME`, `ADDRESS#PORT`,
+    /// `ADDRESS#NAME`, or with `%NAME` instead of `#NAME`. Nil if it is none of these.
     static func spelling(_ text: some StringProtocol) -> String? {
         let address = text.prefix { !"@#%".contains($0) }
         guard let endpoint = Endpoint(String(address), defaultPort: 0) else { return nil }

@@ -2,16 +2,16 @@ import Base
 
 /// A server's URL, taken apart: `SCHEME://HOST[:PORT][PATH][#FRAGMENT]`.
 struct ServerURL {
-    /// The whole, for messages.
+    /// The whole text, for messages.
     private let text: String
     private let scheme: String
     private let host: Server.Host
     private let port: UInt16?
-    /// From the first octet behind the authority on, up to the fragment.
+    /// From the first octet behind the authority to the fragment.
     private let target: Substring
     private let fragment: Substring?
 
-    /// - Parameter rest: What stands behind `SCHEME://`.
+    /// - Parameter rest: The text behind `SCHEME://`.
     init(_ text: String, _ rest: Substring, scheme: String) throws(Problem) {
         (self.text, self.scheme) = (text, scheme)
         let beforeFragment = rest.prefix { $0 != "#" }
@@ -37,7 +37,7 @@ struct ServerURL {
         return try encrypted(.tls, usualPort: 853)
     }
 
-    /// DNS over HTTPS: `https://HOST[:PORT]/PATH`, with `{?dns}` behind the path by GET (RFC 8484 §4.1).
+    /// DNS over HTTPS: `https://HOST[:PORT]/PATH`, with `{?dns}` behind the path for GET (RFC 8484 §4.1).
     func https() throws(Problem) -> Server {
         guard target.first == "/" else {
             let method = target == Self.template ? Self.template : ""
@@ -72,7 +72,7 @@ struct ServerURL {
         }
     }
 
-    /// Where a name is dialled: `ADDRESS+ADDRESS`.
+    /// The addresses at which to dial a name: `ADDRESS+ADDRESS`.
     private func addresses(_ text: Substring) throws(Problem) -> [IPAddress] {
         var addresses: [IPAddress] = []
         for word in text.split(separator: "+", omittingEmptySubsequences: false) {
@@ -92,7 +92,7 @@ struct ServerURL {
 
     private func wrong(_ expected: String) -> Problem { Problem(Given.text(text).shown, expected: expected) }
 
-    /// An authority that cannot be read, with the spelling that was meant if it is seen what that was.
+    /// The error for an invalid authority, with the right text if it is recognised what was meant.
     private static func wrong(_ authority: Substring, _ fragment: Substring?, _ text: String, _ scheme: String)
         -> Problem
     {

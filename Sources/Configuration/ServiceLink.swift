@@ -1,20 +1,22 @@
 import Base
 
-/// The variables that Kubernetes puts into every container for each Service of its namespace ("service links", which
-/// have the form of Docker's old links). Those of a Service called `httpdnsd`, or `httpdnsd-` and more, begin as the
-/// daemon's own do, and are not the operator's: without this, whoever may make a Service could keep pods from starting.
+/// Recognises the variables that Kubernetes puts into every container for each Service of its namespace ("service
+/// links", in the form of Docker's old links). The variables of a Service called `httpdnsd` or `httpdnsd-…` begin like
+/// the daemon's own but are not the operator's: as unknown keys they would keep the daemon from starting, for anyone
+/// who may create a Service.
 enum ServiceLink {
-    /// Whether it is one of them, by its name and its value: a key that was spelled wrong is not taken for one.
+    /// Whether a variable is a service link, by its name and its value; a misspelled key must not be taken for one.
     static func isOne(_ variable: String, _ text: String) -> Bool {
         guard variable.hasPrefix(KeyPlace.variablePrefix), Key.variable(variable) == nil,
             KeyPlace.group(ofVariable: variable) == nil
         else { return false }
-        // The Service's name may hold any word that follows here, so each place is tried where one could begin.
+        // The Service's name may contain the words that end a link's name, so each possible beginning of the end is
+        // tried.
         let words = variable.split(separator: "_", omittingEmptySubsequences: false).dropFirst()
         return words.indices.contains { isEnd(words[$0...], text) }
     }
 
-    /// Whether words are what follows a Service's name: `SERVICE_HOST`, `SERVICE_PORT`, `SERVICE_PORT_NAME`, `PORT`,
+    /// Whether words are the end of a link's name: `SERVICE_HOST`, `SERVICE_PORT`, `SERVICE_PORT_NAME`, `PORT`,
     /// `PORT_53_UDP`, or that with `PROTO`, `PORT` or `ADDR` behind it.
     private static func isEnd(_ words: ArraySlice<Substring>, _ text: String) -> Bool {
         var words = words

@@ -2,40 +2,41 @@ public import Base
 public import DNSWire
 
 extension Settings {
-    /// Servers that may be asked for a name, one in the place of another: `[upstreams.NAME]`, and what `[fallback]` has
-    /// in common with it.
+    /// A group of servers, any of which may be asked for a name: `[upstreams.NAME]`, and the keys that `[fallback]` has
+    /// too.
     public struct Group: Sendable, Equatable {
-        /// Letters and digits, ``maximumNameLength`` at most; no two groups differ in their case alone.
+        /// Letters and digits, ``maximumNameLength`` at most; two groups' names must differ in more than case.
         public var name: String
-        /// In the order of preference, ``maximumServers`` at most; empty in `fallback` alone, where it means those of
-        /// `resolvConf`.
+        /// In the order of preference, ``maximumServers`` at most; may be empty only in `fallback`, where the servers
+        /// of `resolvConf` are used then.
         public var servers: [UpstreamServer] = []
         /// The names this group takes.
         public var domains: [DomainPattern] = []
         /// Path of a file with more patterns, one a line; empty: none.
         public var domainsFile = ""
-        /// Names that it does not take although one of its own patterns does; the next shorter pattern has them.
+        /// Names that it does not take although one of its patterns matches; the next shorter matching pattern decides.
         public var except: [DomainPattern] = []
-        /// The groups asked next, in order, by their names; what those try then counts for nothing. Empty: nobody.
+        /// The groups asked next, in order, by their names; their own `thenTry` does not apply then. Empty: no further
+        /// group.
         public var thenTry: [String] = []
-        /// What the next group is asked for; never empty.
+        /// The reasons for asking the next group; never empty.
         public var thenTryOn: Set<Reason> = [.failure]
         /// Milliseconds for one attempt, 100…60000.
         public var timeout = 2000
         /// Requests at once to one server, 1…1000.
         public var concurrency = 64
-        /// The address for whose clients answers are wanted (ECS, RFC 7871); nil: no ECS.
+        /// The address for whose network answers are wanted (ECS, RFC 7871); nil: no ECS.
         public var routeIp: IPAddress?
         /// Pass on the AD bit of servers that are not on loopback.
         public var trustAD = false
         /// How its encrypted servers are verified.
         public var tls = TLS()
 
-        /// What an answer, or its absence, can be that leads to the next group.
+        /// How a group may fail to answer so that the next group is asked.
         public enum Reason: String, Sendable, CaseIterable {
-            /// No server has answered, or none better than SERVFAIL.
+            /// No server answered, or none answered better than SERVFAIL.
             case failure
-            /// An HTTPDNS account has no record.
+            /// The HTTPDNS account has no record of the name.
             case norecord
             case refused, nxdomain, nodata
         }
@@ -43,23 +44,23 @@ extension Settings {
         public static let maximumServers = 64
         /// In octets.
         public static let maximumNameLength = 63
-        /// The groups of `[httpdns]` and `[fallback]`, as `thenTry` calls them.
+        /// The names of the groups `[httpdns]` and `[fallback]` in `thenTry`.
         public static let httpdnsName = "httpdns"
         public static let fallbackName = "fallback"
 
         public init(name: String) { self.name = name }
 
-        /// Its section, as messages call it.
+        /// The group's section, as in messages.
         public var path: String { "\(Section.upstreams.rawValue).\(name)" }
     }
 
-    /// The local resolver, or whoever takes its place.
+    /// The settings of `[fallback]`: the local resolver, or servers used in its place.
     @dynamicMemberLookup
     public struct Fallback: Sendable, Equatable {
-        /// What every group has. It takes no names of its own: what no other group takes and HTTPDNS does not answer
-        /// comes to it.
+        /// The keys that every group has. It has no patterns of its own: it gets the names that no other group takes
+        /// and that HTTPDNS does not answer.
         public var group = Group(name: Group.fallbackName)
-        /// Paths; the first that names a server other than this daemon is used.
+        /// Paths of resolv.conf files; the first one that names a server other than this daemon is used.
         public var resolvConf = [
             "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf",
         ]

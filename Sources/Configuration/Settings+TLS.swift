@@ -1,11 +1,12 @@
 extension Settings {
-    /// How servers are verified that are asked over TLS: the HTTPS service (`[tls]`), or those of a group.
+    /// How the servers asked over TLS are verified: the HTTPS service (`[tls]`), or the servers of a group.
     public struct TLS: Sendable, Equatable {
-        /// The name the certificate must have; empty: the address dialled. In a group each server says that itself.
+        /// The name the certificate must have; empty: the address dialled. In a group the text of each server gives the
+        /// name.
         public var serverName = ""
         /// Path of a PEM or DER file; empty: the system's store.
         public var caFile = ""
-        /// What `caFile` holds; nil without one.
+        /// The contents of `caFile`; nil without one.
         public var anchors: [UInt8]? {
             get { caContents?.bytes }
             set { caContents = newValue.map { FileContents($0) } }
@@ -19,14 +20,14 @@ extension Settings {
         public var validateDomain = true
         /// Path of a PKCS #12 file for mutual TLS; empty: none.
         public var clientCertificate = ""
-        /// What `clientCertificate` holds, a private key; nil without one.
+        /// The contents of `clientCertificate`, which hold a private key; nil without one.
         public var clientCertificateBytes: [UInt8]? {
             get { clientKey?.bytes }
             set { clientKey = newValue.map { FileContents($0) } }
         }
         /// Path of the file that holds the password of `clientCertificate`; empty: it has none.
         public var clientCertificatePasswordFile = ""
-        /// What that file holds; nil without one, or without `clientCertificate`.
+        /// The contents of that file; nil without one, or without `clientCertificate`.
         public var clientCertificatePassword: Secret? {
             get { password?.secret }
             set { password = newValue.map { FileContents($0.bytes) } }
@@ -36,15 +37,15 @@ extension Settings {
         private(set) var clientKey: FileContents?
         private(set) var password: FileContents?
 
-        /// What becomes of certificates while the clock stands before this build was made.
+        /// How certificates are judged while the clock stands before this version was made.
         public enum WhenClockUnset: String, Sendable, CaseIterable {
-            /// They are judged by all but their dates.
+            /// By everything but their dates.
             case accept
-            /// They are not valid yet.
+            /// As not valid yet.
             case refuse
         }
 
-        /// What the files held is forgotten, but whether they hold the same when they are read again.
+        /// Forgets the contents of the files; they can still be compared with later contents.
         public mutating func forgetFiles() {
             caContents?.forget()
             clientKey?.forget()
@@ -52,8 +53,7 @@ extension Settings {
         }
     }
 
-    /// What the files of secrets and authorities held is forgotten, but whether they hold the same when they are read
-    /// again.
+    /// Forgets the contents of the files with secrets and authorities; they can still be compared with later contents.
     public mutating func forgetFiles() {
         tls.forgetFiles()
         fallback.group.tls.forgetFiles()

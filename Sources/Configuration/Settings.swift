@@ -6,7 +6,7 @@ public import DNSWire
 /// `Settings()` has the defaults; ``load(file:contents:environment:readFile:)`` reads the file and the environment.
 public struct Settings: Sendable, Equatable {
     public var listen = Listen()
-    /// The HTTPDNS service; nil: everything is asked of the local resolver.
+    /// The HTTPDNS service; nil: names go to the local resolver.
     public var httpdns: HTTPDNS?
     public var tls = TLS()
     public var domains = Domains()
@@ -17,7 +17,7 @@ public struct Settings: Sendable, Equatable {
     public var control = Control()
     public var log = Log()
 
-    /// So many that a route has no more than 64 steps, `httpdns` and `fallback` included.
+    /// The most groups, so that a route has at most 64 steps, `httpdns` and `fallback` included.
     public static let maximumGroups = 62
 
     public init() {}
@@ -28,19 +28,19 @@ public struct Settings: Sendable, Equatable {
         public var addresses = [
             Endpoint(.v4(127, 0, 0, 1), port: 53), Endpoint(IPAddress(v6: 0, 1), port: 53),
         ]
-        /// Who may ask.
+        /// The networks of the clients that may ask.
         public var allow = ["127.0.0.0/8", "::1/128"].compactMap { Network($0) }
-        /// Listening queues, 0…4; 0 is one a core, 4 at most.
+        /// Listening queues, 0…4; 0 means one for each core, 4 at most.
         public var workers = 0
         /// TCP connections at once, 1…10000.
         public var tcpClients = 256
-        /// Seconds, 1…3600 (RFC 7766 §6.2.3).
+        /// Seconds after which an idle TCP connection is closed, 1…3600 (RFC 7766 §6.2.3).
         public var tcpIdleSeconds = 10
     }
 
     /// The account at the HTTPDNS service and how it is asked.
     public struct HTTPDNS: Sendable, Equatable {
-        /// How a request is protected, with what that needs.
+        /// How a request is protected, and the account's id and secret for it.
         public enum Credential: Sendable, Equatable {
             case https(token: Secret)
             /// The key has 16 bytes.
@@ -56,12 +56,12 @@ public struct Settings: Sendable, Equatable {
         public var timeout = 2000
         /// Requests at once to one server, 1…1000.
         public var concurrency = 128
-        /// The address whose answers are wanted (ECS); nil: the one the request comes from.
+        /// The address for whose network answers are wanted (ECS); nil: the request's own address.
         public var routeIp: IPAddress?
         public var routeIpEncrypted = false
-        /// The groups asked next, in order; empty: nobody else is, whatever happens.
+        /// The groups asked next, in order; empty: no other group is asked, whatever happens.
         public var thenTry = [Group.fallbackName]
-        /// What the next group is asked for; never empty.
+        /// The reasons for asking the next group; never empty.
         public var thenTryOn: Set<Group.Reason> = [.failure, .norecord]
         /// Failed attempts in a row, 1…100, after which the next of `dnsIp` is asked.
         public var retryTimesBeforeSwitchServer = 3
@@ -72,12 +72,12 @@ public struct Settings: Sendable, Equatable {
         public var batch = 8
         /// Names a second that the account's plan allows, 0…1000000; 0: no limit.
         public var queriesPerSecond = 0
-        /// Seconds a request is valid, 0…86400; 0: for ever, nothing is said of it.
+        /// Seconds for which a request is valid, 0…86400; 0: for ever, and the request holds no limit.
         public var authExpirySeconds = 0
-        /// The servers asked for the list of service addresses (`/conf`); empty: none is.
+        /// The servers asked for the list of service addresses (`/conf`); empty: no list is fetched.
         public var confIp: [Endpoint] = []
         public var proxy = Proxy.bypass
-        /// Printable ASCII, 128 characters at most; only reports name it.
+        /// A name for this application in reports; printable ASCII, 128 characters at most.
         public var appId = ""
         /// Report abnormal lookups, to `reportUrl` or, without it, to the log.
         public var enableReport = false
@@ -85,7 +85,7 @@ public struct Settings: Sendable, Equatable {
         /// Log each lookup.
         public var debug = false
 
-        /// Nobody else is asked, so never the local resolver: another word for an empty ``thenTry``.
+        /// No other group is asked, so never the local resolver: the same as an empty ``thenTry``.
         public var httpOnly: Bool {
             get { thenTry.isEmpty }
             set { thenTry = newValue ? [] : thenTry.isEmpty ? [Group.fallbackName] : thenTry }
@@ -93,44 +93,44 @@ public struct Settings: Sendable, Equatable {
 
         /// The address families that are looked up.
         public enum AddressType: String, Sendable, CaseIterable {
-            /// Those there is a route for.
+            /// The families for which there is a route.
             case auto
             case ipv4, ipv6, dual
         }
 
-        /// What an `http_proxy` or `https_proxy` in the environment means.
+        /// What an `http_proxy` or `https_proxy` in the environment leads to.
         public enum Proxy: String, Sendable, CaseIterable {
             /// The local resolver is asked instead of the service, as the SDK's guide advises.
             case bypass
-            /// Nothing.
+            /// Proxy variables are ignored.
             case ignore
         }
 
-        /// An account with the defaults for the rest, the service's public address included.
+        /// An account with defaults for everything else, the service's public address included.
         public init(credential: Credential) {
             self.credential = credential
             dnsIp = [credential.publicService]
         }
     }
 
-    /// Which names go to HTTPDNS; each stands for itself and those under it.
+    /// Which names go to HTTPDNS; each entry stands for itself and the names under it.
     public struct Domains: Sendable, Equatable {
-        /// Only these do; empty: all.
+        /// Only these names go to HTTPDNS; empty: all.
         public var intercept: [Name] = []
-        /// Path of a file with more of them, one a line; empty: none.
+        /// Path of a file with more of these names, one a line; empty: none.
         public var interceptFile = ""
-        /// These never do.
+        /// These names never go to HTTPDNS.
         public var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
-        /// Path of a file with more of them, one a line; empty: none.
+        /// Path of a file with more of these names, one a line; empty: none.
         public var bypassFile = ""
         public var privateAddresses = PrivateAddresses.pass
-        /// With ``PrivateAddresses/refuse``: these may have them.
+        /// With ``PrivateAddresses/refuse``: the names whose answers may hold private addresses.
         public var privateAllowed: [Name] = []
 
-        /// What becomes of private, loopback and link-local addresses in answers.
+        /// How private, loopback and link-local addresses in answers are treated.
         public enum PrivateAddresses: String, Sendable, CaseIterable {
             case pass
-            /// They are taken out, against DNS rebinding.
+            /// They are removed, against DNS rebinding.
             case refuse
         }
     }
@@ -142,27 +142,27 @@ public struct Settings: Sendable, Equatable {
         /// At most `maxTTL`.
         public var minTTL: UInt32 = 0
         public var maxTTL: UInt32 = 86400
-        /// For "no record" when no SOA says otherwise.
+        /// The TTL of "no record" when there is no SOA to give one.
         public var negativeTTL: UInt32 = 30
-        /// How long an expired answer can still be served when nothing else answers (RFC 8767); 0: not at all.
+        /// How long an expired answer may still be served when there is no fresh one (RFC 8767); 0: not at all.
         public var staleSeconds: UInt32 = 86400
         /// The TTL of such an answer, at least 1 (RFC 8767 §4).
         public var staleTTL: UInt32 = 30
-        /// Per cent of its TTL, 0…99, past which an entry that is asked for again is refreshed; 0: none is.
+        /// The share of its TTL in per cent, 0…99, after which an entry is refreshed when it is asked for; 0: never.
         public var prefetchAt: UInt32 = 75
-        /// Refreshed whether asked for or not, 1000 at most.
+        /// Names that are always refreshed before they expire, 1000 at most.
         public var keepAliveDomains: [Name] = []
-        /// Looked up at start, 1000 at most.
+        /// Names that are looked up at the start, 1000 at most.
         public var preResolve: [Name] = []
-        /// Path of the file that keeps the cache over a restart; empty: none does.
+        /// Path of the file that keeps the cache over a restart; empty: none.
         public var file = ""
     }
 
-    /// How the daemon is watched and told what to do.
+    /// How operators and monitoring reach the daemon.
     public struct Control: Sendable, Equatable {
         /// Path of the unix socket for the operator's commands; empty: none.
         public var socket = "/run/httpdnsd/control.sock"
-        /// A name by which what is at `metrics` may be asked for, beside addresses and `localhost`; nil: none.
+        /// A name by which the server at `metrics` may be addressed, beside addresses and `localhost`; nil: none.
         public var host: Name?
         /// Where `/metrics`, `/healthz`, `/readyz` and the status page are served; nil: nowhere. Port 0 lets the system
         /// choose.
@@ -175,7 +175,7 @@ public struct Settings: Sendable, Equatable {
             case error, warning, notice, info, debug
         }
 
-        /// What its lines look like.
+        /// The form of the log's lines.
         public enum Format: String, Sendable, CaseIterable {
             /// `journal` where standard error is connected to it, else `text`.
             case auto
@@ -188,7 +188,7 @@ public struct Settings: Sendable, Equatable {
 }
 
 extension Settings.HTTPDNS.Credential {
-    /// Whether TLS proves that the service is who answers; aes and des only hide what is asked and answered.
+    /// Whether TLS proves the service's identity; aes and des only hide questions and answers.
     public var isHTTPS: Bool {
         if case .https = self { true } else { false }
     }
@@ -196,7 +196,7 @@ extension Settings.HTTPDNS.Credential {
     /// 443 for HTTPS, 80 for the encrypted requests over plain HTTP.
     var defaultPort: UInt16 { isHTTPS ? 443 : 80 }
 
-    /// The address the service's operator publishes for this kind of request.
+    /// The service's published address for this kind of request.
     var publicService: Endpoint {
         Endpoint(isHTTPS ? .v4(119, 29, 29, 99) : .v4(119, 29, 29, 98), port: defaultPort)
     }

@@ -1,19 +1,19 @@
 import Base
 
-/// DNS stamps (draft-denis-dns-stamps-01): `sdns://` and, in base64url, an octet for the kind of server, eight for what
-/// it says of itself, and what that kind needs.
+/// DNS stamps (draft-denis-dns-stamps-01): `sdns://` and, in base64url, an octet for the kind of server, eight octets
+/// of properties, and the fields of that kind.
 ///
-/// What a server says of itself (no logs, no filter, DNSSEC) and the resolvers by which its name might be looked up are
-/// not used; the draft leaves that to the client.
+/// The properties (no logs, no filter, DNSSEC) and the resolvers for looking the server's name up are not used, as the
+/// draft permits.
 enum Stamp {
     private static let plain: UInt8 = 0
     private static let https: UInt8 = 2
     private static let tls: UInt8 = 3
     private static let propertyCount = 8
-    /// SHA-256.
+    /// Octets of a SHA-256 digest.
     private static let hashLength = 32
 
-    /// - Parameter text: What stands behind `sdns://`.
+    /// - Parameter text: The text behind `sdns://`.
     static func read(_ text: Substring) throws(Problem) -> Server {
         guard let octets = Base64.url.decode(text.utf8) else {
             throw Problem("a stamp is not right that is no base64url; give it whole, as \"sdns://STAMP\"")
@@ -31,14 +31,14 @@ enum Stamp {
         return server
     }
 
-    /// A stamp of an encrypted server with digests: there is no other text for these.
+    /// The stamp of an encrypted server with certificate digests, which no other text can express.
     static func text(of server: Server) -> String {
         var octets: [UInt8] = []
         var path: String?
         if case .https(let text, _) = server.kind { path = text }
         octets.append(path == nil ? tls : https)
         octets += [UInt8](repeating: 0, count: propertyCount)
-        // The port stands behind the address, or in its place.
+        // The port stands behind the address, or alone.
         let dialled = server.addresses.first.map { bracketed($0) } ?? ""
         append("\(dialled):\(server.port)".utf8, to: &octets)
         for (place, hash) in server.hashes.enumerated() {
@@ -88,7 +88,7 @@ enum Stamp {
             form, name.host, port: name.port ?? port ?? usual, addresses: addresses, hashes: try digests(hashes))
     }
 
-    /// Where it is dialled: an address, a port behind a colon, both, or nothing.
+    /// The address field: an address, a port behind a colon, both, or neither.
     private static func place(_ text: String) throws(Problem) -> (address: IPAddress?, port: UInt16?) {
         if text.isEmpty { return (nil, nil) }
         if text.first == ":", let authority = Authority("0.0.0.0" + text) { return (nil, authority.port) }
@@ -110,7 +110,7 @@ enum Stamp {
     }
 
     private static func digests(_ set: [[UInt8]]) throws(Problem) -> [[UInt8]] {
-        // A set has at least one element: an empty one stands for none.
+        // A set has at least one element, so an empty element stands for an empty set.
         if set == [[]] { return [] }
         guard set.allSatisfy({ $0.count == hashLength }) else {
             throw Problem("a stamp with a hash that has not \(hashLength) octets is not right; give one with SHA-256")
@@ -123,7 +123,7 @@ enum Stamp {
 
     private static let cut = Problem("a stamp that ends too early is not right; give it whole")
 
-    /// The kinds that are not spoken here.
+    /// The kinds of server that are not supported.
     private static let names: [UInt8: String] = [
         0x01: "DNSCrypt", 0x04: "DNS over QUIC", 0x05: "an Oblivious DoH target", 0x81: "a DNSCrypt relay",
         0x85: "an Oblivious DoH relay",
@@ -131,7 +131,7 @@ enum Stamp {
 
     private static func bracketed(_ address: IPAddress) -> String { address.isIPv4 ? "\(address)" : "[\(address)]" }
 
-    /// - Parameter isLast: of a set; the length's highest bit says that there is another.
+    /// - Parameter isLast: Whether it is the last of a set; otherwise the length's highest bit is set.
     private static func append(_ element: some Collection<UInt8>, to octets: inout [UInt8], isLast: Bool = true) {
         octets.append(UInt8(element.count) | (isLast ? 0 : 0x80))
         octets += element
@@ -146,7 +146,7 @@ enum Stamp {
             return rest.prefix(count)
         }
 
-        /// `LP(x)`: a length of one octet, and as many.
+        /// `LP(x)`: a length of one octet, and that many octets.
         mutating func text() -> String? {
             guard let length = octets(1)?.first, let text = octets(Int(length)) else { return nil }
             return String(decoding: text, as: UTF8.self)

@@ -4,12 +4,12 @@ import DNSWire
 /// `HOST` or `HOST:PORT` of a URL (RFC 3986 §3.2), where HOST is an address, one of IPv6 in brackets, or a host name.
 struct Authority {
     let host: Server.Host
-    /// Never 0; nil if the text names none.
+    /// The port, never 0; nil if the text names none.
     let port: UInt16?
 
-    /// Nil for any other text, one with user information too.
+    /// Nil for an invalid text, or one with user information.
     ///
-    /// - Parameter allowsZone: A link-local address may have its zone.
+    /// - Parameter allowsZone: Whether a link-local address may have its zone.
     init?(_ text: Substring, allowsZone: Bool = false) {
         if text.first == "[" || IPAddress(text.prefix { $0 != ":" })?.isIPv4 == true {
             let withPort = Endpoint(text, allowsZone: allowsZone)
@@ -24,7 +24,7 @@ struct Authority {
                 port = nil
                 return
             }
-            // The port is read as that of an address is.
+            // The port is parsed like that of an address.
             guard let endpoint = Endpoint("0.0.0.0:" + parts[1]) else { return nil }
             port = endpoint.port
         }
@@ -32,11 +32,11 @@ struct Authority {
     }
 }
 
-/// The name of a host in lower case without final dot; nil for what is none, such as an address or a name that is not
-/// in its `xn--` form.
+/// The name of a host in lower case without a final dot; nil for an invalid text, such as an address or a name that is
+/// not in its `xn--` form.
 func hostName(_ text: some StringProtocol) -> String? {
     guard text.utf8.allSatisfy(isTarget), let name = Name(String(text)), name.isHostname,
-        // A name whose last label is a number is an address that is wrong (RFC 3696 §2).
+        // A name whose last label is a number is a malformed address (RFC 3696 §2).
         name.description.split(separator: ".").last?.allSatisfy(\.isNumber) == false
     else { return nil }
     return name.description

@@ -1,12 +1,12 @@
-/// Numbers as a picture: columns that fill whatever width the page has.
+/// A chart of numbers as HTML: columns that fill the width of the page.
 struct Bars {
     private let counts: [UInt64]
     private let isRooted: Bool
     private let label: String
 
     /// - Parameters:
-    ///   - isRooted: heights by square root, so that what is rare is seen beside what is frequent.
-    ///   - label: the picture in words.
+    ///   - isRooted: heights are scaled by square root, so that small numbers stay visible beside large ones.
+    ///   - label: a text alternative for the chart.
     init(_ counts: [UInt64], isRooted: Bool, label: String) {
         (self.counts, self.isRooted, self.label) = (counts, isRooted, label)
     }
@@ -18,7 +18,7 @@ struct Bars {
         var columns = ""
         for (place, count) in counts.enumerated() where count > 0 {
             let share = Double(count) / most
-            // What is there is seen, however little.
+            // Every column above zero is visible, however small.
             let height = max(2, (isRooted ? share.squareRoot() : share) * Self.height)
             let top = Overview.decimal(Self.height - height, 1)
             columns +=
@@ -30,7 +30,7 @@ struct Bars {
             """
     }
 
-    /// A bar that is full to a share, 0…1.
+    /// A bar that is filled to a share, 0…1.
     static func meter(_ share: Double, label: String) -> String {
         let width = Overview.decimal(min(max(share, 0), 1) * 100, 1)
         return """

@@ -1,20 +1,20 @@
-/// What many may ask for at once and is fetched for all of them together, and not more often than is good: however fast
-/// somebody asks, the queues that know it have other work. Confined to its owner's loop.
+/// Combines requests for one value: all callers that ask while it is fetched get the same result, and it is fetched at
+/// most every 50 ms, because the queues that provide it have other work. Confined to its owner's loop.
 final class Coalescer<Value: Sendable> {
-    /// Begins to fetch it; ``arrived(_:in:)`` is to be told the round.
+    /// Begins to fetch the value; the owner then calls ``arrived(_:in:)`` with the same round.
     var begin: (_ round: UInt64) -> Void = { _ in }
     private var waiting: [(Value?) -> Void] = []
     private var round: UInt64 = 0
     private var isUnderWay = false
-    /// When it began last, in nanoseconds.
+    /// When the last fetch began, in nanoseconds.
     private var begun: UInt64 = 0
 
-    /// From one to the next at least.
+    /// The least time between the beginnings of two fetches, in nanoseconds.
     private static var interval: UInt64 { 50_000_000 }
-    /// How long it may take; then those who wait are told that nothing came.
+    /// How long a fetch may take, in nanoseconds; then the callers get nil.
     private static var patience: UInt64 { 2_000_000_000 }
 
-    /// - Parameter waiter: called once, later; nil: nothing came.
+    /// - Parameter waiter: called once, later; with nil when the value did not arrive in time.
     func ask(at now: UInt64, _ waiter: @escaping (Value?) -> Void) {
         waiting.append(waiter)
         expire(at: now)

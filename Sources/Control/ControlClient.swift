@@ -5,29 +5,29 @@ public import Transport
 
 /// One request to a running daemon over its control socket.
 public final class ControlClient: @unchecked Sendable {
-    // Unchecked: used on the loop once it has started.
+    // Unchecked: used only on the loop once that has started.
     private let path: String
     private let loop: EventLoop
     private var exchange: HTTPExchange?
 
-    /// What can be asked for.
+    /// The requests of the operator's commands.
     public enum Request: Sendable {
         case status(asJSON: Bool)
         case cache(asJSON: Bool)
         case alive
         case ready
-        /// Everything is forgotten; nothing is left of the names given.
+        /// Forget the answers of these names; of all names if the list is empty.
         case flush([String])
     }
 
-    /// What the daemon said.
+    /// The daemon's response.
     public struct Response: Sendable {
-        /// It was done; false: `text` says why not.
+        /// Whether the request was carried out; false: `text` says why not.
         public let isFine: Bool
         public let text: String
     }
 
-    /// No word came from a daemon: one line that says why.
+    /// Why there is no response from a daemon, in one line.
     public struct Failed: Error, Sendable, CustomStringConvertible {
         public let description: String
     }

@@ -4,9 +4,9 @@ import Transport
 
 /// One client of the control server: one request, one response. Confined to the server's loop.
 final class ControlConnection: @unchecked Sendable {
-    // Unchecked: what is sent to other queues is only brought back from there.
+    // Unchecked: other queues only pass a reference back to the loop.
     private unowned let server: ControlServer
-    /// It came over the unix socket: an operator.
+    /// Whether it came over the unix socket, which only operators can use.
     let isOperator: Bool
     let begun = Clock.now()
     private var stream: Stream?
@@ -14,16 +14,16 @@ final class ControlConnection: @unchecked Sendable {
     private(set) var phase = Phase.reading
     private var isHead = false
 
-    /// Octets of a request's head: the longest name there is takes 1 KiB in it.
+    /// The longest head of a request, in octets: the longest name takes 1 KiB in it.
     private static let headLimit = 8 * 1024
-    /// The metrics of a hundred servers take half of it.
+    /// The longest response, in octets: the metrics of a hundred servers take half of it.
     private static let responseLimit = 1 << 20
 
     enum Phase {
-        /// It has not sent a whole request.
+        /// The client has not sent a whole request.
         case reading
         case answering, writing
-        /// All is written, and the client has yet to close.
+        /// The response is written, and the client has yet to close.
         case ending
     }
 
@@ -35,7 +35,7 @@ final class ControlConnection: @unchecked Sendable {
             loop: server.loop, owner: self)
     }
 
-    /// Reads what has come already, without waiting for the loop to find it.
+    /// Reads the octets that have come, without waiting for the loop to report them.
     func read() { stream?.read() }
 
     func close() {
@@ -51,7 +51,7 @@ final class ControlConnection: @unchecked Sendable {
         stream.isReading = false
         stream.send(response.head.span)
         if !isHead { stream.send(response.body.span) }
-        // What is longer than the limit has closed it: the length that was promised shows that something is missing.
+        // A response over the limit has closed the stream; the client sees by Content-Length that it is cut.
         stream.finish()
     }
 }
@@ -80,7 +80,7 @@ extension ControlConnection: StreamOwner {
     func failed(_ stream: Stream, _ failure: StreamFailure) { close() }
 }
 
-/// What a client of the control server is told.
+/// A response of the control server.
 struct ControlResponse: Sendable {
     enum Status: Int, Sendable {
         case ok = 200
@@ -105,7 +105,7 @@ struct ControlResponse: Sendable {
     let status: Status
     let type: String
     let body: [UInt8]
-    /// More fields of the head, each with its line end.
+    /// Further header fields, each with its line end.
     var fields = ""
 
     init(_ status: Status, _ text: String, type: String = "text/plain; charset=utf-8") {

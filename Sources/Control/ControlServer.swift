@@ -6,33 +6,34 @@ package import Log
 import Logging
 package import Transport
 
-/// Answers operators on the unix socket and whoever watches on the metrics address, over HTTP/1.1.
+/// Serves operators on the unix socket and monitoring on the metrics address, over HTTP/1.1.
 ///
-/// It has a loop of its own and asks the other queues for no more than a few copies, a few times a second at most: a
-/// slow or hostile client here is nobody's affair but its own.
+/// It has a loop of its own and asks the other queues only for small copies, a few times a second at most, so that a
+/// slow or hostile client here cannot slow down DNS.
 package final class ControlServer: @unchecked Sendable {
-    // Unchecked: everything but `loop` is touched on the loop alone, or before it starts.
+    // Unchecked: everything but `loop` is used on the loop alone, or before it starts.
     let loop: EventLoop
-    /// What its clients' octets are read into.
+    /// The memory that clients' octets are read into.
     let scratch = Scratch(4096)
     private let unix: UnixListener?
     private let metrics: StreamListener?
     private let hosts: ServedHosts
     private let observer: Observer
     private let report: Report
-    /// Forgets what is known of a name, or of all; on any thread. Told how many answers that were.
+    /// Forgets the answers of a name, or of all names, and reports how many answers those were; may be called on any
+    /// thread.
     private let flush: @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
     private(set) var history: RateHistory?
     private let overviews = Coalescer<Overview>()
     private let lives = Coalescer<Bool>()
 
-    /// Connections at once by each way, so that watchers cannot keep operators out.
+    /// The most connections at once on each of the two sockets, so that monitoring cannot keep operators out.
     private static let maximumConnections = 16
-    /// From accept to close, in nanoseconds.
+    /// The longest time from accept to close, in nanoseconds.
     private static let longestConnection: UInt64 = 10_000_000_000
 
-    /// The control socket, if it is wanted and can be made: the daemon does without, and says so.
+    /// The control socket, if it is configured and can be made; the daemon runs without it too, and logs that.
     package static func listen(_ settings: Settings.Control, _ report: Report) -> UnixListener? {
         guard !settings.socket.isEmpty else { return nil }
         do throws(SystemError) {
@@ -84,18 +85,18 @@ package final class ControlServer: @unchecked Sendable {
 
     private func accept(_ socket: consuming StreamSocket, isOperator: Bool) {
         guard makeRoom(isOperator: isOperator) else { return }
-        // One that the loop cannot watch is closed, which its client notices.
+        // A connection that the loop cannot watch is closed, which its client notices.
         guard let connection = try? ControlConnection(socket, isOperator: isOperator, server: self) else { return }
         connections[ObjectIdentifier(connection)] = connection
     }
 
-    /// Past the bound, closes the oldest connection that was answered, else the oldest that has not sent a whole
-    /// request: whoever opens connections and says nothing, however many a second, is not in the way of one that asks.
-    /// - Returns: false if all are owed an answer.
+    /// At the limit, closes the oldest connection that was answered, else the oldest that has not sent a whole request,
+    /// so that idle connections, however fast they are opened, cannot keep out a client that asks.
+    /// - Returns: false if all connections wait for their answers.
     private func makeRoom(isOperator: Bool) -> Bool {
         func alike() -> [ControlConnection] { connections.values.filter { $0.isOperator == isOperator } }
         guard alike().count >= Self.maximumConnections else { return true }
-        // Of those that came in this turn of the loop, none has been read yet.
+        // Connections accepted in this turn of the loop have not been read yet.
         for connection in alike() where connection.phase == .reading { connection.read() }
         let left = alike()
         guard left.count >= Self.maximumConnections else { return true }
@@ -130,7 +131,7 @@ package final class ControlServer: @unchecked Sendable {
 
     // MARK: What is asked for
 
-    /// Whether a request means this server; who came over the unix socket does.
+    /// Whether a request is addressed to this server; on the unix socket every request is.
     func serves(_ request: HTTPRequest, isOperator: Bool) -> Bool { isOperator || hosts.contains(request.host) }
 
     /// - Parameter done: called on the loop; nil: a queue of the daemon is stuck.
@@ -145,7 +146,7 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
-    /// Whether every queue turns, as the last who asked together are told.
+    /// Whether every queue makes progress; callers that ask at the same time share one check.
     func liveness(_ done: @escaping (Bool) -> Void) {
         lives.ask(at: Clock.now()) { done($0 ?? false) }
     }
@@ -158,9 +159,9 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
-    /// Brings what is confined to the loop there and back.
+    /// A closure of the loop that other queues pass back to the loop without using it.
     private final class OnLoop: @unchecked Sendable {
-        // Unchecked: made on the loop and used on the loop.
+        // Unchecked: made on the loop and called on the loop.
         let value: (Int) -> Void
         init(_ value: @escaping (Int) -> Void) { self.value = value }
     }

@@ -14,7 +14,7 @@ struct Metric: Sendable {
     let kind: Kind
     /// One line for an operator.
     let help: String
-    /// Writes its samples.
+    /// Writes the metric's samples.
     let write: @Sendable (Overview, Metric, inout MetricsText) -> Void
 
     /// A metric without labels.
@@ -26,8 +26,9 @@ struct Metric: Sendable {
         }
     }
 
-    /// A sample for each set of values of its labels. Servers that differ only in what their descriptions leave out
-    /// have the same; together they are one sample, since two with the same labels make the page unreadable.
+    /// A metric with a sample for each set of label values. Servers whose descriptions are the same (they differ only
+    /// in parts that are left out there) are added up, since two samples with the same labels would make the page
+    /// invalid.
     static func each<Number: CustomStringConvertible & Numeric & Comparable & SendableMetatype>(
         _ name: String, _ kind: Kind, _ labels: [String], _ help: String,
         _ samples: @escaping @Sendable (Overview) -> [([String], Number)]

@@ -2,7 +2,7 @@ import Base
 import Counters
 import Forwarding
 
-/// Samples that take more than a look.
+/// Samples that need more than one property.
 extension Overview {
     var questionSamples: [([String], UInt64)] {
         questions.flatMap { questions in

@@ -27,7 +27,7 @@ struct MetricsText {
         sample(name + "_count", labels, "\(sum)")
     }
 
-    /// A value of a label: a server's path may hold what ends one.
+    /// A label's value with its special characters escaped, which the path of a server may contain.
     private static func escaped(_ text: String) -> String {
         var escaped = ""
         for character in text {
@@ -43,7 +43,7 @@ struct MetricsText {
 }
 
 extension Overview {
-    /// What `/metrics` says.
+    /// The text of `/metrics`.
     var metrics: String {
         var text = MetricsText()
         for metric in Metric.all {

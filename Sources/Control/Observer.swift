@@ -7,21 +7,21 @@ import Forwarding
 package import Synchronization
 import Transport
 
-/// Goes round the daemon's queues and asks each for what it alone knows. Nothing waits for it, and no query is held up
-/// by more than a few copies.
+/// Collects an overview from the daemon's queues, each of which gives its own part. No caller is blocked, and no query
+/// waits longer than a few copies take.
 package final class Observer: Sendable {
-    /// What it asks of the daemon.
+    /// The parts of the daemon that it observes.
     package struct Sources: Sendable {
-        /// Hands over an overview in which stands what the queues alone know; on one of them, and not at all when one
-        /// is stuck or has ended.
+        /// Calls `done` with an overview that holds the parts known to the queues alone; on one of these queues, and
+        /// never when one is stuck or has ended.
         let describe: @Sendable (_ done: @escaping @Sendable (Overview) -> Void) -> Void
-        /// For each queue that a query may pass: calls back as soon as that one turns.
+        /// For each queue that a query may pass: calls `turned` as soon as the queue makes a turn.
         let queues: [@Sendable (_ turned: @escaping @Sendable () -> Void) -> Void]
-        /// What each listener has counted.
+        /// The counts of each listener.
         let doors: [Tally]
-        /// What was counted of the answers that did not come from a listener.
+        /// The counts of the answers that did not come from a listener.
         let forwarderLoop: Tally
-        /// Lines of the log that were lost since the start; from any thread.
+        /// How many lines of the log were lost since the start; may be called from any thread.
         let logLinesLost: @Sendable () -> UInt64
 
         package init(
@@ -49,10 +49,10 @@ package final class Observer: Sendable {
         cacheLimit = settings.cache.megabytes << 20
     }
 
-    /// The daemon takes no more questions from now on.
+    /// Records that the daemon takes no more questions from now on.
     package func stopping() { isStopping.store(true, ordering: .relaxed) }
 
-    /// - Parameter done: called on a queue of the daemon's; not at all when that is stuck or has ended.
+    /// - Parameter done: called on a queue of the daemon; never when that is stuck or has ended.
     package func overview(_ done: @escaping @Sendable (Overview) -> Void) {
         sources.describe { [self] overview in
             var overview = overview
@@ -61,7 +61,7 @@ package final class Observer: Sendable {
         }
     }
 
-    /// What can be read from anywhere.
+    /// Adds the parts that can be read on any thread.
     private func complete(_ overview: inout Overview) {
         overview.at = Tick(nanoseconds: Clock.now())
         (overview.startedAt, overview.now) = (startedAt, WallClock.unixSeconds())
@@ -88,10 +88,10 @@ package final class Observer: Sendable {
         }
     }
 
-    /// Questions since the start; from any thread.
+    /// Questions since the start; may be read from any thread.
     var asked: UInt64 { sources.doors.reduce(0) { $0 + $1.asked } }
 
-    /// Whether every queue that a query may pass still turns.
+    /// Whether every queue that a query may pass makes progress.
     /// - Parameter done: called once, on any queue, after ``patience`` at the latest.
     package func liveness(_ done: @escaping @Sendable (Bool) -> Void) {
         let round = Round(waiting: sources.queues.count, done)
@@ -99,7 +99,7 @@ package final class Observer: Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { round.timeIsUp() }
     }
 
-    /// Counts those who have answered, and says once what came of it.
+    /// Counts the queues that have answered, and reports the result once.
     private final class Round: Sendable {
         private let state: Mutex<(waiting: Int, done: (@Sendable (Bool) -> Void)?)>
 

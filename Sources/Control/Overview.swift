@@ -5,18 +5,18 @@ import DNSWire
 package import Forwarding
 import Transport
 
-/// How the daemon is and what it has done, at one moment: the one value that `status`, the metrics, the status page and
-/// the service manager's line are made of.
+/// The state and the counts of the daemon at one moment: the single source of `status`, the metrics, the status page
+/// and the service manager's status line.
 package struct Overview: Sendable {
-    /// The clock's time it was taken at, on the scale of the ticks in it.
+    /// When it was taken, on the clock of the ticks in it.
     var at = Tick(nanoseconds: 0)
     /// Seconds since 1970.
     var startedAt: UInt64 = 0
     var now: UInt64 = 0
-    /// Who may be asked: HTTPDNS, the local resolvers, and the groups of the operator's own.
+    /// The groups of upstreams: HTTPDNS, the local resolvers, and the operator's own.
     package var groups: [Group] = []
     var isStopping = false
-    /// What the cache's file holds is known: questions are taken on.
+    /// Whether questions are accepted: the cache's file has been read.
     package var isOpen = true
 
     var cache: DNSCache.Statistics
@@ -25,24 +25,24 @@ package struct Overview: Sendable {
     package var counters = Counters()
     package var limits = Limits()
     var questions: [Questions] = []
-    /// By ``ResponseKind``.
+    /// Answers by ``ResponseKind``.
     var responses = [UInt64](repeating: 0, count: ResponseKind.count)
     var durations = Durations()
     var prefetches: UInt64 = 0
     package var upstreams: [Server: UpstreamTallies.Figures] = [:]
     var reloads = Reloads(at: 0)
     var logLinesLost: UInt64 = 0
-    /// Zeros where nobody has asked.
+    /// Zeros where they were not collected.
     var process = ProcessFigures()
-    /// Questions in each of the last minutes, at most sixty, the newest last; nil where nobody counts them.
+    /// Questions in each of the last minutes, at most sixty, the newest last; nil where they are not counted.
     var minutes: [UInt64]?
-    /// Questions since the last of them was over.
+    /// Questions since the last full minute.
     var thisMinute: UInt64 = 0
 
-    /// Of a daemon that has done nothing and has nobody to ask.
+    /// The overview of a daemon that has done nothing and has no upstreams.
     package init(_ cache: DNSCache.Statistics) { self.cache = cache }
 
-    /// What a bound has kept out since the start, and how near some are.
+    /// How often limits were hit since the start, and how near they are now.
     package struct Limits: Sendable {
         package var flights = 0
         package var refusedForRoom: UInt64 = 0
@@ -51,7 +51,7 @@ package struct Overview: Sendable {
         package var mismatches = MismatchCounters()
     }
 
-    /// Questions over one transport, from one family, by ``QuestionKind``.
+    /// Questions over one transport and one address family, by ``QuestionKind``.
     struct Questions: Sendable {
         let transport: Tally.Transport
         let isIPv4: Bool
@@ -59,14 +59,14 @@ package struct Overview: Sendable {
     }
 }
 
-/// What follows from the numbers.
+/// Conclusions from the numbers.
 extension Overview {
     enum State: String, Sendable {
-        /// Whoever is to be asked answers, or nobody was asked yet.
+        /// Every group in use answers, or was not asked yet.
         case healthy
-        /// Names resolve, but not in the way they should.
+        /// Names resolve, but not through the groups they should.
         case degraded
-        /// Nobody who may be asked answers; what is cached is still served.
+        /// No group answers; cached answers are still served.
         case down
         case starting, stopping
     }
@@ -80,28 +80,27 @@ extension Overview {
         return .healthy
     }
 
-    /// Whether a question that is asked now, and is not cached, can be expected to be answered: questions are taken on,
-    /// and somebody may be asked who did not fail within the last half minute. Who failed longer ago is tried with the
-    /// next question, and may answer.
+    /// Whether a question that is not cached can be expected to be answered now: questions are accepted, and some
+    /// server has not failed within the last half minute. A server whose failure is older is tried with the next
+    /// question, and may answer.
     var isReady: Bool {
         isOpen && !isStopping && sources.contains { !$0.isFailing || !$0.failedLately(at: at) }
     }
 
     /// The HTTPDNS account of `[httpdns]`; nil without one.
     var account: Group? { groups.first { $0.id == .httpdns } }
-    /// The local resolvers; nil if nobody asks them.
+    /// The local resolvers; nil if they are not used.
     var fallback: Group? { groups.first { $0.id == .fallback } }
-    /// Those of `[upstreams.NAME]`.
+    /// The groups of `[upstreams.NAME]`.
     var ownGroups: [Group] { groups.filter(\.isOwn) }
-    /// Who is asked for names that no group of the operator's own takes; where there is nobody, who is asked for the
-    /// others.
+    /// The servers for names that no group of the operator's takes; if there are none, the servers for the other names.
     var sources: [ServerState] {
         let main = groups.filter { !$0.isOwn }.flatMap(\.servers)
         return main.isEmpty ? groups.flatMap(\.servers) : main
     }
 
-    /// 0…1; nil before the first question that the cache could have answered. What is answered from no cache and nobody
-    /// is asked about, as the watchdog's own questions, does not count.
+    /// The cache's share of answers, 0…1; nil before the first question that it could have answered. Questions that
+    /// need neither the cache nor an upstream, such as the watchdog's own, do not count.
     var hitRate: Double? {
         let all = cache.hits + counters.flights + counters.joined
         return all == 0 ? nil : Double(cache.hits) / Double(all)
@@ -110,7 +109,7 @@ extension Overview {
     var asked: UInt64 { questions.reduce(0) { $0 + $1.counts.reduce(0, +) } }
     var uptimeSeconds: UInt64 { now > startedAt ? now - startedAt : 0 }
 
-    /// Why local resolvers were asked in the place of HTTPDNS or beside it, the busiest reason first.
+    /// Why the local resolver was asked instead of HTTPDNS or beside it, the most frequent reason first.
     var fallbacks: [(reason: FallbackReason, count: UInt64)] {
         FallbackReason.allCases.map { ($0, counters.fallbacks(because: $0)) }.filter { $0.1 > 0 }
             .sorted { $0.1 > $1.1 }
@@ -118,7 +117,7 @@ extension Overview {
 }
 
 extension FallbackReason {
-    /// As a label and in JSON.
+    /// The reason as a label of metrics and in JSON.
     var label: String {
         switch self {
         case .slow: "slow"
@@ -134,7 +133,7 @@ extension FallbackReason {
         }
     }
 
-    /// In words.
+    /// The reason in words.
     var text: String {
         switch self {
         case .slow: "HTTPDNS was slow (hedgeAfter)"

@@ -2,10 +2,10 @@ import Base
 package import Forwarding
 
 extension Overview {
-    /// One group of upstreams, as those see it who look after the daemon.
+    /// One group of upstreams, as shown to operators.
     package struct Group: Sendable {
         private let overview: GroupOverview
-        /// `encryptType` of an HTTPDNS account; nil for a group that is asked DNS messages.
+        /// `encryptType` of an HTTPDNS account; nil for a group that is asked with DNS messages.
         let encryption: String?
 
         package init(_ overview: GroupOverview, encryption: String? = nil) {
@@ -20,38 +20,38 @@ extension Overview {
         var thenTry: [GroupID] { overview.thenTry }
         var isOwn: Bool { id != .httpdns && id != .fallback }
         var isAccount: Bool { overview.carriesAddresses }
-        /// Names of this group are put to nobody else.
+        /// Whether the names of this group are never sent to another group.
         var isWall: Bool { id != .fallback && thenTry.isEmpty }
 
-        /// None of its servers answers.
+        /// Whether none of its servers answers.
         var isFailing: Bool { !servers.isEmpty && servers.allSatisfy(\.isFailing) }
 
-        /// The server that is asked now; of resolvers, as far as is known.
+        /// The server that is asked now; for resolvers, as far as it is known.
         var asked: ServerState? {
             if isAccount { return servers.first { $0.server == current } ?? servers.first }
             return servers.first { !$0.isFailing } ?? servers.first
         }
 
-        /// Of an account: another server than the first is asked, which was given up.
+        /// Whether an account uses another server than the first, which was given up.
         var isSwitched: Bool { isAccount && asked?.server != servers.first?.server }
 
         func isInUse(_ server: ServerState) -> Bool { server.server == current }
 
-        /// Seconds until a server that is passed over is asked again, 0: with the next question; nil: it is asked as
-        /// ever.
+        /// Seconds until a server that is passed over is asked again, 0: with the next question; nil: it is not passed
+        /// over.
         func secondsUntilNextTry(_ server: ServerState, at now: Tick) -> Int? {
             overview.nextTry(of: server, at: now).map { max(0, ($0.milliseconds(since: now) + 999) / 1000) }
         }
     }
 }
 
-/// In words.
+/// Texts about a group.
 extension Overview.Group {
-    /// Within a sentence, and at its beginning or alone.
+    /// The group's name within a sentence, and at the beginning of one or alone.
     var title: String { overview.title }
     var heading: String { id == .fallback ? "Local resolver" : title }
 
-    /// `kind` of a metric.
+    /// The label `kind` of a metric.
     var label: String {
         switch id {
         case .httpdns: "httpdns"
@@ -60,7 +60,7 @@ extension Overview.Group {
         }
     }
 
-    /// A server without the port that everybody expects.
+    /// The text of a server, without the port if that is the default.
     func brief(_ server: ServerState) -> String {
         let usualPort: UInt16 =
             switch server.server.kind {
@@ -74,7 +74,7 @@ extension Overview.Group {
         }
     }
 
-    /// How a server is asked, and what of it others on the path can read.
+    /// How a server is asked, and what an observer on the path can read of it.
     func way(_ server: ServerState) -> String {
         switch server.server.kind {
         case .plain: "DNS over UDP and TCP, in the clear"
@@ -90,7 +90,7 @@ extension Overview.Group {
         }
     }
 
-    /// The same as one word, for programs.
+    /// How a server is asked as one word, for programs.
     func scheme(_ server: ServerState) -> String {
         switch server.server.kind {
         case .plain: "plain"
@@ -103,17 +103,16 @@ extension Overview.Group {
 }
 
 extension Overview {
-    /// Who answers in the place of a group that fails; nil: nobody.
+    /// The group that answers when this one fails; nil: none.
     func successor(of group: Group) -> Group? {
         group.thenTry.lazy.compactMap { id in groups.first { $0.id == id } }
             .first { !$0.servers.isEmpty && !$0.isFailing }
     }
 
-    /// A group within a sentence.
+    /// The noun for a group within a sentence.
     static func noun(_ group: Group) -> String { group.id == .fallback ? "the local resolver" : group.title }
 
-    /// Who is asked after a group: `then the local resolver`. Empty for the local resolver, which is the last by
-    /// nature.
+    /// Which group is asked next: `then the local resolver`. Empty for the local resolver, which is always the last.
     func order(of group: Group) -> String {
         if group.isWall { return "nobody else is asked" }
         let next = group.thenTry.compactMap { id in groups.first { $0.id == id } }.map(Self.noun)
@@ -122,9 +121,9 @@ extension Overview {
 }
 
 extension ServerState {
-    /// Its last attempt failed.
+    /// Whether its last attempt failed.
     var isFailing: Bool { health.consecutiveFailures > 0 }
-    /// It was asked at least once.
+    /// Whether it was asked at least once.
     var isKnown: Bool { health.answers + health.failures > 0 }
 
     func failedLately(at now: Tick) -> Bool {

@@ -23,7 +23,7 @@ extension Overview {
         return parts.joined(separator: "; ")
     }
 
-    /// The groups worth a word: whoever names are put to first, and who fails.
+    /// The groups to mention: those that names are sent to first, and those that fail.
     private var headlined: [Group] {
         let first = (groups.filter { !$0.isOwn } + ownGroups).first { !$0.servers.isEmpty }
         return groups.filter { group in
@@ -31,7 +31,7 @@ extension Overview {
         }
     }
 
-    /// The groups of the operator's own that do not fail.
+    /// The operator's own groups that do not fail.
     private var ownAnswering: [String] {
         ownGroups.filter { !$0.servers.isEmpty && !$0.isFailing }.map(\.title)
     }
@@ -42,7 +42,7 @@ extension Overview {
         return server.health.roundTrip.map { "\(name) \(Self.milliseconds($0))" } ?? name
     }
 
-    /// Whether names resolve and through whom, in one sentence for each group that has to be spoken of.
+    /// Whether names resolve and through which groups, in one sentence for each group that matters.
     var verdict: String {
         switch state {
         case .stopping: return "Stopping: no new questions are taken."
@@ -69,14 +69,14 @@ extension Overview {
         return "\(isKnown ? "Names resolve" : "Ready to resolve names") through \(Self.noun(first))."
     }
 
-    /// What it means that no server of a group answers.
+    /// The consequence of a group whose servers all fail.
     private func failure(_ group: Group) -> String {
         let names = group.isOwn ? "Its names" : "Names"
         guard let successor = successor(of: group) else { return "\(group.heading) fails. Its names do not resolve." }
         return "\(group.heading) fails. \(names) come from \(Self.noun(successor))."
     }
 
-    /// What stands behind the verdict, in one or two sentences.
+    /// The reasons for the verdict, in one or two sentences.
     var explanation: String {
         let cached = "What is cached is still answered."
         switch state {
@@ -97,7 +97,7 @@ extension Overview {
         group.isFailing || group.id == .httpdns && (group.asked?.isFailing ?? false || group.isSwitched)
     }
 
-    /// Why the server fails that a group's names are put to, or were until it was given up.
+    /// Why the group's current server fails, or the one before that was given up.
     private func reason(_ group: Group) -> String {
         let asked = group.asked.flatMap { $0.isFailing ? $0 : nil }
         guard let server = asked ?? group.servers.first else { return "" }
@@ -159,7 +159,7 @@ extension Overview {
             + (hitRate.map { ", \(Self.percent($0)) hits" } ?? "")
     }
 
-    /// How a server is, with its last failure and when that was.
+    /// The state of a server, with its last failure and the time of that.
     private func stateText(_ server: ServerState, of group: Group) -> String {
         let health = server.health
         guard server.isKnown else { return "not asked yet" }
@@ -179,7 +179,7 @@ extension Overview {
         return parts.joined(separator: "; ")
     }
 
-    /// How long a server's latest answers took, and how its connection began.
+    /// The durations of a server's latest answers, and how its connection began.
     func latest(_ server: Server) -> [String] {
         var parts: [String] = []
         let figures = upstreams[server]
@@ -194,7 +194,7 @@ extension Overview {
         return parts
     }
 
-    /// Why a server is not asked in its turn, and when it will be: `paused, next try in 12 s`; nil: it is asked.
+    /// Why a server is passed over, and until when: `paused, next try in 12 s`; nil: it is not passed over.
     func passedOver(_ server: ServerState, of group: Group) -> String? {
         let isPaused = server.health.isPaused(at: at)
         let why = isPaused ? "paused, " : server.isSetAside ? "set aside, " : ""
@@ -212,20 +212,20 @@ extension Overview {
 
     static func percent(_ share: Double) -> String { "\(Int(share * 100)) %" }
 
-    /// Two digits where they say something: `0.25 ms`, `2.5 ms`, `21 ms`, `1.5 s`.
+    /// With two significant digits: `0.25 ms`, `2.5 ms`, `21 ms`, `1.5 s`.
     static func milliseconds(_ value: Double) -> String {
         if value >= 1000 { return "\(decimal(value / 1000, 1)) s" }
         return "\(decimal(value, value < 1 ? 2 : value < 10 ? 1 : 0)) ms"
     }
 
-    /// - Parameter nanoseconds: a bound of the histogram; nil lies above them all.
+    /// - Parameter nanoseconds: a bound of the histogram; nil: above all bounds.
     static func milliseconds(nanoseconds: UInt64?) -> String {
         guard let nanoseconds else { return "over 8 s" }
         return nanoseconds < 100_000
             ? "\((nanoseconds + 500) / 1000) µs" : milliseconds(Double(nanoseconds) / 1_000_000)
     }
 
-    /// At most so many places, without zeros at the end.
+    /// A number with at most `places` decimal places, without zeros at the end.
     static func decimal(_ value: Double, _ places: Int) -> String {
         var scale = 1
         for _ in 0..<places { scale *= 10 }
@@ -242,7 +242,7 @@ extension Overview {
         return "\(decimal(Double(count) / Double(1 << 20), 1)) MiB"
     }
 
-    /// The two largest units that say something: `3 d 4 h`.
+    /// A duration in its two largest units: `3 d 4 h`.
     static func span(_ seconds: UInt64) -> String {
         if seconds < 60 { return "\(seconds) s" }
         if seconds < 3600 { return "\(seconds / 60) min" }

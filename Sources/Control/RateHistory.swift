@@ -1,8 +1,8 @@
-/// How many questions each of the last sixty minutes brought.
+/// The number of questions in each of the last sixty minutes.
 struct RateHistory {
-    /// The newest last.
+    /// Full minutes, the newest last.
     private(set) var minutes: [UInt64] = []
-    /// When the minute began that is not over yet, in nanoseconds, and what had been asked by then.
+    /// When the current minute began, in nanoseconds, and the count of questions at that time.
     private var begun: UInt64
     private var asked: UInt64 = 0
 
@@ -11,7 +11,7 @@ struct RateHistory {
 
     init(at now: UInt64) { begun = now }
 
-    /// Questions since the last minute was over.
+    /// Questions in the current minute.
     func thisMinute(_ total: UInt64) -> UInt64 { total > asked ? total - asked : 0 }
 
     /// When ``tick(_:at:)`` is to be called next.
@@ -22,7 +22,7 @@ struct RateHistory {
         guard now >= next else { return }
         let passed = (now - begun) / Self.minute
         minutes.append(thisMinute(total))
-        // The machine slept, or this queue did: nobody knows which minute it was, and it is given to the first.
+        // The machine or this queue slept for several minutes: their questions are attributed to the first of them.
         for _ in 1..<max(1, min(passed, UInt64(Self.count))) { minutes.append(0) }
         minutes.removeFirst(max(0, minutes.count - Self.count))
         asked = total

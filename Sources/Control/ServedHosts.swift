@@ -1,18 +1,19 @@
 import Base
 import DNSWire
 
-/// By what the metrics address may be asked for: any address, `localhost`, and a name of the operator's.
+/// The hosts by which the metrics address may be requested: any address, `localhost`, and a name set by the operator.
 ///
-/// A web page that has its own name lead to this machine (DNS rebinding) makes a browser read what is here and give it
-/// away; the name it must ask by is the page's, so it is refused. No address is anybody's name.
+/// A web page whose own name resolves to this machine (DNS rebinding) could make a browser read the status for the
+/// page. Such a request carries the page's name as its host, so it is refused; a request by address cannot be such an
+/// attack.
 struct ServedHosts {
     private let names: [Name]
 
     init(_ name: Name?) { names = [name, Name("localhost")].compactMap { $0 } }
 
-    /// - Parameter host: What stood in the request's `Host`, an address or a name with or without a port (RFC 9110
-    ///   §7.2); letters' case and a dot at a name's end do not matter. Nil, of HTTP/1.0, is served: no browser leaves
-    ///   it out.
+    /// - Parameter host: The value of the request's `Host`, an address or a name with or without a port (RFC 9110
+    ///   §7.2); letters' case and a final dot do not matter. Nil, possible in HTTP/1.0, is served: browsers always send
+    ///   it.
     func contains(_ host: [UInt8]?) -> Bool {
         guard let host else { return true }
         let text = String(decoding: host, as: UTF8.self)

@@ -4,8 +4,8 @@ import DNSCache
 import Forwarding
 import Transport
 
-/// The status page: one HTML document that takes nothing from anywhere else and runs nothing, so that it is as safe to
-/// look at as the daemon is. The style sheet carries a number used once: no other is obeyed.
+/// The status page: one HTML document that loads nothing and runs no script. Its style sheet carries a random nonce,
+/// and the response's Content-Security-Policy allows no other.
 struct StatusPage {
     let overview: Overview
     private let nonce: String
@@ -66,7 +66,7 @@ struct StatusPage {
         """
     }
 
-    /// A dot in the state's colour, for the tab.
+    /// The icon for the browser's tab: a dot in the colour of the state.
     private var icon: String {
         let colour =
             switch overview.state {
@@ -212,7 +212,7 @@ struct StatusPage {
     }
 }
 
-/// With commas: `1,234,567`.
+/// A number with commas: `1,234,567`.
 private func grouped(_ number: UInt64) -> String {
     var text = ""
     for (place, digit) in String(number).reversed().enumerated() {
@@ -222,7 +222,7 @@ private func grouped(_ number: UInt64) -> String {
     return String(text.reversed())
 }
 
-/// As text in HTML. A failure's words may come from a server's certificate.
+/// A text escaped for HTML. The words of a failure may come from a server's certificate.
 func escaped(_ text: String) -> String {
     var escaped = ""
     for character in text.unicodeScalars {

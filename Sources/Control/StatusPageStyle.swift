@@ -1,5 +1,5 @@
 extension StatusPage {
-    /// The page's looks. One colour says how it is; the rest is type and room.
+    /// The page's style sheet.
     static let style = """
         :root {
           --ground: #fbfaf8; --card: #ffffff; --ink: #1d1f23; --quiet: #5d636d; --line: #e4e2dd;

@@ -1,9 +1,9 @@
 import Base
 
-/// The moments at which something has to be looked at, earliest first.
+/// The moments at which something is due, earliest first.
 ///
-/// Nothing is taken out when what it stood for ended early: whoever is called finds that there is nothing to do. The
-/// caller rebuilds the heap when those outnumber the live ones (`compact`).
+/// Entries are not removed when their subject ends early: when they are due, the caller finds that there is nothing to
+/// do. The caller rebuilds the heap when such entries outnumber the others (`compact`).
 struct Deadlines<Subject> {
     private var heap: [(tick: Tick, subject: Subject)] = []
 
@@ -29,7 +29,7 @@ struct Deadlines<Subject> {
         return first.subject
     }
 
-    /// There is one.
+    /// Removes the first entry, of which there must be one.
     mutating func removeFirst() {
         heap.swapAt(0, heap.count - 1)
         heap.removeLast()

@@ -1,18 +1,19 @@
 public import DNSWire
 
-/// Whose each name is: the longest pattern that holds it says so, whatever the order of the patterns.
+/// Says which group a name belongs to: the longest pattern that matches it decides, whatever the order of the patterns.
 ///
-/// Names with a meaning of their own come first. Only those that nobody but a local resolver can know go to a group
-/// that has been made for them, with a pattern that is at least as long as the reserved one.
+/// Names that RFCs reserve come first. Of these, only names that local resolvers alone can know may go to a group of
+/// the operator's, by a pattern at least as long as the reserved one.
 ///
-/// It is built away from the questions, since that takes its time with hundreds of thousands of patterns, and then
-/// swapped in.
+/// With hundreds of thousands of patterns it takes long to build; so it is built on another thread, and then swapped
+/// in.
 public final class DomainRules: Sendable {
-    /// Whose the patterns of one list are.
+    /// The meaning of one list of patterns.
     public enum Owner: Sendable, Hashable {
-        /// `domains` of a group. Those of ``GroupID/httpdns`` are `intercept`, of ``GroupID/fallback`` `bypass`.
+        /// `domains` of a group: its names. For ``GroupID/httpdns`` the list is `intercept`, for ``GroupID/fallback``
+        /// `bypass`.
         case group(GroupID)
-        /// `except`: what a group does not take, though a shorter pattern of its own holds it.
+        /// `except` of a group: names that it does not take, though a shorter pattern of its own matches them.
         case except(GroupID)
     }
 
@@ -22,12 +23,12 @@ public final class DomainRules: Sendable {
     }
 
     private let table: DomainTable<Rule>
-    /// How many lists of groups there are; behind them come the reserved names.
+    /// How many lists belong to groups; the lists behind them hold the reserved names.
     private let listCount: Int
     let groups: Set<GroupID>
 
-    /// - Throws: when two groups name the same pattern, or one both takes and leaves it. `intercept` and `bypass` give
-    ///   way to a group, and `intercept` to `bypass`.
+    /// - Throws: when two groups have the same pattern, or one group has it in `domains` and in `except`. A group's
+    ///   pattern wins over the same one in `intercept` and `bypass`, and that of `bypass` over `intercept`.
     public convenience init(_ lists: [(DomainList, Owner)]) throws(DomainRulesError) {
         let most = DomainTable<Rule>.maximumOctets - Self.reserved.reduce(0) { $0 + $1.0.octets.count }
         guard lists.reduce(0, { $0 + $1.0.octets.count }) <= most else { throw .tooManyOctets }
@@ -35,7 +36,7 @@ public final class DomainRules: Sendable {
         if let (pattern, first, second) = table.conflict { throw .conflict(pattern, first, second) }
     }
 
-    /// With no groups but the two that are always there.
+    /// Rules without groups of the operator's.
     public convenience init(intercept: [Name] = [], bypass: [Name] = []) {
         self.init(unchecked: [
             (DomainList(intercept.lazy.map { .subtree($0) }), .group(.httpdns)),
@@ -56,32 +57,33 @@ public final class DomainRules: Sendable {
         groups = Set(lists.map { $1.id })
     }
 
-    /// What is known of one name.
+    /// What the rules say of one name.
     struct Finding {
         fileprivate var match: DomainTable<Rule>.Match?
-        /// Only a local resolver can know the name: no HTTPDNS account is asked for it.
+        /// Whether only a local resolver can know the name: no HTTPDNS account is asked for it.
         var isLocal = false
 
-        /// Nil where a pattern gives the name to a group, and where none speaks of it.
+        /// Why the name is reserved; nil where a pattern gives it to a group, and where no pattern matches.
         var reserved: ReservedName? {
             if case .reserved(let reason) = match?.value { reason } else { nil }
         }
         var group: GroupID? {
             if case .owner(let owner) = match?.value { owner.id } else { nil }
         }
-        /// Whether it is a group's by a pattern that means some names and not all of a kind.
+        /// Whether it is a group's by a pattern for particular names, not for every name or every single label.
         var isNamed: Bool { group != nil && match.map(\.namesSomething) ?? false }
     }
 
-    /// Who takes a question. DS is asked where the name less its first label goes: at a cut it is the parent's (RFC
-    /// 4035 §3.1.4.1). That is no reason to tell others a name which has a meaning of its own.
+    /// The rule for a question. DS records belong to the parent zone, so the group of the name without its first label
+    /// is asked (RFC 4035 §3.1.4.1); but a reserved name is not sent out for that reason.
     func find(_ name: Name, _ type: RecordType) -> Finding {
         let found = find(name)
         guard type == .ds, found.reserved == nil || found.reserved == .singleLabel, name != .root else { return found }
         return find(name, from: Int(name.wire[0]) + 1)
     }
 
-    /// - Parameter start: a label of the name; what is before it does not count, and its end is no single label.
+    /// - Parameter start: the offset of a label of the name; the labels before it are left out, and the rest does not
+    ///   count as a single label.
     func find(_ name: Name, from start: Int = 0) -> Finding {
         guard let first = table.candidate(name.wire.span, from: (start, -1)) else { return Finding() }
         return find(name, from: first)
@@ -90,7 +92,7 @@ public final class DomainRules: Sendable {
     @inline(never)
     private func find(_ name: Name, from first: DomainTable<Rule>.Label) -> Finding {
         var longest: DomainTable<Rule>.Match?
-        /// The longest that may have a name which only a local resolver can know.
+        /// The longest pattern of a group that may take a name which only a local resolver can know.
         var local: DomainTable<Rule>.Match?
         var reserved: (match: DomainTable<Rule>.Match, reason: ReservedName)?
         var excepted: [GroupID] = []
@@ -122,17 +124,17 @@ public final class DomainRules: Sendable {
     var residentOctets: Int { table.residentOctets }
 }
 
-/// Where a pattern stands.
+/// The place of a pattern in the lists.
 public struct DomainPlace: Sendable, Hashable {
-    /// Which of the lists, counted from 0.
+    /// The index of the list, from 0.
     public let list: Int
-    /// The line in its file, or the pattern's number in a list that was no file; counted from 1.
+    /// The line in its file, or the pattern's number in a list that was not read from a file; from 1.
     public let line: Int
 }
 
-/// Why lists of patterns cannot be taken together.
+/// Why lists of patterns cannot be used together.
 public enum DomainRulesError: Error, Sendable, Equatable {
-    /// A pattern that two groups take, or that one takes and leaves: where each says so, the earlier list first.
+    /// A pattern that two groups take, or that one group takes and excepts; with both places, the earlier list's first.
     case conflict(DomainPattern, DomainPlace, DomainPlace)
     /// The lists are longer than four gigabytes together.
     case tooManyOctets
@@ -153,12 +155,12 @@ extension DomainRules.Rule {
 }
 
 extension GroupID {
-    /// Whether it has been made in the configuration by a section of its own.
+    /// Whether the operator has configured it in a section of its own.
     fileprivate var isConfiguredByUser: Bool { self != .httpdns && self != .fallback }
 
-    /// Whether it takes a name although `other` was found before it.
-    /// - Parameter isSamePattern: both by the same pattern: what is made for it has it, and `bypass` before
-    ///   `intercept`.
+    /// Whether it takes a name for which `other` was found before.
+    /// - Parameter isSamePattern: both were found by the same pattern: then the operator's group wins, and `bypass`
+    ///   before `intercept`.
     fileprivate func goes(before other: GroupID?, _ isSamePattern: Bool) -> Bool {
         guard let other else { return true }
         return isSamePattern && (isConfiguredByUser && !other.isConfiguredByUser || other == .httpdns)
@@ -167,20 +169,20 @@ extension GroupID {
 
 // MARK: Names with a meaning of their own
 
-/// Why a name is no group's.
+/// Why a name belongs to no group.
 public enum ReservedName: Sendable, Equatable {
     /// 127.0.0.1 and ::1 (RFC 6761 §6.3).
     case localhost
-    /// It has no existence in the DNS.
+    /// The name does not exist in the DNS.
     case nonexistent
-    /// It has no records here.
+    /// The name has no records here.
     case noData
     /// Only a local resolver can know it.
     case localOnly
-    /// So does a name of one label, which means something on this network alone.
+    /// A name of one label, which also means something only on this network.
     case singleLabel
 
-    /// Whether a local resolver is asked, or a group made for the name.
+    /// Whether the local resolver is asked, or a group with a pattern for the name.
     var isLocal: Bool { self == .localOnly || self == .singleLabel }
 }
 
@@ -196,7 +198,7 @@ extension DomainRules {
         (privateReverseNames, .reserved(.localOnly)), (list(""), .reserved(.singleLabel)),
     ]
 
-    /// RFC 6303 §4, RFC 1918 and RFC 6598: reverse names that mean something on this network alone.
+    /// Reverse names that mean something only on this network (RFC 6303 §4, RFC 1918, RFC 6598).
     private static let privateReverseNames = list(
         "0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16", "192.0.2.0/24", "198.51.100.0/24",
         "203.0.113.0/24", "255.255.255.255/32", "172.16.0.0/12", "100.64.0.0/10", "::/128", "::1/128", "fc00::/7",

@@ -1,48 +1,52 @@
 import DNSCache
 import DNSWire
 
-/// Values by pattern: for a name, those of all patterns that it is under, the longest pattern first. It is built once.
+/// Values by pattern: finds for a name the values of all patterns that match it, the longest pattern first. It is built
+/// once and never changes.
 ///
-/// A keyed hash finds an entry and its octets decide, so nobody can make one name be taken for another, or choose names
-/// that are slow to find. The names stay in the lists they came in: n of them, of w octets in wire form, take n × (w +
-/// 1) octets there and 10n here, two slots of five octets each.
+/// A keyed hash finds an entry and the entry's octets decide, so an attacker can neither have one name taken for
+/// another nor choose names that are slow to find. The patterns stay in the lists they came in: n names of w octets in
+/// wire form take n × (w + 1) octets there and 10n here, two slots of five octets each.
 ///
-/// Most names end at a few comparisons: none is hashed but where some name in the table is as long and begins alike.
+/// Most names are decided by a few comparisons: a name is hashed only if the table has a name of the same length and
+/// beginning.
 struct DomainTable<Value: Sendable>: Sendable {
     private let lists: [DomainList]
     private let values: [Value]
-    /// Where each list begins when all are put behind one another.
+    /// The offset of each list when all are placed one behind the other.
     private let starts: [Int]
-    /// For each slot, 0 if it is empty, else some bits of the hash, so that few entries are compared in vain.
+    /// For each slot, 0 if it is empty, else some bits of the hash, so that few entries are compared needlessly.
     private var tags: [UInt8]
-    /// For each slot, the place of an entry in all lists put behind one another.
+    /// For each slot, the offset of an entry in all lists placed one behind the other.
     private var places: [UInt32]
-    /// For each length, a bit for the beginning of each name in the table that is so many octets long.
+    /// By the length of a name in octets: a set of bits for the beginnings of the table's names of that length.
     private var beginnings = [UInt64](repeating: 0, count: Name.maximumLength + 1)
-    /// Which numbers of bits a network has in the label before its name: bit n for n.
+    /// The numbers of bits that networks of the table use of the label before their name: bit n for n.
     private var networkBits: UInt8 = 0
-    /// The first pattern that two lists must not both have: where each has it.
+    /// The first pattern that two lists have although they must not, with both places.
     private(set) var conflict: (pattern: DomainPattern, first: DomainPlace, second: DomainPlace)?
     private let hash = NameHash(keys: NameKey.processKeys)
 
-    /// The longest that all lists may be together, in octets.
+    /// The most octets that all lists may have together.
     static var maximumOctets: Int { Int(UInt32.max) }
 
-    /// One pattern that holds a name.
+    /// One pattern that matches a name.
     struct Match {
         let value: Value
-        /// Which of the lists has it, and where in its octets.
+        /// The index of the list, and the offset of the pattern in it.
         let list: Int
         let offset: Int
-        /// Of two patterns that hold a name the longer's is more; the same pattern's is the same.
+        /// Orders patterns that match the same name: the longer pattern has the greater value, the same pattern the
+        /// same.
         let length: Int
-        /// Whether the pattern says more than "every name" or "every single label".
+        /// Whether the pattern is more particular than "every name" or "every single label".
         var namesSomething: Bool { length >= 2 << 4 }
     }
 
     /// - Parameters:
-    ///   - lists: of ``maximumOctets`` at most. A pattern that one of them has twice counts once.
-    ///   - areInConflict: whether two lists must not have the same pattern, by their values, the earlier list's first.
+    ///   - lists: at most ``maximumOctets`` together. A pattern that is twice in one list counts once.
+    ///   - areInConflict: whether two lists with these values must not have the same pattern; the earlier list's value
+    ///     comes first.
     init(_ lists: [(DomainList, Value)], areInConflict: (Value, Value) -> Bool = { _, _ in false }) {
         self.lists = lists.map(\.0)
         values = lists.map(\.1)
@@ -100,7 +104,7 @@ struct DomainTable<Value: Sendable>: Sendable {
     }
     func pattern(_ match: Match) -> DomainPattern? { lists[match.list].pattern(at: match.offset) }
 
-    /// What the table and its lists take, in octets.
+    /// The memory of the table and its lists, in octets.
     var residentOctets: Int {
         lists.reduce(0) { $0 + $1.octets.capacity } + tags.capacity + 4 * places.capacity + 8 * beginnings.capacity
     }
@@ -109,10 +113,10 @@ struct DomainTable<Value: Sendable>: Sendable {
 // MARK: Looking up
 
 extension DomainTable {
-    /// A label of a name, and the one before it; -1 if there is none that counts.
+    /// The offset of a label in a name, and that of the label before it; -1 if there is none to consider.
     typealias Label = (offset: Int, before: Int)
 
-    /// The first label with which a name in the table might begin, from this one on; nil if there is none, as for most
+    /// The first label, from this one on, at which a name of the table may begin; nil if there is none, as for most
     /// names.
     @inline(__always)
     func candidate(_ wire: Span<UInt8>, from label: Label) -> Label? {
@@ -126,8 +130,8 @@ extension DomainTable {
         return beginnings[1] & bits != 0 ? (offset, before) : nil
     }
 
-    /// Hands over each pattern that holds a name, the longest first.
-    /// - Parameter first: what ``candidate(_:from:)`` says.
+    /// Calls `visit` with each pattern that matches a name, the longest first.
+    /// - Parameter first: the result of ``candidate(_:from:)``.
     func forEach(holding name: Name, from first: Label, _ visit: (Match) -> Void) {
         let wire = name.wire.span
         var label = first
@@ -140,7 +144,7 @@ extension DomainTable {
         }
     }
 
-    /// Whether any pattern holds a name.
+    /// Whether any pattern matches a name.
     func holds(_ name: Name) -> Bool {
         guard let first = candidate(name.wire.span, from: (0, -1)) else { return false }
         var isHeld = false
@@ -151,13 +155,13 @@ extension DomainTable {
     private static var rootBit: UInt64 { 1 }
     private static var singleLabelsBit: UInt64 { 2 }
 
-    /// One of 64 bits, by the first label's length and first letter.
+    /// One of 64 bits, chosen by the first label's length and first letter.
     @inline(__always)
     private static func beginning(_ wire: Span<UInt8>, _ offset: Int) -> UInt64 {
         1 << UInt64((wire[offset] &* 7 &+ wire[offset &+ 1]) % 64)
     }
 
-    /// The patterns that the end of a name at `offset` may be in, with the label before it at `before`.
+    /// Visits the patterns for the end of a name at `offset`, whose preceding label is at `before`.
     private func look(_ wire: Span<UInt8>, _ offset: Int, _ before: Int, _ visit: (Match) -> Void) {
         if networkBits != 0, before >= 0 { lookForNetworks(wire, offset, before, visit) }
         var (ranks, entries) = (0 as UInt8, 0)
@@ -167,7 +171,7 @@ extension DomainTable {
             entries += 1
             only = (list, place)
         }
-        // Under `*.x` are the names that have a label before x; a single label is what nothing stands before or behind.
+        // `*.x` needs a label before x; the pattern of single labels needs that there is none before or behind.
         if before < 0 { ranks &= ~(1 << Self.belowRank) }
         if before != 0 { ranks &= ~(1 << Self.singleLabelsRank) }
         guard ranks != 0 else { return }
@@ -190,7 +194,7 @@ extension DomainTable {
         Match(value: values[list], list: list, offset: place, length: length)
     }
 
-    /// The networks whose prefix ends within the label at `before`.
+    /// Visits the networks whose prefix ends inside the label at `before`.
     private func lookForNetworks(_ wire: Span<UInt8>, _ offset: Int, _ before: Int, _ visit: (Match) -> Void) {
         guard let isIPv4 = ReverseNetwork.isIPv4(wire),
             let value = ReverseNetwork.labelValue(wire, at: before, isIPv4: isIPv4)
@@ -205,7 +209,7 @@ extension DomainTable {
         }
     }
 
-    /// Hands over each entry of the name at the end of `wire`, by its list and its place there.
+    /// Visits each entry whose name is the end of `wire`, by its list and its offset there.
     @inline(__always)
     private func probe(
         _ wire: Span<UInt8>, _ offset: Int, bits: Int, value: UInt8, _ found: (Int, Int) -> Void
@@ -223,7 +227,7 @@ extension DomainTable {
         }
     }
 
-    /// Whether the entry at `offset` of a list is of this name, by its octets.
+    /// Whether the entry at `offset` of a list has this name, compared octet by octet.
     private func isEntry(
         _ list: Int, _ offset: Int, _ wire: Span<UInt8>, _ name: Range<Int>, _ bits: Int, _ value: UInt8
     ) -> Bool {
@@ -247,21 +251,21 @@ extension DomainTable {
         return (lists.lowerBound, place - starts[lists.lowerBound])
     }
 
-    /// Slots are as many as they need be, so the hash is scaled to them.
+    /// The number of slots is no power of two, so the hash is scaled to it.
     @inline(__always)
     private func firstSlot(_ hash: UInt64) -> Int { Int(hash.multipliedFullWidth(by: UInt64(tags.count)).high) }
 
     @inline(__always)
     private static func tag(_ hash: UInt64) -> UInt8 { UInt8(hash % 255) &+ 1 }
 
-    /// What is hashed with a name.
+    /// Octets that are hashed with the name.
     @inline(__always)
     private static func kind(_ bits: Int, _ value: UInt8) -> UInt16 { UInt16(bits) << 8 | UInt16(value) }
 
     private static var belowRank: UInt8 { 2 }
     private static var singleLabelsRank: UInt8 { 1 }
 
-    /// Of patterns that speak of the same name, how long they are; above ``belowRank`` come the bits of networks.
+    /// Orders patterns with the same name by length; the ranks above ``belowRank`` are the bits of networks.
     @inline(__always)
     private static func rank(_ mark: UInt8) -> UInt8 {
         switch DomainList.Mark(rawValue: mark) {
@@ -273,7 +277,7 @@ extension DomainTable {
 }
 
 extension NameKey {
-    /// Two numbers that are random for this process, as what `Hasher` makes of any two is.
+    /// Two keys, random for this process: `Hasher` makes them from any two numbers.
     static var processKeys: (UInt64, UInt64) {
         (UInt64(bitPattern: Int64(digest([0], from: 0))), UInt64(bitPattern: Int64(digest([1], from: 0))))
     }

@@ -1,24 +1,24 @@
 public import Base
 public import DNSWire
 
-/// What the shell knows a client by. The forwarder gives each number back once, in the reply.
+/// The number by which the shell knows a client. The forwarder gives each number back once, in the reply.
 public typealias ClientNumber = Int
 
-/// What the shell is asked to do. Actions are carried out in order; the outcome of each query comes back through
+/// An instruction to the shell. Actions are carried out in order; the outcome of each query comes back through
 /// `Forwarder.settle`, at any later time, or never: deadlines are the forwarder's own.
 public enum Action {
-    /// Give each client the answer, rendered for its own id, letters' case and size.
+    /// Give each client the answer, with the client's own id, spelling and size limit.
     case reply(SmallList<ClientNumber>, Answer, Reply.Age)
-    /// Put this to a server of the query's group.
+    /// Send this to a server of the query's group.
     case ask(QueryID, Server, Ask)
-    /// The server is silent, or the network is another: put the same to it once more, on another way than before (a
-    /// fresh connection, another id and port). The first answer counts, to whichever it is.
+    /// The server is silent, or the network has changed: send the same to it once more in another way (over a fresh
+    /// connection, or with another id and port). The first answer counts, to either.
     case askAgain(QueryID)
-    /// Nobody waits for this query any more.
+    /// The answer to this query is not wanted any more.
     case cancel(QueryID)
-    /// Something an operator may want to know; said once for each change.
+    /// An event for the log; reported once for each change.
     indirect case report(Event)
-    /// A lookup at an HTTPDNS account went otherwise than it should (`enableReport`); said for each.
+    /// A lookup at an HTTPDNS account failed or was unusual (`enableReport`); reported for each.
     indirect case reportLookup(AbnormalLookup)
 }
 
@@ -29,13 +29,13 @@ public struct QueryID: Hashable, Sendable {
 
     init(_ group: GroupID, _ id: TableID) { (self.group, self.id) = (group, id) }
 
-    /// A query that no forwarder made, for whoever asks a server straight.
+    /// A query that was not made by a forwarder, for code that asks a server directly.
     public init(standalone number: UInt32, of group: GroupID) {
         self.init(group, TableID(standalone: number))
     }
 }
 
-/// What a server is asked.
+/// The content of a query.
 public enum Ask: Sendable, Equatable {
     /// The addresses of these names, in one request.
     case addresses([Name], Families)
@@ -59,7 +59,7 @@ public struct MessageQuestion: Hashable, Sendable {
 
 /// How a query ended.
 public enum Outcome: Sendable, Equatable {
-    /// What an HTTPDNS service said, in an answer that could be read. Names it says nothing of are absent.
+    /// The result of an HTTPDNS service. Names that it does not mention are absent.
     case addresses([NameAddresses])
     /// A DNS message that answers the question, whatever its response code.
     case answer(Answer)
@@ -84,14 +84,14 @@ public struct Families: OptionSet, Sendable, Hashable {
     }
 }
 
-/// What HTTPDNS said of one family of a name.
+/// The result of HTTPDNS for one family of a name.
 public enum FamilyAddresses: Sendable, Equatable {
     case addresses([IPAddress], ttl: UInt32)
     case noRecord
     case notAsked
 }
 
-/// What HTTPDNS said of a name.
+/// The result of HTTPDNS for a name.
 public struct NameAddresses: Sendable, Equatable {
     public var name: Name
     public var ipv4: FamilyAddresses
@@ -110,16 +110,16 @@ public struct NameAddresses: Sendable, Equatable {
     }
 }
 
-/// Why an attempt failed, for the decision (`kind`) and for the log (`detail`: one line, no secrets, no query names).
+/// Why an attempt failed: `kind` for decisions, `detail` for the log (one line, no secrets, no query names).
 public struct Failure: Sendable, Equatable {
     public enum Kind: Sendable, Equatable {
         case timedOut
         case unreachable
         /// The peer's certificate or TLS was refused.
         case untrusted
-        /// HTTP 401: the account is refused.
+        /// HTTP 401: the account was refused.
         case unauthorized
-        /// HTTP 429: asked too often.
+        /// HTTP 429: too many requests.
         case tooOften
         /// Another status, or an answer that does not decrypt or parse.
         case badAnswer
@@ -129,7 +129,7 @@ public struct Failure: Sendable, Equatable {
     public var detail: String
     /// The HTTP status, where there was one.
     public var statusCode: Int?
-    /// With `tooOften` and `unauthorized`: how many seconds the server wants to be left alone; nil if it does not say.
+    /// With `tooOften` and `unauthorized`: the seconds for which the server asks not to be asked; nil if it gives none.
     public var retryAfter: Int?
 
     public init(_ kind: Kind, _ detail: String, statusCode: Int? = nil, retryAfter: Int? = nil) {
@@ -139,28 +139,28 @@ public struct Failure: Sendable, Equatable {
         self.retryAfter = retryAfter
     }
 
-    /// "No record" of HTTPDNS's, which may be somebody else's word.
+    /// "No record" from HTTPDNS in a mode in which an attacker may have written it.
     static let unproven = Failure(.badAnswer, "no record, which aes and des do not prove")
 
-    /// RFC 8914: 22 when nobody answered, 23 when the network or the peer made it impossible.
+    /// RFC 8914: 22 when no server answered in time, 23 when the network or the peer made an answer impossible.
     var extendedError: ExtendedError { kind == .timedOut ? .noReachableAuthority : .networkError }
 }
 
-/// A lookup at an HTTPDNS account that failed, or whose names the next group of their route had to be asked for.
+/// A lookup at an HTTPDNS account that failed, or whose names were then asked of the next group of their route.
 public struct AbnormalLookup: Sendable, Equatable {
     public var names: [Name]
     public var families: Families
-    /// Who failed; nil when the name was given up, as every server failed or none was to be asked.
+    /// The server that failed; nil when every server failed or none could be asked.
     public var server: Server?
-    /// Why; nil when the plan's limit was reached.
+    /// Why it failed; nil when the plan's limit was reached.
     public var failure: Failure?
-    /// Milliseconds from the request to its failure; from the first question when the name was given up.
+    /// Milliseconds from the request to its failure, or from the first question if no server could be asked.
     public var spend: Int
-    /// The next group was asked instead.
+    /// Whether the next group was asked instead.
     public var fellBack: Bool
 }
 
-/// A change of state worth one line in the log.
+/// A change of state that is worth a line in the log.
 public enum Event: Sendable, Equatable {
     case failing(GroupID, Server, Failure)
     case answersAgain(GroupID, Server)
@@ -168,17 +168,17 @@ public enum Event: Sendable, Equatable {
     case switched(GroupID, from: Server, to: Server)
     /// The first server answered again.
     case returned(GroupID, from: Server, to: Server)
-    /// Questions are past a limit and get SERVFAIL.
+    /// A limit is exceeded, and questions beyond it get SERVFAIL.
     case refusing(Refusal)
-    /// `queriesPerSecond` is reached: the names beyond it go to the next group of their route, or wait.
+    /// `queriesPerSecond` is exceeded: further names go to the next group of their route, or wait.
     case planExceeded(GroupID)
-    /// Too many names below one domain had no record: new ones go to the next group of their route, or are refused.
+    /// Too many names below one domain had no record: further ones go to the next group of their route, or are refused.
     case noRecordBudgetSpent(GroupID)
-    /// Private addresses were taken out of an answer.
+    /// Private addresses were removed from an answer.
     case privateRefused
 }
 
-/// Why a question was not taken on.
+/// Why a question was refused.
 public enum Refusal: Sendable, Equatable {
     case tooManyFlights
     case tooManyWaiting

@@ -2,15 +2,15 @@ import Base
 import DNSCache
 import DNSWire
 
-/// One question under way and everybody who waits for its answer. Equal questions share a flight, so a forger has one
-/// id and one port to hit, however often a question is asked.
+/// One question under way and the clients that wait for its answer. Equal questions share a flight, so a forger has
+/// only one id and one port to guess, however often a question is asked.
 final class Flight {
     struct Key: Hashable {
         let name: NameKey
         let type: RecordType
         let audience: Audience
 
-        /// Audiences are few: telling them apart is left to the comparison.
+        /// There are few audiences, so the comparison tells them apart.
         func hash(into hasher: inout Hasher) {
             hasher.combine(name)
             hasher.combine(type.rawValue)
@@ -24,41 +24,42 @@ final class Flight {
     let generation: Int
     /// The groups that may be asked, in this order.
     let route: [Step]
-    /// How many of its steps have begun, or were passed over as there was nobody to ask.
+    /// How many of its steps have begun or were skipped because their groups have no servers.
     var begun = 0
-    /// Those of them whose groups may still have an answer.
+    /// The steps that may still have an answer.
     var underWay = StepSet()
-    /// What was put to the servers of the last step that carries whole messages; nil before there was one. A reference:
-    /// a property that is nowhere changed in place is read without the check at run time that nobody else changes it.
+    /// The queries to the servers of the last message step that has begun; nil before one has. A reference: a property
+    /// that is never changed in place is read without a run-time check for exclusive access.
     var messagesBegun: Messages?
-    /// Who waits.
+    /// The clients that wait.
     var clients: SmallList<Waiter>
-    /// The place in ``Shares`` of the source that this is counted for.
+    /// The place in ``Shares`` of the source for which this flight counts.
     var place: Int
-    /// Counts the flights: the newest has the highest.
+    /// Flights are numbered in order: the newest has the highest number.
     let number: UInt64
-    /// A client has asked this. What only the daemon asks, to have it ready, is not worth the local resolver's word.
+    /// Whether a client has asked this question. For questions of the daemon itself, to fill the cache, the local
+    /// resolver is not asked in the place of HTTPDNS.
     var isWanted: Bool
-    /// The clients were given what there was; the flight goes on to fill the cache.
+    /// Whether the clients were already given a stale answer or a failure; the flight goes on to fill the cache.
     var isOverdue = false
-    /// An HTTPDNS account owes an answer and has not proven that it has none: another group's only stands in for it.
+    /// Whether an HTTPDNS account still owes an answer, since it has not proven that it has none; another group's
+    /// answer only stands in for it then.
     var isOwed: Bool
-    /// A message group had an answer; an earlier step may still go on.
+    /// Whether a message group has answered; an earlier step may still be under way.
     var wasAnswered = false
-    /// A resolver's SERVFAIL or the like, or an answer behind which another group was asked: given if nobody does
-    /// better.
+    /// A SERVFAIL or the like, or an answer that led to the next group: given if no better one comes.
     var secondBest: Answer?
     var lastFailure: Failure?
-    /// Who failed last, if it was a server.
+    /// The server that failed last, if one did.
     var lastFailed: (group: GroupID, server: Server)?
-    /// When the next step begins although the last has not ended; nil once it has.
+    /// When the next step begins even if the last has not ended; nil once it has begun.
     var hedgeAt: Tick?
-    /// When the clients get a stale answer; nil without one.
+    /// When the clients get a stale answer; nil if there is none.
     var staleAt: Tick?
-    /// When the clients get whatever there is.
+    /// When the clients get the best answer there is, or a failure.
     var answerBy: Tick
 
-    /// - Parameter client: Who asks; nil: the daemon itself.
+    /// - Parameter client: The client that asks; nil: the daemon itself.
     init(
         _ key: Key, _ route: [Step], for client: Waiter?, id: TableID, place: Int, number: UInt64, generation: Int,
         isOwed: Bool, answerBy: Tick
@@ -75,7 +76,7 @@ final class Flight {
         isWanted = client != nil
     }
 
-    /// What is changed in it before a step with messages has begun is of no consequence.
+    /// An empty value before a message step has begun; changes to that are lost, which does no harm.
     var messages: Messages { messagesBegun ?? Messages(step: 0) }
 
     var nextMoment: Tick? {
@@ -85,20 +86,20 @@ final class Flight {
 
     var isDone: Bool { underWay.isEmpty }
 
-    /// Whether a step before this one may still have an answer, which would count for more.
+    /// Whether a step before this one may still have an answer, which would be preferred.
     func isOutranked(_ step: Int) -> Bool { underWay.containsAny(before: step) }
 
     /// Whether the last step that has begun may still have an answer.
     var isLastUnderWay: Bool { begun > 0 && underWay.contains(begun - 1) }
 
-    /// The place of a group in the route, where it stands once.
+    /// The index of a group in the route, in which it occurs once.
     func step(of group: GroupID) -> Int {
         var step = 0
         while route[step].group != group { step += 1 }
         return step
     }
 
-    /// What is asked where whole messages are carried.
+    /// The question for groups that carry messages.
     var question: MessageQuestion {
         switch key.audience {
         case .everyone:
@@ -110,26 +111,26 @@ final class Flight {
     }
 }
 
-/// What a flight has put to the servers of a step that carries whole messages.
+/// The queries of a flight to the servers of one message step.
 final class Messages {
     let step: Int
     var tried = SmallList<Server>()
     var underWay = SmallList<TableID>()
-    /// It stands in the group's queue for a server with room.
+    /// Whether the flight is in the group's queue, waiting for a server with room.
     var isWaiting = false
-    /// A server failed, or said SERVFAIL or the like: not all have refused the question.
+    /// Whether a server failed, or said SERVFAIL or the like, so that not all have refused the question.
     var hasFailed = false
-    /// A server said REFUSED.
+    /// Whether a server said REFUSED.
     var hasRefused = false
 
     init(step: Int) { self.step = step }
 }
 
-/// Places of steps in a route.
+/// A set of steps of a route, by their index.
 struct StepSet {
     private var bits: UInt64 = 0
 
-    /// As many steps as a route may have.
+    /// The most steps that a route may have.
     static var capacity: Int { UInt64.bitWidth }
 
     var isEmpty: Bool { bits == 0 }
@@ -142,20 +143,20 @@ struct StepSet {
     mutating func remove(_ step: Int) { bits &= ~(1 &<< step) }
 }
 
-/// A name under way to an HTTPDNS account, and the flights it settles.
+/// A name under way to an HTTPDNS account, and the flights that its result settles.
 final class Lookup {
     let key: NameKey
     let started: Tick
     /// `Forwarder.generation` when it began.
     let generation: Int
     private(set) var flights: SmallList<Flight>
-    /// The servers that failed on it.
+    /// The servers at which the lookup has failed.
     var tried: [Server] = []
-    /// An answer to several names left it out: it goes out alone.
+    /// Whether the answer to several names left this one out: it is then asked for alone.
     var wasLeftOut = false
-    /// It was in a request.
+    /// Whether it was sent in a request.
     var wasSent = false
-    /// The request it is in now.
+    /// The query that it is in now.
     var query: TableID?
 
     init(_ key: NameKey, for flight: Flight, at now: Tick) {
@@ -184,9 +185,9 @@ struct Query {
     let server: Server
     let sent: Tick
     var subject: Subject
-    /// When the server, which was silent for long, was asked once more.
+    /// When the server, after a long silence, was asked once more.
     var repeated: Tick?
-    /// It took longer than the server usually takes, and the next one was asked as well.
+    /// Whether the server took longer than usual, so that the next one was asked as well.
     var isOvertaken = false
 
     enum Subject {
@@ -194,35 +195,36 @@ struct Query {
         case names([Lookup], Families)
         /// The question of a flight, for its step in ``Messages``.
         case message(Flight)
-        /// What a flight no longer waits for, or never did: it shows how the server is.
+        /// A query whose answer is not wanted: it only shows the state of the server.
         case measurement
     }
 }
 
-/// Why a question was not answered, as a client that understands RFC 8914 is told.
+/// Why a question was not answered, for clients that understand RFC 8914.
 struct FailureReason {
     var code: ExtendedError
-    /// Who failed and how; may be empty.
+    /// Which server failed and how; may be empty.
     var text = ""
 }
 
-/// That a question was lately not answered by anybody.
+/// Records that a question was not answered lately.
 ///
-/// A client that repeats itself must not multiply what goes out while everything is down (RFC 9520 §3.2), and what is
-/// stale is given at once meanwhile (RFC 8767 §5). A first failure may be bad luck and the next question is looked up;
-/// so there are two lookups of a question a second at most, and nobody notices the second when all is well again.
+/// While everything is down, clients that repeat their questions must not multiply the queries to upstreams (RFC 9520
+/// §3.2), and stale answers are given at once (RFC 8767 §5). A single failure may be bad luck, so the next question is
+/// looked up once more: there are at most two lookups of a question a second, and the delay after an outage is not
+/// noticed.
 struct RecentFailure {
     var timesInARow: Int
     var reason: FailureReason
 
-    /// Milliseconds it counts for: the least that RFC 9520 §3.2 allows.
+    /// Milliseconds for which it holds: the least that RFC 9520 §3.2 allows.
     static let time = 1000
-    /// So often in a row, and the question is not looked up while it counts.
+    /// After this many failures in a row the question is not looked up while the record holds.
     static let mostTimes = 2
 }
 
 extension Dictionary where Value: AnyObject {
-    /// Takes `value` out, unless another has come to its place meanwhile.
+    /// Removes `value`, unless the key has another value meanwhile.
     mutating func remove(_ value: Value, forKey key: Key) {
         if let place = index(forKey: key), values[place] === value { remove(at: place) }
     }

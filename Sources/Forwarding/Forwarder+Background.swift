@@ -2,10 +2,10 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What is looked up although nobody asks.
+/// Lookups that the daemon makes by itself.
 extension Forwarder {
-    /// Looks up the names of `preResolve` and `keepAliveDomains`; the latter are refreshed from then on whether asked
-    /// for or not, and replace those that were until now.
+    /// Looks up the names of `preResolve` and `keepAliveDomains`. The latter replace the earlier ones, and are
+    /// refreshed regularly from now on.
     mutating func start(preResolve: [Name], keepAlive: [Name], at now: Tick) {
         for name in preResolve where !keepAlive.contains(name) { refresh(name, at: now) }
         if !kept.isEmpty { deadlines.compact { if case .kept = $0 { false } else { true } } }
@@ -19,9 +19,9 @@ extension Forwarder {
         }
     }
 
-    /// Refreshes a name of which an address has passed three quarters of its TTL, or which has none, and comes back
-    /// when the first of them will have: no more than once a minute, as the SDK does. A family without addresses is
-    /// looked up along with the other.
+    /// Refreshes a name when its addresses have passed three quarters of their TTL, or it has none, and schedules the
+    /// next refresh, at most once a minute as in the SDK. A family without addresses is looked up together with the
+    /// other.
     mutating func refreshKept(_ place: Int, at now: Tick) {
         let name = kept[place]
         let left = [RecordType.a, .aaaa].compactMap { (type: RecordType) -> UInt32? in
@@ -40,11 +40,11 @@ extension Forwarder {
         deadlines.insert(.kept(place), at: now.advanced(milliseconds: Int(next) * 1000))
     }
 
-    /// Seconds from one refresh to the next.
+    /// The least seconds between two refreshes.
     private static var shortestRefresh: UInt32 { 60 }
 }
 
 extension Audience {
-    /// Of a question that the daemon asks for itself.
+    /// The audience of the daemon's own questions.
     fileprivate static var nobodyInParticular: Audience { .those(dnssecOK: false, checkingDisabled: false) }
 }

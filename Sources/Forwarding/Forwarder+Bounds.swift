@@ -2,10 +2,10 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What is done when there is no room for a question.
+/// Limits on flights, waiting clients and names without a record.
 extension Forwarder {
-    /// Makes room for a flight of a source by ending the newest of the source that has the most: those who send names
-    /// without end crowd out themselves. Between equals the one under way has come further, and stays.
+    /// Makes room for a flight by ending the newest flight of the source that has the most: a source that floods loses
+    /// its own flights. Between equals the existing flight stays, since it has come further.
     mutating func makeRoom(for source: Source, at now: Tick) -> Bool {
         guard let heaviest = shares.heaviest, shares.flights(of: source) + 1 < heaviest.flights,
             let newest = flights.max(by: { $0.number < $1.number }, where: { $0.place == heaviest.place })
@@ -23,19 +23,19 @@ extension Forwarder {
         return true
     }
 
-    /// Whether one more client may wait, for this flight and at all.
+    /// Whether one more client may wait, for this flight and in all.
     func mayWait(_ client: Asker, for flight: Flight) -> Bool {
         let own = shares.clients(of: client.source)
         guard Source.mayHaveMore(own: own, all: shares.clients, most: Self.maximumClients) else { return false }
         let all = flight.clients.count
-        // It has no more here than at all; who they are who wait for this is counted near the bound only.
+        // A source has at most as many clients in this flight as in all; they are counted only near the limit.
         return Source.mayHaveMore(own: min(own, all), all: all, most: Self.maximumWaiting)
             || Source.mayHaveMore(
                 own: shares.count(of: client.source, in: flight.clients), all: all, most: Self.maximumWaiting)
     }
 
-    /// A source asks what another's flight asks already. If that one has many, the flight is counted for this one from
-    /// now on: otherwise whoever asks what a flood asks would make room with it.
+    /// A source asks the question of another source's flight. If that source has many flights, this one counts for the
+    /// new source from now on: otherwise a client that asks the same as a flood would lose its flight together with it.
     mutating func takeOver(_ flight: Flight, _ source: Source) {
         guard shares.flights(of: source) + 1 < shares.flights(at: flight.place) else { return }
         let former = flight.place
@@ -56,8 +56,8 @@ extension Forwarder {
         if refusing.insert(refusal).inserted { act(.report(.refusing(refusal))) }
     }
 
-    /// An HTTPDNS account was found to have no record, and nobody else may be asked.
-    /// - Parameter isProven: by all that were found to have none.
+    /// Answers that an HTTPDNS account has no record, where no other group may be asked.
+    /// - Parameter isProven: all accounts that were asked have proven it.
     mutating func replyNoRecord(_ key: Flight.Key, _ client: Asker?, isProven: Bool, at now: Tick) {
         let (name, type) = (key.name.name, key.type)
         if isProven { return reply(client, policy.noRecord(name, type)) }
@@ -66,7 +66,7 @@ extension Forwarder {
             FailureReason(code: Failure.unproven.extendedError))
     }
 
-    /// Nobody is asked: what is stale, else a failure.
+    /// Answers without asking: with a stale answer, else a failure.
     mutating func giveUp(
         _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, _ reason: FailureReason?
     ) {
@@ -77,9 +77,9 @@ extension Forwarder {
         reply(client, answer)
     }
 
-    /// Whether a group is not to be asked for a name because too many below its domain had no record. A name of which
-    /// either family's addresses are still in the cache, one that is being asked for and one that is refreshed by the
-    /// daemon itself is asked as ever: that one has no record of the other family is the group's to say.
+    /// Whether a group must not be asked for a name because too many names below its domain had no record. The limit
+    /// does not apply to a name with addresses of the other family in the cache, to one that is already under way, and
+    /// to one that the daemon refreshes: for such names, only the group can say that there is no record of this family.
     mutating func isPastNoRecordBudget(
         _ group: GroupID, _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick
     ) -> Bool {

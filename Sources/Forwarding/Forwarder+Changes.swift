@@ -2,41 +2,42 @@ public import Base
 import DNSCache
 public import DNSWire
 
-/// What a forwarder at work is told of besides questions and outcomes.
+/// Changes that a running forwarder is told of.
 public enum Change {
     /// Other settings, in one step.
     ///
-    /// What is under way ends as it may, and is told to those who wait for it; if answers are suspect nobody new joins
-    /// it, none of it is kept, and a name that a group may not be told any more is not sent to it. What is cached and
-    /// suspect is forgotten.
+    /// Flights under way go on, and their clients get the answers. If answers are suspect, no further client joins
+    /// these flights, their answers are not cached, and a name is not sent to a group that may no longer be told it.
+    /// Suspect answers in the cache are forgotten.
     /// - Parameters:
-    ///   - renewed: Groups that are asked by another account or in another way: nothing known of their servers holds.
+    ///   - renewed: Groups with another account or another way of asking: what is known of their servers is forgotten.
     case settings(Policy, Timing, [UpstreamGroup], renewed: Set<GroupID>, Suspects)
-    /// A group's servers are others now; queries under way to the former ones end as they may.
+    /// A group has other servers now; queries under way to the former ones go on.
     case servers(GroupID, [Server])
-    /// The families that HTTPDNS is asked for.
+    /// The address families that HTTPDNS is asked for.
     case families(Families)
-    /// What the hosts file speaks of, or spoke of, must not come from the cache.
+    /// The hosts file has changed: names in the new or the old one must not be answered from the cache.
     case hosts(HostsTable)
-    /// This machine's addresses or routes: nothing that failed before is held against anybody, what is under way is
-    /// asked once more, and the first server of each group is tried again.
+    /// This machine's addresses or routes have changed: earlier failures are forgotten, queries under way are sent once
+    /// more, and the first server of each group is tried again.
     case network
-    /// What was found out about a name, or about all names. The answers are the cache's to forget.
+    /// Forgets what is known about a name, or about all names. The caller forgets the answers in the cache.
     case forget(Name?)
     /// `preResolve` and `keepAliveDomains`.
     case wanted(preResolve: [Name], keepAlive: [Name])
 
-    /// Which of the answers known so far may hold no more.
+    /// The kinds of known answers that new settings may have made wrong.
     public struct Suspects: OptionSet, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// Names may have to be asked elsewhere, or to be answered from here: answers for which other groups would be
-        /// asked now.
+        /// Names may go to other groups, or be answered by the daemon: suspect are the answers for which other groups
+        /// would be asked now.
         public static var routes: Suspects { Suspects(rawValue: 1) }
-        /// The HTTPDNS account may say something else: the answers of all names that go to one.
+        /// The HTTPDNS account may answer otherwise: suspect are the answers of all names that go to an account.
         public static var accountAnswers: Suspects { Suspects(rawValue: 2) }
-        /// What the others say may be told otherwise: all answers that no HTTPDNS account gave.
+        /// Other groups' answers may be treated otherwise: suspect are all answers that did not come from an HTTPDNS
+        /// account.
         public static var messageAnswers: Suspects { Suspects(rawValue: 4) }
     }
 }
@@ -52,7 +53,7 @@ extension Forwarder {
             groups[id.rawValue].replace(group)
             failures.removeAll()
         case .families(let families):
-            // "No record" was said of other families.
+            // The recorded absence of records was about other families.
             if policy.families != families { forgetNamesWithoutRecord() }
             policy.families = families
         case .hosts(let hosts):
@@ -78,7 +79,7 @@ extension Forwarder {
         for place in groups.indices { groups[place].namesWithoutRecord.removeAll() }
     }
 
-    /// Gives each group its place; those that are there already keep what is known of them.
+    /// Puts each group in its place; groups that stay keep what is known of them.
     mutating func replaceGroups(_ new: [UpstreamGroup]) {
         for place in groups.indices where !new.contains(where: { $0.id.rawValue == place }) {
             var gone = groups[place].group
@@ -115,7 +116,7 @@ extension Forwarder {
         guard cache.statistics.entries <= Self.mostEntriesToLookThrough else { return cache.removeAll() }
         let carriers = Set(groups.filter(\.carriesAddresses).map(\.id))
         cache.removeAll { name, type, audience in
-            // An account's answers are for everyone, a resolver's for those who would have asked it the same.
+            // An account's answers are for everyone; all other answers came from resolvers.
             if suspects.contains(.messageAnswers), audience != .everyone { return true }
             let route = policy.route(name, type)
             if suspects.contains(.accountAnswers), route.begins(with: carriers) { return true }
@@ -124,7 +125,8 @@ extension Forwarder {
         }
     }
 
-    /// To look through more would keep questions waiting for longer than some hundredths of a second.
+    /// With more entries than this, walking the cache would hold up questions for longer than some hundredths of a
+    /// second.
     static var mostEntriesToLookThrough: Int { 50_000 }
 
     private func forgetAnswers(of names: Set<Name>) {
@@ -132,7 +134,7 @@ extension Forwarder {
         for name in names { cache.remove(name) }
     }
 
-    /// Forgetting one name is a walk through the cache; so many cost more than to begin afresh.
+    /// Forgetting one name walks the whole cache; for more names than this, it is cheaper to clear it.
     private static var mostNamesToForget: Int { 64 }
 }
 

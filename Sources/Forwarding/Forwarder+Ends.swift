@@ -2,16 +2,16 @@ import Base
 import DNSCache
 import DNSWire
 
-/// How a flight ends, and what those who wait are told.
+/// The ends of flights: answers to the waiting clients.
 extension Forwarder {
-    /// The flight ends if no step can still answer: with what is stale, else with a failure.
+    /// Ends the flight if no step can still answer: with a stale answer, else a failure.
     mutating func settleIfDone(_ flight: Flight, at now: Tick) {
         guard flight.isDone else { return }
         if let answer = flight.secondBest, answer.head.responseCode.isAnswer {
             return finish(flight, answer, of: flight.messages.step, at: now)
         }
         let key = flight.key
-        // A resolver that says SERVFAIL was reached, and remembers that itself.
+        // A resolver that says SERVFAIL was reached, and caches the failure itself.
         if flight.secondBest == nil, !flight.wasAnswered { remember(flight, at: now) }
         if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
             replyStale(takeClients(of: flight), known.answer)
@@ -38,7 +38,8 @@ extension Forwarder {
         return answer
     }
 
-    /// Of a group of the operator's own it is said whose refusal it is: nobody else was asked, nor will be.
+    /// For a group of the operator's own, adds an extended error that names the group, since no other group was or will
+    /// be asked.
     private func explained(_ refusal: Answer, _ group: GroupID) -> Answer {
         guard group != .fallback, refusal.extendedErrors.isEmpty else { return refusal }
         var refusal = refusal
@@ -52,7 +53,7 @@ extension Forwarder {
         return refusal
     }
 
-    /// Why a flight failed: RFC 8914's code, and in words who failed last and how.
+    /// Why a flight failed: the code of RFC 8914, and a text that says which server failed last and how.
     private func reason(_ flight: Flight) -> FailureReason {
         guard let failure = flight.lastFailure else { return FailureReason(code: .noReachableAuthority) }
         var text = ""
@@ -62,18 +63,18 @@ extension Forwarder {
         return FailureReason(code: failure.extendedError, text: text)
     }
 
-    /// Answers everyone who waits and ends the flight.
+    /// Answers all waiting clients and ends the flight.
     mutating func finish(_ flight: Flight, _ answer: Answer) {
         give(flight, answer)
         remove(flight)
     }
 
-    /// Answers everyone who waits; the flight goes on.
+    /// Answers all waiting clients; the flight goes on.
     mutating func give(_ flight: Flight, _ answer: Answer) {
         reply(takeClients(of: flight), answer, age: .elapsed(0))
     }
 
-    /// Those who wait, to be answered now: they wait no longer.
+    /// Removes the waiting clients from the flight, to be answered now.
     func takeClients(of flight: Flight) -> SmallList<Waiter> {
         flight.isOverdue = true
         return exchange(&flight.clients, with: SmallList())
@@ -86,7 +87,7 @@ extension Forwarder {
         if let messages = flight.messagesBegun { for query in messages.underWay { leave(query) } }
     }
 
-    /// Caches an answer, unless it was asked for under rules that hold no more.
+    /// Caches an answer, unless it was asked for under rules that do not hold any more.
     func keep(
         _ answer: Answer, to name: Name, _ type: RecordType, for audience: Audience, _ generation: Int, at now: Tick,
         isStandIn: Bool = false
@@ -106,7 +107,7 @@ extension Forwarder {
         act(.reply(numbers, answer, age))
     }
 
-    /// Answers a client that did not have to wait.
+    /// Answers a client at once.
     mutating func reply(_ client: Asker?, _ answer: Answer, age: Reply.Age = .elapsed(0)) {
         guard let client else { return }
         act(.reply(SmallList(client.number), answer, age))
@@ -128,7 +129,7 @@ extension Forwarder {
 }
 
 extension Answer {
-    /// As it is given when it is stale: RFC 8767 with the code of RFC 8914 that says so.
+    /// The form of an answer when it is given stale: with the code of RFC 8914 that says so.
     fileprivate var stale: Answer {
         var stale = self
         stale.add(.staleAnswer)

@@ -2,15 +2,16 @@ import Base
 import DNSCache
 import DNSWire
 
-/// Groups that carry whole messages: a question is put to one server after the other, and to the next one as well when
-/// one takes longer than it usually does.
+/// Groups that carry messages: a question is sent to one server after the other, and also to the next one when a server
+/// takes longer than usual.
 extension Forwarder {
-    /// Whether other rules hold since a flight began, by which its name must not go to a group.
+    /// Whether other rules have come into effect since a flight began, by which its name must not go to a group.
     func isBarred(_ flight: Flight, _ group: GroupID) -> Bool {
         flight.generation != generation && !policy.mayAsk(group, flight.key.name.name, flight.key.type)
     }
 
-    /// Asks the next server of the group in ``Flight/messages``, or ends the step when all that were asked have ended.
+    /// Asks the next server of the group in ``Flight/messages``; ends the step when no server is left and no query is
+    /// under way.
     mutating func sendMessage(_ flight: Flight, at now: Tick) {
         guard !flight.messages.isWaiting else { return }
         let group = flight.route[flight.messages.step].group
@@ -38,16 +39,16 @@ extension Forwarder {
         }
     }
 
-    /// A server takes longer than it usually does: the next one is asked as well, and the first answer counts. What was
-    /// learned of round trips begins a second query, it never ends the first: names that a server has to look up itself
-    /// take longer than those it knows.
+    /// A server takes longer than usual: the next one is asked as well, and the first answer counts. The usual time
+    /// only begins a second query and never ends the first: names that the server must look up itself take longer than
+    /// those in its cache.
     mutating func askNextAsWell(_ id: TableID, at now: Tick) {
         guard let query = queries[id], case .message(let flight) = query.subject else { return }
         queries[id]?.isOvertaken = true
         sendMessage(flight, at: now)
     }
 
-    /// Servers have room again: whoever waits for that is sent on, the first come first.
+    /// Servers have room again: the flights that wait for one are sent, the oldest first.
     mutating func sendWaiting(at group: Int, _ now: Tick) {
         var waiting = groups[group].waiting[...]
         groups[group].waiting = []
@@ -55,7 +56,8 @@ extension Forwarder {
             guard let flight = flights[id], flight.messages.isWaiting else { continue }
             flight.messages.isWaiting = false
             guard !flight.isOverdue else {
-                // Everybody who asked was told something: asked now, it would stand in the way of those who wait.
+                // All its clients were answered already; sent now, it would only delay flights whose clients still
+                // wait.
                 messagesEnded(flight, at: now)
                 continue
             }
@@ -65,18 +67,18 @@ extension Forwarder {
         groups[group].waiting += waiting
     }
 
-    /// No server of a step's group has an answer.
+    /// A step's servers have all failed or refused.
     private mutating func messagesEnded(_ flight: Flight, at now: Tick) {
         let step = flight.messages.step
         let isRefused = flight.messages.hasRefused && !flight.messages.hasFailed
         let state = groups[flight.route[step].group.rawValue]
         if flight.lastFailure == nil, let failure = state.lastFailure, let server = state.current {
-            // Nobody was asked: they want to be left alone, for the reason they gave last.
+            // No server was asked, since all are paused: the reason is their last failure.
             (flight.lastFailure, flight.lastFailed) = (failure, (state.id, server))
         }
         if !isRefused, step == flight.begun - 1, hasNextStep(flight) {
             guard flight.isWanted else {
-                // What the group said before is not given up for what another may say.
+                // The group answered before, and that answer is not replaced by another group's.
                 return remove(flight)
             }
             flight.isOwed = true
@@ -90,7 +92,7 @@ extension Forwarder {
         guard let end = StepEnds(of: answer) else { return finish(flight, answer, of: step, at: now) }
         switch end {
         case .failure, .refused:
-            // What another group has answered before is better than that.
+            // An answer of an earlier group is better than a SERVFAIL or the like.
             if flight.secondBest?.head.responseCode.isAnswer != true { flight.secondBest = answer }
             if end == .failure { flight.messages.hasFailed = true } else { flight.messages.hasRefused = true }
             sendMessage(flight, at: now)
@@ -103,7 +105,7 @@ extension Forwarder {
         }
     }
 
-    /// A message group's answer is kept and given.
+    /// Caches a message group's answer and gives it to the clients.
     mutating func finish(_ flight: Flight, _ answer: Answer, of step: Int, at now: Tick) {
         flight.underWay.remove(step)
         flight.wasAnswered = true
@@ -115,7 +117,7 @@ extension Forwarder {
             answer, to: key.name.name, key.type, for: key.audience, flight.generation, at: now, isStandIn: flight.isOwed
         )
         if flight.isOutranked(step) {
-            // The group before it was slow; what that still says replaces this in the cache.
+            // The step before it was slow; if it still answers, its answer replaces this one in the cache.
             give(flight, answer)
         } else {
             finish(flight, answer)
@@ -124,7 +126,7 @@ extension Forwarder {
 }
 
 extension StepEnds {
-    /// How an answer may end a group's part, so that another group is asked; nil: in no way, it has records.
+    /// How an answer ends a group's step so that another group may be asked; nil: it has records, so it does not.
     fileprivate init?(of answer: Answer) {
         switch answer.head.responseCode {
         case .noError where answer.head.answerCount > 0: return nil
@@ -137,6 +139,6 @@ extension StepEnds {
 }
 
 extension ResponseCode {
-    /// Whether a resolver that says so has answered the question, rather than said that it could not or would not.
+    /// Whether this code answers the question, rather than say that the resolver could not or would not.
     var isAnswer: Bool { self == .noError || self == .nxDomain }
 }

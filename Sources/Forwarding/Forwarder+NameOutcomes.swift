@@ -2,7 +2,7 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What comes back of the requests for names, and is kept.
+/// The results of requests for names, and what is cached of them.
 extension Forwarder {
     /// A request for several names was answered.
     mutating func settle(
@@ -26,7 +26,7 @@ extension Forwarder {
         }
     }
 
-    /// What was said of either family of a name is kept, whoever asked for which.
+    /// Handles the result of both families of a name, whichever the flights asked for.
     private mutating func settle(
         _ lookup: Lookup, _ result: NameAddresses, asked families: Families, at group: GroupID, _ now: Tick
     ) {
@@ -54,7 +54,7 @@ extension Forwarder {
         }
     }
 
-    /// `addressType` has changed since the request went out, and a flight is for a family that was not in it.
+    /// `addressType` has changed since the request was sent, and a flight is for a family that was not in it.
     private mutating func askOther(
         than families: Families, _ flight: Flight, at group: GroupID, _ now: Tick
     ) -> Bool {
@@ -65,8 +65,9 @@ extension Forwarder {
         return true
     }
 
-    /// A family without addresses beside one that has some is an answer, not a gap for the next group to fill: that
-    /// could put in whatever it likes. It is kept as long as those: to ask again earlier would be billed for nothing.
+    /// The answer for a family without addresses when the other family has some. It does not lead to the next group,
+    /// which could then insert any address it likes. It is cached as long as those addresses: to ask again earlier
+    /// would only be billed.
     private func withoutAddresses(
         _ lookup: Lookup, _ type: RecordType, beside other: FamilyAddresses, at group: GroupID
     ) -> Answer {
@@ -75,8 +76,8 @@ extension Forwarder {
         return answer
     }
 
-    /// Caches what was said of one family of a name.
-    /// - Returns: the answer; nil when the family was not asked for, so that hardly anybody waits for it.
+    /// Caches the result for one family of a name.
+    /// - Returns: the answer; nil when that family was not asked for.
     private mutating func keep(
         _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses,
         at group: GroupID, _ now: Tick
@@ -91,7 +92,7 @@ extension Forwarder {
         let permitted = permitted(addresses, of: name, at: now)
         var answer = Answer.addresses(name, type: type, permitted, ttl: timing.clamped(ttl))
         if permitted.isEmpty {
-            // It is an answer: who else might be asked could give the same addresses.
+            // This is an answer and not a failure: another group could give the same private addresses.
             answer = policy.noPermittedAddress(name, type)
             answer.keep = max(answer.keep, timing.clamped(ttl))
         }
@@ -99,12 +100,12 @@ extension Forwarder {
         return answer
     }
 
-    /// Seconds for which a group's "no record" is remembered.
+    /// How many seconds a group's "no record" is cached.
     private func negativeTTL(of group: GroupID) -> UInt32 {
         groups[group.rawValue].group.isProven ? timing.negativeTTL : min(timing.negativeTTL, Timing.unprovenNegativeTTL)
     }
 
-    /// The account has no record of a name: the next group is asked, even for what only the daemon wants to know.
+    /// The account has no record of a name: the next group is asked, even for questions of the daemon itself.
     private mutating func settleWithoutRecord(_ flight: Flight, _ step: Int, at group: GroupID, _ now: Tick) {
         flight.isOwed = !groups[group.rawValue].group.isProven
         guard step + 1 < flight.route.count, flight.route[step + 1].after.contains(.noRecord) else {
@@ -118,14 +119,14 @@ extension Forwarder {
             return finish(flight, answer)
         }
         if flight.isOwed, !flight.isWanted {
-            // What the group said before is not given up for what another may say.
+            // The group answered before, and that answer is not replaced by another group's.
             return remove(flight)
         }
         if step == flight.begun - 1 { counters.fellBack(because: .noRecord) }
         stepEnded(step, of: flight, after: .noRecord, at: now)
     }
 
-    /// A request for several names failed: each goes on to another server.
+    /// A request for several names failed: each name goes to another server.
     mutating func fail(
         _ lookups: [Lookup], _ families: Families, _ query: Query, _ failure: Failure, at now: Tick
     ) {
@@ -138,7 +139,7 @@ extension Forwarder {
                 (flight.lastFailure, flight.lastFailed) = (failure, (query.group, query.server))
             }
             if failure.kind == .badAnswer, lookups.count > 1 {
-                // One odd name must not cost the others of its request their answer.
+                // One unusual name must not cost the other names of its request their answers.
                 lookup.wasLeftOut = true
             } else {
                 lookup.tried = lookup.tried + [query.server]

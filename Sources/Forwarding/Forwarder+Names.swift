@@ -2,9 +2,9 @@ public import Base
 import DNSCache
 import DNSWire
 
-/// Groups that carry addresses alone: names gather in a turn and go out in requests of several.
+/// Groups that carry addresses: names are gathered during a turn and sent in requests of several.
 extension Forwarder {
-    /// Has a flight's name looked up by a group of HTTPDNS servers; flights of one name, for either family, share that.
+    /// Looks a flight's name up at an HTTPDNS group; flights for the same name, of either family, share the lookup.
     mutating func lookUp(_ flight: Flight, at group: GroupID, _ now: Tick) {
         let key = flight.key.name
         if let lookup = groups[group.rawValue].lookups[key] {
@@ -16,9 +16,9 @@ extension Forwarder {
         }
     }
 
-    /// The turn of the loop has ended: the names that gathered in it go out, as many in a request as the group allows.
-    /// Nothing waits longer than its own turn, unless `maximumRequests` are under way or the plan is exceeded. Called
-    /// again until it leaves no actions: what fails while it is carried out leaves room.
+    /// Ends a turn of the loop: the names gathered in it are sent, as many in a request as the group allows. No name
+    /// waits for a later turn, unless `maximumRequests` are under way or the plan is exceeded. To be called again until
+    /// it leaves no actions, since an action that fails at once may make room for further names.
     public mutating func endTurn(at now: Tick) {
         for place in groups.indices {
             if !groups[place].outbox.isEmpty { sendGathered(by: GroupID(place), at: now) }
@@ -72,7 +72,7 @@ extension Forwarder {
         groups[place].outbox.removeFirst(taken)
     }
 
-    /// How many of those that wait can go out together, the first among them.
+    /// How many of the waiting names can be sent together with the first.
     private mutating func batch(of first: Lookup, by group: GroupID, room: Int, from place: Int) -> Int {
         let state = group.rawValue
         guard !first.wasLeftOut else { return 1 }
@@ -82,20 +82,20 @@ extension Forwarder {
         return count
     }
 
-    /// Whether a name can go out with another: it must not have been to other servers.
+    /// Whether a name can be sent together with another: both must have failed at the same servers.
     private mutating func canGo(_ lookup: Lookup, with first: Lookup, to group: GroupID) -> Bool {
-        // Other rules may have had a name asked for once more.
+        // After a change of rules a name may be under way a second time, for another generation.
         lookup.generation == first.generation && !lookup.wasLeftOut && lookup.tried == first.tried
             && !wasLeft(lookup) && !isBarred(lookup, group)
     }
 
-    /// Whether it was held until everybody who asked had been told something: sent now, it would only stand in the way
-    /// of those who still wait.
+    /// Whether all its clients were answered while it waited: sent now, it would only delay lookups whose clients still
+    /// wait.
     private func wasLeft(_ lookup: Lookup) -> Bool {
         lookup.wasSent ? lookup.flights.isEmpty : lookup.flights.allSatisfy(\.isOverdue)
     }
 
-    /// A flight goes before it is answered. What was sent for nobody else is still worth keeping when it comes.
+    /// Withdraws a flight from its lookup. A request already sent goes on, since its answer is still worth caching.
     mutating func withdraw(_ flight: Flight) {
         for step in 0..<flight.begun where flight.underWay.contains(step) {
             let group = flight.route[step].group
@@ -110,7 +110,7 @@ extension Forwarder {
         }
     }
 
-    /// Whether other rules hold since a name was asked for, by which it must not go to the group.
+    /// Whether other rules have come into effect since a name was asked for, by which it must not go to the group.
     private func isBarred(_ lookup: Lookup, _ group: GroupID) -> Bool {
         lookup.generation != generation && !policy.mayAsk(group, lookup.key.name)
     }
@@ -146,12 +146,12 @@ extension Forwarder {
         groups[group.rawValue].counters.names += UInt64(names.count)
     }
 
-    /// Why no server is left for a name: what failed on it, or why they want to be left alone.
+    /// Why no server is left for a name: the last failure of its lookup, or why the servers are paused.
     private func lastFailure(of lookup: Lookup, _ group: GroupID) -> Failure? {
         lookup.flights.lazy.compactMap(\.lastFailure).first ?? groups[group.rawValue].lastFailure
     }
 
-    /// The group will not be asked for a name any more: its flights go on without.
+    /// The group is not asked for a name any more: its flights go on to their next steps.
     /// - Parameter failure: nil when the plan is exceeded.
     private mutating func abandon(_ lookup: Lookup, at group: GroupID, because failure: Failure?, _ now: Tick) {
         remove(lookup, at: group)
@@ -160,7 +160,7 @@ extension Forwarder {
             let step = flight.step(of: group)
             flight.lastFailure = failure ?? flight.lastFailure
             guard flight.isWanted else {
-                // What the group said before is not given up for what another may say.
+                // The group answered before, and that answer is not replaced by another group's.
                 remove(flight)
                 continue
             }

@@ -1,19 +1,18 @@
 import Base
 import DNSWire
 
-/// `domains.privateAddresses = "refuse"`: a name of somebody else's must not lead a browser to a machine in this
-/// network (DNS rebinding). What comes from upstream loses such addresses before it is kept, so that a hit need not
-/// look.
+/// `domains.privateAddresses = "refuse"`: a public name must not lead a browser to a machine of this network (DNS
+/// rebinding). Such addresses are removed from upstreams' answers before they are cached, so that hits need no check.
 extension Forwarder {
-    /// HTTPDNS's addresses of one family without those that the name may not have.
+    /// HTTPDNS's addresses of one family without the private ones, unless the name may have them.
     mutating func permitted(_ addresses: [IPAddress], of name: Name, at now: Tick) -> [IPAddress] {
         guard policy.refusesPrivate(name), addresses.contains(where: \.isPrivate) else { return addresses }
         countPrivate(at: now)
         return addresses.filter { !$0.isPrivate }
     }
 
-    /// A local resolver's answer without them. The name that was asked decides, not the one an alias leads to: a page's
-    /// scripts belong to the former.
+    /// An upstream's answer without private addresses. The name that was asked decides, not the target of an alias:
+    /// browsers apply a page's rights by the name in its URL.
     mutating func permitted(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
         let name = key.name.name
         guard policy.refusesPrivate(name), let rest = answer.without(\.isPrivate) else { return answer }

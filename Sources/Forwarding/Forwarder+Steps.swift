@@ -2,24 +2,24 @@ public import Base
 import DNSCache
 import DNSWire
 
-/// How a flight goes along its route, and how each query ends.
+/// How a flight follows its route, and how queries end.
 extension Forwarder {
-    /// The next of a flight's groups that has servers and is asked when the one before has ended so; nil if there is
-    /// none.
+    /// The next group of a flight's route that has servers and is to be asked after this end of the step before; nil if
+    /// there is none.
     private mutating func nextStep(of flight: Flight, after end: StepEnds) -> Int? {
         (flight.begun..<flight.route.count).first { step in
             !flight.route[step].after.isDisjoint(with: end) && !groups[flight.route[step].group.rawValue].isEmpty
         }
     }
 
-    /// Whether what a flight waits for now could be asked elsewhere.
+    /// Whether there is another group that a flight's question could go to.
     mutating func hasNextStep(_ flight: Flight) -> Bool { nextStep(of: flight, after: .failure) != nil }
 
-    /// Asks the next group of a flight's route, or ends the flight when there is none and nobody else is under way.
-    /// - Parameter end: how the group before has ended; a route's first step begins after any.
+    /// Begins the next step of a flight's route, or ends the flight when there is none and no step is under way.
+    /// - Parameter end: how the step before has ended; a route's first step begins after any.
     mutating func beginNextStep(of flight: Flight, after end: StepEnds = .failure, at now: Tick) {
         flight.hedgeAt = nil
-        // It made room for another meanwhile.
+        // The flight was ended meanwhile to make room for another.
         guard flights[flight.id] != nil else { return }
         guard let step = nextStep(of: flight, after: flight.begun == 0 ? .all : end) else {
             return settleIfDone(flight, at: now)
@@ -37,7 +37,7 @@ extension Forwarder {
         }
     }
 
-    /// Sets the moment at which the next step begins too, for a flight that somebody wants.
+    /// Sets the moment at which the next step begins beside this one, for a flight that clients wait for.
     mutating func hedge(_ flight: Flight, at now: Tick) {
         guard flight.isWanted, flight.isLastUnderWay, let next = nextStep(of: flight, after: .failure),
             let hedgeAfter = flight.route[next].hedgeAfter,
@@ -46,7 +46,7 @@ extension Forwarder {
         flight.hedgeAt = now.advanced(milliseconds: hedgeAfter)
     }
 
-    /// A step has ended without an answer to give: the next one begins, unless it has already.
+    /// A step has ended without an answer to give: the next one begins, unless it has begun already.
     mutating func stepEnded(_ step: Int, of flight: Flight, after end: StepEnds = .failure, at now: Tick) {
         flight.underWay.remove(step)
         // Another step may have ended the flight.
@@ -58,7 +58,8 @@ extension Forwarder {
         }
     }
 
-    /// Clients have come for a flight whose last step has had its say, of which nothing is left in the cache for them.
+    /// Asks the last step again for clients that came after it had answered, when its answer is not in the cache for
+    /// them.
     mutating func askLastStepAgain(_ flight: Flight, at now: Tick) {
         guard flight.begun > 1, !flight.isLastUnderWay else { return }
         flight.begun -= 1
@@ -67,7 +68,7 @@ extension Forwarder {
 
     // MARK: Queries
 
-    /// Puts something to a server.
+    /// Sends a query to a server.
     mutating func send(_ subject: Query.Subject, _ ask: Ask, to server: Server, of group: GroupID, at now: Tick)
         -> TableID
     {
@@ -93,11 +94,11 @@ extension Forwarder {
         return query
     }
 
-    /// A server is silent: the datagram may be lost (RFC 1035 §4.2.1), or the connection dead without anybody having
-    /// said so. The first answer counts, and the attempt ends when it would have.
+    /// Asks a silent server once more: the datagram may be lost (RFC 1035 §4.2.1), or the connection dead without a
+    /// sign. The first answer counts, and the attempt's deadline stays the same.
     mutating func askAgain(_ id: TableID, at now: Tick) {
         guard var query = queries[id], query.repeated == nil else { return }
-        // Nobody is asked again who is no longer in the list, or who must not be told the name any more.
+        // A server that was removed from the list, or a name that the group may no longer be told, is not asked again.
         guard groups[query.group.rawValue].group.servers.contains(query.server) else { return }
         switch query.subject {
         case .message(let flight) where isBarred(flight, query.group): return
@@ -110,8 +111,8 @@ extension Forwarder {
         act(.askAgain(QueryID(query.group, id)))
     }
 
-    /// Nobody waits for a query any more. One whose server was overtaken by the next goes on: how long it takes, or
-    /// that it does not answer, decides whom the next questions are put to.
+    /// The answer to a query is not wanted any more. A query whose server was overtaken goes on all the same: its time,
+    /// or its failure, decides the order of servers for later questions.
     mutating func leave(_ id: TableID) {
         guard let query = queries[id] else { return }
         guard !query.isOvertaken else {
@@ -122,8 +123,8 @@ extension Forwarder {
         act(.cancel(QueryID(query.group, id)))
     }
 
-    /// A query ended. One that ended before, or timed out, changes nothing.
-    /// - Parameter toRepeat: The server answered what it was asked again; its round trip counts from there.
+    /// A query has ended. If it ended or timed out before, nothing changes.
+    /// - Parameter toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
     public mutating func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick) {
         guard let query = takeQuery(id.id) else { return }
         let sent = toRepeat ? query.repeated ?? query.sent : query.sent

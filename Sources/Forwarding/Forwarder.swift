@@ -2,70 +2,70 @@ public import Base
 public import DNSCache
 public import DNSWire
 
-/// The brain: it owns every question under way and decides who is asked, who is answered and what with.
+/// Owns every question under way and decides which servers are asked and what clients are answered.
 ///
-/// Its doors are a question (`receive`), an outcome (`settle`), the time (`expire`), a change of what it works by
-/// (`change`), and the end of a turn, in which the names that gathered go out. Each appends to `actions`, which the
-/// shell carries out. It owns no socket, reads no clock and never blocks, so that hours of behaviour are a test of
-/// microseconds.
+/// It is told of a question (`receive`), an outcome (`settle`), the time (`expire`), a change of its rules or
+/// surroundings (`change`), and the end of a turn (`endTurn`), in which the gathered names are sent. Each of these
+/// appends to `actions`, which the shell carries out. It owns no socket, reads no clock and never blocks, so that tests
+/// run hours of behaviour in milliseconds.
 ///
-/// What every question goes through is mutating even where it changes nothing: the compiler hands a value that cannot
-/// be copied to a function that only reads it by moving all of it to another place.
+/// Functions on the path of every question are mutating even where they change nothing: for a reading function the
+/// compiler would move the whole non-copyable value to another place.
 public struct Forwarder: ~Copyable {
     public internal(set) var policy: Policy
     var timing: Timing
     let cache: DNSCache
-    /// What the shell has to do, in order.
+    /// The actions for the shell, in order.
     private(set) var actions: [Action] = []
     public internal(set) var counters = Counters()
     /// Queries that have failed, of all groups together.
     public internal(set) var failedQueries: UInt64 = 0
 
-    /// Who has how many of the flights, and of the clients that wait.
+    /// How many flights and waiting clients each source has.
     var shares = Shares()
     var flights = Table<Flight>()
     var flightOf: [Flight.Key: Flight] = [:]
     var queries = Table<Query>()
     var deadlines = Deadlines<Moment>()
-    /// By `GroupID.rawValue`; one that is configured no more has no servers.
+    /// By `GroupID.rawValue`; a group that is not configured any more has no servers.
     var groups: [GroupState] = []
     var failures = Remembered<Flight.Key, RecentFailure>(atMost: maximumFailures)
     var privateNews = News()
-    /// What was said of refusals since there was last plenty of room.
+    /// The limits that were reported since there was last plenty of room.
     var refusing: Set<Refusal> = []
     /// `keepAliveDomains`.
     var kept: [Name] = []
-    /// Which rules hold: what began under others ends as it may, and nothing that comes of it is kept.
+    /// Increases with each change of rules: flights of an earlier generation go on, but their answers are not cached.
     var generation = 0
 
-    /// What a deadline is about.
+    /// The subject of a deadline.
     enum Moment {
         case flight(TableID)
-        /// An attempt has had its time.
+        /// The deadline of an attempt.
         case query(TableID)
-        /// A server that is silent so long is asked once more.
+        /// A server has been silent for so long that it is asked once more.
         case silence(TableID)
-        /// A server takes longer than it usually does: the next one is asked as well.
+        /// A server takes longer than usual: the next one is asked as well.
         case late(TableID)
-        /// A place in `kept`.
+        /// The index of a name in `kept` that is to be refreshed.
         case kept(Int)
         /// The plan has room again.
         case plan(GroupID)
     }
 
-    /// Questions under way at once, some 1.3 KB each. Past it the newest of the source that has the most is refused
-    /// with SERVFAIL: see ``makeRoom(for:at:)``.
+    /// The most flights at once, some 1.3 KB each. Beyond it the newest flight of the source that has the most is
+    /// refused with SERVFAIL: see ``makeRoom(for:at:)``.
     public static var maximumFlights: Int { 1536 }
-    /// Clients waiting for one question. The newest is refused likewise when its source has its part of them: see
+    /// The most clients waiting for one question. A further one is refused when its source has its share of them: see
     /// ``Source/mayHaveMore(own:all:most:)``.
     public static var maximumWaiting: Int { 1024 }
-    /// Clients waiting for all questions together, some 300 octets each, shared out likewise. The first who asks
-    /// something is always taken on.
+    /// The most clients waiting for all questions together, some 300 octets each, shared out in the same way. The first
+    /// client of a question is always accepted.
     public static var maximumClients: Int { 8192 }
-    /// Requests for names under way at once to the servers of one group. Past it names wait, and go out in fuller
+    /// The most requests for names at once to the servers of one group. Beyond it names wait, and are sent in fuller
     /// requests.
     public static var maximumRequests: Int { 128 }
-    /// As many as can have been under way at once.
+    /// At most as many as there can be flights.
     static var maximumFailures: Int { maximumFlights }
 
     public init(policy: Policy, timing: Timing, groups: [UpstreamGroup], cache: DNSCache) {
@@ -75,7 +75,7 @@ public struct Forwarder: ~Copyable {
         replaceGroups(groups)
     }
 
-    /// Hands over what has to be done.
+    /// Returns the actions to carry out, and empties the list.
     public mutating func takeActions() -> [Action] { exchange(&actions, with: []) }
 
     mutating func act(_ action: Action) { actions.append(action) }
@@ -86,8 +86,8 @@ public struct Forwarder: ~Copyable {
     ///
     /// - Parameters:
     ///   - client: nil for a question the daemon asks for itself, to refresh an entry.
-    ///   - source: the client's, or of the one whose question has shown that the entry is to be refreshed.
-    ///   - recursionDesired: false: the client wants what is known here, and nobody is asked (RFC 1034 §4.3.1).
+    ///   - source: that of the client, or of the client whose question caused the refresh.
+    ///   - recursionDesired: false: the client is answered only from the cache and local data (RFC 1034 §4.3.1).
     public mutating func receive(
         _ name: Name, _ type: RecordType, for audience: Audience, from client: ClientNumber?,
         of source: Source = .host, recursionDesired: Bool = true, at now: Tick
@@ -111,8 +111,8 @@ public struct Forwarder: ~Copyable {
         }
     }
 
-    /// How many groups at a route's beginning are known to have no record of a name, and whether an HTTPDNS account
-    /// owes an answer, as it has not been found or proven to have none.
+    /// How many groups at the beginning of a route are known to have no record of a name, and whether an HTTPDNS
+    /// account owes an answer: it was not found, or not proven, to have none.
     private mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> (count: Int, isOwed: Bool) {
         var (count, isOwed) = (0, false)
         while count < route.count {
@@ -127,7 +127,7 @@ public struct Forwarder: ~Copyable {
         return (count, isOwed)
     }
 
-    /// - Parameter skipped: how many groups at the route's beginning are not asked.
+    /// - Parameter skipped: how many groups at the beginning of the route are not asked.
     private mutating func ask(
         _ key: Flight.Key, _ route: [Step], _ skipped: Int, from client: Asker?, of source: Source, isOwed: Bool,
         at now: Tick
@@ -137,7 +137,7 @@ public struct Forwarder: ~Copyable {
             return reply(client, known.answer, age: .elapsed(known.elapsed))
         }
         if let client, !client.recursionDesired {
-            // RFC 8914 §4.21: the name is nobody's whom this daemon could speak for.
+            // RFC 8914 §4.21: this daemon has no upstream for the name.
             return reply(
                 client, .failure(key.name.name, type: key.type, .refused, extendedError: .notAuthoritative))
         }
@@ -188,7 +188,7 @@ public struct Forwarder: ~Copyable {
             schedule(flight)
         }
         if flight.isOverdue, let known {
-            // RFC 8767 §5: while a refresh is known to be stuck, what is stale need not be waited for.
+            // RFC 8767 §5: while a refresh is known to fail, a stale answer is given without waiting.
             return replyStale(client, known.answer)
         }
         guard mayWait(client, for: flight) else { return refuse(flight.key, client, known, .tooManyWaiting) }
@@ -204,7 +204,7 @@ public struct Forwarder: ~Copyable {
 
     // MARK: Time
 
-    /// Time has passed: whatever is due by `now` happens.
+    /// Handles everything that is due by `now`.
     public mutating func expire(at now: Tick) {
         while let moment = deadlines.popDue(at: now) {
             switch moment {
@@ -213,13 +213,14 @@ public struct Forwarder: ~Copyable {
             case .silence(let id): askAgain(id, at: now)
             case .late(let id): askNextAsWell(id, at: now)
             case .kept(let place): refreshKept(place, at: now)
-            // The end of the turn looks at the plan by itself.
+            // The end of the turn checks the plan itself.
             case .plan(let group): groups[group.rawValue].isPlanAwaited = false
             }
         }
     }
 
-    /// When `expire` is to be called next; nil while nothing is under way. Nobody is woken for a query that has ended.
+    /// When `expire` must be called next; nil while nothing is under way. Deadlines of queries that have ended do not
+    /// count.
     public var nextDeadline: Tick? {
         mutating get {
             while let first = deadlines.first, isOfEndedQuery(first) { deadlines.removeFirst() }
@@ -227,8 +228,8 @@ public struct Forwarder: ~Copyable {
         }
     }
 
-    /// Those of flights are left to `compactDeadlines`: they are seconds away, so that one wakes the loop for many, and
-    /// it costs less to drop them together.
+    /// Whether a deadline is of a query that has ended. Those of flights are left to `compactDeadlines`: they are
+    /// seconds away, so that one of them wakes the loop for many, and it is cheaper to drop them together.
     private mutating func isOfEndedQuery(_ moment: Moment) -> Bool {
         switch moment {
         case .query(let id), .silence(let id), .late(let id): !queries.contains(id)
@@ -242,14 +243,14 @@ public struct Forwarder: ~Copyable {
             counters.fellBack(because: .slow)
             beginNextStep(of: flight, at: now)
         }
-        // No more than the hedge can have ended it.
+        // The hedge above is the only thing that can have ended the flight.
         guard flights[id] != nil else { return }
         if !flight.isOverdue, let staleAt = flight.staleAt, staleAt <= now {
             flight.staleAt = nil
             let key = flight.key
             if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
                 replyStale(takeClients(of: flight), known.answer)
-                // Nobody waits for what the local resolver would say, nor is it kept beside this.
+                // The local resolver's answer is not needed any more, and would not be cached beside this one.
                 if flight.isOwed { flight.hedgeAt = nil }
             }
         } else if !flight.isOverdue, flight.answerBy <= now {
@@ -265,7 +266,7 @@ public struct Forwarder: ~Copyable {
         compactDeadlines()
     }
 
-    /// Drops the deadlines of what ended early once they are the most, so that each is looked at a few times in all.
+    /// Drops the deadlines of ended subjects once they are the majority, so that the cost per deadline stays constant.
     private mutating func compactDeadlines() {
         let live = flights.count + queries.count + kept.count
         guard deadlines.count > 4 * live + 256 else { return }

@@ -1,38 +1,38 @@
 public import Base
 import DNSCache
 
-/// A group, and what was found out about its servers.
+/// A group of upstreams and what is known about its servers.
 struct GroupState {
     private(set) var group: UpstreamGroup
-    /// Of a group that carries addresses: names in a request at most.
+    /// For a group that carries addresses: the most names in a request.
     private(set) var namesPerRequest: Int
     private(set) var servers: [ServerState]
-    /// Who is asked now; always one of `servers`, if there are any.
+    /// The server that is asked now; always one of `servers`, if there are any.
     private(set) var current: Server?
     var counters = GroupCounters()
     /// Queries under way.
     var underWay = 0
     /// `namesPerSecond`.
     var plan: TokenBucket?
-    /// A deadline says when the plan has room; one is enough, however many turns find it exceeded.
+    /// Whether a deadline for room in the plan is set; one suffices, however many turns find the plan exceeded.
     var isPlanAwaited = false
-    /// Of a group that carries whole messages: the flights that wait for a server with room.
+    /// For a group that carries messages: the flights that wait for a server with room.
     var waiting: [TableID] = []
-    /// Of a group that carries addresses: the names under way, and those of them that go out when the turn ends.
+    /// For a group that carries addresses: the names under way, and those of them that are sent when the turn ends.
     var lookups: [NameKey: Lookup] = [:]
     var outbox: [Lookup] = []
     var noRecordBudget = NoRecordBudget()
     var noRecordNews = News()
-    /// Names of which it has no record.
+    /// Names of which the group has no record.
     var namesWithoutRecord = Remembered<NameKey, Void>(atMost: maximumNamesWithoutRecord)
 
     /// With `Choice.inOrder`: when the first server is tried again while another is in use.
     fileprivate private(set) var returnAt: Tick?
     private var isProbing = false
-    /// Failed attempts in a row at the current server since it became so.
+    /// Failed attempts in a row at the current server since it became that.
     private var failedAttempts = 0
 
-    /// Some 1.5 MB; a name forgotten too early is looked up once more.
+    /// Some 1.5 MB; a name that is forgotten too early is looked up once more.
     static let maximumNamesWithoutRecord = 8192
 
     init(_ group: UpstreamGroup) {
@@ -47,7 +47,7 @@ struct GroupState {
 
     var isEmpty: Bool { servers.isEmpty }
 
-    /// Other settings or servers. What is known of servers that stay is kept.
+    /// Applies other settings or servers. What is known of servers that stay is kept.
     mutating func replace(_ new: UpstreamGroup) {
         if new.namesPerSecond != group.namesPerSecond {
             plan = new.namesPerSecond > 0 ? TokenBucket(perSecond: new.namesPerSecond) : nil
@@ -63,7 +63,7 @@ struct GroupState {
         prefer()
     }
 
-    /// What is known of the servers holds no more, nor what they said: they are asked by another account, say.
+    /// Forgets what is known of the servers, and their results, for instance because the account is another.
     mutating func beginAfresh() {
         namesWithoutRecord.removeAll()
         for place in servers.indices {
@@ -76,21 +76,21 @@ struct GroupState {
 
     func place(of server: Server) -> Int? { servers.firstIndex { $0.server == server } }
 
-    /// Why the server that is asked now failed last.
+    /// Why the current server failed last.
     var lastFailure: Failure? {
         current.flatMap { place(of: $0) }.flatMap { servers[$0].health.lastFailure }
     }
 
-    /// Whom to ask.
+    /// The choice of a server for a query.
     enum Pick {
         case server(Server)
-        /// Whoever could be asked has as much under way as it may.
+        /// All servers that could be asked have as many queries under way as they may.
         case full
-        /// All were tried or want to be left alone.
+        /// All servers were tried or are paused.
         case nobody
     }
 
-    /// The server for a question that some did not answer.
+    /// The server for a question that some servers did not answer.
     func choose(at now: Tick, unlessTried isTried: (Server) -> Bool) -> Pick {
         guard let start = current.flatMap({ place(of: $0) }) else { return .nobody }
         var isFull = false
@@ -116,7 +116,8 @@ struct GroupState {
         return isFull ? .full : .nobody
     }
 
-    /// A server that failed and is to be tried again beside a question that another answers; it counts as tried then.
+    /// A server that had failed and is to be tried beside a question that another server answers; it counts as tried
+    /// then.
     mutating func serverToTry(besides other: Server, at now: Tick) -> Server? {
         let place = servers.firstIndex {
             $0.server != other && $0.isDue(at: now) && !$0.health.isPaused(at: now)
@@ -127,7 +128,7 @@ struct GroupState {
         return servers[place].server
     }
 
-    /// Milliseconds after which the next server is asked as well; nil: none is.
+    /// Milliseconds after which the next server is asked as well; nil: it is not.
     func nextAfter(_ server: Server) -> Int? {
         guard case .inPreference(let longest) = group.choice, servers.count > 1, let place = place(of: server) else {
             return nil
@@ -136,25 +137,25 @@ struct GroupState {
         return min(max(Timing.shortestPatience, Int(min(2 * usual, 60_000))), longest)
     }
 
-    /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)`` the current server is the first of those that do not
-    /// fail.
+    /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)`` the current server is the first one that does not fail.
     private mutating func prefer() {
         guard case .inPreference = group.choice else { return }
         current = servers.first { $0.setAside == nil }?.server ?? servers.first?.server
     }
 
-    /// A request goes out to a server: if it is the first one while another is in use, its answer decides.
+    /// A request was sent to a server. If it is the first server and another one is in use, its answer decides whether
+    /// it returns.
     mutating func asked(_ server: Server) {
         if server == servers.first?.server, server != current { isProbing = true }
         if let place = place(of: server) { servers[place].underWay += 1 }
     }
 
-    /// What was put to a server has ended.
+    /// A query to a server has ended.
     mutating func ended(_ server: Server) {
         if let place = place(of: server) { servers[place].underWay = max(0, servers[place].underWay - 1) }
     }
 
-    /// - Parameter hasAnswer: false for SERVFAIL and the like: it is there, but another may know better.
+    /// - Parameter hasAnswer: false for SERVFAIL and the like: the server is there, but another may give an answer.
     mutating func answered(_ server: Server, _ hasAnswer: Bool, roundTrip: Int, at now: Tick) -> [Event] {
         guard let place = place(of: server) else { return [] }
         var events: [Event] = []
@@ -199,7 +200,8 @@ struct GroupState {
         return events
     }
 
-    /// Another network: what failed may work, and the first server is tried again with the next request.
+    /// The network has changed: servers that failed may work now, and the first one is tried again with the next
+    /// request.
     mutating func networkChanged(at now: Tick) {
         for place in servers.indices {
             servers[place].health.endPause()
@@ -212,33 +214,33 @@ struct GroupState {
     }
 }
 
-/// What was put to a group's servers, since the start.
+/// Counts of the queries to a group's servers, since the start.
 public struct GroupCounters: Sendable, Equatable {
     public init() {}
 
-    /// Questions that came to the group, also as what another group had no answer to.
+    /// Questions that came to the group, also those that another group had no answer to.
     public internal(set) var questions: UInt64 = 0
-    /// Requests and messages, and the names asked for in them.
+    /// Requests and messages, and the names in them.
     public internal(set) var queries: UInt64 = 0
     public internal(set) var names: UInt64 = 0
-    /// Queries that a silent server was asked a second time.
+    /// Second attempts at silent servers.
     public internal(set) var repeats: UInt64 = 0
     public internal(set) var failures: UInt64 = 0
 }
 
-/// How a group is at one moment.
+/// The state of a group at one moment.
 public struct GroupOverview: Sendable, Equatable {
     public let id: GroupID
-    /// As it is called in the configuration.
+    /// The group's name in the configuration.
     public let name: String
-    /// It is asked for the addresses of names alone: an HTTPDNS account.
+    /// Whether it is an HTTPDNS account, which is asked for the addresses of names alone.
     public let carriesAddresses: Bool
     /// In the order of preference.
     public let servers: [ServerState]
-    /// Who is asked now; nil without servers.
+    /// The server that is asked now; nil without servers.
     public let current: Server?
     public let counters: GroupCounters
-    /// The groups that are asked when this one has no answer to a question that is its own.
+    /// The groups that are asked when this one has no answer to a question of its own names.
     public let thenTry: [GroupID]
     /// When the first server is tried again while another is in use.
     private let returnAt: Tick?
@@ -259,8 +261,8 @@ public struct GroupOverview: Sendable, Equatable {
             returnAt: state.returnAt)
     }
 
-    /// When a server that is passed over is asked again: with the first question from that moment on. Nil: it is asked
-    /// in its turn.
+    /// When a server that is passed over is asked again: with the first question from that moment on. Nil: it is not
+    /// passed over.
     public func nextTry(of server: ServerState, at now: Tick) -> Tick? {
         let pause = server.health.pausedUntil.flatMap { now < $0 ? $0 : nil }
         let isFirst = server.server == servers.first?.server && server.server != current

@@ -1,21 +1,21 @@
 import Base
 public import DNSWire
 
-/// The names of a hosts(5) file, answered before anybody is asked.
+/// The names of a hosts(5) file, from which questions are answered before any group is asked.
 public struct HostsTable: Sendable, Equatable {
     private var addresses: [NameKey: [IPAddress]] = [:]
     private var names: [NameKey: [Name]] = [:]
 
-    /// Entries beyond it are left out: block lists of a million lines belong elsewhere.
+    /// Further names are left out: block lists of a million lines belong in rules.
     public static let maximumNames = 100_000
-    /// Addresses of one name, and names of one address: more than this is a block list's work, and reading it must not
-    /// take time that grows with its square.
+    /// The most addresses of one name, and the most names of one address. Only block lists have more, and reading such
+    /// a file must not take quadratic time.
     static let maximumAddresses = 64
 
     public init() {}
 
-    /// Reads a hosts file: an address and its names a line, `#` begins a comment. Lines that are not of this form are
-    /// passed over, as the C library does.
+    /// Reads a hosts file: each line an address and its names; `#` begins a comment. Lines of another form are ignored,
+    /// as the C library does.
     public init(parsing text: Span<UInt8>) {
         for line in TextLines(text) {
             guard let first = line.first, let address = IPAddress(first) else { continue }
@@ -29,11 +29,11 @@ public struct HostsTable: Sendable, Equatable {
         }
     }
 
-    /// Every name the file speaks of, forward and reverse.
+    /// All names in the file, forward and reverse.
     public var allNames: [Name] { (Array(addresses.keys) + Array(names.keys)).map(\.name) }
 
-    /// The file's answer: nil when it says nothing of the name, or nothing that a question of this type could be
-    /// answered from. A name it gives one family for has none of the other.
+    /// The file's answer: nil when it does not have the name, or has nothing for questions of this type. A name with
+    /// addresses of one family has none of the other.
     func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32) -> Answer? {
         let name = key.name
         switch type {
@@ -59,11 +59,11 @@ extension Array where Element: Equatable {
     }
 }
 
-/// The words of each line of a small text file, comments left out.
+/// The words of each line of a small text file, without comments.
 struct TextLines: Sequence, IteratorProtocol {
     private var lines: [[String]]
 
-    /// A line longer than this is not one a person wrote.
+    /// The longest line that is read; people write shorter ones.
     private static let maximumLine = 4096
 
     /// - Parameter comment: the octets that begin a comment.

@@ -1,6 +1,7 @@
 import DNSWire
 
-/// A name to look up by: it is hashed once, in one piece, where a `Name` would be at every look, octet by octet.
+/// A name as a key of dictionaries: it is hashed once and in one piece, where a `Name` is hashed octet by octet at each
+/// lookup.
 struct NameKey: Hashable {
     let name: Name
     private let digest: Int
@@ -10,10 +11,10 @@ struct NameKey: Hashable {
         digest = Self.digest(name.wire, from: 0)
     }
 
-    /// Keyed for this process: nobody can choose names that all fall into one bucket.
+    /// Keyed for this process, so that an attacker cannot choose names that all fall into one bucket.
     static func digest(_ wire: [UInt8], from offset: Int) -> Int {
         var hasher = Hasher()
-        // The octets from `offset` on, read within the closure.
+        // The octets from `offset` on, which are valid within the closure.
         unsafe wire.withUnsafeBytes { unsafe hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: $0[offset...])) }
         return hasher.finalize()
     }

@@ -1,28 +1,28 @@
 import Base
 import DNSWire
 
-/// How many names without a record HTTPDNS is asked for below one registered domain: a program that asks for random
-/// names (a page's script is enough) would have each of them billed.
+/// Limits how many names without a record HTTPDNS is asked for below one registered domain: a program that asks for
+/// random names (a page's script is enough) would have each of them billed.
 ///
-/// Each name that HTTPDNS has no record of costs its domain a second, and a domain may owe so many seconds at a time;
-/// names with addresses cost nothing. So a list of search domains, or a mail server that looks senders up in a block
-/// list, stays below it for a day or goes on at the local resolver, while a flood is billed 86,400 names a day instead
-/// of some million an hour.
+/// Each name without a record costs its domain one second, and a domain may owe a limited number of seconds; names with
+/// addresses cost nothing. A list of search domains, or a mail server that looks senders up in a block list, stays
+/// below the limit for a day or continues at the local resolver, while a flood is billed 86,400 names a day instead of
+/// some million an hour.
 struct NoRecordBudget {
-    /// When each domain owes nothing any more. A domain's place is its name's keyed digest: two that meet in one share
-    /// it.
+    /// When each domain owes nothing any more. The key is a keyed digest of the domain; two domains with the same
+    /// digest share a budget.
     private var paidAt = Remembered<Int, Tick>(atMost: maximumDomains)
 
-    /// Some 80 KB. Past it the domain that was first is forgotten, and what it owes.
+    /// Some 80 KB. Beyond it the oldest domain is forgotten, with its debt.
     static var maximumDomains: Int { 1024 }
     /// What one name costs, in milliseconds.
     static var price: Int { 1000 }
-    /// Names that may be owed: what a big page or a host's start looks up in one go, several times over.
+    /// How many names may be owed: several times the number that a large page or a starting host looks up at once.
     static var burst: Int { 256 }
 
     var count: Int { paidAt.count }
 
-    /// Whether HTTPDNS may be asked for a name of which nothing is known.
+    /// Whether HTTPDNS may be asked for a name that is not known.
     func hasRoom(for name: Name, at now: Tick) -> Bool {
         guard paidAt.count > 0, let domain = Self.domain(of: name), let paidAt = paidAt.value(domain, at: now) else {
             return true
@@ -30,7 +30,7 @@ struct NoRecordBudget {
         return now.advanced(milliseconds: Self.price * Self.burst) > paidAt
     }
 
-    /// HTTPDNS has no record of a name. What was under way already when the budget was spent is owed as well.
+    /// HTTPDNS has no record of a name. Queries that were under way when the budget was exhausted are charged as well.
     mutating func charge(_ name: Name, at now: Tick) {
         guard let domain = Self.domain(of: name) else { return }
         let before = max(paidAt.value(domain, at: now) ?? now, now)
@@ -40,10 +40,10 @@ struct NoRecordBudget {
 
     mutating func removeAll() { paidAt.removeAll() }
 
-    /// The registered domain above a name, as far as that can be told without a list of all: the last two labels, or
-    /// the last three where the last is a country's, of two letters, and the one before it has three or fewer, as
-    /// `co.uk` and `com.cn` have. Nil for a name that may itself be a registered domain: those of two labels, or of
-    /// three of the latter kind.
+    /// The registered domain above a name, approximated without a list of public suffixes: the last two labels, or the
+    /// last three if the last is a country's two letters and the one before has at most three, as in `co.uk` and
+    /// `com.cn`. Nil for a name that may itself be a registered domain: one of two labels, or of three in the latter
+    /// case.
     static func domain(of name: Name) -> Int? {
         let wire = name.wire
         var (offset, last, second, third, labels) = (0, 0, 0, 0, 0)

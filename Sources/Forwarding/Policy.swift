@@ -1,17 +1,17 @@
 import Base
 public import DNSWire
 
-/// Where a question goes, by its name and type alone: the first column of the table of answers.
+/// What becomes of a question, by its name and type alone.
 public enum Route: Sendable, Equatable {
-    /// Answered here; nobody is asked.
+    /// Answered by the daemon without asking a group.
     case answer(Answer)
     /// These groups are asked, in this order; at least one.
     case ask([Step])
-    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these groups: it has no such
-    /// record, unless the account is known to have no record of the name at all.
+    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account, the first of these groups: answered "no
+    /// such record", unless the account is known to have no record of the name at all.
     case serviceBinding([Step])
 
-    /// Whether the same groups are asked, or the same is answered.
+    /// Whether two routes ask the same groups, or give the same answer.
     func leads(whereLeads other: Route) -> Bool {
         switch (self, other) {
         case (.ask(let a), .ask(let b)), (.serviceBinding(let a), .serviceBinding(let b)):
@@ -20,7 +20,7 @@ public enum Route: Sendable, Equatable {
         }
     }
 
-    /// Whether one of these groups is asked first.
+    /// Whether the first group to be asked is one of these.
     func begins(with groups: Set<GroupID>) -> Bool {
         switch self {
         case .ask(let steps), .serviceBinding(let steps): steps.first.map { groups.contains($0.group) } ?? false
@@ -31,14 +31,14 @@ public enum Route: Sendable, Equatable {
 
 /// The rules by which a name goes to one group of upstreams or another.
 public struct Policy: Sendable {
-    /// `minTTL`-independent TTL of the answers made up here, and of "no record", in seconds.
+    /// The TTL of answers that the daemon makes itself, and of "no record", in seconds; not raised to `minTTL`.
     public var negativeTTL: UInt32
     private var rules: DomainRules
     /// By `GroupID.rawValue`.
     private var ways: [Way] = []
-    /// The group of names that no rule speaks of.
+    /// The group for names without a rule.
     private var otherwise: GroupID
-    /// The names that may have private addresses; nil: all may.
+    /// The names whose answers may hold private addresses; nil: all.
     private var privateAllowed: NameSet?
 
     /// A reference, so that a policy is copied cheaply.
@@ -48,29 +48,29 @@ public struct Policy: Sendable {
     }
     /// `[fallback] hosts`, replaced whole when the file changes.
     public var hosts: HostsTable
-    /// `addressType`: the families that HTTPDNS is asked for; it follows the routes when that is "auto".
+    /// `addressType`: the families that HTTPDNS is asked for; with "auto" they follow the routes.
     public var families = Families.both
 
     /// TTL of the answers that never change (RFC 6761 names), in seconds.
     static let fixedTTL: UInt32 = 3600
 
-    /// What is asked for the names of one group.
+    /// The steps for the names of one group.
     private struct Way {
         var steps: [Step] = []
-        /// Those of the steps that carry whole messages.
+        /// Those of the steps whose groups carry messages.
         var messageSteps: [Step] = []
         var beginsWithAddresses = false
     }
 
     /// - Parameters:
-    ///   - groups: All there are.
-    ///   - routes: Which groups are asked for the names of one, itself the first, and each once; empty or absent:
-    ///     nobody. ``StepSet/capacity`` at most.
-    ///   - rules: Whose group which names are.
-    ///   - otherwise: The group of all other names.
-    ///   - privateAllowed: if not nil, only these names and those under them may have private addresses, and those that
-    ///     an RFC leaves to resolvers or a rule to another group than HTTPDNS, by more than
-    ///     ``DomainPattern/singleLabels`` or `.`.
+    ///   - groups: All groups.
+    ///   - routes: For each group, the groups that are asked for its names in order: itself first, each once, at most
+    ///     ``StepSet/capacity``. Empty or absent: none is asked.
+    ///   - rules: Which group each name belongs to.
+    ///   - otherwise: The group for all other names.
+    ///   - privateAllowed: If not nil, private addresses are allowed only for these names and those under them; also
+    ///     for names that RFCs leave to resolvers, and for names that a pattern other than
+    ///     ``DomainPattern/singleLabels`` and `.` gives to another group than HTTPDNS.
     public init(
         groups: [UpstreamGroup], routes: [GroupID: [Step]], rules: DomainRules, otherwise: GroupID,
         negativeTTL: UInt32, privateAllowed: [Name]? = nil, hosts: HostsTable = HostsTable()
@@ -91,7 +91,7 @@ public struct Policy: Sendable {
         self.privateAllowed = privateAllowed.map { NameSet($0) }
     }
 
-    /// Which pattern takes a question, and for whom.
+    /// The pattern that decides about a question, and its group.
     public func rule(for name: Name, _ type: RecordType = .a) -> PolicyDecision {
         let finding = rules.find(name, type)
         let taker: PolicyDecision.Taker =
@@ -99,7 +99,7 @@ public struct Policy: Sendable {
         return PolicyDecision(taker: taker, pattern: rules.pattern(finding), place: rules.place(finding))
     }
 
-    /// Whether private addresses are taken out of answers to questions for a name.
+    /// Whether private addresses are removed from answers to questions for a name.
     func refusesPrivate(_ name: Name) -> Bool {
         guard let privateAllowed, !privateAllowed.table.holds(name) else { return false }
         let finding = rules.find(name)
@@ -133,7 +133,7 @@ public struct Policy: Sendable {
         }
     }
 
-    /// Whether a group may be told a name, in a question of this type.
+    /// Whether a group may be asked about a name, in a question of this type.
     func mayAsk(_ group: GroupID, _ name: Name, _ type: RecordType = .a) -> Bool {
         let finding = rules.find(name, type)
         let way = ways[place(finding)]
@@ -141,46 +141,46 @@ public struct Policy: Sendable {
         return steps.contains { $0.group == group }
     }
 
-    /// Which groups are asked for the names of one, in order.
+    /// The steps for the names of a group, in order.
     func steps(of group: GroupID) -> [Step] { ways.indices.contains(group.rawValue) ? ways[group.rawValue].steps : [] }
 
-    /// Whether a group may be asked anything.
+    /// Whether any route leads to a group.
     func leads(to group: GroupID) -> Bool { ways.contains { $0.steps.contains { $0.group == group } } }
 
-    /// Whether a name can be put to an HTTPDNS account. A single label means something on this network alone, and in a
-    /// label with other octets a separator of the service's protocol would ask for other names.
+    /// Whether a name can be sent to an HTTPDNS account. A single label means something on this network alone; a label
+    /// with other octets could contain a separator of the service's protocol and ask for other names.
     private static func canBeAddressed(_ name: Name) -> Bool {
-        // The octets of one label are its length, itself, and the root's length.
+        // A name of one label has these octets: the label's length, the label, and the root's length.
         name.wire.count > Int(name.wire[0]) + 2 && name.isHostname
     }
 
-    /// The place in `ways` of what is asked for a name.
+    /// The index in `ways` for a name.
     private func place(_ finding: DomainRules.Finding) -> Int {
         (finding.group ?? (finding.reserved == nil ? otherwise : .fallback)).rawValue
     }
 
-    /// The groups of a way that carry whole messages, or what takes their place where there is none.
+    /// The steps of a way whose groups carry messages, or an answer if it has none.
     private func messages(_ way: Int, _ name: Name, _ type: RecordType) -> Route {
         ways[way].messageSteps.isEmpty ? .answer(notSupported(name, type)) : .ask(ways[way].messageSteps)
     }
 
-    /// An HTTPDNS account cannot be asked this and nobody else may be.
+    /// The answer when an HTTPDNS account cannot be asked this type and no other group may be.
     func notSupported(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .notSupported)
     }
 
-    /// There were addresses, all of them private, and the name may not have such: this daemon's operator wants it so.
+    /// The answer when all addresses were private and the name may not have such, by the operator's setting.
     func noPermittedAddress(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .blocked)
     }
 
-    /// An HTTPDNS account has no record and nobody else may be asked.
+    /// The answer when an HTTPDNS account has no record and no other group may be asked.
     func noRecord(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL)
     }
 
-    /// What stands for an HTTPS or SVCB record of a name that goes to HTTPDNS: a resolver's address hints would undo
-    /// the protection of its addresses.
+    /// The answer for an HTTPS or SVCB record of a name that goes to HTTPDNS: the address hints of a resolver's record
+    /// would bypass HTTPDNS.
     func noServiceBinding(_ name: Name, _ type: RecordType) -> Answer {
         .noData(name, type: type, negativeTTL: negativeTTL)
     }
@@ -194,17 +194,17 @@ public struct Policy: Sendable {
     }
 }
 
-/// Who takes a question, and why.
+/// Which group takes a question, and why.
 public struct PolicyDecision: Sendable, Equatable {
     public enum Taker: Sendable, Equatable {
         case group(GroupID)
-        /// Nobody; or the local resolver, where only it can know the name.
+        /// No group; or the local resolver, where only that can know the name.
         case reserved(ReservedName)
     }
 
     public let taker: Taker
-    /// The pattern that says so; nil if none speaks of the name.
+    /// The pattern that decides; nil if none matches the name.
     public let pattern: DomainPattern?
-    /// Where the pattern stands in the rules; nil for what RFCs reserve.
+    /// The place of the pattern in the rules; nil for a name that RFCs reserve.
     public let place: DomainPlace?
 }

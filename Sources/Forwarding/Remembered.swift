@@ -1,7 +1,7 @@
 import Base
 
-/// What was lately found out about each key, until its moment. Past the bound the oldest is forgotten: it is found out
-/// once more than needed.
+/// Facts about keys, each of which holds until a moment. Beyond the limit the oldest is forgotten, and has to be found
+/// out again.
 struct Remembered<Key: Hashable, Value> {
     private var values: [Key: (value: Value, until: Tick)] = [:]
     private var order: [Key] = []
@@ -28,7 +28,7 @@ struct Remembered<Key: Hashable, Value> {
         }
     }
 
-    /// Walks through all: for an operator's word, not for a query's path. The keys keep their places in the order.
+    /// Walks over all keys: for an operator's command, not for the path of a query. The order of the keys is kept.
     mutating func remove(where isMeant: (Key) -> Bool) {
         for key in values.keys.filter(isMeant) { values[key]?.until = Tick(nanoseconds: 0) }
     }

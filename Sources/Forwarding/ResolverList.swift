@@ -2,7 +2,7 @@ public import Base
 
 /// The `nameserver` lines of a resolv.conf(5) file.
 public enum ResolverList {
-    /// As many as anybody would wait for; glibc takes three.
+    /// The most servers that are used; glibc uses three.
     public static let maximumServers = 8
 
     /// The servers in their order; port 53 each.
@@ -18,13 +18,13 @@ public enum ResolverList {
         return servers
     }
 
-    /// Where systemd-resolved answers (systemd-resolved.service(8)).
+    /// The addresses at which systemd-resolved answers (systemd-resolved.service(8)).
     private static let resolvedStubs = [
         Endpoint(.v4(127, 0, 0, 53), port: 53), Endpoint(.v4(127, 0, 0, 54), port: 53),
     ]
 
-    /// Splits servers into those that can be asked and those that lead back to this daemon, as they are it or are
-    /// systemd-resolved, which asks it: forwarding to them would ask the same question again for ever.
+    /// Splits servers into usable ones and those that lead back to this daemon: its own addresses, and systemd-resolved
+    /// if that asks it. Forwarding to the latter would ask the same question again for ever.
     /// - Parameters:
     ///   - listening: the endpoints the daemon answers on.
     ///   - own: this machine's addresses, with port 0; any loopback address is its own as well.

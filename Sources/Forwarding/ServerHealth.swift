@@ -1,17 +1,17 @@
 public import Base
 
-/// Whether one upstream server answers, and why not when it does not.
+/// Whether one upstream server answers, and if not, why.
 public struct ServerHealth: Sendable, Equatable {
     /// Failed attempts since the last one that was answered.
     public internal(set) var consecutiveFailures = 0
-    /// Why the last failed attempt failed; kept when it answers again.
+    /// Why the last failed attempt failed; kept when the server answers again.
     public internal(set) var lastFailure: Failure?
     public internal(set) var lastFailureAt: Tick?
     /// Smoothed as TCP does it (RFC 6298 §2), in milliseconds; nil before the first answer.
     public internal(set) var roundTrip: Double?
-    /// How far round trips usually are from that, in milliseconds, smoothed likewise.
+    /// The usual deviation of round trips from it, in milliseconds, smoothed likewise.
     private var variation = 0.0
-    /// Not asked before then: it said that it is asked too often, or that it refuses the account.
+    /// The server is not asked before then: it said that it is asked too often, or that it refuses the account.
     public internal(set) var pausedUntil: Tick?
     public internal(set) var answers: UInt64 = 0
     public internal(set) var failures: UInt64 = 0
@@ -21,11 +21,11 @@ public struct ServerHealth: Sendable, Equatable {
 
     public func isPaused(at now: Tick) -> Bool { pausedUntil.map { now < $0 } ?? false }
 
-    /// - Returns: true when it failed before: it answers again.
+    /// - Returns: whether it had failed before, so that it answers again.
     mutating func answered(roundTrip sample: Int, at now: Tick) -> Bool {
         answers += 1
         measure(Double(sample))
-        // What it still answers in a pause was asked before it.
+        // An answer that comes during a pause is to a query from before it.
         if !isPaused(at: now) { pauses = 0 }
         defer { consecutiveFailures = 0 }
         return consecutiveFailures > 0
@@ -43,7 +43,7 @@ public struct ServerHealth: Sendable, Equatable {
     /// Milliseconds within which nearly all answers come; nil before the first.
     var usualRoundTrip: Double? { roundTrip.map { $0 + 2 * variation } }
 
-    /// - Returns: true when this is news: it answered before, or it fails for another kind of reason.
+    /// - Returns: whether its state changed: it had answered before, or it fails for another kind of reason now.
     mutating func failed(_ failure: Failure, at now: Tick) -> Bool {
         failures += 1
         consecutiveFailures += 1
@@ -58,13 +58,14 @@ public struct ServerHealth: Sendable, Equatable {
         return consecutiveFailures == 1 || lastFailure?.kind != failure.kind
     }
 
-    /// HTTP 429 doubles the pause from one second on, unless the server says how long; HTTP 401 is a matter of account
-    /// or clock, and asking on would only be billed or blocked. In seconds.
+    /// The length of the pause after a failure, in seconds; nil: none. HTTP 429 doubles it from one second on, unless
+    /// the server gives a time. HTTP 401 is due to the account or the clock, and further queries would only be billed
+    /// or blocked.
     private mutating func pause(after failure: Failure, at now: Tick) -> Int? {
         switch failure.kind {
         case .tooOften:
             if let seconds = failure.retryAfter { return min(max(seconds, 1), Self.longestPause) }
-            // Requests that were under way together are told off together: that is one pause.
+            // Queries that were under way together and all got 429 cause one pause.
             guard !isPaused(at: now) else { return nil }
             pauses += 1
             return min(1 << min(pauses - 1, 6), Self.longestPause)
@@ -78,7 +79,7 @@ public struct ServerHealth: Sendable, Equatable {
         pauses = 0
     }
 
-    /// In seconds: nobody wants to wait longer for a service that is asked less now.
+    /// The longest pause in seconds. A service that is asked less by then is likely to answer again.
     static let longestPause = 60
     static let unauthorizedPause = 5
 }

@@ -1,34 +1,35 @@
 public import Base
 
-/// One server of a group, and how it is.
+/// One server of a group, and its state.
 public struct ServerState: Sendable, Equatable {
     public let server: Server
     public internal(set) var health: ServerHealth
     /// Requests and messages under way to it.
     var underWay = 0
-    /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)``: it has failed, and the others are asked before it.
+    /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)``: the server has failed, so others are asked first.
     private(set) var setAside: SetAside?
-    /// It has failed, or refused several questions in a row: others of its group are asked before it.
+    /// Whether it has failed, or refused several questions in a row, so that others of its group are asked first.
     public var isSetAside: Bool { setAside != nil }
     /// Answers such as SERVFAIL in a row.
     private var refusals = 0
-    /// `concurrency` after it has said that it is asked too often, and until when that counts; nil: as configured.
+    /// The reduced `concurrency` after the server said that it is asked too often, and until when it holds; nil: as
+    /// configured.
     private var limit: (most: Int, until: Tick)?
 
-    /// For how long a server is left out.
+    /// How long a server is set aside.
     struct SetAside: Equatable, Sendable {
-        /// Seconds, doubled each time it fails again.
+        /// Seconds, doubled with each further failure.
         var pause: Int
-        /// When it is asked beside a live question next.
+        /// When it is next tried beside a live question.
         var until: Tick
-        /// It is being asked so.
+        /// Whether it is being tried now.
         var isTried = false
     }
 
-    /// Seconds.
+    /// In seconds.
     private static let firstPause = 1
     private static let longestPause = 60
-    /// After so many answers such as SERVFAIL in a row it is set aside: that of one may be the name's fault.
+    /// After this many answers such as SERVFAIL in a row a server is set aside: a single one may be due to the name.
     private static let mostRefusals = 3
     /// Milliseconds for which a halved limit holds.
     private static let limitTime = 10_000
@@ -48,11 +49,11 @@ public struct ServerState: Sendable, Equatable {
         return underWay < limit.most
     }
 
-    /// It was asked too often: half as much at once is allowed for a while.
+    /// The server was asked too often: half as many queries at once are allowed for a while.
     mutating func halveLimit(_ configured: Int, at now: Tick) {
         guard configured > 0 else { return }
         var most = configured
-        // What was under way together is told off together.
+        // Queries that were under way together cause one reduction.
         if let limit, now < limit.until {
             guard underWay >= limit.most else { return }
             most = limit.most
@@ -60,7 +61,7 @@ public struct ServerState: Sendable, Equatable {
         limit = (max(1, most / 2), now.advanced(milliseconds: Self.limitTime))
     }
 
-    /// Whether to ask it now to see whether it answers again.
+    /// Whether it is to be tried now, to see whether it answers again.
     func isDue(at now: Tick) -> Bool { setAside.map { !$0.isTried && $0.until <= now } ?? false }
 
     mutating func isTried() { setAside?.isTried = true }
@@ -73,7 +74,7 @@ public struct ServerState: Sendable, Equatable {
         if refusals >= Self.mostRefusals { putAside(at: now) }
     }
 
-    /// It has failed: see ``SetAside``. Of what fails together, or before it is tried again, the first counts.
+    /// The server has failed: see ``SetAside``. Of several failures before the next try only the first counts.
     mutating func putAside(at now: Tick) {
         guard let before = setAside else {
             setAside = SetAside(pause: Self.firstPause, until: now.advanced(milliseconds: Self.firstPause * 1000))

@@ -1,12 +1,12 @@
-/// What each source has of what all share: flights, and clients that wait. No more sources are known than there are of
-/// both.
+/// How many flights and waiting clients each source has, of the numbers that all share. Only sources that have some are
+/// recorded.
 struct Shares {
     private var places: [Source: Int] = [:]
     private var shares: [Share] = []
     private var free: [Int] = []
-    /// Whose place was looked for last: questions come in batches, and most of a batch from one source.
+    /// The source that was looked up last: questions come in batches, and most of a batch come from one source.
     private var latest: (source: Source, place: Int)?
-    /// Clients that wait, of all sources.
+    /// Waiting clients of all sources.
     private(set) var clients = 0
 
     private struct Share {
@@ -22,19 +22,19 @@ struct Shares {
 
     func flights(at place: Int) -> Int { shares[place].flights }
 
-    /// How many of those who wait are of a source.
+    /// How many of the waiting clients are of a source.
     func count(of source: Source, in waiters: SmallList<Waiter>) -> Int {
         guard let place = places[source] else { return 0 }
         return waiters.reduce(0) { $0 + ($1.place == place ? 1 : 0) }
     }
 
-    /// The place of the source with the most flights, and how many. Walks through all: for when there is no room.
+    /// The place of the source with the most flights, and their number. Walks over all: for when there is no room.
     var heaviest: (place: Int, flights: Int)? {
         shares.indices.max { shares[$0].flights < shares[$1].flights }.map { ($0, shares[$0].flights) }
     }
 
-    /// A flight begins, and the client that asks waits for it.
-    /// - Returns: the place of the source, for as long as it has either.
+    /// A flight begins, and the client that asks may wait for it.
+    /// - Returns: the place of the source, valid for as long as it has a flight or a client.
     mutating func begin(_ source: Source, waits: Bool) -> Int {
         let place = place(of: source)
         shares[place].flights += 1
@@ -42,7 +42,7 @@ struct Shares {
         return place
     }
 
-    /// One more client waits.
+    /// One more client waits. Returns the place of its source.
     mutating func wait(_ source: Source) -> Int {
         let place = place(of: source)
         wait(at: place)
@@ -60,7 +60,7 @@ struct Shares {
         dropIfIdle(place)
     }
 
-    /// A client has its answer.
+    /// A client was answered.
     mutating func answered(_ place: Int) {
         shares[place].clients -= 1
         clients -= 1
@@ -95,11 +95,11 @@ struct Shares {
     }
 }
 
-/// A client that asks.
+/// A client that asks a question.
 struct Asker {
     let number: ClientNumber
     let source: Source
-    /// RD: without it nobody is asked for an answer.
+    /// RD: without it no group is asked for an answer.
     let recursionDesired: Bool
 }
 

@@ -1,4 +1,4 @@
-/// A list that has one element as a rule: the first needs no memory of its own.
+/// A list that usually has one element, which needs no memory on the heap.
 public struct SmallList<Element>: Sequence {
     private var first: Element?
     private var others: [Element] = []

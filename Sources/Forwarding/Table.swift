@@ -1,4 +1,4 @@
-/// Values under numbers that are never used twice: a number kept too long finds nothing instead of somebody else.
+/// Values under numbers that are never used twice: an outdated number finds no element rather than a wrong one.
 struct Table<Element> {
     private var elements: [Element?] = []
     /// How often each place was used before.
@@ -19,20 +19,20 @@ struct Table<Element> {
         return id
     }
 
-    /// The number that the next element to be inserted gets.
+    /// The number that the next inserted element gets.
     var nextID: TableID {
         guard let index = free.last else { return TableID(index: UInt32(generations.count), generation: 0) }
         return TableID(index: index, generation: generations[Int(index)])
     }
 
-    /// The numbers of all elements, those of the first places first.
+    /// The numbers of all elements, by place.
     var ids: [TableID] {
         elements.indices.filter { elements[$0] != nil }.map {
             TableID(index: UInt32($0), generation: generations[$0])
         }
     }
 
-    /// The element under a number; nil once it was removed. Only what is there can be replaced.
+    /// The element under a number; nil once it was removed. Only an existing element can be replaced.
     subscript(id: TableID) -> Element? {
         get { contains(id) ? elements[Int(id.index)] : nil }
         set { if contains(id), let newValue { elements[Int(id.index)] = newValue } }
@@ -48,12 +48,12 @@ struct Table<Element> {
         return element
     }
 
-    /// The greatest of those meant. Walks through all.
+    /// The greatest of the elements for which `isMeant` is true. Walks over all.
     func max(by isLess: (Element, Element) -> Bool, where isMeant: (Element) -> Bool) -> Element? {
         elements.lazy.compactMap { $0 }.filter(isMeant).max(by: isLess)
     }
 
-    /// Whether there is an element under a number: what is free has another generation than any number given out.
+    /// Whether there is an element under a number: a free place has another generation than any number given out.
     func contains(_ id: TableID) -> Bool {
         Int(id.index) < generations.count && generations[Int(id.index)] == id.generation
     }
@@ -68,6 +68,6 @@ struct TableID: Hashable, Sendable {
         (self.index, self.generation) = (index, generation)
     }
 
-    /// A number of no table.
+    /// A number that belongs to no table.
     init(standalone number: UInt32) { self.init(index: number, generation: .max) }
 }

@@ -1,31 +1,32 @@
-/// How long the forwarder waits for whom, and how long it remembers, by the configuration.
+/// The times of the forwarder: how long it waits and how long it caches, by the configuration.
 public struct Timing: Sendable, Equatable {
     /// `[cache]`, seconds.
     public var minTTL: UInt32 = 0
     public var maxTTL: UInt32 = 86400
     public var negativeTTL: UInt32 = 30
     public var staleTTL: UInt32 = 30
-    /// Seconds for which a local resolver's answer in the place of HTTPDNS's is kept at most. Whoever makes HTTPDNS
-    /// silent for a moment, and answers in the resolver's name, gains no more than this.
+    /// The longest time, in seconds, for which a local resolver's answer in the place of HTTPDNS's is cached. An
+    /// attacker who silences HTTPDNS for a moment and forges the resolver's answer gains no more than this.
     static let standInTTL: UInt32 = 60
-    /// Seconds for which "no record" is remembered at most that whoever is on the path may have said: it only spares
-    /// the questions that come together from being looked up one by one.
+    /// The longest time, in seconds, for which an unproven "no record", which an attacker on the path may have written,
+    /// is cached: it only spares lookups for questions that come together.
     static let unprovenNegativeTTL: UInt32 = 5
-    /// Milliseconds after which a client gets what is stale: just under RFC 8767 §5's 1.8 s.
+    /// Milliseconds after which a client gets a stale answer: just under the 1.8 s of RFC 8767 §5.
     public var staleWithin = 1700
-    /// Milliseconds after which it gets whatever there is: just under the 4 s after which programs give up or ask anew.
+    /// Milliseconds after which a client gets the best answer there is, or a failure: just under the 4 s after which
+    /// programs give up or ask again.
     public var answerWithin = 3800
 
-    /// Milliseconds after which a server that says nothing is asked once more: four times its usual round trip, since
-    /// it may have to look up itself, and 1 s while none is known (RFC 6298 §2).
+    /// Milliseconds after which a silent server is asked once more: four times its usual round trip, since it may have
+    /// to look the name up itself; 1 s while none is known (RFC 6298 §2).
     static func patience(roundTrip: Double?) -> Int {
         guard let roundTrip else { return 1000 }
         return max(shortestPatience, Int(min(4 * roundTrip, 60_000)))
     }
 
-    /// Milliseconds: what a lookup that a server does not have in its cache usually takes.
+    /// In milliseconds: the usual time of a lookup that is not in a server's cache.
     static let shortestPatience = 250
-    /// `enableReport`: abnormal lookups are said one by one.
+    /// `enableReport`: whether abnormal lookups are reported one by one.
     public var reportsLookups = false
 
     public init() {}
@@ -34,24 +35,24 @@ public struct Timing: Sendable, Equatable {
     func clamped(_ ttl: UInt32) -> UInt32 { min(max(ttl, minTTL), maxTTL) }
 }
 
-/// What was decided how often, since the start.
+/// Counts of decisions, since the start.
 public struct Counters: Sendable, Equatable {
-    /// Questions that were not in the cache and started a flight, and those that joined one.
+    /// Questions that were not in the cache and began a flight, and those that joined one.
     public internal(set) var flights: UInt64 = 0
     public internal(set) var joined: UInt64 = 0
-    /// Questions refused because `maximumFlights` were under way, the newest of the source that has the most.
+    /// Questions refused because `maximumFlights` were under way: the newest of the source that has the most.
     public internal(set) var refusedFlights: UInt64 = 0
-    /// Questions refused because their source had its part of `maximumWaiting` or `maximumClients`.
+    /// Questions refused because their source had its share of `maximumWaiting` or `maximumClients`.
     public internal(set) var refusedWaiting: UInt64 = 0
-    /// Flights an HTTPDNS account should have answered and the next group of their route was asked for.
+    /// Flights of HTTPDNS names for which the next group of their route was asked.
     public internal(set) var fallbacks: UInt64 = 0
-    /// Why the next group was asked in the place of an HTTPDNS account or beside it, by ``FallbackReason``.
+    /// Why the next group was asked instead of an HTTPDNS account or beside it, by ``FallbackReason``.
     private var fallbackReasons = [UInt64](repeating: 0, count: FallbackReason.allCases.count)
     /// Names past `queriesPerSecond`.
     public internal(set) var pastPlan: UInt64 = 0
-    /// Names that HTTPDNS was not asked for, as too many below their domain had no record.
+    /// Names that HTTPDNS was not asked for because too many below their domain had no record.
     public internal(set) var pastNoRecordBudget: UInt64 = 0
-    /// Answers that private addresses were taken out of.
+    /// Answers from which private addresses were removed.
     public internal(set) var withoutPrivate: UInt64 = 0
     public internal(set) var servedStale: UInt64 = 0
     /// Flights whose clients were answered because time ran out.
@@ -74,7 +75,7 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
     case plan
     /// Too many names below the same domain had no record.
     case noRecordBudget
-    /// What the last server failed by: see ``Failure/Kind``.
+    /// The last server's failure: see ``Failure/Kind``.
     case timedOut, unreachable, untrusted, unauthorized, tooOften, badAnswer
 
     public init(_ kind: Failure.Kind) {

@@ -1,11 +1,11 @@
 import Base
 
-/// What a plan allows: so many names a second, and after a quiet second as many at once.
+/// The rate that a plan allows: names a second, and after a quiet second as many at once.
 struct TokenBucket {
     private let perSecond: Double
     private var tokens: Double
     private var filledAt: Tick?
-    /// That it is empty.
+    /// Limits the reports that it is empty.
     var news = News()
 
     init(perSecond: Int) {
@@ -30,19 +30,19 @@ struct TokenBucket {
     /// When there is room for one more name.
     var nextRoom: Tick? {
         guard let filledAt, tokens < 1 else { return filledAt }
-        // A nanosecond more than computed, so that rounding never wakes too early for nothing.
+        // A nanosecond is added, so that rounding never wakes the loop too early.
         return Tick(nanoseconds: filledAt.nanoseconds + UInt64((1 - tokens) / perSecond * 1e9) + 1)
     }
 }
 
-/// Something worth a line in the log when it begins, and not while it goes on.
+/// Decides when a condition is worth a line in the log: when it begins, not while it goes on.
 struct News {
     private var happenedAt: Tick?
 
-    /// What did not happen for so long has begun anew when it does, in milliseconds.
+    /// A condition that did not occur for this long counts as beginning anew, in milliseconds.
     private static let quiet = 60_000
 
-    /// It happens: whether that is news.
+    /// Records that the condition occurs, and returns whether it has just begun.
     mutating func isNews(at now: Tick) -> Bool {
         defer { happenedAt = now }
         return happenedAt.map { now.milliseconds(since: $0) > Self.quiet } ?? true

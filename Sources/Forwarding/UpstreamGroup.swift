@@ -1,17 +1,16 @@
 public import Base
 
-/// A group's number, which never stands for another group as long as the daemon runs; whoever makes the groups sees to
-/// that.
+/// The number of a group. The maker of groups ensures that it never stands for another group while the daemon runs.
 public struct GroupID: Hashable, Sendable {
     public let rawValue: Int
 
     public init(_ rawValue: Int) { self.rawValue = rawValue }
 
-    /// `[httpdns]` and `[fallback]`.
+    /// The group of `[httpdns]`.
     public static let httpdns = GroupID(0)
     public static let fallback = GroupID(1)
 
-    /// As it is called in the log and the status: an operator's own group by its name.
+    /// The group's name in the log and the status; an operator's own group has the name it was given.
     public func title(_ name: String) -> String {
         switch self {
         case .httpdns: "HTTPDNS"
@@ -21,31 +20,31 @@ public struct GroupID: Hashable, Sendable {
     }
 }
 
-/// Who may be asked for a name: servers that are asked in the same way, one in the place of another.
+/// A group of servers that are asked in the same way, each in the place of another.
 public struct UpstreamGroup: Sendable, Equatable {
     public var id: GroupID
-    /// As it is called in the configuration.
+    /// The group's name in the configuration.
     public var name = ""
-    /// In the order in which they are preferred.
+    /// In the order of preference.
     public var servers: [Server]
     public var carries: Carries
     public var choice: Choice
     /// Milliseconds for one attempt.
     public var timeout: Int
-    /// Requests and messages under way at once to one server, at most; 0 = no limit. What a server answers with "too
-    /// often" halves it for a while.
+    /// The most requests and messages at once to one server; 0 = no limit. The answer "too often" halves it for a
+    /// while.
     public var concurrency = 0
-    /// What a plan allows; 0 = no limit. Names beyond it go to the next step of their route, or wait where there is
-    /// none.
+    /// The names a second that a plan allows; 0 = no limit. Names beyond it go to the next step of their route, or wait
+    /// where there is none.
     public var namesPerSecond = 0
 
-    /// Whether what its servers say is proven to be their word: by TLS. In aes and des whoever is on the path can say
-    /// that there is no record.
+    /// Whether its servers' answers are proven to be theirs, by TLS. In aes and des mode an attacker on the path can
+    /// forge "no record".
     public var isProven = true
 
-    /// What can be asked.
+    /// What the servers of a group can be asked.
     public enum Carries: Sendable, Equatable {
-        /// The addresses of names, so many names in a request; nothing else.
+        /// The addresses of names, with at most this many names in a request; nothing else.
         case addresses(namesPerRequest: Int)
         /// Any question, as a DNS message.
         case messages
@@ -55,15 +54,15 @@ public struct UpstreamGroup: Sendable, Equatable {
         }
     }
 
-    /// Which server is asked.
+    /// How a server is chosen.
     public enum Choice: Sendable, Equatable {
-        /// The first as long as it answers: after so many failed attempts in a row the next one takes over, and after
-        /// so many minutes one live request tries the first again.
+        /// The first server as long as it answers: after this many failed attempts in a row the next one takes over,
+        /// and after this many minutes one live request tries the first again.
         case inOrder(switchAfter: Int, returnAfterMinutes: Int)
-        /// The last that had an answer, at first the first.
+        /// The last server that answered; in the beginning the first.
         case lastThatAnswered
-        /// The first that does not fail. The next is asked as well when one takes longer than it usually does, after so
-        /// many milliseconds at the latest; one that has failed is tried beside a live question now and then.
+        /// The first server that does not fail. The next one is asked as well when it takes longer than usual, after
+        /// this many milliseconds at the latest; a server that has failed is tried beside a live question now and then.
         case inPreference(nextWithin: Int)
     }
 
@@ -76,12 +75,12 @@ public struct UpstreamGroup: Sendable, Equatable {
     }
 }
 
-/// How a group's part in answering a question can end so that another group may be asked.
+/// How a group's step can end so that another group may be asked.
 public struct StepEnds: OptionSet, Hashable, Sendable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// No server answered, or none but with SERVFAIL and the like.
+    /// No server answered, or only with SERVFAIL and the like.
     public static let failure = StepEnds(rawValue: 1)
     /// Every server that answered did so with REFUSED.
     public static let refused = StepEnds(rawValue: 2)
@@ -92,14 +91,14 @@ public struct StepEnds: OptionSet, Hashable, Sendable {
     public static let noRecord = StepEnds(rawValue: 16)
 }
 
-/// One of the groups that a question may be put to, one after the other.
+/// One group of a route.
 public struct Step: Sendable, Hashable {
     public var group: GroupID
-    /// How the group before must have ended for this one to be asked. Means nothing in a route's first step.
+    /// How the step before must have ended for this one to begin. Meaningless in a route's first step.
     public var after: StepEnds
-    /// Milliseconds after which this group is asked as well although the one before it has not answered yet; nil: it is
-    /// asked only when the one before has ended. Means nothing in a route's first step, nor behind a group that carries
-    /// whole messages: there the servers of the group itself are asked beside each other.
+    /// Milliseconds after which this step begins although the one before has not ended; nil: it begins only when that
+    /// has ended. Meaningless in a route's first step and behind a group that carries messages: there the servers of
+    /// the group itself are asked beside each other.
     public var hedgeAfter: Int?
 
     public init(_ group: GroupID, hedgeAfter: Int? = nil, after: StepEnds = [.failure, .noRecord]) {

@@ -11,7 +11,7 @@ import Logging
 import Transport
 import Upstreams
 
-// From settings to parts: the one place where a key of the configuration meets what it sets.
+// How settings become parts: the one file in which keys of the configuration meet the values they set.
 
 extension Timing {
     init(_ settings: Settings) {
@@ -37,24 +37,24 @@ extension Policy {
         families = Families(settings)
     }
 
-    /// Whether answers about a name may come from elsewhere: not if they are made up here, as the hosts file's are.
+    /// Whether upstreams may be asked about a name: not if the daemon answers itself, as from the hosts file.
     func mayBeAsked(_ name: Name) -> Bool {
-        // What is made up for one family is so for the other.
+        // The daemon answers for both families or for neither.
         if case .answer = route(name, .a) { false } else { true }
     }
 }
 
 extension Settings {
-    /// Stands for the settings that answers depend on: who is asked for which names, for which route, which addresses
-    /// pass, and whose AD bit counts.
+    /// A digest of the settings that answers depend on: which groups are asked for which names, with which client
+    /// subnet, which addresses are removed, and whose AD bit counts.
     func cacheContext(_ names: NameLists) -> UInt64 {
         let route =
             httpdns.map { "\($0.routeIp.map(\.description) ?? "-") \($0.routeIpEncrypted) \($0.httpOnly)" } ?? "none"
-        // Nothing where all addresses pass: files of before this setting stay good.
+        // Nothing is added where no addresses are removed, so that files from before this setting stay valid.
         let addresses = domains.privateAddresses == .refuse ? "|refuse \(domains.privateAllowed)" : ""
         var hash = FNV()
         hash.add("\(route)|\(domains.intercept)|\(domains.bypass)\(addresses)|\(fallback.trustAD)")
-        // Likewise where there are no groups but the two that are always there, and no files.
+        // Likewise where there are only the two groups that always exist, and no files of names.
         let isUsualWay = (httpdns?.thenTry ?? []).allSatisfy { $0 == Group.fallbackName } && fallback.thenTry.isEmpty
         if !upstreams.isEmpty || !names.paths.isEmpty || fallback.routeIp != nil || !isUsualWay {
             hash.add("|\(names.fingerprint)|\(ways)|\(whoseWord)")
@@ -62,7 +62,7 @@ extension Settings {
         return hash.value
     }
 
-    /// Which groups are asked after which: names have to be asked elsewhere if it is another.
+    /// Which groups are asked after which: when this changes, names may have to go elsewhere.
     var ways: [String] {
         (httpdns.map { ["httpdns \($0.thenTry) \($0.thenTryOn.map(\.rawValue).sorted())"] } ?? [])
             + (upstreams + [fallback.group]).map { group in
@@ -71,14 +71,14 @@ extension Settings {
             }
     }
 
-    /// For whom the groups that are asked with messages answer, and what of their answers counts.
+    /// The client subnet and trust in AD of each group that is asked with messages.
     var whoseWord: [String] {
         (upstreams + [fallback.group]).map { group in
             "\(group.name) \(group.routeIp.map(\.description) ?? "-") \(group.trustAD)"
         }
     }
 
-    /// The settings as `httpdns.proxy` has them in an environment that may name a proxy for the service.
+    /// The settings as `httpdns.proxy` changes them in an environment that may name a proxy for the service.
     func applyingProxy(in environment: [String: String]) -> (settings: Settings, found: ProxyFound?) {
         guard let httpdns, httpdns.proxy == .bypass else { return (self, nil) }
         let proxy = ProxyEnvironment(environment)
@@ -93,7 +93,7 @@ extension Settings {
 }
 
 extension ForwarderLoop {
-    /// Begins to ask for the list of service addresses, if `confIp` names whom.
+    /// Starts to fetch the list of service addresses, if `confIp` names servers.
     func followServiceList(at now: Tick) {
         serviceList?.close()
         serviceList = nil
@@ -119,7 +119,7 @@ extension ForwarderLoop {
 }
 
 extension ForwarderLoop {
-    /// The local resolvers of the moment that are asked in the clear.
+    /// The local resolvers of plain DNS that are in use.
     private var plainResolvers: [Endpoint] {
         local.servers(of: settings.fallback.group).filter { $0.kind == .plain }.flatMap(\.endpoints)
     }
@@ -160,7 +160,7 @@ extension ServiceAccount {
 }
 
 extension TLSClientContext? {
-    /// Nil unless the account is asked over https.
+    /// Nil unless the account uses https.
     init(_ settings: Settings.HTTPDNS, _ tls: Settings.TLS) throws(StartFailure) {
         guard settings.credential.isHTTPS else {
             self = nil
@@ -172,8 +172,8 @@ extension TLSClientContext? {
 
 extension TLSClientContext {
     /// - Parameters:
-    ///   - section: where the keys stand.
-    ///   - serverName: the name that certificates must have, if each server does not say it itself.
+    ///   - section: the section of the keys, for errors.
+    ///   - serverName: the name that certificates must have; nil: each server gives its own.
     convenience init(_ tls: Settings.TLS, _ section: String, _ serverName: String? = nil) throws(StartFailure) {
         let policy = TLSPolicy(
             serverName: serverName, anchors: tls.anchors, anchorsOnly: tls.caOnly, pins: tls.pins,
@@ -189,7 +189,7 @@ extension TLSClientContext {
 }
 
 extension TLSError {
-    /// The key of `[tls]` whose value a context cannot be made of.
+    /// The key of `[tls]` with whose value no context could be made.
     fileprivate var setting: String {
         switch self {
         case .serverName: "serverName"
@@ -203,11 +203,11 @@ extension TLSError {
 }
 
 extension Families {
-    /// Those that HTTPDNS is asked for.
+    /// The families that HTTPDNS is asked for.
     init(_ settings: Settings) { self.init(settings.httpdns?.addressType ?? .dual) }
 
-    /// What `addressType` says at this moment: "auto" follows the routes there are, and where there is none asks for
-    /// both, for when there will be.
+    /// The families for `addressType` at this moment: "auto" follows the present routes, and asks for both families
+    /// while there is none, so that answers are there when one comes.
     init(_ addressType: Settings.HTTPDNS.AddressType) {
         switch addressType {
         case .ipv4: self = .ipv4
@@ -230,7 +230,7 @@ extension Report {
         if let limits = Self.limits(of: settings.credential) { log.warning("\(limits)") }
     }
 
-    /// What whoever is on the path can do all the same; nil over https.
+    /// The protection that the credential lacks, in words; nil for https.
     static func limits(of credential: Settings.HTTPDNS.Credential) -> String? {
         switch credential {
         case .https: nil

@@ -12,23 +12,23 @@ public import Logging
 import Transport
 import Upstreams
 
-/// The whole daemon, put together from the settings: sockets, cache, resolver and its upstreams.
+/// The whole daemon, made from the settings: sockets, cache, forwarder's loop and upstreams.
 public final class Daemon: @unchecked Sendable {
     // Unchecked: the parts are set once, and each is confined to its own loop or queue.
     let report: Report
     private let sockets: Sockets
     let cache: DNSCache
-    /// The numbers of the groups; used by who calls ``reload(_:)``.
+    /// The numbers of the groups; used by the thread that calls ``reload(_:)``.
     var numbers = GroupNumbers()
     let forwarderLoop: ForwarderLoop
     let frontend: CurrentFrontend
     let streams: StreamServer
     private let datagrams: [DatagramListener]
     let cacheFile: CacheFile?
-    /// What the names of servers led to.
+    /// The addresses to which servers' names led.
     private let serverFile: ServerAddressFile?
     let environment: [String: String]
-    /// As they were read last, but for what needs a restart; used by who calls ``reload(_:)``.
+    /// The settings in effect; used by the thread that calls ``reload(_:)``.
     var settings: Settings
     let observer: Observer
     private let control: ControlServer?
@@ -37,13 +37,13 @@ public final class Daemon: @unchecked Sendable {
 
     /// How long a stop waits for the questions under way, in seconds.
     private static let drainSeconds: UInt64 = 2
-    /// How long questions wait for the cache's file.
+    /// How long questions wait for the cache's file to be read.
     private static let longestRead = DispatchTimeInterval.seconds(1)
 
     /// Binds the sockets; nothing is asked or answered yet.
     /// - Parameters:
     ///   - environment: where `http_proxy` and its like are looked for.
-    ///   - logLinesLost: how many of the log's lines were lost; from any thread.
+    ///   - logLinesLost: how many of the log's lines were lost; may be called from any thread.
     public init(
         _ settings: Settings, environment: [String: String] = [:], log: Logger,
         logLinesLost: @escaping @Sendable () -> UInt64 = { 0 }
@@ -68,7 +68,7 @@ public final class Daemon: @unchecked Sendable {
         let metrics = try StartFailure.ofSystem { () throws(SystemError) in
             try settings.control.metrics.map { address throws(SystemError) in try StreamListener.listen(address) }
         }
-        // First what can still turn out wrong: a daemon that does not start says that alone.
+        // First the parts that can fail: a daemon that does not start logs only that.
         let local = LocalServers(listening: sockets.endpoints, loop: resolverLoop, report: report)
         serverFile = try StartFailure.ofSystem { () throws(SystemError) in
             settings.cache.file.isEmpty ? nil : try ServerAddressFile(beside: settings.cache.file, report: report)
@@ -114,14 +114,14 @@ public final class Daemon: @unchecked Sendable {
         if !(proxy?.isHeeded ?? false) { report.service(settings) }
     }
 
-    /// Begins to answer.
+    /// Begins to answer questions.
     public func start() throws(StartFailure) {
         try StartFailure.ofSystem { () throws(SystemError) in
             let forwarderLoop = forwarderLoop
             do throws(SystemError) {
                 network = try NetworkWatch(in: forwarderLoop.loop) { forwarderLoop.networkChanged() }
             } catch {
-                // Without it a change is found by connections that stay silent.
+                // Without the watch, changes are noticed when connections stay silent.
                 report.systemFailed(error)
             }
             forwarderLoop.start()
@@ -132,7 +132,7 @@ public final class Daemon: @unchecked Sendable {
         if let cacheFile {
             let isRead = { @Sendable [forwarderLoop] in forwarderLoop.cacheIsRead() }
             cacheFile.start(isRead)
-            // A disk that hangs must not keep anybody from an answer.
+            // A disk that hangs must not delay answers.
             DispatchQueue.global().asyncAfter(deadline: .now() + Self.longestRead, execute: isRead)
         } else {
             forwarderLoop.cacheIsRead()
@@ -152,8 +152,9 @@ public final class Daemon: @unchecked Sendable {
             repliesSent: { datagrams.reduce(0) { $0 + $1.tally.answered } })
     }
 
-    /// Stops in order: takes no more questions, answers those under way for at most two seconds, closes everything.
-    /// - Parameter stopped: called once, on a queue of the daemon's own.
+    /// Stops in order: takes no more questions, answers those under way for at most two seconds, then closes
+    /// everything.
+    /// - Parameter stopped: called once, on a queue of the daemon.
     public func stop(because reason: String, _ stopped: @escaping @Sendable () -> Void) {
         watchdog?.stop()
         report.stopping(reason)
@@ -165,7 +166,7 @@ public final class Daemon: @unchecked Sendable {
         }
         listening.enter()
         streams.stopListening { listening.leave() }
-        // Everything that was asked until now has been submitted then.
+        // All questions that were received have been submitted by then.
         listening.notify(queue: .global()) { [self] in
             forwarderLoop.drain(within: Self.drainSeconds * 1_000_000_000) { [self] in close(stopped) }
         }
@@ -186,8 +187,8 @@ public final class Daemon: @unchecked Sendable {
         }
     }
 
-    /// Forgets what is known of a name, or of all names, and what was found out about failures; the cache's file
-    /// follows. From any thread.
+    /// Forgets the answers of a name, or of all names, and the known failures; the cache's file follows. From any
+    /// thread.
     private static func flush(
         _ name: Name?, _ cache: DNSCache, _ cacheFile: CacheFile?, _ forwarderLoop: ForwarderLoop,
         _ done: @escaping @Sendable (Int) -> Void
@@ -206,7 +207,7 @@ public final class Daemon: @unchecked Sendable {
         }
     }
 
-    /// Logs what has been counted since the start.
+    /// Logs the counts since the start.
     public func logCounters() {
         streams.loop.submit { [self] in
             let clients = streams.counters
@@ -229,7 +230,8 @@ extension Report {
 }
 
 extension Daemon {
-    /// Tries what only use can find wrong in settings, and says what is right but worth a word.
+    /// Checks the settings by making the parts from them, as only that finds some errors; returns remarks on valid but
+    /// doubtful settings.
     public static func check(_ settings: Settings) throws(StartFailure) -> [String] {
         var words: [String] = []
         var numbers = GroupNumbers()
@@ -246,7 +248,7 @@ extension Daemon {
         return words + [Report.loop(server, source)]
     }
 
-    /// The servers that a daemon with these settings would ask of `[fallback]`.
+    /// The servers that a daemon with these settings would ask for `[fallback]`.
     public static func fallbackServers(_ settings: Settings) -> [Server] {
         LocalServers.find(settings.fallback, listening: settings.listen.addresses).usable
     }

@@ -6,7 +6,7 @@ import Forwarding
 import Transport
 import Upstreams
 
-/// What the parts of the daemon tell who watches it.
+/// What the daemon's parts give to the observer.
 extension Observer.Sources {
     init(
         _ forwarderLoop: ForwarderLoop, _ streams: StreamServer, _ datagrams: [DatagramListener], _ cache: DNSCache,
@@ -33,7 +33,7 @@ extension Observer.Sources {
 }
 
 extension ForwarderLoop {
-    /// On the loop.
+    /// Adds what the loop knows; called on the loop.
     fileprivate func describe(_ overview: inout Overview) {
         overview.groups = forwarder.groupOverviews.map { group in
             Overview.Group(group, encryption: group.id == .httpdns ? settings.httpdns?.credential.name : nil)

@@ -2,15 +2,15 @@ import Base
 import Log
 import Logging
 
-/// What the environment says about an HTTP proxy. A daemon that has to go through one cannot be sure that its
-/// connections reach the service; `httpdns.proxy` says what follows from it.
+/// The HTTP proxy in the environment. A daemon on a network with a proxy cannot be sure that its own connections reach
+/// the service; `httpdns.proxy` sets what follows from that.
 ///
 /// The rules are curl's: `http_proxy` or `https_proxy`, then `all_proxy`, each in lower case first, then in upper case;
 /// an empty variable counts as none. `no_proxy` holds addresses, networks and names, separated by commas or blanks; a
 /// name stands for those under it, too, with or without a dot in front; `*` stands for everything. Beyond curl an entry
 /// may end in `:PORT`, as Go has it.
 struct ProxyEnvironment: Sendable, Equatable {
-    /// The value is not kept: it may hold a password.
+    /// The value is not kept, since it may hold a password.
     private let http: String?
     private let https: String?
     private let exceptions: [Substring]
@@ -26,7 +26,7 @@ struct ProxyEnvironment: Sendable, Equatable {
     }
 
     /// The variable by which a proxy applies to this server; nil if none does.
-    /// - Parameter serverName: `tls.serverName`; an exception for either the name or the address holds.
+    /// - Parameter serverName: `tls.serverName`; an exception may name it or the address.
     func variable(for server: Endpoint, isSecure: Bool, serverName: String = "") -> String? {
         guard let variable = isSecure ? https : http else { return nil }
         let name = Self.plainName(serverName[...])
@@ -56,7 +56,7 @@ struct ProxyEnvironment: Sendable, Equatable {
         return !suffix.isEmpty && (name == suffix || name.hasSuffix("." + suffix))
     }
 
-    /// Bits of the network's address beyond the prefix are not looked at.
+    /// Bits of the network's address beyond the prefix are ignored.
     private static func isInside(_ address: IPAddress, _ network: IPAddress, _ bits: Int) -> Bool {
         guard address.isIPv4 == network.isIPv4, bits >= 0, bits <= (address.isIPv4 ? 32 : 128) else { return false }
         if address.isIPv4 { return (address.low ^ network.low) >> (32 - bits) == 0 }
@@ -64,7 +64,7 @@ struct ProxyEnvironment: Sendable, Equatable {
         return address.high == network.high && (address.low ^ network.low) >> (128 - bits) == 0
     }
 
-    /// Letters in lower case, no final dot.
+    /// The name in lower case, without a final dot.
     private static func plainName(_ name: Substring) -> String {
         (name.last == "." ? name.dropLast() : name).lowercased()
     }

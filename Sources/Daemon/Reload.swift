@@ -12,12 +12,12 @@ import Transport
 import Upstreams
 
 extension Daemon {
-    /// Takes over settings that were read again, as far as they differ from those in effect: all in one step, while
-    /// questions are answered as ever. What needs a restart is said in the log. From one thread at a time.
+    /// Applies new settings as far as they differ from those in effect, all in one step, while questions are answered
+    /// as usual. Keys that need a restart are named in the log. From one thread at a time.
     /// - Throws: What is wrong with the settings; then nothing has changed.
     public func reload(_ new: Settings) throws(StartFailure) {
         let reloading = settings.reloading(new)
-        // What files of names hold may be other although the settings are the same.
+        // The files of names may have changed although the settings are the same.
         try apply(reloading.settings)
         observer.reloads.withLock {
             $0.succeeded += 1
@@ -27,7 +27,7 @@ extension Daemon {
         report.reloaded(reloading)
     }
 
-    /// The settings cannot be read again; those in effect stay.
+    /// Reports that the settings could not be read; those in effect stay.
     /// - Parameter line: What is wrong, and where.
     public func reloadFailed(_ line: String) {
         observer.reloads.withLock {
@@ -63,21 +63,21 @@ extension Daemon {
 }
 
 extension ForwarderLoop {
-    /// Settings, and what was made of them where that takes time or can fail: on any thread, to be applied on the loop.
+    /// New settings, and the parts of them that take time or can fail: made on any thread, to be applied on the loop.
     struct Prepared: @unchecked Sendable {
-        // Unchecked: made on one thread, taken on the loop.
+        // Unchecked: made on one thread, used on the loop.
         let settings: Settings
         let numbers: GroupNumbers
         let names: NameLists
         fileprivate let carriers: Carriers.Prepared
-        /// The servers of HTTPDNS are others, or asked in another way.
+        /// Whether the servers of HTTPDNS have changed, or the way in which they are asked.
         let isOtherService: Bool
         fileprivate let isOtherReporter: Bool
         fileprivate let reporter: AbnormalReporter?
     }
 
-    /// From any thread.
-    /// - Parameter old: nil at the start.
+    /// May be called from any thread.
+    /// - Parameter old: the settings in effect; nil at the start.
     func prepare(
         _ new: Settings, after old: Settings?, _ numbers: inout GroupNumbers
     ) throws(StartFailure) -> Prepared {
@@ -91,7 +91,7 @@ extension ForwarderLoop {
             isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new) : nil)
     }
 
-    /// Works by these settings from now on; on the loop, or before it starts.
+    /// Applies new settings; on the loop, or before it starts.
     func apply(_ new: Prepared) throws(SystemError) {
         let now = Tick(nanoseconds: Clock.now())
         let (old, oldNames) = (settings, names)
@@ -130,7 +130,7 @@ extension ForwarderLoop {
         }
     }
 
-    /// Has the forwarder work by the settings, servers and names of the moment.
+    /// Tells the forwarder the present settings, servers and names.
     func takeOver(
         renewed: Set<GroupID> = [], _ suspects: Forwarding.Change.Suspects = [], at now: Tick
     ) {
@@ -145,7 +145,7 @@ extension ForwarderLoop {
                 Timing(settings), groups, renewed: renewed, suspects), at: now)
     }
 
-    /// What `resolvConf` finds is another.
+    /// The servers found by `resolvConf` have changed.
     func replaceResolvers() {
         lookUpServers()
         let described = UpstreamGroups(settings: settings, numbers: numbers)
@@ -156,19 +156,19 @@ extension ForwarderLoop {
         }
     }
 
-    /// Who is asked for the addresses of servers is another.
+    /// The sources for the addresses of servers may have changed.
     func lookUpServers() {
         carriers.lookUp(
             settings, services: services, resolvers: local.found, at: Tick(nanoseconds: Clock.now()))
     }
 
-    /// A group's servers are others now.
+    /// The servers of a group have changed.
     func replaceServers(of group: GroupID, _ servers: [Server]) {
         carriers.keep(servers, of: group)
         forwarder.change(.servers(group, servers), at: Tick(nanoseconds: Clock.now()))
     }
 
-    /// Reads the files of names again when they change, away from the loop: there may be a million names in them.
+    /// Reads the files of names again when they change; on another thread, since there may be a million names in them.
     private func followNames() throws(SystemError) {
         namesWatch?.stop()
         namesWatch = nil
@@ -178,7 +178,7 @@ extension ForwarderLoop {
             DispatchQueue.global().async { [self] in
                 let read = Result { () throws(StartFailure) in try NameLists(settings, numbers) }
                 loop.submit { [self] in
-                    // Other settings have come meanwhile, and have read the files themselves.
+                    // New settings have come meanwhile, for which the files were read already.
                     guard self.names == before else { return }
                     take(read)
                 }
@@ -215,8 +215,8 @@ extension Report {
 }
 
 extension Settings {
-    /// What of the answers that were found under other settings may not hold under these.
-    /// - Parameter areNamesOther: the files of names hold others.
+    /// Which answers of the time under other settings may be wrong under these.
+    /// - Parameter areNamesOther: the files of names have changed.
     fileprivate func suspects(after old: Settings, areNamesOther: Bool) -> Forwarding.Change.Suspects {
         var suspects: Forwarding.Change.Suspects = []
         if areNamesOther || domains != old.domains || (httpdns == nil) != (old.httpdns == nil) || ways != old.ways
@@ -233,7 +233,7 @@ extension Settings {
 }
 
 extension Settings.HTTPDNS {
-    /// Where reports go; nil: nowhere.
+    /// The destination of reports; the outer nil: they are disabled.
     fileprivate var reports: ReportURL?? { enableReport ? .some(reportUrl) : .none }
 }
 

@@ -10,11 +10,10 @@ import Streams
 package import Transport
 
 /// Reports abnormal lookups (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to the log.
-/// Confined to the resolver's loop, whose deadline it shares.
+/// Confined to the forwarder's loop, whose deadline it shares.
 ///
-/// Nothing waits for a report. Nothing is ever sent anywhere but to `reportUrl`; its host, if it is a name, is looked
-/// up at the local resolvers: a lookup through this daemon itself could fail, be reported, and so lead to the next one
-/// without end.
+/// No lookup waits for a report, and reports go only to `reportUrl`. If its host is a name, that is looked up at the
+/// local resolvers: a lookup through this daemon could fail, be reported, and so cause further lookups without end.
 package final class AbnormalReporter {
     private var line: ReportLine
     private let destination: Destination?
@@ -26,17 +25,17 @@ package final class AbnormalReporter {
     private var body: [UInt8] = []
     private var exchange: HTTPExchange?
 
-    /// Where reports go, and how it is verified.
+    /// The server that reports go to, and how it is verified.
     private struct Destination {
         let url: Settings.HTTPDNS.ReportURL
-        /// Of which only the place counts here.
+        /// Only its endpoints are used here.
         let server: Server
         let lookup: ServerLookup
-        /// Nil with http.
+        /// Nil for a URL with http.
         let tls: TLSClientContext?
     }
 
-    /// - Parameter localServers: The local resolvers of the moment.
+    /// - Parameter localServers: Gives the local resolvers in use.
     package init(
         _ settings: Settings.HTTPDNS, loop: EventLoop, localServers: @escaping () -> [Endpoint], report: Report
     ) throws(StartFailure) {
@@ -50,10 +49,10 @@ package final class AbnormalReporter {
         (self.loop, self.localServers, self.report) = (loop, localServers, report)
     }
 
-    /// Other settings, but for where reports go.
+    /// Applies other settings; the destination of reports stays the same.
     package func apply(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
 
-    /// With the system's store: what is trusted of the HTTPDNS service says nothing of this server.
+    /// Verifies with the system's authorities: those of `[tls]` are for the HTTPDNS service, not for this server.
     private static func verification(_ url: Settings.HTTPDNS.ReportURL) throws(StartFailure) -> TLSClientContext? {
         guard url.isSecure else { return nil }
         do throws(TLSError) {
@@ -119,7 +118,7 @@ package final class AbnormalReporter {
         let now = Tick(nanoseconds: Clock.now())
         switch endpoints {
         case .known(let endpoints):
-            // Behind a failure the next one has its turn.
+            // After a failure the next endpoint has its turn.
             let place = queue.failures % endpoints.count
             if queue.failures > 0, place == 0 { destination.lookup.allFailed(destination.server, at: now) }
             post(to: endpoints[place], at: now)
@@ -160,7 +159,8 @@ package final class AbnormalReporter {
             let reason = "HTTP status \(response.status)"
             switch response.status {
             case 200..<300: settle(.accepted, reason, at: now)
-            // Too slow, too early, too often: the same may be taken later (RFC 9110 §15.5.9, RFC 8470, RFC 6585).
+            // Too slow, too early, too often: the same reports may be accepted later (RFC 9110 §15.5.9, RFC 8470, RFC
+            // 6585).
             case 408, 425, 429: settle(.failed, reason, at: now)
             case 400..<500: settle(.refused, reason, at: now)
             default: settle(.failed, reason, at: now)
@@ -197,7 +197,7 @@ struct LogRate {
         return lines <= Self.linesPerSecond
     }
 
-    /// How many were not allowed since this was last asked.
+    /// How many lines were suppressed since this was last called.
     mutating func takeUnsaid() -> UInt64 {
         defer { unsaid = 0 }
         return unsaid
@@ -205,7 +205,7 @@ struct LogRate {
 }
 
 extension Report {
-    /// `enableReport` without `reportUrl`: names and all, as was asked for.
+    /// `enableReport` without `reportUrl`: the whole report, names included, which the operator has asked for.
     func abnormalLookup(_ json: String, unsaid: UInt64) {
         if unsaid > 0 { log.info("\(unsaid) more abnormal lookups") }
         log.info("abnormal lookup \(json)")

@@ -4,16 +4,16 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// How the messages of a group's DNS servers are read, and what was learned from them. Confined to the forwarder's
-/// loop.
+/// Writes the queries to a group's DNS servers and reads their answers, and remembers what the answers show about the
+/// servers. Confined to the forwarder's loop.
 package final class DNSAnswers {
     /// `negativeTTL`, for an answer that says "no such record" without an SOA.
     package var negativeTTL: UInt32
-    /// `trustAD`: the AD bit of resolvers beyond this machine counts too.
+    /// `trustAD`: whether the AD bit of resolvers beyond this machine counts too.
     package var trustsAD: Bool
-    /// `routeIp`: the client subnet that goes along with each question (RFC 7871); nil: none does.
+    /// `routeIp`: the address whose network is sent with each question (RFC 7871); nil: none.
     package var clientSubnet: IPAddress?
-    /// What came where an answer was waited for.
+    /// Messages that were not the awaited answers.
     package internal(set) var mismatches = MismatchCounters()
     var edns = EDNSKnowledge()
     private var random = Random()
@@ -24,19 +24,19 @@ package final class DNSAnswers {
 
     /// What an answer means.
     enum Meaning {
-        /// The server may not know EDNS: the same is to be asked without.
+        /// The server may not know EDNS: ask the same again without.
         case withoutEDNS
         case truncated
         case outcome(Outcome)
     }
 
-    /// An id that nobody can foretell (RFC 5452 §9.2).
+    /// An unpredictable id (RFC 5452 §9.2).
     func nextID() -> UInt16 { random.uint16() }
 
     func random64() -> UInt64 { random.uint64() }
 
-    /// A question for a stream: with the id 0, which the conversation replaces where it has ids of its own.
-    /// - Parameter isPadded: its length would say something that TLS hides.
+    /// A query for a stream, with the id 0, which conversations with ids of their own replace.
+    /// - Parameter isPadded: Whether to pad it, since its length would reveal something of what TLS hides.
     func message(
         _ ask: Ask, to server: Server, hasEDNS: Bool, isPadded: Bool, at now: Tick
     ) throws(Unaskable) -> [UInt8] {
@@ -49,7 +49,7 @@ package final class DNSAnswers {
             subnet: clientSubnet, paddedTo: isPadded ? Query.paddingBlock : 1)
     }
 
-    /// Nil for what does not answer the question.
+    /// The reply in a message; nil if it does not answer the question.
     func read(_ message: Span<UInt8>, id: UInt16, to question: MessageQuestion) -> Response.Reply? {
         do throws(WireError) {
             return try Response.read(
@@ -60,10 +60,10 @@ package final class DNSAnswers {
         }
     }
 
-    /// A FORMERR is not passed on: whoever waits has asked a question that can be read.
+    /// What a reply means for the query. FORMERR is never passed on to clients, whose question was well-formed.
     ///
-    /// AD says that the server has validated the answer. It proves nothing when it has come through a network, where
-    /// whoever is on the path can set it (RFC 4035 §4.9.3); from loopback it has not.
+    /// AD says that the server has validated the answer. It proves nothing when it came over a network, where an
+    /// attacker on the path can set it (RFC 4035 §4.9.3); over loopback it counts.
     func meaning(of reply: Response.Reply, from server: Server, asked: SentQuery.EDNS, at now: Tick) -> Meaning {
         if reply.responseCode.mayBeAboutEDNS {
             if asked == .used { return .withoutEDNS }

@@ -6,7 +6,7 @@ import HTTP
 import Streams
 import Transport
 
-/// DNS messages over HTTPS (RFC 8484), on HTTP/2 alone. As strict as DNS over TLS: a server that cannot prove who it is
+/// DNS messages over HTTPS (RFC 8484), on HTTP/2 alone. As strict as DNS over TLS: a server without a valid certificate
 /// is not asked.
 final class DNSOverHTTPS: Dialect {
     private let server: Server
@@ -16,14 +16,13 @@ final class DNSOverHTTPS: Dialect {
     private let path: String
     private let usesGET: Bool
 
-    /// Servers close after a minute or more without a question, some after four seconds: that is learned.
+    /// Servers close after a minute or more without a question, some after four seconds, which is learned.
     let limits = StreamLimits(idleTime: 25_000_000_000)
     let isSecure = true
     let retriesOnFresh = true
 
     private static let mediaType = "application/dns-message"
-    /// What `Retry-After` is taken for where it is missing, and for how long a server is left alone that refuses the
-    /// request itself, in seconds.
+    /// The pause when `Retry-After` is missing, and when a server refuses the request itself, in seconds.
     private static let usualPause = 5
     private static let longPause = 60
 
@@ -45,7 +44,7 @@ final class DNSOverHTTPS: Dialect {
                     .get, authority: authority, path: "\(path)?dns=\(Base64.url.encode(message))", fields: fields)
             }
         }
-        // Requests differ in their bodies alone.
+        // Requests differ only in their bodies.
         let head = HTTP2Request(
             .post, authority: authority, path: path, fields: fields + [(name: "content-type", value: Self.mediaType)])
         return HTTP2(bodyLimit: Int(UInt16.max)) { message in
@@ -90,7 +89,7 @@ final class DNSOverHTTPS: Dialect {
         }
     }
 
-    /// What a status says that is no success. Redirects are not followed: whoever is named there was not configured.
+    /// The meaning of a status other than success. Redirects are not followed: their target was not configured.
     private func reading(ofStatus response: HTTPResponse) -> Reading {
         let status = response.status
         switch status {
@@ -114,7 +113,7 @@ final class DNSOverHTTPS: Dialect {
 }
 
 extension Reading {
-    /// The server goes on being asked on the same connection.
+    /// A failure after which the server goes on being asked on the same connection.
     fileprivate static func failed(
         _ kind: Failure.Kind, _ detail: String, _ status: Int? = nil, retryAfter: Int? = nil
     ) -> Reading {

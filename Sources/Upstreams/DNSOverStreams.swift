@@ -6,18 +6,18 @@ import Forwarding
 import Streams
 package import Transport
 
-/// DNS messages on streams: over TCP (RFC 7766), and over TLS (RFC 7858), which is strict (RFC 8310 §5): a server that
-/// cannot prove who it is is not asked, and never in the clear.
+/// DNS messages on streams: over TCP (RFC 7766) and over TLS (RFC 7858). TLS is strict (RFC 8310 §5): a server without
+/// a valid certificate is not asked, and never in the clear.
 final class DNSOverStreams: Dialect {
     private let server: Server
     private let answers: DNSAnswers
     private let tls: TLSClientContext?
-    /// There are servers that know ALPN and not this name.
+    /// Whether ALPN names the protocol; some servers know ALPN but not this name.
     private var offersProtocol = true
 
     let limits: StreamLimits
 
-    /// - Parameter tls: Not used for a server that is asked in the clear.
+    /// - Parameter tls: Not used for a server of plain TCP.
     init(_ server: Server, _ answers: DNSAnswers, tls: TLSClientContext?) {
         (self.server, self.answers, self.tls) = (server, answers, tls)
         limits = server.kind == .plain ? Self.oneQuestionEach : Self.kept
@@ -26,7 +26,7 @@ final class DNSOverStreams: Dialect {
     /// Servers close after 8 to 10 s without a question, some earlier (RFC 7766 §6.2.3 asks for a few seconds).
     private static let kept = StreamLimits(idleTime: 8_000_000_000)
 
-    /// What does not fit a datagram comes seldom, and from servers that may know no better than to answer once.
+    /// Answers that do not fit a datagram are rare, and some servers answer only one question on a connection.
     private static let oneQuestionEach = StreamLimits(
         connections: 256, mostConnections: 512, sharesConnections: false, queriesPerConnection: 1, idleTime: 0)
 
@@ -50,7 +50,7 @@ final class DNSOverStreams: Dialect {
         return true
     }
 
-    /// Padded where the length would say something that TLS hides. The id is the conversation's affair.
+    /// Padded where the length would reveal something of what TLS hides. The conversation sets the id.
     func request(_ ask: Ask, isPlainer: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
         guard !isSecure || tls != nil else {
             throw Unaskable(failure: Failure(.untrusted, "nothing says whom to trust"))
@@ -76,7 +76,8 @@ final class DNSOverStreams: Dialect {
 }
 
 extension TLSTarget {
-    /// An endpoint of an encrypted server, whose name the certificate must have, or its address.
+    /// The target for an address of an encrypted server: its certificate must have the server's name, or else the
+    /// address.
     init(_ address: IPAddress, _ server: Server, protocols: [String]) {
         self.init(address, hashes: server.hashes, protocols: protocols)
         switch server.host {
@@ -87,8 +88,8 @@ extension TLSTarget {
 }
 
 extension StreamUpstream {
-    /// Servers that are asked with DNS messages on streams.
-    /// - Parameter tls: How encrypted ones are verified; nil: there are none.
+    /// An upstream for servers that are asked with DNS messages on streams.
+    /// - Parameter tls: How encrypted servers are verified; nil: there are none.
     package convenience init(
         _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies,
         lookup: ServerFinder? = nil,
@@ -97,7 +98,7 @@ extension StreamUpstream {
         self.init(loop: loop, tallies: tallies, lookup: lookup, clock: clock) { Self.dialect($0, answers, tls) }
     }
 
-    /// How a server of a kind is asked: a kind has one line here.
+    /// The dialect for a server: each kind has one line here.
     static func dialect(_ server: Server, _ answers: DNSAnswers, _ tls: TLSClientContext?) -> any Dialect {
         switch server.kind {
         case .https: DNSOverHTTPS(server, answers, tls: tls)

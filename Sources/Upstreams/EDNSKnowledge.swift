@@ -1,15 +1,15 @@
 import Base
 import DNSWire
 
-/// Which local resolvers do not know EDNS (RFC 6891 §7): they answer a query that has an OPT record with an error and
-/// are asked without one. DO cannot be asked then, so their answers have no signatures.
+/// Remembers which local resolvers do not know EDNS (RFC 6891 §7): they answer a query that has an OPT record with an
+/// error and are then asked without one. Without OPT there is no DO, so their answers have no signatures.
 struct EDNSKnowledge {
-    /// Until when a server is asked without.
+    /// Until when each of these servers is asked without EDNS.
     private var ignorant: [Server: Tick] = [:]
 
-    /// Servers remembered; more are not configured anywhere, and those past it are asked twice each time.
+    /// The most servers remembered. Configurations have fewer; further ones are asked twice each time.
     static let maximumServers = 64
-    /// How long it counts, in seconds: a server may have been replaced, or a forger may have sent the error.
+    /// How long it is remembered, in seconds: the server may be replaced, or the error may have been forged.
     static let lifetime = 900
 
     func includes(_ server: Server, at now: Tick) -> Bool {
@@ -21,7 +21,7 @@ struct EDNSKnowledge {
         ignorant = ignorant.filter { servers.contains($0.key) }
     }
 
-    /// A server that was asked again without EDNS has answered: the error was about EDNS, not about the question.
+    /// A server has answered the same question without EDNS, so the error before was about EDNS.
     mutating func lacks(_ server: Server, at now: Tick) {
         guard ignorant.count < Self.maximumServers || ignorant[server] != nil else { return }
         ignorant[server] = now.advanced(milliseconds: Self.lifetime * 1000)
@@ -29,6 +29,6 @@ struct EDNSKnowledge {
 }
 
 extension ResponseCode {
-    /// What servers say that do not know EDNS, or not our version of it.
+    /// Whether this may be the code of a server that does not know EDNS, or not our version of it.
     var mayBeAboutEDNS: Bool { self == .formErr || self == .notImp || self == .badVers }
 }

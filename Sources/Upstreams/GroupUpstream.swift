@@ -4,12 +4,12 @@ package import Cryptography
 package import Forwarding
 package import Transport
 
-/// The servers of a group that carries whole messages, each asked as its kind wants it.
+/// The servers of a group that carries messages, each asked by the upstream for its kind.
 package final class GroupUpstream: Upstream {
     package var settle: Settle = { _, _, _ in } {
         didSet { (plain.settle, streams.settle) = (settle, settle) }
     }
-    /// How far a fresh connection has come.
+    /// Called with the progress of fresh connections.
     package var progressed: (StreamUpstream.Progress) -> Void = { _ in } {
         didSet { streams.progressed = progressed }
     }
@@ -27,7 +27,7 @@ package final class GroupUpstream: Upstream {
         streams = StreamUpstream(answers, tls: tls, loop: loop, tallies: tallies, lookup: lookup)
     }
 
-    /// The encrypted servers are verified in another way from now on; what is under way ends as it may.
+    /// Verifies encrypted servers by another context from now on; queries under way go on.
     package func renew(_ tls: TLSClientContext) {
         streams.renew { [answers] in StreamUpstream.dialect($0, answers, tls) }
     }
@@ -40,7 +40,7 @@ package final class GroupUpstream: Upstream {
         }
     }
 
-    // A query is known to the one that was asked alone; the other finds nothing.
+    // Only one of the two upstreams knows a query; the other ignores the call.
 
     package func askAgain(_ id: QueryID) { for upstream in all { upstream.askAgain(id) } }
 
@@ -52,7 +52,7 @@ package final class GroupUpstream: Upstream {
 
     package func close() { for upstream in all { upstream.close() } }
 
-    // What is asked in datagrams has no time of its own.
+    // Datagrams have no deadlines of their own.
 
     package var nextDeadline: Tick? { streams.nextDeadline }
 

@@ -3,7 +3,7 @@ import Configuration
 import DNSWire
 import Forwarding
 
-/// One abnormal lookup as a line of JSON (RFC 8259), under the names that the service's own SDKs report it by.
+/// One abnormal lookup as a line of JSON (RFC 8259), with the keys that the service's own SDKs use.
 ///
 /// Beside those: `fellBack`, whether the local resolver was asked, and `error`, the reason in words. Never a key or a
 /// token.
@@ -38,7 +38,7 @@ struct ReportLine {
             """
     }
 
-    /// The SDKs' codes.
+    /// The SDKs' error codes.
     private static let (unresolved, timedOut, noData) = (1, 2, 3)
 
     private static func errorCode(_ failure: Failure) -> Int {

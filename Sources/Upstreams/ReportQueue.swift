@@ -1,38 +1,38 @@
 import Base
 
-/// The reports that wait to be sent, and when the next batch of them goes out; without sockets.
+/// The reports that wait to be sent, and the time of the next batch; without sockets.
 ///
-/// One batch is under way at a time. What the server does not take is kept and sent again after a pause that doubles;
-/// beyond the limit the oldest reports make room for the newest.
+/// One batch is under way at a time. Reports that the server does not accept are kept and sent again after a pause that
+/// doubles; beyond the limit the oldest reports are dropped for the newest.
 struct ReportQueue {
-    /// Octets that wait at most: some thousand reports.
+    /// The most octets that wait: some thousand reports.
     static let limit = 512 * 1024
-    /// Octets of a batch, unless a single report is longer; with a request's head less than what a TLS session keeps
-    /// until its handshake is done.
+    /// The most octets of a batch, unless a single report is longer; with a request's head less than a TLS session
+    /// keeps until its handshake is done.
     static let batchSize = 48 * 1024
-    /// Milliseconds in which reports gather before a batch goes out, unless it is full.
+    /// Milliseconds in which reports are gathered before a batch is sent, unless it is full.
     static let gatherTime = 5000
-    /// Milliseconds until a batch under way is given up.
+    /// Milliseconds after which a batch under way is given up.
     static let attemptTime = 5000
-    /// Milliseconds after the first failure, and the most.
+    /// The pause after the first failure, and the longest pause, in milliseconds.
     static let (firstPause, longestPause) = (5000, 5 * 60_000)
 
     /// How a batch under way ended.
     enum Outcome {
         case accepted
-        /// The server will not have it, however often it is sent.
+        /// The server will never accept the batch.
         case refused
         case failed
     }
 
-    /// Reports that were lost, since the start.
+    /// Reports lost since the start.
     private(set) var dropped: UInt64 = 0
     /// Failures since the last batch that was accepted.
     private(set) var failures = 0
     private var waiting: [[UInt8]] = []
     private var waitingSize = 0
     private var batch: [[UInt8]] = []
-    /// When the next batch goes out or the one under way is given up; nil: nothing waits.
+    /// When the next batch is sent or the one under way is given up; nil: none waits.
     private(set) var nextDeadline: Tick?
     private var notBefore: Tick?
 
@@ -46,7 +46,7 @@ struct ReportQueue {
         schedule(at: now)
     }
 
-    /// The next batch, a line for each report; nil if it is not time for one, or one is under way.
+    /// The next batch, a line for each report; nil if it is too early for one, or one is under way.
     mutating func nextBatch(at now: Tick) -> [UInt8]? {
         guard !isSending, let nextDeadline, nextDeadline <= now else { return nil }
         var (count, size) = (0, 0)

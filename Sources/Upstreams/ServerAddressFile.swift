@@ -13,12 +13,11 @@ package final class ServerAddressFile: @unchecked Sendable {
     private let loop: EventLoop
     private var waiting: [UInt8]?
     private var written: [UInt8]?
-    /// On the clock's scale in nanoseconds.
+    /// In the time of ``Clock``.
     private var nextWrite: UInt64 = 0
     private var isFailing = false
 
-    /// Nanoseconds between two writings at least, so that disks live: what a server's name leads to may change at any
-    /// time.
+    /// The least time between two writes in nanoseconds, to spare disks: addresses may change at any time.
     private static let pause: UInt64 = 60_000_000_000
 
     /// - Parameter cacheFile: `cache.file`, beside which it stands.
@@ -29,7 +28,7 @@ package final class ServerAddressFile: @unchecked Sendable {
         loop.start()
     }
 
-    /// What it holds; nothing if it cannot be read.
+    /// The file's contents; empty if it cannot be read.
     func read() -> [(name: Name, addresses: [IPAddress])] {
         do throws(SystemError) {
             let file = try ReadableFile(path)
@@ -41,7 +40,7 @@ package final class ServerAddressFile: @unchecked Sendable {
         }
     }
 
-    /// From any thread.
+    /// Saves these; may be called from any thread.
     func save(_ servers: [(name: Name, addresses: [IPAddress])]) {
         loop.submit { [self] in
             waiting = ServerAddressText.write(servers)
@@ -49,7 +48,7 @@ package final class ServerAddressFile: @unchecked Sendable {
         }
     }
 
-    /// Writes what still waits. Call once, when nothing is saved any more.
+    /// Writes what is not written yet. Call once, when nothing more will be saved.
     /// - Parameter stopped: Called on a thread of this object's.
     package func stop(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in

@@ -1,16 +1,15 @@
 import Base
 import DNSWire
 
-/// The text in which the addresses of servers outlive a restart: a name and its addresses a line, the one that worked
-/// last first.
+/// The file format for the addresses of servers: each line a name and its addresses, the one that worked last first.
 enum ServerAddressText {
-    /// Octets of a text at most: far more than ``ServerAddresses/maximumNames`` lines of the longest names take.
+    /// The most octets of a text: far more than ``ServerAddresses/maximumNames`` lines of the longest names take.
     static let maximumOctets = 64 * 1024
 
     private static let heading = "# Addresses at which servers were reached last; written by httpdnsd."
 
-    /// Reads what ``write(_:)`` wrote. A line that is anything else is passed over, and so are a name's second line and
-    /// what is past the limits.
+    /// Reads the format of ``write(_:)``. Malformed lines, further lines for a name and lines beyond the limits are
+    /// ignored.
     static func parse(_ text: [UInt8]) -> [(name: Name, addresses: [IPAddress])] {
         guard text.count <= maximumOctets else { return [] }
         var servers: [(name: Name, addresses: [IPAddress])] = []

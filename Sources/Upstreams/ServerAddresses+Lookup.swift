@@ -2,25 +2,25 @@ import Base
 import DNSWire
 import Forwarding
 
-/// One lookup: the sources in order, the next one beside a silent one, until one has an address.
+/// One lookup: the sources are asked in order, the next one beside a silent one, until one has an address.
 extension ServerAddresses {
     struct Lookup {
-        /// Not asked yet.
+        /// The sources that were not asked yet.
         var left: ArraySlice<Source>
         var attempts: [Attempt] = []
-        /// When the newest attempt has been silent for too long.
+        /// When the newest attempt counts as silent.
         var silentAt: Tick?
-        /// When those who wait are told, however far it is.
+        /// When the waiting callers are answered, whatever is known by then.
         var waitUntil: Tick?
-        /// Why sources had nothing.
+        /// Why sources had no address.
         var reasons: [String] = []
-        /// One attempt has brought addresses, and is the only one left.
+        /// Whether one attempt has brought addresses; the others were cancelled.
         var hasFound = false
-        /// Of what was found, in seconds.
+        /// The shortest TTL found, in seconds.
         var ttl = UInt32.max
-        /// Of one family it is not known what there is.
+        /// Whether one family's answer is missing.
         var isPartial = false
-        /// Everything was asked again, as the network had changed.
+        /// Whether everything was asked again because the network had changed.
         var isRepeated = false
         var leadsBack = false
     }
@@ -30,7 +30,7 @@ extension ServerAddresses {
         let source: Source
         var pending: [QueryID]
         let until: Tick
-        /// One of its answers says nothing about its family.
+        /// Whether one of its answers was a failure.
         var hasFailed = false
     }
 
@@ -47,7 +47,7 @@ extension ServerAddresses {
         entry.ports.contains { !endpoints(entry, $0).isEmpty }
     }
 
-    /// Asks the next source; without one the lookup ends with the last attempt.
+    /// Asks the next source; if there is none left, the lookup ends with the last attempt.
     private mutating func goOn(_ name: Name, at now: Tick) {
         guard var lookup = entries[name]?.lookup else { return }
         guard let source = lookup.left.popFirst() else {
@@ -96,7 +96,7 @@ extension ServerAddresses {
         if attempt.pending.isEmpty { ended(name, at: now) }
     }
 
-    /// The addresses of an answer that are kept beside those of another, and one that leads back here.
+    /// The usable addresses of an answer: limited in number, and without those that lead back to this daemon.
     private func usable(
         _ answer: ServerAnswer, beside others: [IPAddress], _ entry: Entry
     ) -> (addresses: [IPAddress], own: Endpoint?) {
@@ -129,7 +129,7 @@ extension ServerAddresses {
         if !lookup.leadsBack { entry.leadsBack = false }
         var seconds = entry.inVain > 0 ? entry.pause : Self.pauseAfterFailure
         if lookup.hasFound {
-            // A family that is missing must not be so for the other's TTL.
+            // The TTL of one family says nothing about the missing other one.
             let ttl = lookup.isPartial ? 0 : lookup.ttl
             seconds = Int(min(max(ttl, Self.lifetimes.lowerBound), Self.lifetimes.upperBound))
             (entry.failure, entry.allFailed) = (nil, false)
@@ -156,7 +156,7 @@ extension ServerAddresses {
     // MARK: Time
 
     var nextDeadline: Tick? {
-        // Called with each turn of the loop, while a lookup is rare.
+        // This is called in each turn of the loop, and lookups are rare.
         guard !asked.isEmpty else { return nil }
         return entries.values.reduce(nil) { earliest, entry in
             guard let lookup = entry.lookup else { return earliest }
@@ -202,8 +202,8 @@ extension ServerAddresses {
 }
 
 extension ServerAddresses.Lookup {
-    /// An attempt has brought addresses: nobody else is asked, but its other answer is waited for.
-    /// - Returns: The attempts that have become needless.
+    /// An attempt has brought addresses: no further source is asked, but its other answer is awaited.
+    /// - Returns: The other attempts, which are no longer needed.
     fileprivate mutating func takes(
         _ attempt: ServerAddresses.Attempt, ttl: UInt32, at now: Tick
     ) -> [ServerAddresses.Attempt] {
@@ -217,7 +217,7 @@ extension ServerAddresses.Lookup {
         return others
     }
 
-    /// A source has nothing, for this reason; said of each once.
+    /// Records why a source has no address; once for each source.
     fileprivate mutating func add(_ reason: String, of source: ServerAddresses.Source) {
         let text = "\(source): \(reason)"
         if !reasons.contains(text) { reasons.append(text) }
@@ -232,7 +232,7 @@ extension ServerAddresses.Source: CustomStringConvertible {
         }
     }
 
-    /// Both families: of an account in one request, which is billed once.
+    /// Queries for both families; for an account in one request, which is billed once.
     fileprivate func asks(for name: Name) -> [(GroupID, Server, Ask)] {
         switch self {
         case .account(let server): [(.httpdns, server, .addresses([name], .both))]

@@ -2,29 +2,30 @@ import Base
 import DNSWire
 import Forwarding
 
-/// The addresses of servers whose host is a name: whom to ask for them and when, and which to dial; without sockets and
-/// clock.
+/// The addresses of servers whose host is a name: decides when to look a name up, which sources to ask, and which
+/// addresses to dial; without sockets and clock.
 ///
-/// A name is looked up when somebody wants it: nothing is known of it, the TTL of what is known is over, or none of the
-/// known addresses could be connected to. What is known is used meanwhile. A name that nobody wants costs nothing.
+/// A name is looked up when a connection needs it and nothing is known of it, the TTL of the known addresses is over,
+/// or none of them could be connected to. Known addresses are used meanwhile. A name that no connection needs costs
+/// nothing.
 ///
-/// A forged answer can keep a server from being reached, and no more: the server's certificate says who it is. So the
-/// addresses that worked stand before those of any answer, and stay whatever an answer says.
+/// A forged answer can only keep a server from being reached: the server's certificate proves its identity. So the
+/// addresses that worked come before those of any answer, and stay whatever an answer says.
 struct ServerAddresses {
-    /// What is to be done, in order; the owner takes it out.
+    /// An instruction to the owner, to be carried out in order.
     enum Action: Equatable {
-        /// A server of the account (``GroupID/httpdns``) or a resolver (``GroupID/fallback``).
+        /// Ask a server of the account (``GroupID/httpdns``) or a resolver (``GroupID/fallback``).
         case ask(QueryID, Server, Ask)
         case askAgain(QueryID)
         case cancel(QueryID)
-        /// Whoever waits for the name is told what ``endpoints(of:port:)`` says.
+        /// Give the callers that wait for the name the result of ``endpoints(of:port:)``.
         case tell(Name)
-        /// ``remembered`` is another.
+        /// ``remembered`` has changed.
         case remember
         case report(Event)
     }
 
-    /// A change of state worth one line in the log.
+    /// A change of state that is worth a line in the log.
     enum Event: Equatable {
         /// No address is known, for this reason.
         case lost(Name, String)
@@ -33,30 +34,31 @@ struct ServerAddresses {
         case leadsBack(Name, Endpoint)
     }
 
-    /// Who may be asked for an address.
+    /// A source that can be asked for an address.
     enum Source: Hashable {
         case account(Server)
         case resolver(Server)
     }
 
-    /// Names that are kept; a configuration that has more of them is refused the rest.
+    /// The most names; further ones of a configuration are refused.
     static let maximumNames = 64
-    /// Addresses of one name that are kept because they worked, and of each family in the last answer: 8 together.
+    /// The most addresses of one name that are kept because they worked, and of each family of the last answer: 8
+    /// together.
     static let maximumWorked = 2
     static let maximumOfAFamily = 3
-    /// Servers that are asked for one name; the HTTPDNS servers stand before the resolvers.
+    /// The most sources asked for one name; the HTTPDNS servers come before the resolvers.
     static let maximumSources = 16
-    /// Milliseconds for one attempt at a source, and after which a silent one is no longer waited for alone: the next
-    /// one is asked as well, and the last one once more.
+    /// Milliseconds for one attempt at a source, and after which the next source is asked beside a silent one (of the
+    /// last source: the same once more).
     static let attemptTime = 2000
     static let silence = 1000
-    /// Milliseconds that anybody waits at most. The lookup goes on, and serves the next who wants the name.
+    /// The most milliseconds that a caller waits. The lookup goes on for later callers.
     static let longestWait = 4000
-    /// Milliseconds that are waited for the second family behind the first (RFC 8305 §3: resolution delay).
+    /// Milliseconds for which the second family is awaited after the first (RFC 8305 §3: resolution delay).
     static let resolutionDelay = 50
-    /// Seconds that an answer is used for, whatever its TTL says.
+    /// For how many seconds an answer is used, whatever its TTL says.
     static let lifetimes: ClosedRange<UInt32> = 60...86_400
-    /// Seconds after a lookup that failed while what is known works.
+    /// Seconds until the next lookup after one that failed while the known addresses work.
     static let pauseAfterFailure = 60
 
     static let isOwn = "its address is this daemon's own"
@@ -71,19 +73,19 @@ struct ServerAddresses {
 
     /// What is known of one name.
     struct Entry {
-        /// Of the servers that have the name.
+        /// The ports of the servers with this name.
         var ports: Set<UInt16> = []
-        /// Could be connected to; the last first.
+        /// Addresses that could be connected to, the last one first.
         var worked: [IPAddress] = []
-        /// As the last answer had them.
+        /// The addresses of the last answer.
         var found: [IPAddress] = []
-        /// A lookup begins when the name is wanted from then on.
+        /// A lookup begins when the name is needed after this moment.
         var lookAt = Tick(nanoseconds: 0)
         /// When the last lookup ended.
         var looked: Tick?
-        /// Lookups since an address has worked that were more than refreshes.
+        /// Failed or vain lookups since an address last worked; routine refreshes do not count.
         var inVain = 0
-        /// The owner could connect to no known address; until one works, or an answer comes.
+        /// Whether no known address could be connected to; until one works, or an answer comes.
         var allFailed = false
         /// Why the last lookup failed.
         var failure: String?
@@ -97,7 +99,7 @@ struct ServerAddresses {
         var pause: Int { inVain == 0 ? 0 : min(60, 1 << (min(inVain, 7) - 1)) }
     }
 
-    /// - Parameter listening: What the daemon itself answers on.
+    /// - Parameter listening: The endpoints of the daemon itself.
     init(listening: [Endpoint] = [], remembered: [(name: Name, addresses: [IPAddress])] = []) {
         self.listening = listening
         for (name, addresses) in remembered.prefix(Self.maximumNames) {
@@ -105,9 +107,9 @@ struct ServerAddresses {
         }
     }
 
-    // MARK: Those who dial
+    // MARK: For connections
 
-    /// - Returns: nil: it is told by ``Action/tell(_:)``, within ``longestWait``.
+    /// - Returns: nil: the result follows as ``Action/tell(_:)`` within ``longestWait``.
     mutating func want(_ name: Name, port: UInt16, at now: Tick) -> ServerEndpoints? {
         guard entries[name] != nil || entries.count < Self.maximumNames else {
             return unknown(name, "more than \(Self.maximumNames) names of servers are not looked up")
@@ -122,7 +124,7 @@ struct ServerAddresses {
         return nil
     }
 
-    /// As things stand.
+    /// The endpoints known now.
     func endpoints(of name: Name, port: UInt16) -> ServerEndpoints {
         guard let entry = entries[name] else { return unknown(name, "it is no longer configured") }
         let endpoints = endpoints(entry, port)
@@ -135,7 +137,7 @@ struct ServerAddresses {
         .unknown(Failure(.unreachable, "no address of \(name): \(reason)"))
     }
 
-    /// A connection to this address was made, and the server has proven who it is.
+    /// A connection to this address was established, and the server's certificate accepted.
     mutating func worked(_ name: Name, _ address: IPAddress) {
         guard var entry = entries[name] else { return }
         (entry.inVain, entry.allFailed) = (0, false)
@@ -147,7 +149,7 @@ struct ServerAddresses {
         entries[name] = entry
     }
 
-    /// Every address that was handed out could not be connected to.
+    /// None of the addresses that were given out could be connected to.
     mutating func allFailed(_ name: Name, at now: Tick) {
         guard var entry = entries[name], entry.lookup == nil else {
             entries[name]?.allFailed = true
@@ -162,13 +164,13 @@ struct ServerAddresses {
 
     // MARK: Changes
 
-    /// What has worked, by name.
+    /// The addresses that worked, by name.
     var remembered: [(name: Name, addresses: [IPAddress])] {
         entries.filter { !$0.value.worked.isEmpty }.map { ($0.key, $0.value.worked) }
             .sorted { $0.name.description < $1.name.description }
     }
 
-    /// These are asked from the next lookup on, in this order.
+    /// Sets the sources for further lookups, in this order.
     mutating func use(_ sources: [Source], at now: Tick) {
         let sources = Array(sources.prefix(Self.maximumSources))
         guard sources != self.sources else { return }
@@ -188,7 +190,7 @@ struct ServerAddresses {
         }
     }
 
-    /// Elsewhere, or of others, everything may be different.
+    /// After a change of the network or the sources, earlier failures mean nothing.
     private mutating func forgetFailures(at now: Tick) {
         for name in entries.keys {
             entries[name]?.inVain = 0
@@ -197,7 +199,7 @@ struct ServerAddresses {
         }
     }
 
-    /// The servers have these names now: what is known of others is forgotten.
+    /// Sets the names of the servers; what is known of other names is forgotten.
     mutating func keep(_ names: Set<Name>) {
         for (name, entry) in entries where !names.contains(name) {
             cancel(entry.lookup?.attempts ?? [])

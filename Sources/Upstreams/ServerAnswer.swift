@@ -2,15 +2,15 @@ import Base
 import DNSWire
 import Forwarding
 
-/// What an answer to the question for a server's addresses says.
+/// The content of an answer to the question for a server's addresses.
 struct ServerAnswer {
-    /// As the answer has them: any number, of any kind.
+    /// All addresses of the answer: any number, of any kind.
     private(set) var addresses: [IPAddress] = []
-    /// In seconds; the shortest.
+    /// The shortest TTL, in seconds.
     private(set) var ttl = UInt32.max
-    /// There is no saying whether there are addresses.
+    /// Whether the answer leaves open if there are addresses.
     private(set) var isFailure = false
-    /// Why there are none that can be used.
+    /// Why there are no usable addresses.
     private(set) var reason = "no address that can be dialled"
 
     init(_ outcome: Outcome) {

@@ -6,10 +6,10 @@ package import Log
 import Logging
 package import Transport
 
-/// Finds where servers are dialled whose host is a name. Confined to the resolver's loop, whose deadline it shares.
+/// Looks up the addresses of servers whose host is a name. Confined to the forwarder's loop, whose deadline it shares.
 ///
-/// The resolvers are asked straight, and so is the account, whose upstream is one of its own here: an upstream settles
-/// with one owner, and a name costs the account the same whoever asks for it.
+/// It asks the resolvers directly, and the account through an upstream of its own, since an upstream reports its
+/// outcomes to one owner; a name costs the account the same either way.
 package final class ServerLookup {
     private var addresses: ServerAddresses
     private var account: (any Upstream)?
@@ -24,15 +24,15 @@ package final class ServerLookup {
         let then: (ServerEndpoints) -> Void
     }
 
-    /// Those who wait for one name.
+    /// The most callers that wait for one name.
     private static let maximumWaiting = 256
-    /// Servers of the account that are asked for one name: if they are silent, there must be time for a resolver.
+    /// The most servers of the account asked for one name: if they are silent, there must be time for a resolver.
     private static let maximumAccountServers = 2
 
     /// - Parameters:
-    ///   - listening: What the daemon itself answers on.
-    ///   - file: Keeps what worked over a restart; nil: nothing does.
-    ///   - report: Nil: whoever dials says what went wrong.
+    ///   - listening: The endpoints of the daemon itself.
+    ///   - file: Keeps the addresses that worked over a restart; nil: they are not kept.
+    ///   - report: Nil: the caller reports what went wrong.
     package init(
         loop: EventLoop, listening: [Endpoint] = [], file: ServerAddressFile? = nil, report: Report? = nil,
         tallies: UpstreamTallies = UpstreamTallies()
@@ -44,9 +44,9 @@ package final class ServerLookup {
         addresses.networkChanged(own: Self.ownAddresses, at: now)
     }
 
-    // MARK: Those who dial
+    // MARK: For connections
 
-    /// This object, as those who dial see it.
+    /// The functions of this object that connections use.
     package var finder: ServerFinder {
         ServerFinder(
             find: { [unowned self] in endpoints(of: $0, at: $1, then: $2) },
@@ -54,7 +54,7 @@ package final class ServerLookup {
             allFailed: { [unowned self] in allFailed($0, at: $1) })
     }
 
-    /// Says where a server is dialled: at once, or within 4 s when that has to be found out.
+    /// Gives a server's endpoints: at once, or within 4 s when they have to be looked up.
     package func endpoints(of server: Server, at now: Tick, then: @escaping (ServerEndpoints) -> Void) {
         guard server.endpoints.isEmpty, let name = server.name else { return then(.known(server.endpoints)) }
         if waiting[name]?.count ?? 0 >= Self.maximumWaiting {
@@ -66,14 +66,14 @@ package final class ServerLookup {
         if let endpoints { then(endpoints) }
     }
 
-    /// A connection to it stands, and its certificate was accepted: it is dialled there first from now on.
+    /// A connection was established and its certificate accepted: this endpoint is dialled first from now on.
     package func worked(_ server: Server, at endpoint: Endpoint) {
         guard let name = server.name else { return }
         addresses.worked(name, endpoint.address)
         perform(at: now)
     }
 
-    /// It could be reached at none of the endpoints that were given: its name is looked up again, as soon as that is
+    /// None of the endpoints given for this server could be reached: its name is looked up again as soon as that is
     /// allowed.
     package func allFailed(_ server: Server, at now: Tick) {
         guard let name = server.name else { return }
@@ -83,9 +83,9 @@ package final class ServerLookup {
 
     // MARK: Changes
 
-    /// Who is asked from now on: the first of the account's servers, then the resolvers, in order; none of them leads
-    /// back here.
-    /// - Parameter account: The upstream is this object's alone, and closed with it.
+    /// Sets the sources: the first of the account's servers, then the resolvers, in order; none of them may lead back
+    /// to this daemon.
+    /// - Parameter account: The upstream is used by this object alone, and closed with it.
     package func ask(account: (upstream: any Upstream, servers: [Server])?, resolvers: [Server], at now: Tick) {
         if self.account !== account?.upstream {
             self.account?.close()
@@ -100,7 +100,7 @@ package final class ServerLookup {
         perform(at: now)
     }
 
-    /// These are the servers there are; what is known of others is forgotten.
+    /// Sets the servers there are; what is known of others is forgotten.
     package func keep(_ servers: [Server]) {
         addresses.keep(Set(servers.filter(\.endpoints.isEmpty).compactMap(\.name)))
         perform(at: now)
@@ -114,7 +114,7 @@ package final class ServerLookup {
         perform(at: now)
     }
 
-    /// Whoever waits is told nothing.
+    /// Closes everything; waiting callers get no answer.
     package func close() {
         waiting = [:]
         account?.close()
@@ -146,7 +146,7 @@ package final class ServerLookup {
     }
 
     private func perform(at now: Tick) {
-        // What ends at once adds to the actions, and the loop below goes on with it.
+        // An action that ends at once adds further actions, which the loop below carries out.
         guard !isPerforming else { return }
         isPerforming = true
         defer { isPerforming = false }

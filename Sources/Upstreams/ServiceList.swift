@@ -9,12 +9,12 @@ import Streams
 package import Transport
 
 /// Keeps the list of service addresses fresh, as the service's start-up servers (`confIp`) give it. Confined to the
-/// resolver's loop, whose deadline it shares.
+/// forwarder's loop, whose deadline it shares.
 ///
-/// `dnsIp` stays in use until the first answer, and whenever the list is empty. An address of the list is asked at the
-/// port of the server that gave it: the list names none, and holds for the scheme it came by.
+/// `dnsIp` stays in use until the first answer, and whenever the list is empty. The list has no ports: an address is
+/// asked at the port of the server that gave the list, and by the same scheme.
 package final class ServiceList {
-    /// Told the servers to ask from now on, in order, when they are others than before; never none.
+    /// Called with the servers to ask from now on, in order, when they have changed; never with none.
     package var changed: ([Endpoint]) -> Void = { _ in }
 
     private let startUpServers: [Endpoint]
@@ -33,7 +33,8 @@ package final class ServiceList {
 
     /// Nothing is asked before the first ``expire(at:)``.
     /// - Parameters:
-    ///   - account: May be the one that the lookups use, on the same loop; so may `tls`, nil without https.
+    ///   - account: May be the one that the lookups use, on the same loop. The same holds for `tls`, which is nil
+    ///     without https.
     ///   - serverName: `tls.serverName`.
     package init(
         _ settings: Settings.HTTPDNS, serverName: String, account: ServiceAccount, tls: TLSClientContext?,
@@ -70,7 +71,7 @@ package final class ServiceList {
     }
 
     private func perform(at now: Tick) {
-        // What fails at once adds to the actions, and the loop below goes on with it.
+        // An attempt that fails at once adds further actions, which the loop below carries out.
         guard !isPerforming else { return }
         isPerforming = true
         defer { isPerforming = false }

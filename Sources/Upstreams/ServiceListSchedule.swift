@@ -1,16 +1,17 @@
 import Base
 import HTTPDNS
 
-/// When which start-up server is asked for the list of service addresses, and what an answer leads to; without sockets.
+/// Decides when which start-up server is asked for the list of service addresses, and what follows from an answer;
+/// without sockets.
 ///
-/// A round asks them in order, each a second time at once when the first failed, until one answers.
+/// A round asks the servers in order until one answers, each at once a second time when the first attempt failed.
 struct ServiceListSchedule {
     enum Action: Equatable {
-        /// Ask the start-up server with this place.
+        /// Ask the start-up server with this index.
         case ask(Int)
-        /// Nobody waits for it any more.
+        /// The result of the request under way is not needed any more.
         case cancel
-        /// These are the service's addresses, as this server says; none: those of `dnsIp`.
+        /// These are the service's addresses by this server's answer; none: use those of `dnsIp`.
         case use([IPAddress], from: Int)
         /// No server answered.
         case giveUp
@@ -21,21 +22,21 @@ struct ServiceListSchedule {
         case asking(place: Int, attempt: Int, until: Tick)
     }
 
-    /// What is to be done, in order; the owner takes it out.
+    /// The actions to carry out, in order; the owner takes them out.
     var actions: [Action] = []
     private let servers: Int
     private var state: State
     private var lastRound: Tick?
-    /// A wish for another round that came while one was under way.
+    /// Whether another round was requested while one was under way.
     private var isWantedAgain = false
 
-    /// Milliseconds for one attempt, and attempts at one server, as the service's own SDKs have them.
+    /// Milliseconds for one attempt, and attempts at one server, as in the service's own SDKs.
     static let attemptTime = 2000
     static let attempts = 2
-    /// Milliseconds after a round without an answer.
+    /// Milliseconds until the next round after one without an answer.
     static let pauseAfterFailure = 5 * 60_000
-    /// Milliseconds from one round's beginning to the next's, at least: a network that comes and goes, or a service
-    /// that is down, costs the start-up servers two rounds a minute and no more.
+    /// The least milliseconds between the beginnings of two rounds: an unstable network, or a service that is down,
+    /// costs the start-up servers two rounds a minute at most.
     static let leastBetweenRounds = 30_000
 
     /// - Parameters:
@@ -52,7 +53,7 @@ struct ServiceListSchedule {
         }
     }
 
-    /// The machine's network has changed, or every service address fails: ask anew, as soon as that is allowed.
+    /// The network has changed, or all service addresses fail: asks again as soon as that is allowed.
     mutating func askSoon(at now: Tick) {
         switch state {
         case .waiting(let until): state = .waiting(until: min(until, earliestRound(at: now)))
@@ -79,7 +80,7 @@ struct ServiceListSchedule {
         wait(milliseconds: configuration.ttlMinutes * 60_000, at: now)
     }
 
-    /// The server that was asked has failed to.
+    /// The server that was asked has failed.
     mutating func failed(at now: Tick) {
         guard case .asking(let place, let attempt, _) = state else { return }
         if attempt < Self.attempts {

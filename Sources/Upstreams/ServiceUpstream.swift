@@ -8,11 +8,11 @@ package import HTTPDNS
 import Streams
 package import Transport
 
-/// The HTTPDNS servers as the forwarder sees them: names go out in one HTTP/1.1 request, their addresses come back.
+/// The upstream of an HTTPDNS account: names are sent in HTTP/1.1 requests, their addresses come back.
 package final class ServiceUpstream: StreamUpstream {
     package private(set) var access: Access
 
-    /// How the servers are asked: by which account, and how they are verified.
+    /// How the servers are asked: the account, and how they are verified.
     package struct Access {
         package let account: ServiceAccount
         package let tls: TLSClientContext?
@@ -29,7 +29,7 @@ package final class ServiceUpstream: StreamUpstream {
         super.init(loop: loop, tallies: tallies) { ServiceDialect($0, access) }
     }
 
-    /// The servers are asked in another way from now on; requests under way end as they may.
+    /// The servers are asked with another access from now on; requests under way go on.
     package func renew(_ access: Access) {
         self.access = access
         renew { ServiceDialect($0, access) }
@@ -46,8 +46,8 @@ private final class ServiceDialect: Dialect {
         host = server.endpoints[0].hostField(serverName: access.serverName, isSecure: access.tls != nil)
     }
 
-    /// One request at a time on each. Idle ones are kept for less than the minute after which servers and address
-    /// translators begin to forget them.
+    /// One request at a time on each connection. Idle ones are kept for less than the minute after which servers and
+    /// NATs begin to drop them.
     let limits = StreamLimits(
         connections: 384, mostConnections: 384, sharesConnections: false, idleTime: 50_000_000_000)
 
@@ -70,8 +70,8 @@ private final class ServiceDialect: Dialect {
         }
     }
 
-    /// What is no answer to the request, an error that names nothing among it, may be another's, and its own is yet to
-    /// come.
+    /// A response that does not fit the request, such as an error that names none of its names, may be another's, and
+    /// its own may still come.
     func read(_ answer: ConversationAnswer, to ask: Ask, isPlainer: Bool, at now: Tick) -> Reading {
         guard case .http(let response) = answer, case .addresses(let names, let families) = ask else {
             return .outcome(.failed(Failure(.badAnswer, "no HTTP")), code: .servFail, isInStep: false)

@@ -1,7 +1,7 @@
 import Base
 import Forwarding
 
-/// A query as it went to a local resolver. Confined to the resolver's loop.
+/// A query as it was sent to a local resolver. Confined to the forwarder's loop.
 final class SentQuery {
     let id: UInt16
     let question: MessageQuestion
@@ -9,11 +9,11 @@ final class SentQuery {
     let bytes: [UInt8]
     /// Whether it has an OPT record.
     let edns: EDNS
-    /// The name has a letter in upper case, so an answer shows whether its server repeats them.
+    /// Whether the name has a letter in upper case, so that an answer shows if the server repeats the case.
     let isMixed: Bool
-    /// On the clock's scale, in nanoseconds.
+    /// When it was sent, in the time of ``Clock``.
     let at: UInt64
-    /// Something came that was the answer but for its letters' case.
+    /// Whether a message came that was the answer except for its letters' case.
     var sawOtherCase = false
 
     init(
@@ -26,22 +26,22 @@ final class SentQuery {
 
     enum EDNS {
         case used
-        /// The server is known not to understand it.
+        /// The server is known not to support it.
         case omitted
-        /// The same query with it has just been answered with an error.
+        /// The same query with EDNS has just been answered with an error.
         case tried
     }
 }
 
-/// Which local resolvers repeat the letters' case of a question, so that a forger has to guess it too. One that does
-/// not is remembered and asked in lower case.
+/// Remembers which local resolvers repeat the letters' case of a question, so that a forger has to guess it too. The
+/// others are asked in lower case.
 struct Spelling {
     private var repeatsCase: [Server: Bool] = [:]
 
-    /// Servers remembered; more are not configured anywhere, and those past it are learnt anew with each answer.
+    /// The most servers remembered. Configurations have fewer; for further ones each answer is judged anew.
     static let maximumServers = 64
 
-    /// nil: not known yet.
+    /// Whether the server repeats the case; nil: not known yet.
     func repeatsCase(_ server: Server) -> Bool? { repeatsCase[server] }
 
     /// Forgets all servers but these.
@@ -49,10 +49,11 @@ struct Spelling {
         repeatsCase = repeatsCase.filter { servers.contains($0.key) }
     }
 
-    /// Whether a reply, right in everything else, is believed.
+    /// Whether a reply that is right in everything else is accepted.
     ///
-    /// A server not known yet is, and so becomes known: who could forge this reply guessed id and port already. A bare
-    /// refusal has no letters to judge; all a forger gets by it is that another server is asked.
+    /// The first reply of a server decides whether it repeats the case, and is accepted: a forger of it would have
+    /// guessed id and port. A bare refusal has no letters to compare; by forging one, an attacker only causes another
+    /// server to be asked.
     ///
     /// - Parameter repeats: nil for a reply without a question.
     mutating func allows(_ repeats: Bool?, _ sent: SentQuery) -> Bool {
@@ -68,8 +69,8 @@ struct Spelling {
         }
     }
 
-    /// The wait for the true answer is over. If all that came was in another case, it was no forger's: there is another
-    /// server at this address now, and it is judged anew.
+    /// The query has timed out. If all messages that came had another case, they were not forged: the server at this
+    /// address has changed, and is judged anew.
     mutating func waitedInVain(_ sent: SentQuery) {
         if sent.sawOtherCase { repeatsCase[sent.server] = nil }
     }

@@ -5,40 +5,41 @@ import Forwarding
 import Streams
 import Transport
 
-/// One connection to a server: a conversation, the stream it goes over, and the queries under way on it.
+/// One connection to a server: a conversation, its stream, and the queries under way on it.
 ///
-/// A server with several endpoints is dialled at one after the other, by address family in turn, and the first that
-/// stands is used (RFC 8305 §4, §5). One stands when its certificate is accepted: else whoever answers first, with
-/// whatever certificate, would win.
+/// The endpoints of a server are dialled one after the other, alternating address families, and the first connection
+/// that is established is used (RFC 8305 §4, §5). With TLS it counts as established when the certificate is accepted:
+/// otherwise an endpoint with a wrong certificate could win.
 final class StreamConnection {
     let pool: StreamPool
-    /// Counted upward by the upstream.
+    /// A number that increases with each connection of the upstream.
     let serial: Int
     let epoch: Int
-    /// When it last became idle, on the clock's scale in nanoseconds; 0: never.
+    /// When it last became idle, in the time of ``Clock``; 0: never.
     var idleSince: UInt64 = 0
-    /// A query was put again elsewhere, as nothing came here; it takes nothing until something does.
+    /// Whether a query was sent again elsewhere because this connection was silent; it gets no further query until
+    /// octets come.
     private(set) var isSuspect = false
     private(set) var isClosed = false
     private(set) var carried: [StreamQuery] = []
-    /// Put on it, and answered, in its life.
+    /// Queries that were sent on it, and answered, in its life.
     private(set) var queries = 0
     private(set) var answers = 0
 
     private unowned let upstream: StreamUpstream
     private var conversation: any Conversation
-    /// The stream that stands.
+    /// The established stream.
     private var stream: Stream?
     private var attempts: [(stream: Stream, endpoint: Endpoint)] = []
     private var untried: ArraySlice<Endpoint>
     private(set) var nextAttempt: Tick?
     private var lastFailure: Failure?
-    /// It takes nothing more.
+    /// Whether it gets no further queries.
     private var isRetired = false
-    /// How long it had been idle when it was last taken, in nanoseconds, as long as nothing has come since.
+    /// How long it had been idle when its last query was sent, in nanoseconds, until octets come.
     private var idleBefore: UInt64 = 0
 
-    /// Milliseconds after which the next endpoint is tried too (RFC 8305 §5: connection attempt delay).
+    /// Milliseconds after which the next endpoint is tried as well (RFC 8305 §5: connection attempt delay).
     static let attemptDelay = 250
 
     init(_ pool: StreamPool, serial: Int, upstream: StreamUpstream) {
@@ -47,16 +48,16 @@ final class StreamConnection {
         untried = []
     }
 
-    /// The server has said that it takes nothing more.
+    /// Whether the server has said that it takes no more queries.
     var isGoingAway: Bool { !conversation.mayTakeMore }
 
     var hasRoom: Bool { !isSuspect && !isRetired && conversation.room > 0 }
 
-    /// Whether it is open and nothing is left of what the server has sent: the next octets are those of an answer to
-    /// the next request.
+    /// Whether it is open and holds no octets from the server: the next ones will belong to the answer to the next
+    /// request.
     var isReusable: Bool { hasRoom && conversation.isIdle && stream?.isIdle ?? false }
 
-    /// Whether the server's certificate has been verified lately.
+    /// Whether the verification of the server's certificate may still be relied on.
     /// - Parameter wall: Seconds since 1970.
     func isTrusted(at wall: UInt64) -> Bool { stream?.isTrusted(at: wall) ?? false }
 
@@ -74,7 +75,7 @@ final class StreamConnection {
         pump()
     }
 
-    /// Nobody waits for a query any more.
+    /// Cancels a query.
     func drop(_ query: StreamQuery, at now: Tick) {
         guard let place = carried.firstIndex(where: { $0 === query }) else { return }
         carried.remove(at: place)
@@ -83,13 +84,13 @@ final class StreamConnection {
         if carried.isEmpty, !isClosed { upstream.wake(at: pool.rested(self, at: now)) }
     }
 
-    /// It takes nothing more, and closes when nothing is under way.
+    /// Takes no further queries, and closes when none is under way.
     func retire() { isRetired = true }
 
     func suspect() { isSuspect = true }
 
-    /// Whether a query that ended with it may go out once more as if nothing had been tried: the server has closed a
-    /// connection that had worked, before it began to answer.
+    /// Whether a query that ended with this connection may be sent again as if it had never been sent: the server has
+    /// closed a connection that had worked, before it began to answer.
     func mayHaveBeenClosedBefore(_ query: StreamQuery) -> Bool {
         (answers > 0 || stream != nil && pool.dialect.retriesOnFresh) && !conversation.hasBegun(query.number)
     }
@@ -108,7 +109,7 @@ final class StreamConnection {
 
     // MARK: Endpoints
 
-    /// Finds out where the server is, and begins to connect.
+    /// Gets the server's endpoints, and begins to connect.
     func begin(at now: Tick) {
         guard let lookup = upstream.lookup else { return dial(pool.server.endpoints, at: now) }
         lookup.find(pool.server, now) { [weak self] found in
@@ -125,7 +126,7 @@ final class StreamConnection {
         tryNext(at: now)
     }
 
-    /// Begins to connect to the next endpoint that can be dialled. What fails at once is told at once.
+    /// Begins to connect to the next endpoint; goes on to the one after if that fails at once.
     func tryNext(at now: Tick) {
         nextAttempt = nil
         while let endpoint = untried.popFirst() {
@@ -155,12 +156,12 @@ final class StreamConnection {
         }
     }
 
-    /// Of several failures, that of a server that was reached says most.
+    /// Keeps the most telling of several failures: that of an endpoint which was reached.
     private func note(_ failure: Failure) {
         if lastFailure?.kind != .untrusted { lastFailure = failure }
     }
 
-    /// - Parameter isWorthAnother: the same endpoint may take another way.
+    /// - Parameter isWorthAnother: the same endpoint may be tried in another way.
     private func attemptFailed(_ stream: Stream, _ failure: Failure, isWorthAnother: Bool = false) {
         stream.close()
         guard let place = attempts.firstIndex(where: { $0.stream === stream }) else { return }
@@ -204,7 +205,7 @@ final class StreamConnection {
         pool.closed(self)
     }
 
-    /// The server has ended it.
+    /// The server has closed the connection.
     private func closedByServer(_ failure: Failure) {
         let now = upstream.now()
         if carried.isEmpty {
@@ -282,7 +283,7 @@ extension StreamConnection: StreamOwner {
         pump()
         guard !events.isEmpty || failure != nil else { return upstream.giveBack(&events) }
         let now = upstream.now()
-        // The last first: what is taken out need not be copied, and of those that come together none waits for another.
+        // From the end: removing there copies nothing, and events that came together have no order among themselves.
         while let event = events.popLast() { told(event, at: now) }
         upstream.giveBack(&events)
         if let failure {
@@ -293,7 +294,7 @@ extension StreamConnection: StreamOwner {
     }
 }
 
-/// The endpoints of each family in turn, beginning with that of the first; `first` before all.
+/// The endpoints with address families alternating, beginning with that of the first; `first` comes before all.
 func inTurn(_ endpoints: [Endpoint], first: Endpoint?) -> [Endpoint] {
     guard endpoints.count > 1 else { return endpoints }
     let rest = endpoints.filter { $0 != first }

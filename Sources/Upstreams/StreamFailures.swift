@@ -1,7 +1,7 @@
 import Forwarding
 import Streams
 
-// What fails on a connection, as the forwarder knows it.
+// Failures of connections as the forwarder knows them.
 
 extension Failure {
     init(_ failure: StreamFailure) {

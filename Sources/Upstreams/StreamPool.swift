@@ -3,32 +3,33 @@ import Counters
 import Forwarding
 import Transport
 
-/// One server, the open connections to it, and what was learned of it.
+/// One server with its open connections and what was learned about it.
 final class StreamPool {
     let server: Server
     let dialect: any Dialect
     private let limits: StreamLimits
     let tally: UpstreamTallies.ServerTally
-    /// Connections that carry nothing; the newest is taken first.
+    /// Connections without queries; the newest is used first.
     private(set) var idle: [StreamConnection] = []
-    /// Connections that carry something and may have room for more.
+    /// Connections with queries that may have room for more.
     private(set) var shared: [StreamConnection] = []
-    /// Connections that try endpoint after endpoint.
+    /// Connections that are still being established.
     private(set) var racing: [StreamConnection] = []
-    /// All that are open.
+    /// The number of open connections.
     private(set) var count = 0
-    /// Queries that wait for room, in the order they came.
+    /// Queries that wait for room, in the order in which they came.
     private var waiting: [StreamQuery] = []
-    /// Counts what ends the trust in open connections: a change of the network, or of the list of servers.
+    /// Increases when open connections are not trusted any more: after a change of the network, or of the list of
+    /// servers.
     private(set) var epoch = 0
     /// The endpoint that was reached last.
     var preferred: Endpoint?
     private var idleTime: UInt64
     private var queriesPerConnection: Int
-    /// When what was learned of that is put to the test again.
+    /// When that limit is tried again without.
     private var limitedUntil = Tick(nanoseconds: 0)
 
-    /// Milliseconds.
+    /// In milliseconds.
     private static let limitedTime = 600_000
 
     init(_ server: Server, _ dialect: any Dialect, _ tally: UpstreamTallies.ServerTally) {
@@ -37,19 +38,19 @@ final class StreamPool {
         queriesPerConnection = limits.queriesPerConnection
     }
 
-    /// Its host is a name without addresses.
+    /// Whether its host is a name whose addresses have to be looked up.
     var isLookedUp: Bool { server.endpoints.isEmpty }
 
     // MARK: Connections
 
-    /// A connection that takes a query now, without a new one.
+    /// A connection that can take a query now, without opening a new one.
     /// - Parameter wall: Seconds since 1970.
     func connection(at wall: UInt64) -> StreamConnection? {
         shared.last { hasRoom($0) } ?? takeIdle(at: wall)
     }
 
-    /// The newest idle connection. What has come on it unasked, or its end, may wait in the socket: it is read first,
-    /// or it would be taken for the answer to what is sent now.
+    /// The newest idle connection. Unsolicited octets, or its end, may wait in the socket: it is read first, since such
+    /// octets would be taken for the answer to the next request.
     private func takeIdle(at wall: UInt64) -> StreamConnection? {
         while let connection = idle.popLast() {
             connection.read()
@@ -59,7 +60,7 @@ final class StreamPool {
         return nil
     }
 
-    /// One that was made after another, and takes a query.
+    /// A connection that was made after another, and can take a query.
     func connection(after serial: Int) -> StreamConnection? {
         shared.last { $0.serial > serial && hasRoom($0) }
     }
@@ -67,17 +68,17 @@ final class StreamPool {
     var mayDial: Bool { count < limits.mostConnections && useful < limits.connections }
     var mayDialAgain: Bool { count < limits.mostConnections }
 
-    /// Until when no connection is opened: the server has refused what was put on a fresh one.
+    /// Until when no connection is opened, because the server refused a query on a fresh one.
     private var restsUntil = Tick(nanoseconds: 0)
 
-    /// Milliseconds.
+    /// In milliseconds.
     private static let restTime = 1000
 
     func isResting(at now: Tick) -> Bool { now < restsUntil }
 
     func refusedOnFresh(at now: Tick) { restsUntil = now.advanced(milliseconds: Self.restTime) }
 
-    /// Connections that are not suspected to be dead.
+    /// How many connections are not suspected to be dead.
     private var useful: Int { shared.isEmpty ? count : count - shared.count { $0.isSuspect } }
 
     private func hasRoom(_ connection: StreamConnection) -> Bool {
@@ -89,13 +90,13 @@ final class StreamPool {
         racing.append(connection)
     }
 
-    /// It carries something more.
+    /// A query was put on the connection.
     func put(_ connection: StreamConnection) {
         if limits.sharesConnections, connection.carried.count == 1 { shared.append(connection) }
     }
 
-    /// It carries nothing any more: it is kept, or closed.
-    /// - Returns: When an idle connection has to be closed, if that is news.
+    /// The connection has no query any more: it is kept or closed.
+    /// - Returns: When an idle connection has to be closed, if that moment has changed.
     func rested(_ connection: StreamConnection, at now: Tick) -> Tick? {
         unshare(connection)
         if now >= limitedUntil { queriesPerConnection = limits.queriesPerConnection }
@@ -128,7 +129,7 @@ final class StreamPool {
         closeIdle()
     }
 
-    /// No connection from before takes a query any more; those that carry something close when it is answered.
+    /// No existing connection takes a query any more; those with queries close when these are answered.
     func renew() {
         epoch += 1
         preferred = nil
@@ -138,15 +139,15 @@ final class StreamPool {
 
     // MARK: What is learned
 
-    /// The server has closed a connection that had been idle for so long: the next ones are closed before.
+    /// The server has closed a connection after this idle time: later ones are closed sooner.
     func closedByServer(afterIdle nanoseconds: UInt64) {
         guard nanoseconds >= StreamLimits.shortestIdle else { return }
         let range = StreamLimits.idleRange
         idleTime = min(idleTime, max(range.lowerBound, min(range.upperBound, nanoseconds / 5 * 4)))
     }
 
-    /// The server has closed a connection with queries on it, after so many answers: for a while it gets no more on
-    /// one.
+    /// The server has closed a connection with queries on it, after this many answers: for a while, connections get no
+    /// more queries than that.
     func closedByServer(afterAnswers answers: Int, at now: Tick) {
         queriesPerConnection = min(queriesPerConnection, answers)
         limitedUntil = now.advanced(milliseconds: Self.limitedTime)
@@ -156,7 +157,7 @@ final class StreamPool {
 
     var hasWaiting: Bool { !waiting.isEmpty }
 
-    /// False if too many wait.
+    /// Adds a query to those that wait; false if too many do.
     func wait(_ query: StreamQuery) -> Bool {
         guard waiting.count < StreamLimits.maximumWaiting else { return false }
         waiting.append(query)
@@ -171,7 +172,7 @@ final class StreamPool {
 
     // MARK: Time
 
-    /// When something has to be done.
+    /// When ``expire`` has something to do.
     var nextDeadline: Tick? {
         racing.reduce(closeAt.map(Tick.init(nanoseconds:))) { $0.orEarlier($1.nextAttempt) }
     }

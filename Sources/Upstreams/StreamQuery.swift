@@ -1,20 +1,20 @@
 import Base
 import Forwarding
 
-/// A query under way, with what is needed to send it again.
+/// A query under way, with everything needed to send it again.
 final class StreamQuery {
     let id: QueryID
-    /// What conversations know it by.
+    /// The id by which conversations know it.
     let number: UInt64
     let pool: StreamPool
     let ask: Ask
     let sent: Tick
     var request: [UInt8] = []
-    /// Those that carry it; none while it waits for room.
+    /// The connections that carry it; none while it waits for room.
     var connections = SmallList<StreamConnection>()
-    /// The first that it was put on when it was asked again.
+    /// The first connection on which it was put when it was asked again.
     var repeated: StreamConnection?
-    /// It went out again because its connection was closed.
+    /// Whether it was sent again because its connection was closed.
     var isRetried = false
     var isPlainer = false
     var refusals = 0

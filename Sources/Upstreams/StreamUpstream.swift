@@ -5,45 +5,45 @@ package import Forwarding
 import Streams
 package import Transport
 
-/// Servers that are asked on connections which are kept: as many queries on each as its conversation has room for.
+/// Servers that are asked over kept connections, with as many queries on each as its conversation has room for.
 ///
-/// Which server is asked, and what a failure leads to, is the forwarder's decision. This is about connections: one with
-/// room is taken before a new one is opened, one that says anything but the answers it was asked for is closed, and
-/// what the server closed unanswered goes out once more at once.
+/// The forwarder decides which server is asked and what follows from a failure. This class manages the connections: one
+/// with room is used before a new one is opened, one that sends unsolicited octets is closed, and a query that the
+/// server closed unanswered is sent again at once.
 package class StreamUpstream: Upstream {
     package final var settle: Settle = { _, _, _ in }
-    /// How far a fresh connection has come; for whoever goes through it step by step.
+    /// Called with the progress of fresh connections; for `probe`.
     package final var progressed: (Progress) -> Void = { _ in }
     package final let tallies: UpstreamTallies
 
     final let loop: EventLoop
-    /// Finds servers whose host is a name; nil where there are none.
+    /// Finds servers whose host is a name; nil where no server has one.
     final let lookup: ServerFinder?
-    /// What any connection's octets are read into before they are its own.
+    /// Memory that the octets of all connections are read into first.
     final let scratch = Scratch(16_384)
-    /// How a server is asked that is asked for the first time from now on.
+    /// Makes the dialect of a server that is asked for the first time.
     private final var makeDialect: (Server) -> any Dialect
     private final let clock: () -> Tick
     private final var underWay: [QueryID: StreamQuery] = [:]
     private final var pools: [Server: StreamPool] = [:]
     private final var numbers: UInt64 = 0
     private final var serials = 0
-    /// Kept to be filled again.
+    /// A buffer that is kept to be reused.
     private final var events: [ConversationEvent] = []
 
-    /// Connections that one query may be under way on: a network that comes and goes must not multiply them.
+    /// The most connections that one query may be under way on, so that an unstable network does not multiply them.
     private static let maximumConnections = 3
-    /// How often a server may refuse a query before it looks at it.
+    /// How often a query may be refused unprocessed before it fails.
     private static let maximumRefusals = 3
 
     /// How far a connection has come.
     package enum Progress {
         case connected
-        /// The certificate was accepted; the protocol's version.
+        /// The certificate was accepted; with the TLS version.
         case secured(String)
     }
 
-    /// - Parameter clock: What it is now, for what comes without anybody having asked.
+    /// - Parameter clock: Gives the time for events that no call brought.
     package init(
         loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder? = nil,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
@@ -54,7 +54,7 @@ package class StreamUpstream: Upstream {
         )
     }
 
-    /// Servers are asked in another way from now on; what is under way ends as it may.
+    /// Servers are asked with other dialects from now on; queries under way go on.
     final func renew(_ makeDialect: @escaping (Server) -> any Dialect) {
         self.makeDialect = makeDialect
         keep([])
@@ -67,7 +67,7 @@ package class StreamUpstream: Upstream {
         }
     }
 
-    /// Made when a server is first asked: of those that are only listed nothing is counted.
+    /// Made when a server is first asked, so that servers which are only listed have no counters.
     private final func pool(_ server: Server) -> StreamPool {
         if let pool = pools[server] { return pool }
         let pool = StreamPool(server, makeDialect(server), tallies.server(server))
@@ -87,14 +87,14 @@ package class StreamUpstream: Upstream {
         }
         underWay[id] = query
         let connection = pool.connection(at: wall)
-        // What a datagram had no room for has been counted as a datagram.
+        // A query that did not fit a datagram was already counted as a datagram.
         if server.kind != .plain {
             pool.tally.connected(isSecure: pool.dialect.isSecure, isReused: connection != nil)
         }
         if let connection { connection.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
     }
 
-    /// Its connection may be dead: sent again on a fresh one, and the first answer wins.
+    /// The query's connection may be dead: it is sent again on a fresh one, and the first answer wins.
     package final func askAgain(_ id: QueryID) {
         guard let query = underWay[id], !query.connections.isEmpty,
             query.connections.count < Self.maximumConnections
@@ -157,19 +157,19 @@ package class StreamUpstream: Upstream {
         settle(query.id, outcome, toRepeat)
     }
 
-    // MARK: What connections tell
+    // MARK: Events of connections
 
     final func now() -> Tick { clock() }
 
     final func takeEvents() -> [ConversationEvent] { Swift.exchange(&events, with: []) }
 
     final func giveBack(_ events: inout [ConversationEvent]) {
-        // `removeAll(keepingCapacity:)` takes some 400 instructions, and there is one event as a rule.
+        // `removeAll(keepingCapacity:)` takes some 400 instructions, and there is usually one event.
         while events.popLast() != nil {}
         swap(&self.events, &events)
     }
 
-    /// The connection does not carry it any more.
+    /// A query was answered, and its connection does not carry it any more.
     final func answered(
         _ query: StreamQuery, _ answer: ConversationAnswer, on connection: StreamConnection, at now: Tick
     ) {
@@ -206,7 +206,7 @@ package class StreamUpstream: Upstream {
         if connection.hasRoom { connection.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
     }
 
-    /// The server has not looked at it.
+    /// The server has not processed a query.
     final func refused(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
         query.connections.removeAll { $0 === connection }
         guard query.connections.isEmpty else { return }
@@ -228,15 +228,15 @@ package class StreamUpstream: Upstream {
         end(query, .failed(failure))
     }
 
-    /// What was under way on it has ended, or some of it.
+    /// Queries on the connection have ended, so that there may be room for others.
     final func advanced(_ connection: StreamConnection, at now: Tick) {
         let pool = connection.pool
         if connection.carried.isEmpty { wake(at: pool.rested(connection, at: now)) }
         if pool.hasWaiting { serveWaiting(pool, at: now) }
     }
 
-    /// A connection is gone, or has to go.
-    /// - Parameter failure: What that is to the queries under way on it; nil: there is none whose answer is wanted.
+    /// A connection is gone, or has to be closed.
+    /// - Parameter failure: The failure of the queries under way on it; nil: no answer is awaited.
     final func lost(_ connection: StreamConnection, _ failure: Failure?, isClosedByServer: Bool = false) {
         guard !connection.isClosed else { return }
         let carried = connection.takeCarried()
@@ -245,7 +245,7 @@ package class StreamUpstream: Upstream {
         for query in carried { query.connections.removeAll { $0 === connection } }
         for query in carried where query.connections.isEmpty && underWay[query.id] === query {
             if isClosedByServer, !query.isRetried, connection.mayHaveBeenClosedBefore(query) {
-                // The server had closed a connection that we still took for open: no attempt has been made yet.
+                // The server had closed a connection that still seemed open here: that does not count as an attempt.
                 query.isRetried = true
                 retry(query, on: connection.pool, after: connection, at: now)
             } else {
@@ -267,10 +267,10 @@ package class StreamUpstream: Upstream {
 
     // MARK: Time
 
-    /// Nothing has to be done before; what was due then may have been put off since.
+    /// No work is due before; what was due then may have been postponed.
     package final private(set) var nextDeadline: Tick?
 
-    /// Something has to be done by then.
+    /// Work is due at this moment.
     final func wake(at moment: Tick?) { nextDeadline = nextDeadline.orEarlier(moment) }
 
     package final func expire(at now: Tick) {
@@ -279,7 +279,7 @@ package class StreamUpstream: Upstream {
         nextDeadline = firstDeadline
     }
 
-    /// When something has to be done, looked up in all pools.
+    /// When work is due, looked up in all pools.
     final var firstDeadline: Tick? { pools.values.reduce(nil) { $0.orEarlier($1.nextDeadline) } }
 
     package final func networkChanged() { for pool in pools.values { pool.renew() } }

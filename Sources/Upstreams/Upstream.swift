@@ -1,24 +1,24 @@
 package import Base
 package import Forwarding
 
-/// Puts queries to the servers of one group and brings back what came of each. It carries out and decides nothing: whom
-/// to ask, when to ask again and how long to wait is the forwarder's affair. Confined to the forwarder's loop.
+/// Sends queries to the servers of one group and brings back their outcomes. It decides nothing: which server to ask,
+/// when to ask again and how long to wait are the forwarder's decisions. Confined to the forwarder's loop.
 package protocol Upstream: AnyObject {
-    /// Told how each query ended, once, unless it was cancelled; may be told while it is being put.
+    /// Called once with the outcome of each query that was not cancelled; perhaps while the query is being sent.
     var settle: Settle { get set }
     func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick)
-    /// Puts the same to the same server once more, on another way than before; the first answer counts.
+    /// Sends the same to the same server once more in another way; the first answer counts.
     func askAgain(_ id: QueryID)
     func cancel(_ id: QueryID)
-    /// The group has these servers now: what is kept for others is let go of, but not what is under way.
+    /// Sets the servers of the group: connections to others are closed, but not while queries are under way.
     func keep(_ servers: [Server])
-    /// This machine's addresses or routes have changed: no connection from before is trusted to reach anybody.
+    /// This machine's addresses or routes have changed: existing connections are not trusted any more.
     func networkChanged()
     func close()
-    /// When ``expire(at:)`` wants to be called; nil: not at all.
+    /// When ``expire(at:)`` is to be called; nil: not needed.
     var nextDeadline: Tick? { get }
     func expire(at now: Tick)
 }
 
-/// - Parameter toRepeat: the answer came to what was asked again.
+/// - Parameter toRepeat: whether the answer is to the second attempt.
 package typealias Settle = (_ id: QueryID, _ outcome: Outcome, _ toRepeat: Bool) -> Void

@@ -3,22 +3,22 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// Somebody who waits for an answer: what was asked, in the very bytes, and the way back.
+/// A client that waits for an answer: its query, and the way to send the reply.
 struct Client: Sendable {
     let question: Question
-    /// The query from its header to the end of its question: what a reply repeats.
+    /// The query from its header to the end of its question, which the reply repeats.
     let query: [UInt8]
     let way: Way
-    /// When it came.
+    /// When the query came.
     let arrived: Tick
 
     enum Way: Sendable {
         case datagram(DatagramSocket, to: SocketAddress, from: IPAddress?)
-        /// Takes the reply from any thread.
+        /// Takes the reply; may be called from any thread.
         case stream(from: Source, @Sendable ([UInt8]) -> Void)
     }
 
-    /// Who asks.
+    /// The source that asks.
     var source: Source {
         switch way {
         case .datagram(_, let address, _): Source(address.address)
@@ -34,15 +34,15 @@ struct Client: Sendable {
     }
 }
 
-/// A question that its listener could not answer from the cache.
+/// A question that a listener could not answer from the cache.
 struct Miss: Sendable {
     let client: Client
-    /// The client has its answer; the entry is to be refreshed.
+    /// Whether the client has its answer, and only the entry is to be refreshed.
     var isRefresh = false
 }
 
-/// Those who wait, by the numbers that the forwarder knows them by; a number is used again when its client was
-/// answered.
+/// The clients that wait, under the numbers by which the forwarder knows them; a number is used again after its client
+/// was answered.
 struct WaitingClients {
     private var clients: [Client?] = []
     private var free: [ClientNumber] = []

@@ -1,21 +1,21 @@
 import Synchronization
 
-/// The frontend that holds at present, for listeners that must not wait for each other: a reader has a copy of its own
-/// and looks once a batch, by one atomic load, whether there is a newer one.
+/// The current frontend, for listeners that must not wait for each other: each has a copy of its own, and checks once a
+/// batch by an atomic load whether there is a newer one.
 final class CurrentFrontend: Sendable {
     private let current: Mutex<QueryFrontend>
-    /// Counts the changes.
+    /// Increases with each change.
     private let generation = Atomic<UInt64>(0)
 
     init(_ frontend: QueryFrontend) { current = Mutex(frontend) }
 
-    /// From any thread; readers have it with the next batch.
+    /// May be called from any thread; readers see the change with their next batch.
     func change(_ body: (inout sending QueryFrontend) -> Void) {
         current.withLock { body(&$0) }
         generation.add(1, ordering: .releasing)
     }
 
-    /// For one queue.
+    /// The copy of one queue.
     struct Copy: ~Copyable, Sendable {
         private let source: CurrentFrontend
         private var generation: UInt64
@@ -27,7 +27,7 @@ final class CurrentFrontend: Sendable {
             current = source.current.withLock { $0 }
         }
 
-        /// Makes `current` the latest.
+        /// Replaces the copy if there is a newer frontend.
         mutating func update() {
             let newest = source.generation.load(ordering: .acquiring)
             guard newest != generation else { return }

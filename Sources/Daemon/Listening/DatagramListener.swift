@@ -3,7 +3,8 @@ import Counters
 import DNSWire
 import Transport
 
-/// One UDP socket and the queue that reads it: hits are answered here, in batches; misses go to the resolver together.
+/// One UDP socket and the queue that reads it: hits are answered here, in batches; misses go to the forwarder's loop
+/// together.
 final class DatagramListener: Sendable {
     let socket: DatagramSocket
     let tally: Tally
@@ -29,21 +30,22 @@ final class DatagramListener: Sendable {
         reader.stop(stopped)
     }
 
-    /// Calls `answer` on the listener's queue as soon as it turns.
+    /// Calls `answer` on the listener's queue as soon as it makes a turn.
     func ping(_ answer: @escaping @Sendable () -> Void) {
         reader.ping(answer)
     }
 }
 
-/// What a listener's queue does with the datagrams, and what it needs for that.
+/// Handles the datagrams on a listener's queue.
 private struct QueryReceiver: DatagramReceiver, ~Copyable {
     private let socket: DatagramSocket
     private var frontend: CurrentFrontend.Copy
     private let forwarderLoop: ForwarderLoop
     private let tally: Tally
-    /// Of the messages that take each step together: about as many as a core has cache lines under way at a time.
+    /// How many messages take each step together: about as many as a core can have cache misses under way.
     private var reads = InlineArray<16, QueryFrontend.Read>(repeating: .nothing)
-    /// Of the batch. Not a variable of its function: even an empty array would be counted there for each batch of hits.
+    /// The misses of the batch. A property, because as a local variable even an empty array would cost reference
+    /// counting for each batch of hits.
     private var misses: [Miss] = []
 
     init(
@@ -65,7 +67,7 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
             read(batch, start..<end)
             for index in start..<end {
                 let sender = batch.sender(index)
-                // The bytes are valid until the next receive, which comes after this function.
+                // The bytes are valid until the next receive, which comes after this function returns.
                 let message = unsafe batch.bytes(index).span
                 var reply = unsafe replies.next().mutableSpan
                 let outcome = frontend.current.receive(
@@ -89,16 +91,16 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
             }
             start = end
         }
-        // A lone miss is asked upstream soonest by this thread itself; neither a reply nor further datagrams wait for
-        // that.
+        // A lone miss is sent upstream soonest by this thread itself, if neither a reply nor further datagrams wait for
+        // it.
         if !misses.isEmpty {
             forwarderLoop.submit(exchange(&misses, with: []), here: batch.count == 1 && replies.count == 0)
         }
-        // One more look at the clock for all of them: a hit in a batch takes what the batch takes.
+        // The clock is read once for the whole batch: each hit counts with the time of its batch.
         if replies.count > 0 { tally.took(Clock.now() - now.nanoseconds, times: replies.count) }
     }
 
-    /// The first two steps, for messages that take them together.
+    /// The first two steps for a group of messages.
     private mutating func read(_ batch: borrowing ReceiveBatch, _ range: Range<Int>) {
         for index in range {
             reads[index &- range.lowerBound] = frontend.current.read(unsafe batch.bytes(index).span)

@@ -2,14 +2,14 @@ import Forwarding
 import Synchronization
 import Transport
 
-/// How many questions the listeners have handed to the resolver that it has not taken on yet, some 250 octets each:
-/// listeners are faster than one resolver. No source may fill the queue, so that what one sends without end is refused
-/// while others' questions are taken on.
+/// Counts the questions that the listeners have handed to the forwarder's loop and that it has not begun yet, some 250
+/// octets each: the listeners together are faster than the one loop. No source may fill the queue, so a flood from one
+/// source is refused while other sources' questions are accepted.
 ///
-/// Sources are told apart by a hash that nobody outside can compute: of those that meet in one place, one in 256, each
-/// has the others' part too. What the kernel drops from a full socket before it is read is dropped whoever sent it.
+/// Sources are told apart by a secretly keyed hash with 256 values; sources with the same value share one limit.
+/// Datagrams that the kernel drops from a full socket are dropped regardless of their source.
 final class MissQueue: Sendable {
-    /// Questions that wait at most; past its part of them a source's newest is refused with SERVFAIL: see
+    /// The most questions that wait. A source with its share of them gets SERVFAIL for further ones: see
     /// ``Source/mayHaveMore(own:all:most:)``.
     static let usualMaximum = 1024
 
@@ -28,15 +28,15 @@ final class MissQueue: Sendable {
     /// Questions refused since the start.
     var refused: UInt64 { turnedAway.load(ordering: .relaxed) }
 
-    /// A question of a source is to wait: whether it may. If so, ``leave(_:)`` has to follow. From any thread.
+    /// Whether a question of this source may wait. If true, ``leave(_:)`` must be called later. From any thread.
     func enter(_ source: Source) -> Bool {
         if enterToRefresh(source) { return true }
         turnedAway.add(1, ordering: .relaxed)
         return false
     }
 
-    /// The same for what has its answer and is only to be refreshed; without room it is looked up when its time is
-    /// over, and nobody was refused.
+    /// The same for a refresh of an entry whose client was answered. If there is no room the entry is looked up when it
+    /// expires, and that is not counted as a refusal.
     func enterToRefresh(_ source: Source) -> Bool {
         let counted = count(source, 1)
         if Source.mayHaveMore(own: counted.own, all: counted.all, most: maximum) { return true }
@@ -46,7 +46,7 @@ final class MissQueue: Sendable {
 
     func leave(_ source: Source) { _ = count(source, -1) }
 
-    /// - Returns: how many there were before, of the source and of all.
+    /// - Returns: the counts before the change, of the source's place and of all.
     private func count(_ source: Source, _ change: Int) -> (own: Int, all: Int) {
         let place = source.place(of: places.count, salt: salt)
         return (

@@ -6,20 +6,22 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// What every listener does with a message before anybody is asked: who may ask, what is no question for us, what the
-/// reply's OPT carries for this client, and what the cache knows. Shared by all listeners; nothing here allocates.
+/// The first stage for every message: checks who may ask, refuses messages that are no valid questions, chooses the
+/// options of the reply's OPT for this client, and looks into the cache. Shared by all listeners; nothing here
+/// allocates.
 struct QueryFrontend: Sendable {
     let cache: DNSCache
     private var allow: [Network]
-    /// Both loopback networks are allowed as a whole: the common case needs no walk through the list.
+    /// Whether both loopback networks are allowed as a whole: the common case, which needs no walk over the list.
     private var allowsLoopback: Bool
     private let cookies: ServerCookies
-    /// Seconds since 1970 at tick 0, for cookies; that the clock is set later does not make them bad.
+    /// Seconds since 1970 at tick 0, for cookies. It is not changed when the clock is set later, so that cookies stay
+    /// valid.
     private let epoch: UInt32
     private var keepAlive: UInt16
     private let queue: MissQueue
 
-    /// - Parameter queue: where what is not in the cache waits to be looked up; without room there it gets SERVFAIL.
+    /// - Parameter queue: where misses wait to be looked up; without room in it they get SERVFAIL.
     init(cache: DNSCache, _ settings: Settings.Listen, queue: MissQueue) {
         self.cache = cache
         var random = Random()
@@ -30,38 +32,38 @@ struct QueryFrontend: Sendable {
         apply(settings)
     }
 
-    /// Other settings; clients' cookies stay good.
+    /// Applies other settings; clients' cookies stay valid.
     mutating func apply(_ settings: Settings.Listen) {
         let allow = settings.allow
         self.allow = allow
         allowsLoopback = ["127.0.0.0/8", "::1/128"].allSatisfy { whole in
             allow.contains { $0 == Network(whole) }
         }
-        // What clients that ask are told (RFC 7828), in tenths of a second.
+        // The timeout announced to clients that ask for it (RFC 7828), in tenths of a second.
         keepAlive = UInt16(clamping: settings.tcpIdleSeconds * 10)
     }
 
     enum Outcome {
-        /// The reply is written, so many octets.
+        /// The reply was written, with this many octets.
         case reply(Int)
         case silence
-        /// Not in the cache; it has a place in the queue.
+        /// Not in the cache; the question has a place in the queue.
         case ask(Question)
-        /// The reply is written, and the entry wants a refresh.
+        /// The reply was written, and the entry needs a refresh.
         case replyAndRefresh(Int, Question)
     }
 
-    /// A message as far as it is known before anybody looks who sent it.
+    /// The part of a message that was parsed before its sender is looked at.
     struct Read {
         fileprivate let reading: Question.Reading
-        /// For a question.
+        /// The cache's key, for a question.
         fileprivate let key: DNSCache.Key?
 
         static let nothing = Read(reading: .silence, key: nil)
     }
 
-    /// The first of three steps; they are told apart because who has many messages takes each step for all of them: the
-    /// cache's memory is far away, and so it comes for all at once.
+    /// The first of three steps. They are separate so that a caller with many messages can do each step for all of
+    /// them: the waits for the cache's memory then overlap.
     func read(_ message: Span<UInt8>) -> Read {
         let reading = Question.read(message)
         guard case .question(let question) = reading else { return Read(reading: reading, key: nil) }
@@ -75,10 +77,9 @@ struct QueryFrontend: Sendable {
 
     /// The third step.
     /// - Parameters:
-    ///   - read: the message's.
-    ///   - limit: the octets that one reply may have here, for a stream; nil for a datagram: what the client's message
-    ///     says.
-    ///   - tally: the caller's own; how long an answer took is for the caller to say.
+    ///   - read: the result of the first step for this message.
+    ///   - limit: the longest reply in octets, for a stream; nil for a datagram, where the client's message says it.
+    ///   - tally: the caller's own; the caller adds how long the answer took.
     ///   - reply: holds `limit`, or `Reply.maximumUDPSize`, octets.
     func receive(
         _ read: Read, _ message: Span<UInt8>, from client: IPAddress, at now: Tick, limit: Int?, tally: Tally,
@@ -125,7 +126,7 @@ struct QueryFrontend: Sendable {
         }
     }
 
-    /// Writes into the question what the reply's OPT is to carry.
+    /// Writes the options of the reply's OPT into the question.
     /// - Returns: what the client's cookie is worth; nil if it sent none.
     private func addOptions(
         to question: inout Question, _ message: Span<UInt8>, _ client: IPAddress, _ now: Tick, isStream: Bool

@@ -4,7 +4,7 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// One TCP client: its queries are taken as they come and answered as they are ready, in any order (RFC 7766 §7).
+/// One TCP client: its queries are handled as they come and answered as they are ready, in any order (RFC 7766 §7).
 final class StreamClient: EventHandler, @unchecked Sendable {
     // Unchecked: other queues only hold it; every method is called on the server's loop.
     let address: IPAddress
@@ -13,20 +13,20 @@ final class StreamClient: EventHandler, @unchecked Sendable {
     private var socket: StreamSocket
     private var registration: Registration?
     private var outgoing = StreamBuffer(limit: StreamClient.maximumQueued)
-    /// What came and is no whole message yet.
+    /// Received octets that are not a whole message yet.
     private var incoming: [UInt8] = []
-    /// Queries that the resolver still has.
+    /// Queries that the forwarder's loop has not answered yet.
     private var waiting = 0
     private var hasEnded = false
     private var isClosed = false
     private(set) var lastActivity = Clock.now()
-    /// Octets kept for it, as far as the server knows.
+    /// Octets kept for this client, as last told to the server.
     private(set) var kept = 0
 
-    /// Octets that may wait for a client that reads slowly: four of the largest messages. One that lets more gather is
-    /// cut off.
+    /// The most octets that wait for a client that reads slowly: four of the largest messages. A client that exceeds it
+    /// is disconnected.
     static let maximumQueued = 4 * (65_535 + 2)
-    /// Queries of one connection that may be under way; reading goes on when there are fewer.
+    /// The most queries of one connection under way; with so many, no more are read.
     static let maximumWaiting = 128
 
     init(_ socket: consuming StreamSocket, from address: IPAddress, server: StreamServer) throws(SystemError) {
@@ -37,12 +37,12 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         registration = try server.loop.register(self.socket.descriptor, .readable, self)
     }
 
-    /// Nothing is on its way in either direction: closing costs the client nothing but a new connection.
+    /// Whether nothing is on its way in either direction, so that closing costs the client only a new connection.
     var isIdle: Bool { waiting == 0 && outgoing.isEmpty && incoming.isEmpty }
-    /// Nothing is being looked up for it; a half-sent query or an unread answer is no reason to wait for ever.
+    /// Whether no query is being looked up for it; half-sent queries or unread answers do not keep it open for ever.
     var isQuiet: Bool { waiting == 0 }
 
-    /// So much waits to be read by the client that it gets no more answers until it has.
+    /// Whether so many octets wait for the client to read that it gets no more answers until it has.
     private var isFull: Bool { outgoing.count >= Self.maximumQueued / 2 }
 
     func ready(_ readiness: Readiness) {
@@ -54,7 +54,7 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         }
     }
 
-    /// How the resolver's answer to one of its queries comes back; from the resolver's loop.
+    /// The way back for answers from the forwarder's loop.
     private var way: Client.Way {
         .stream(from: source) { [self] reply in server.loop.submit { self.send(reply) } }
     }
@@ -85,7 +85,7 @@ final class StreamClient: EventHandler, @unchecked Sendable {
     }
 
     private func read() throws(SystemError) {
-        // One buffer a turn: a client that sends without end has to take turns with the others.
+        // One buffer in each turn, so that a client that sends without pause takes turns with the others.
         switch try socket.receive(into: server.scratch) {
         case .wouldBlock: return
         case .endOfStream: hasEnded = true
@@ -93,14 +93,14 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         }
     }
 
-    /// Goes on with what has come and with what has to go, as far as the client's reading allows.
+    /// Handles received messages and sends replies, as far as the client's reading allows.
     private func advance() throws(SystemError) {
         try takeMessages()
         if !isClosed { try flush() }
         count()
     }
 
-    /// Tells the server what is kept for this client now.
+    /// Tells the server how much is kept for this client now.
     private func count() {
         let change = (isClosed ? 0 : incoming.count + outgoing.count) - kept
         kept += change
@@ -116,9 +116,9 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         while waiting < Self.maximumWaiting, bytes.count - offset >= 2, !isClosed {
             let end = offset + 2 + (Int(bytes[offset]) << 8 | Int(bytes[offset + 1]))
             guard end <= bytes.count else { break }
-            // A long pipeline of hits is answered in parts, not gathered until the limit cuts it off.
+            // Answers to a long pipeline are sent in parts, so that hits alone never exceed the limit.
             if isFull, try !outgoing.flush(to: socket), isFull { break }
-            // Octets alone are no activity: a client that sends one now and then would stay for ever.
+            // Octets alone do not count as activity: a client that sends one now and then would stay for ever.
             lastActivity = now.nanoseconds
             take(bytes.span.extracting(offset + 2..<end), at: now)
             offset = end

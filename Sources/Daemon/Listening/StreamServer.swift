@@ -6,7 +6,7 @@ import Forwarding
 import Log
 import Transport
 
-/// All TCP clients (RFC 7766), on a loop of their own so that a slow one is nobody else's affair.
+/// All TCP clients (RFC 7766), on a loop of their own so that a slow one delays nothing else.
 final class StreamServer: @unchecked Sendable {
     // Unchecked: everything but `loop` is touched on the loop alone.
     let loop: EventLoop
@@ -16,20 +16,21 @@ final class StreamServer: @unchecked Sendable {
     private var idleNanoseconds: UInt64
     private var listeners: [StreamListener]
     private var clients: [ObjectIdentifier: StreamClient] = [:]
-    /// Clients of each source that is not this host.
+    /// How many clients each source other than this host has.
     private var ofSource: [Source: Int] = [:]
-    /// Octets kept for all clients: what they have sent in part and what they have not read.
+    /// Octets kept for all clients: partial queries and unread answers.
     private var kept = 0
     private(set) var counters = StreamCounters()
     let tally = Tally(.tcp)
     private let report: Report
-    /// What a client's bytes are read into before they are its own, and where a reply is written before it is queued.
+    /// Memory into which clients' bytes are read, and in which replies are written before they are queued.
     let scratch = Scratch(65_535)
 
-    /// Connections that one source may have of `listen.tcpClients`: a quarter, so that no single one shuts out the
-    /// others. This host's own programs all come from loopback and may have them all.
+    /// The most connections of one source: a quarter of `listen.tcpClients`, so that none can shut out the others. The
+    /// programs of this host all come from loopback and may have all of them.
     private var maximumOfSource: Int { max(1, maximumClients / 4) }
-    /// Octets kept for all clients: sixteen that are each at their limit. Past it the one with the most is cut off.
+    /// The most octets kept for all clients: sixteen at their own limit. Beyond it the client with the most is
+    /// disconnected.
     static let maximumKept = 16 * StreamClient.maximumQueued
 
     init(
@@ -56,7 +57,7 @@ final class StreamServer: @unchecked Sendable {
         loop.start()
     }
 
-    /// Other settings, for the clients that are there as well. From any thread.
+    /// Applies other settings, to present clients too. From any thread.
     func apply(_ settings: Settings.Listen) {
         loop.submit { [self] in
             maximumClients = settings.tcpClients
@@ -65,8 +66,8 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
-    /// Takes no more clients or queries; those waiting still get their answers until `stop`.
-    /// - Parameter stopped: called on the loop; what was taken before has been submitted by then.
+    /// Takes no more clients or queries; waiting clients still get their answers until `stop`.
+    /// - Parameter stopped: called on the loop, after all queries taken before were submitted.
     func stopListening(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             defer { stopped() }
@@ -83,7 +84,7 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
-    /// Connections at this moment; on the loop.
+    /// Connections at this moment; to be read on the loop.
     var openClients: Int { clients.count }
 
     private func accept(_ socket: consuming StreamSocket, _ address: SocketAddress) {
@@ -107,9 +108,9 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
-    /// At a cap the client that has been idle longest goes, as RFC 7766 §6.2.3 advises, else the one whose half-sent
-    /// query or unread answer is oldest; if all wait for answers, the newest is refused.
-    /// - Parameter source: whose clients are meant; nil: all.
+    /// At a limit, closes the client that has been idle longest, as RFC 7766 §6.2.3 advises, else the one with the
+    /// oldest half-sent query or unread answer; if all wait for answers, the new connection is refused.
+    /// - Parameter source: considers only its clients; nil: all.
     private func makeRoom(of source: Source?) -> Bool {
         func oldest(_ clients: [StreamClient]) -> StreamClient? {
             clients.min { $0.lastActivity < $1.lastActivity }
@@ -121,7 +122,7 @@ final class StreamServer: @unchecked Sendable {
         return true
     }
 
-    /// So many octets more, or fewer, are kept for a client.
+    /// Adds to the octets kept for clients; negative to subtract.
     func keep(_ change: Int) {
         kept += change
         guard change > 0 else { return }
@@ -130,13 +131,13 @@ final class StreamServer: @unchecked Sendable {
         }
     }
 
-    /// Closes the connection of a client that lets too much gather.
+    /// Closes the connection of a client for which too much is kept.
     func cutOff(_ client: StreamClient) {
         counters.cutOff += 1
         client.close()
     }
 
-    /// Takes one message; a reply is in the scratch memory then.
+    /// Handles one message; a reply is then in the scratch memory.
     func receive(_ message: Span<UInt8>, from address: IPAddress, at now: Tick) -> QueryFrontend.Outcome {
         let buffer = unsafe scratch.buffer
         var reply = unsafe buffer.mutableSpan
@@ -161,8 +162,8 @@ final class StreamServer: @unchecked Sendable {
         scheduleIdleCheck()
     }
 
-    /// The next look is when the client that is silent longest runs out of time, but not more than once a quarter of
-    /// the idle time, so that many clients cost little.
+    /// The next check is when the client that has been silent longest times out, but at most once in a quarter of the
+    /// idle time, so that many clients cost little.
     private func scheduleIdleCheck() {
         guard let oldest = clients.values.lazy.map(\.lastActivity).min() else { return loop.setDeadline(nil) }
         loop.setDeadline(max(oldest + idleNanoseconds, Clock.now() + idleNanoseconds / 4))

@@ -1,7 +1,7 @@
 import Base
 import Transport
 
-/// Replies of one turn, sent together as long as they leave through the same socket.
+/// The replies of one turn, sent together while they leave through the same socket.
 struct TurnReplies: ~Copyable {
     private var replies = ReplyBatch()
     private var socket: DatagramSocket?

@@ -5,9 +5,9 @@ import Log
 import Logging
 public import Transport
 
-/// The cache's file: read once at the start, written now and then and at the end.
+/// The cache's file: read once at the start, written from time to time and at the end.
 ///
-/// Both are done on a loop of its own, so that no query waits for a disk.
+/// It has a loop of its own, so that no query waits for a disk.
 public final class CacheFile: @unchecked Sendable {
     // Unchecked: everything that changes is used on the loop alone.
     private let path: String
@@ -18,32 +18,32 @@ public final class CacheFile: @unchecked Sendable {
     private let loop: EventLoop
     private let boot = CacheFile.bootIdentifier()
     private var isFailing = false
-    /// ``DNSCache/changes`` as the file has them.
+    /// The value of ``DNSCache/changes`` when the file was written.
     private var savedChanges: UInt64 = 0
     private var savedOctets = 0
 
-    /// What is written over time, at most: a small file is written a second after a change, a large one less often, so
-    /// that disks live. A daemon that is killed loses what was learnt since.
+    /// The average rate of writing, at most: a small file is written a second after a change, a larger one less often,
+    /// to spare disks. A daemon that is killed loses the answers since the last write.
     static let octetsPerSecond = 64 * 1024
 
-    /// What is worth a line in the log.
+    /// An event that is worth a line in the log.
     public enum Event: Sendable, Equatable {
         case loaded(answers: Int)
-        /// The file is no snapshot of ours, and now has the name given.
+        /// The file is no valid snapshot, and was renamed to this name.
         case setAside(SnapshotError, as: String)
-        /// The same, but it cannot be renamed.
+        /// The same, but the file cannot be renamed.
         case cannotSetAside(SnapshotError, SystemError)
-        /// It is whole, and of no use under these settings; it will be written over.
+        /// The file is valid but was written under other settings; it will be overwritten.
         case otherSettings
         case cannotRead(SystemError)
-        /// Said once; the next attempt follows all the same.
+        /// Reported once; further attempts follow all the same.
         case cannotWrite(SystemError)
         case writesAgain
     }
 
     /// - Parameters:
-    ///   - context: stands for the settings that the answers depend on; under others the file is not taken over.
-    ///   - isWanted: whether answers about a name are to be taken over from the file; nil: all are.
+    ///   - context: a digest of the settings that the answers depend on; under others the file is not used.
+    ///   - isWanted: whether answers about a name are to be taken from the file; nil: all are.
     ///   - report: called on a thread of this object's.
     public init(
         path: String, cache: DNSCache, context: UInt64, isWanted: (@Sendable (Name) -> Bool)? = nil,
@@ -57,8 +57,8 @@ public final class CacheFile: @unchecked Sendable {
         loop = try EventLoop(label: "httpdnsd.cachefile")
     }
 
-    /// Begins to read, and from then on writes what has changed.
-    /// - Parameter loaded: called on a thread of this object's, once all is read that can be.
+    /// Begins to read the file, and writes changes from then on.
+    /// - Parameter loaded: called on a thread of this object's, once everything readable was read.
     public func start(_ loaded: @escaping @Sendable () -> Void) {
         loop.deadlineReached = { [unowned self] in
             save()
@@ -72,7 +72,7 @@ public final class CacheFile: @unchecked Sendable {
         loop.start()
     }
 
-    /// Writes what has changed, after what is being done. Call once, when nothing is stored any more.
+    /// Writes the changes after the present work. Call once, when no more answers will be stored.
     /// - Parameter stopped: called on a thread of this object's.
     public func stop(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
@@ -81,16 +81,16 @@ public final class CacheFile: @unchecked Sendable {
         }
     }
 
-    /// The answers depend on other settings now; those that do not hold under them are forgotten already.
+    /// The answers depend on other settings now; answers that would be wrong under them were forgotten already.
     public func settingsChanged(context: UInt64) {
         loop.submit { [self] in
             self.context = context
-            // Written with the next deadline, even if nothing was forgotten.
+            // Makes the next deadline write the file even if no answer was forgotten.
             savedChanges = .max
         }
     }
 
-    /// Writes what has changed at once, if it has: what was forgotten must not come back. From any thread.
+    /// Writes the changes at once, if there are any: forgotten answers must not come back. From any thread.
     public func saveSoon() {
         loop.submit { [self] in
             save()
@@ -108,7 +108,7 @@ public final class CacheFile: @unchecked Sendable {
             wall: WallClock.unixSeconds(), tick: Tick(nanoseconds: Clock.now()).seconds, boot: boot)
     }
 
-    /// Which start of the machine this is (random(4)).
+    /// The identifier of this start of the machine (random(4)).
     private static func bootIdentifier() -> UInt128? {
         guard let text = try? SystemFile.read("/proc/sys/kernel/random/boot_id", limit: 64) else { return nil }
         let digits = String(decoding: text, as: UTF8.self).filter(\.isHexDigit)
@@ -117,7 +117,7 @@ public final class CacheFile: @unchecked Sendable {
 }
 
 extension CacheFile {
-    /// No file is as good as an empty one.
+    /// A missing file is the same as an empty one.
     func load() {
         do throws(SystemError) {
             try restore(from: ReadableFile(path))
@@ -157,7 +157,7 @@ extension CacheFile {
         }
     }
 
-    /// Writes the file if the cache has changed since.
+    /// Writes the file if the cache has changed since the last time.
     func save() {
         let changes = cache.changes
         guard changes != savedChanges else { return }
@@ -180,7 +180,7 @@ extension CacheFile {
 }
 
 extension CacheFile.Event: CustomStringConvertible {
-    /// The log's line.
+    /// The text of the log's line.
     public var description: String {
         switch self {
         case .loaded(let answers): "\(answers) answers taken over from cache.file"
@@ -193,7 +193,7 @@ extension CacheFile.Event: CustomStringConvertible {
         }
     }
 
-    /// Whether it is worth a warning.
+    /// Whether the line is a warning.
     public var isFailure: Bool {
         switch self {
         case .loaded, .otherSettings, .writesAgain: false

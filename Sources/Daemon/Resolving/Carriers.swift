@@ -7,23 +7,23 @@ import HTTPDNS
 import Transport
 import Upstreams
 
-/// Whoever puts the queries of each group to its servers, made and changed by the settings. Confined to the resolver's
-/// loop.
+/// Owns the upstreams of all groups, made and changed by the settings. Confined to the forwarder's loop.
 final class Carriers {
     let tallies = UpstreamTallies()
     /// Nil until there is an `[httpdns]` section.
     private(set) var account: ServiceUpstream?
     private var messages: [GroupID: GroupUpstream] = [:]
-    /// Of those that were asked something, which alone can have anything to do at some time.
+    /// The deadlines of those upstreams that were asked something; the others have none.
     private var deadlines: [() -> Tick?] = []
     private var asked: Set<GroupID> = []
-    /// Whether servers are looked up.
+    /// Whether the addresses of servers are looked up.
     private var looksUp = false
-    /// The account as servers are looked up by it: an upstream settles with one owner.
+    /// A second upstream for the account, by which servers' addresses are looked up: an upstream reports its outcomes
+    /// to one owner.
     private var lookupAccount: ServiceUpstream?
     private let lookup: ServerLookup
     private let loop: EventLoop
-    /// Told how each query ended.
+    /// Called with the outcome of each query.
     var settle: Settle = { _, _, _ in } {
         didSet {
             account?.settle = settle
@@ -31,16 +31,16 @@ final class Carriers {
         }
     }
 
-    /// What is made of settings where that can fail, on any thread.
+    /// The parts made from settings that can fail; made on any thread.
     struct Prepared: @unchecked Sendable {
-        // Unchecked: made on one thread, taken on the loop.
-        /// Nil: HTTPDNS is asked as before, or not at all.
+        // Unchecked: made on one thread, used on the loop.
+        /// The account's new access; nil: it stays as it is, or there is none.
         fileprivate var access: ServiceUpstream.Access?
-        /// Of groups that have encrypted servers, and others than before or verified in another way.
+        /// New contexts for groups with encrypted servers that were not there before or are verified in another way.
         fileprivate var contexts: [String: TLSClientContext] = [:]
         var isOtherAccess: Bool { access != nil }
 
-        /// - Parameter old: nil at the start.
+        /// - Parameter old: the settings in effect; nil at the start.
         init(_ new: Settings, after old: Settings?) throws(StartFailure) {
             if let httpdns = new.httpdns, old.map({ !httpdns.hasAccess(of: $0.httpdns) || new.tls != $0.tls }) ?? true {
                 access = try ServiceUpstream.Access(httpdns, new.tls)
@@ -62,7 +62,7 @@ final class Carriers {
         return upstream
     }
 
-    /// Other settings; what is under way ends as it may.
+    /// Applies other settings; queries under way go on.
     func apply(_ settings: Settings, _ prepared: Prepared, _ numbers: GroupNumbers) {
         if let access = prepared.access {
             lookupAccount?.renew(access)
@@ -95,7 +95,7 @@ final class Carriers {
         }
     }
 
-    /// Servers whose host is a name are looked up there from now on, each for its own name only.
+    /// Sets the sources for the addresses of servers whose host is a name; each source is asked for its own names only.
     /// - Parameters:
     ///   - services: the servers of HTTPDNS.
     ///   - resolvers: those of `resolvConf`.
@@ -118,15 +118,15 @@ final class Carriers {
         lookup.ask(account: account, resolvers: servers.isEmpty ? [] : resolvers.map { Server($0) }, at: now)
     }
 
-    /// A group has these servers now.
+    /// Sets the servers of a group.
     func keep(_ servers: [Server], of group: GroupID) { self[group]?.keep(servers) }
 
-    /// What came where an answer was waited for.
+    /// Messages that were not the awaited answers.
     var mismatches: MismatchCounters {
         messages.values.reduce(into: MismatchCounters()) { $0.add($1.answers.mismatches) }
     }
 
-    /// Told how far fresh connections come; for whoever goes through servers step by step.
+    /// Passes on the progress of fresh connections, for `probe`.
     func follow(_ progressed: @escaping (StreamUpstream.Progress) -> Void) {
         account?.progressed = progressed
         for upstream in messages.values { upstream.progressed = progressed }
@@ -157,7 +157,7 @@ final class Carriers {
 }
 
 extension Settings.HTTPDNS {
-    /// Whether requests are written by the same account in the same way.
+    /// Whether requests use the same account in the same way.
     fileprivate func hasAccess(of other: Self?) -> Bool {
         credential == other?.credential && routeIp == other?.routeIp && routeIpEncrypted == other?.routeIpEncrypted
             && authExpirySeconds == other?.authExpirySeconds
@@ -180,7 +180,7 @@ extension Settings.Group {
         servers.compactMap { if case .server(let server) = $0, server.endpoints.isEmpty { server } else { nil } }
     }
 
-    /// Whether it has servers that are verified.
+    /// Whether it has encrypted servers, whose certificates are verified.
     fileprivate var isEncrypted: Bool {
         servers.contains { if case .server(let server) = $0 { server.isEncrypted } else { false } }
     }

@@ -9,15 +9,15 @@ import Synchronization
 import Transport
 import Upstreams
 
-/// The shell around the brain: one loop that brings it questions, outcomes and the time, and carries out what it says.
+/// Runs the forwarder: one loop that tells it of questions, outcomes and the time, and carries out its actions.
 ///
-/// One resolver serves all listeners, so that equal questions share a flight and names share a request.
+/// There is one for all listeners, so that equal questions share a flight and names share a request.
 final class ForwarderLoop: @unchecked Sendable {
     // Unchecked: everything but `loop` and `submit` is used on the loop alone, or before it starts.
     let loop: EventLoop
     var forwarder: Forwarder
     private var clients = WaitingClients()
-    /// What holds at present: see ``apply(_:)``.
+    /// The settings in effect: see ``apply(_:)``.
     var settings = Settings()
     var numbers = GroupNumbers()
     /// Nil before the first settings.
@@ -28,31 +28,32 @@ final class ForwarderLoop: @unchecked Sendable {
     let local: LocalServers
     let cache: DNSCache
     let report: Report
-    /// Follows the files of names.
+    /// Watches the files of names.
     var namesWatch: FileWatch?
-    /// Told when what the cache's file depends on is another.
+    /// Called with the new digest when the settings that the cache's file depends on have changed.
     var contextChanged: (UInt64) -> Void = { _ in }
-    /// Of the answers that did not come from a listener; what they travelled by is not told apart.
+    /// The counts of answers that did not come from a listener; their transport is not distinguished.
     let tally = Tally(.udp)
     /// `confIp` and `enableReport`, on the same loop.
     var serviceList: ServiceList?
     var reporter: AbnormalReporter?
     var outages = Outages()
-    /// A query may have failed since that was last looked at.
+    /// Whether a query may have failed since outages were last looked for.
     var isOutageDue = false
     private var hasNetwork = Routes.leadOut
     private var outgoing = TurnReplies()
 
-    /// What came before the cache's file was read, a matter of milliseconds, and may be in it; nil once it was.
+    /// The misses that came before the cache's file was read, a matter of milliseconds, and may be in it; nil after
+    /// that.
     private var early: [Miss]? = []
-    /// Other settings that came so early.
+    /// Changes of settings that came before then.
     private var deferred: [() -> Void] = []
-    /// Misses that were submitted and not taken on yet.
+    /// Counts the misses that were submitted and not begun yet.
     let queue = MissQueue()
-    /// When waiting for the last answers ends, and who is told.
+    /// Until when the stop waits for the last answers, and its callback.
     private var drain: (until: UInt64, done: () -> Void)?
 
-    /// With nobody to ask, until settings are applied.
+    /// Without upstreams, until settings are applied.
     /// - Parameter local: on the same loop.
     init(loop: EventLoop, cache: DNSCache, local: LocalServers, lookup: ServerLookup, report: Report) {
         (self.loop, self.cache, self.local, self.report) = (loop, cache, local, report)
@@ -70,10 +71,10 @@ final class ForwarderLoop: @unchecked Sendable {
         loop.turnEnded = { [unowned self] in endTurn() }
     }
 
-    /// Takes over what the cache could not answer. From any thread.
+    /// Takes over misses of the cache. From any thread.
     /// - Parameters:
-    ///   - misses: in the ``queue``, but for those that are refreshes.
-    ///   - here: the caller has nothing else to do: if the loop is at rest, its thread asks upstream itself.
+    ///   - misses: each has a place in the ``queue``, except for refreshes.
+    ///   - here: the caller has nothing else to do: if the loop is at rest, the caller's thread runs the turn.
     func submit(_ misses: [Miss], here: Bool = false) {
         var misses = misses
         misses.removeAll { $0.isRefresh && !queue.enterToRefresh($0.client.source) }
@@ -84,7 +85,8 @@ final class ForwarderLoop: @unchecked Sendable {
         if here { loop.perform(work) } else { loop.submit(work) }
     }
 
-    /// Until the cache's file is read. It says nothing about what the daemon answers by itself, so that need not wait.
+    /// Holds misses until the cache's file is read. Questions that the daemon answers itself do not depend on the file
+    /// and go on.
     private func hold(_ misses: [Miss]) {
         var known: [Miss] = []
         for miss in misses {
@@ -102,7 +104,8 @@ final class ForwarderLoop: @unchecked Sendable {
         Self.receive(misses, by: &forwarder, &clients, queue, at: Tick(nanoseconds: Clock.now()))
     }
 
-    /// For all of a batch what changes is looked up in this object once: each time costs what a tenth of a hit does.
+    /// A static function, so that this object's changing properties are accessed once for the whole batch: each access
+    /// costs a tenth of a hit.
     private static func receive(
         _ misses: [Miss], by forwarder: inout Forwarder, _ clients: inout WaitingClients, _ queue: MissQueue,
         at now: Tick
@@ -118,16 +121,16 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    /// What the cache's file holds is known: questions are taken on. On the loop.
+    /// Whether the cache's file was read, so that questions are accepted. On the loop.
     var isOpen: Bool { early == nil }
 
-    /// Begins; what the cache does not know has to wait for ``cacheIsRead(_:)``.
+    /// Begins; misses wait for ``cacheIsRead()``.
     func start() {
         loop.start()
     }
 
-    /// The cache knows what its file holds, or there is none: questions that it does not know are taken on, and what is
-    /// wanted before anybody asks is looked up. From any thread; only the first time counts.
+    /// The cache's file was read, or there is none: misses are looked up from now on, and the names to be looked up at
+    /// the start are. From any thread; only the first call counts.
     func cacheIsRead() {
         loop.submit { [self] in
             guard let misses = early else { return }
@@ -141,7 +144,7 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    /// Does work on the loop that what the cache's file holds must not come behind. From any thread.
+    /// Does work on the loop that must come after the reading of the cache's file. From any thread.
     func withCacheRead(_ work: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             if early == nil { work() } else { deferred.append(work) }
@@ -162,7 +165,7 @@ final class ForwarderLoop: @unchecked Sendable {
         serviceList?.networkChanged(at: now)
     }
 
-    /// Calls `done` on the loop as soon as nobody waits for an answer any more, and after `nanoseconds` at the latest.
+    /// Calls `done` on the loop as soon as no client waits any more, and after `nanoseconds` at the latest.
     func drain(within nanoseconds: UInt64, _ done: @escaping @Sendable () -> Void) {
         loop.submit { [self] in drain = (Clock.now() + nanoseconds, done) }
     }
@@ -203,7 +206,7 @@ final class ForwarderLoop: @unchecked Sendable {
         let now = Tick(nanoseconds: Clock.now())
         while true {
             let actions = Self.takeActions(of: &forwarder, at: now)
-            // What fails at once is settled meanwhile, and leaves more to do.
+            // Queries that failed at once were settled meanwhile, which may have added actions.
             if actions.isEmpty { break }
             perform(actions, &clients, &outgoing, at: now)
         }
@@ -222,7 +225,7 @@ final class ForwarderLoop: @unchecked Sendable {
         return forwarder.takeActions()
     }
 
-    /// Whether a query has failed by this outcome.
+    /// Whether this outcome is a failed query.
     private static func hasFailed(
         _ id: QueryID, _ outcome: Outcome, _ toRepeat: Bool, _ forwarder: inout Forwarder, at now: Tick
     ) -> Bool {
@@ -232,7 +235,7 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - clients, outgoing: this object's, looked up once for all.
+    ///   - clients, outgoing: this object's properties, accessed once for all actions.
     private func perform(
         _ actions: [Action], _ clients: inout WaitingClients, _ outgoing: inout TurnReplies, at now: Tick
     ) {
@@ -280,6 +283,7 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    /// A header and an OPT record with an extended error, beside the body; and never less than the least limit.
+    /// The most octets that are added to a body: a header and an OPT record with an extended error, and never less than
+    /// the smallest limit of a reply.
     private static let mostAddedOctets = 512
 }

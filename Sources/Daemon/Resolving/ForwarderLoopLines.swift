@@ -6,9 +6,9 @@ import Log
 import Logging
 import Transport
 
-/// What the log says of the servers that are asked, of the network, and of lookups.
+/// Lines of the log about servers, the network and lookups.
 extension Report {
-    /// - Parameter group: how a group is.
+    /// - Parameter group: gives the state of a group.
     func event(_ event: Event, _ group: (GroupID) -> GroupOverview) {
         switch event {
         case .failing(let id, let server, let failure):
@@ -67,7 +67,7 @@ extension Report {
             ["group": group.name])
     }
 
-    /// Whom a line is about.
+    /// The name of a server in a line.
     private static func name(_ group: GroupOverview, _ server: Server) -> String { "\(group.title) \(server)" }
 
     static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
@@ -86,7 +86,7 @@ extension Report {
         }
     }
 
-    /// `httpdns.debug`: each lookup, names and all.
+    /// `httpdns.debug`: logs each lookup with its names.
     func lookup(_ outcome: Outcome) {
         switch outcome {
         case .addresses(let results):
@@ -110,7 +110,7 @@ extension FamilyAddresses {
 }
 
 extension Failure {
-    /// What an operator has to mend is told apart from what passes.
+    /// Failures that an operator has to repair have another id than those that pass by themselves.
     fileprivate func event(_ group: GroupOverview) -> LogEventID {
         switch kind {
         case .untrusted: .certificateRefused

@@ -5,13 +5,12 @@ import Log
 import Logging
 import Transport
 
-/// Which local resolvers there are and what the hosts file says, followed as the files change. Confined to the
-/// resolver's loop.
+/// The local resolvers and the hosts file, read again when their files change. Confined to the forwarder's loop.
 final class LocalServers {
-    /// Told when ``found`` is another.
+    /// Called when ``found`` has changed.
     var serversChanged: () -> Void = {}
     var hostsChanged: (HostsTable) -> Void = { _ in }
-    /// Those of `resolvConf`; none while nobody asks them.
+    /// The servers of `resolvConf`; empty while they are not used.
     private(set) var found: [Endpoint] = []
     private(set) var hosts = HostsTable()
 
@@ -23,16 +22,16 @@ final class LocalServers {
     private var said: Set<Endpoint> = []
 
     private static let resolvConfLimit = 64 * 1024
-    /// Where systemd-resolved writes whom it asks (systemd-resolved.service(8)).
+    /// The file in which systemd-resolved lists the servers it asks (systemd-resolved.service(8)).
     private static let resolvedServers = "/run/systemd/resolve/resolv.conf"
     private static let hostsLimit = 16 * 1024 * 1024
 
-    /// - Parameter listening: what the daemon itself answers on.
+    /// - Parameter listening: the endpoints of the daemon itself.
     init(listening: [Endpoint], loop: EventLoop, report: Report) {
         (self.listening, self.loop, self.report) = (listening, loop, report)
     }
 
-    /// Reads what the settings name, without telling of it, and follows it from now on.
+    /// Reads the files that the settings name, without the callbacks, and follows them from now on.
     func apply(_ new: Settings) throws(SystemError) {
         let old = settings
         guard old.map({ $0.fallback != new.fallback || $0.isResolvConfNeeded != new.isResolvConfNeeded }) ?? true else {
@@ -44,7 +43,7 @@ final class LocalServers {
         let before = found
         (found, hosts) = (readServers(), readHosts())
         if old == nil || found != before { reportResolvers() }
-        // Whether a server leads back here may change with whom systemd-resolved asks.
+        // Whether a server leads back to this daemon may change with the servers that systemd-resolved asks.
         let resolvers = new.isResolvConfNeeded ? new.fallback.resolvConf + [Self.resolvedServers] : []
         let paths = resolvers + (new.fallback.hosts.isEmpty ? [] : [new.fallback.hosts])
         if !paths.isEmpty { watch = try FileWatch(paths, in: loop) { [unowned self] in readFiles() } }
@@ -52,8 +51,8 @@ final class LocalServers {
 
     func stop() { watch?.stop() }
 
-    /// The servers of a group, those of `resolvConf` in the place of that word, each once and none that leads back
-    /// here.
+    /// The servers of a group: with the servers found by `resolvConf` in the place of that word, each once, and none
+    /// that leads back to this daemon.
     func servers(of group: Settings.Group) -> [Server] {
         var loops: [Loop] = []
         let servers = Self.servers(of: group, listening, found: found, loops: &loops)
@@ -86,10 +85,10 @@ final class LocalServers {
         for (server, source) in loops where said.insert(server).inserted { report.loop(server, in: source) }
     }
 
-    /// A server that leads back to this daemon, and what names it.
+    /// A server that leads back to this daemon, and the file or key that names it.
     typealias Loop = (server: Endpoint, source: String)
 
-    /// Those of `[fallback]`, read once.
+    /// The servers of `[fallback]`, read once.
     static func find(_ settings: Settings.Fallback, listening: [Endpoint]) -> (usable: [Server], loops: [Loop]) {
         let found: (usable: [Endpoint], loops: [Loop]) =
             settings.group.entries.contains(.resolvConf) ? inResolvConf(settings, listening) : ([], [])
@@ -97,7 +96,7 @@ final class LocalServers {
         return (servers(of: settings.group, listening, found: found.usable, loops: &loops), loops)
     }
 
-    /// Those of any group of settings, read once.
+    /// The servers of a group of these settings, read once.
     static func servers(of group: Settings.Group, of settings: Settings) -> [Server] {
         var loops: [Loop] = []
         let listening = settings.listen.addresses
@@ -122,18 +121,18 @@ final class LocalServers {
         return servers.filter { seen.insert($0).inserted }
     }
 
-    /// What `resolvConf` finds, read once.
+    /// The servers that `resolvConf` finds, read once.
     static func inResolvConf(_ settings: Settings) -> [Endpoint] {
         inResolvConf(settings.fallback, settings.listen.addresses).usable
     }
 
-    /// Those of the first file of `resolvConf` that names any which can be asked.
+    /// The servers of the first file of `resolvConf` that has a usable one.
     private static func inResolvConf(
         _ settings: Settings.Fallback, _ listening: [Endpoint]
     ) -> (usable: [Endpoint], loops: [Loop]) {
         var loops: [Loop] = []
         for path in settings.resolvConf {
-            // A file that is not there is the normal case: each kind of host has one of them.
+            // A missing file is the normal case: each kind of host has one of them.
             guard let servers = servers(of: path) else { continue }
             let found = split(servers, listening)
             loops += found.loops.map { ($0, path) }
@@ -149,7 +148,7 @@ final class LocalServers {
             resolvedAsks: self.servers(of: resolvedServers) ?? [])
     }
 
-    /// Those that a file names; nil if it cannot be read.
+    /// The servers in a file; nil if it cannot be read.
     private static func servers(of path: String) -> [Endpoint]? {
         (try? SystemFile.read(path, limit: resolvConfLimit)).map { ResolverList.parse($0.span) }
     }
@@ -173,7 +172,7 @@ final class LocalServers {
 }
 
 extension Settings.Group {
-    /// Without servers, as only `[fallback]` may be, those of `resolvConf`.
+    /// The entries of `servers`; where there are none, as is possible in `[fallback]`, `resolvConf`.
     var entries: [UpstreamServer] { servers.isEmpty ? [.resolvConf] : servers }
 }
 

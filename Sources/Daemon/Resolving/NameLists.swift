@@ -6,18 +6,18 @@ import Log
 import Logging
 import Transport
 
-/// Which names go to which group, as the settings and the files that they name have it.
+/// Which names go to which group, by the settings and the files that they name.
 struct NameLists: Sendable, Equatable {
     let rules: DomainRules
-    /// The files, which may change.
+    /// The paths of the files, which may change.
     let paths: [String]
-    /// Stands for all of them, over a restart too.
+    /// A digest of all lists, which is the same over a restart.
     let fingerprint: UInt64
 
-    /// A list, and where its patterns stand.
+    /// A list, and where its patterns were given.
     private struct Source {
         let key: String
-        /// Empty: they stand in the settings.
+        /// The file's path; empty: the patterns stand in the settings.
         let path: String
         let owner: DomainRules.Owner
         let list: DomainList
@@ -93,7 +93,7 @@ struct NameLists: Sendable, Equatable {
     }
 }
 
-/// FNV-1a, 64 bits: the same over restarts, which Swift's own hashes are not.
+/// FNV-1a with 64 bits: unlike Swift's own hashes it is the same over restarts.
 struct FNV {
     private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 

@@ -2,41 +2,41 @@ import Forwarding
 import Log
 import Logging
 
-/// Which groups are out of use as a whole: each of their servers has failed several times in a row. How the groups are
-/// goes in, and what has changed comes out.
+/// Finds the groups that are out of use as a whole, each of their servers having failed several times in a row. The
+/// states of groups go in, changes come out.
 struct Outages {
     private(set) var out: Set<GroupID> = []
-    /// Failed queries of all groups when they were looked at last.
+    /// The count of failed queries when the groups were last examined.
     private var failuresSeen: UInt64 = 0
 
-    /// Failures in a row of each server: one alone may be an accident.
+    /// How many failures in a row each server must have: a single one may be an accident.
     static let failures = 3
 
-    /// Whether ``update(_:)`` may find something: a query has failed since, or a group that is out of use may be back.
+    /// Whether ``update(_:)`` may find a change: a query has failed since, or some group is out of use and may be back.
     mutating func isDue(_ failures: UInt64) -> Bool {
         defer { failuresSeen = failures }
         return failures != failuresSeen || !out.isEmpty
     }
 
-    /// - Parameter groups: All that may be asked.
-    /// - Returns: Those that are out of use now and were not, or the other way round.
+    /// - Parameter groups: All groups in use.
+    /// - Returns: The groups that went out of use or came back.
     mutating func update(_ groups: [GroupOverview]) -> [GroupOverview] {
         let before = out
         out = Set(groups.filter { Self.isOut($0, wasOut: before.contains($0.id)) }.map(\.id))
-        // A group that has lost its servers to other settings is not back.
+        // A group that lost its servers by other settings is not reported as back.
         return groups.filter { !$0.servers.isEmpty && out.contains($0.id) != before.contains($0.id) }
     }
 
     private static func isOut(_ group: GroupOverview, wasOut: Bool) -> Bool {
         let health = group.servers.map(\.health)
-        // One answer ends it; other servers in the list are no answer.
+        // A single answer ends an outage; a change of servers does not.
         if wasOut { return !health.isEmpty && !health.contains { $0.consecutiveFailures == 0 && $0.answers > 0 } }
         return !health.isEmpty && health.allSatisfy { $0.consecutiveFailures >= failures }
     }
 }
 
 extension ForwarderLoop {
-    /// On the loop, when a turn ends in which a query may have failed, or while a group is out of use.
+    /// Called on the loop at the end of a turn in which a query may have failed, or while a group is out of use.
     func lookForOutages() {
         guard outages.isDue(forwarder.failedQueries) else {
             isOutageDue = false
@@ -50,7 +50,7 @@ extension ForwarderLoop {
 extension Report {
     /// A group is out of use as a whole, or in use again.
     /// - Parameters:
-    ///   - groups: All that may be asked.
+    ///   - groups: All groups in use.
     ///   - out: Those that are out of use.
     func outage(of group: GroupOverview, among groups: [GroupOverview], out: Set<GroupID>) {
         let isService = group.id == .httpdns
@@ -66,7 +66,7 @@ extension Report {
         }
     }
 
-    /// What becomes of the names of a group that is out of use.
+    /// What happens to the names of a group that is out of use.
     private static func outOfUse(_ group: GroupOverview, _ groups: [GroupOverview], _ out: Set<GroupID>) -> String {
         let others = group.thenTry.compactMap { id in groups.first { $0.id == id && !$0.servers.isEmpty } }
         if let next = others.first(where: { !out.contains($0.id) }) {

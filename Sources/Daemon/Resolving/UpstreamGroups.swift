@@ -3,18 +3,18 @@ import Configuration
 import Forwarding
 import Transport
 
-/// A number for each group's name, which never stands for another name as long as the daemon runs.
+/// A number for each group's name, which never stands for another name while the daemon runs.
 struct GroupNumbers: Sendable {
     private var numbers: [String: GroupID] = [:]
 
-    /// New names get the next numbers; those of before keep theirs.
+    /// Gives new names the next numbers; known names keep theirs.
     mutating func add(_ settings: Settings) {
         for group in settings.upstreams where numbers[group.name] == nil {
             numbers[group.name] = GroupID(GroupID.fallback.rawValue + 1 + numbers.count)
         }
     }
 
-    /// - Precondition: the settings that name it were added.
+    /// - Precondition: settings with this name were added.
     subscript(name: String) -> GroupID {
         switch name {
         case Settings.Group.httpdnsName: .httpdns
@@ -24,14 +24,14 @@ struct GroupNumbers: Sendable {
     }
 }
 
-/// The groups and routes that settings describe, as the forwarder takes them.
+/// The groups and routes of the settings, in the forwarder's types.
 struct UpstreamGroups {
     let settings: Settings
     let numbers: GroupNumbers
 
     /// - Parameters:
-    ///   - services: the servers of HTTPDNS that are known now.
-    ///   - servers: those of a group that are.
+    ///   - services: the present servers of HTTPDNS.
+    ///   - servers: gives the present servers of a group.
     func groups(services: [Server], servers: (Settings.Group) -> [Server]) -> [UpstreamGroup] {
         [account(services), fallback(servers)] + settings.upstreams.map { group($0, servers($0)) }
     }
@@ -51,14 +51,14 @@ struct UpstreamGroups {
         return account
     }
 
-    /// Resolvers in the clear are asked as ever, the last that answered first; encrypted ones in the order of
+    /// `[fallback]`: of plain resolvers the last that answered is asked first; encrypted ones are asked in the order of
     /// preference.
     private func fallback(_ servers: (Settings.Group) -> [Server]) -> UpstreamGroup {
         let settings = settings.fallback.group
         var fallback = group(settings, self.settings.isFallbackNeeded ? servers(settings) : [])
         if fallback.servers.allSatisfy({ $0.kind == .plain }) {
             fallback.choice = .lastThatAnswered
-            // As ever, unless a limit was asked for.
+            // No limit, unless the operator has set another than the default.
             if settings.concurrency == Settings.Group(name: settings.name).concurrency { fallback.concurrency = 0 }
         }
         return fallback
@@ -74,10 +74,10 @@ struct UpstreamGroups {
         return group
     }
 
-    /// Milliseconds after which another server of a group is asked as well, at the earliest.
+    /// The least milliseconds after which another server of a group is asked as well.
     private static let shortestHedge = 250
 
-    /// Which groups are asked for the names of one, in order.
+    /// For each group, the groups that are asked for its names, in order.
     var routes: [GroupID: [Step]] {
         var routes: [GroupID: [Step]] = [:]
         if let httpdns = settings.httpdns {
@@ -99,15 +99,15 @@ struct UpstreamGroups {
 }
 
 extension Settings {
-    /// Whether names that no group takes may go to `[fallback]`: with httpOnly nobody but HTTPDNS is asked.
+    /// Whether names without a group may go to `[fallback]`: not with httpOnly, where only HTTPDNS is asked.
     var isFallbackAsked: Bool { !(httpdns?.httpOnly ?? false) }
 
-    /// Whether anybody is asked at `[fallback]`.
+    /// Whether `[fallback]` is asked for any names.
     var isFallbackNeeded: Bool {
         isFallbackAsked || upstreams.contains { $0.thenTry.contains(Group.fallbackName) }
     }
 
-    /// Whether the resolvers of `resolvConf` are asked for more than the addresses of servers.
+    /// Whether the resolvers of `resolvConf` are used for more than the addresses of servers.
     var isResolvConfNeeded: Bool {
         isFallbackNeeded && fallback.group.entries.contains(.resolvConf)
             || upstreams.contains { $0.entries.contains(.resolvConf) } || isLookupNeeded

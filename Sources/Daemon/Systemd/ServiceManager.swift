@@ -1,30 +1,31 @@
 import CSystemd
 import Transport
 
-/// What the service manager is told (sd_notify(3)); nothing happens without one.
+/// Messages to the service manager (sd_notify(3)); without one, nothing happens.
 public enum ServiceManager {
-    /// The sockets are bound: whoever was ordered after the daemon may start. Needs no network. Also the end of what
-    /// ``reloading()`` began.
+    /// The sockets are bound: units ordered after the daemon may start. Needs no network. It also ends a
+    /// ``reloading()``.
     public static func ready() { notify("READY=1") }
 
-    /// The configuration is being read again, until ``ready()``.
+    /// The configuration is being read again; ends with ``ready()``.
     public static func reloading() {
         notify("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonicMicroseconds())")
     }
 
-    /// It ends; the line of ``status(_:)`` holds no more.
+    /// The daemon is stopping; clears the line of ``status(_:)``.
     public static func stopping() { notify("STOPPING=1\nSTATUS=") }
 
-    /// One line for `systemctl status`.
+    /// Sets the line for `systemctl status`.
     static func status(_ line: String) { notify("STATUS=\(line)") }
 
-    /// All is well: the manager waits for the next such word, for ``watchdogMicroseconds`` at most.
+    /// The daemon is well: the manager expects this at least every ``watchdogMicroseconds``.
     static func isAlive() { notify("WATCHDOG=1") }
 
-    /// Whether somebody listens to all this.
+    /// Whether there is a service manager to send these to.
     static var isPresent: Bool { Environment.variables["NOTIFY_SOCKET"] != nil }
 
-    /// How long the manager waits for a sign of life; nil if it waits for none, or for one of another process.
+    /// The longest time that the manager allows between two signs of life; nil if it expects none, or expects them from
+    /// another process.
     static var watchdogMicroseconds: UInt64? {
         var microseconds: UInt64 = 0
         return unsafe sd_watchdog_enabled(0, &microseconds) > 0 ? microseconds : nil

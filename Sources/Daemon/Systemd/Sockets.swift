@@ -17,7 +17,7 @@ struct Sockets {
         for address in addresses {
             let stream = try StreamListener.listen(address)
             sockets.streams.append(stream)
-            // With port 0 both take the one that TCP was given.
+            // With port 0 both get the port that the system chose for TCP.
             let bound = Endpoint(address.address, port: stream.local.port)
             sockets.datagrams += try DatagramSocket.bind(bound, count: workers)
         }
@@ -34,7 +34,7 @@ struct Sockets {
 
     private static func handedOver() throws(SystemError) -> Sockets {
         var sockets = Sockets()
-        // 1: the variables are taken out of the environment, so that no child takes them for its own.
+        // 1: the variables are removed from the environment, so that no child process takes the sockets for its own.
         let count = sd_listen_fds(1)
         guard count >= 0 else { throw SystemError("sd_listen_fds", code: -count) }
         for descriptor in SD_LISTEN_FDS_START..<SD_LISTEN_FDS_START + count {

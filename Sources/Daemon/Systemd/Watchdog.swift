@@ -5,22 +5,22 @@ import Logging
 import Synchronization
 import Transport
 
-/// Tells the service manager, again and again, that all is well, and in a line how things stand.
+/// Regularly tells the service manager that the daemon is well, and gives it a line about the state.
 ///
-/// All is well when each queue that answers depend on still turns, and a question of the daemon's own is answered. (The
-/// queue of the cache's file is none of them: a disk may hang, and no client notices.) Where the manager does not
-/// watch, only the line is kept up to date.
+/// The daemon is well when each queue on which answers depend makes progress, and a question of its own is answered.
+/// (The queue of the cache's file does not count: a disk may hang without any effect on clients.) If the manager does
+/// not expect signs of life, only the line is kept up to date.
 ///
 /// `@unchecked Sendable`: confined to its queue.
 final class Watchdog: @unchecked Sendable {
-    /// What it asks of the daemon; each answer comes on any queue.
+    /// The parts of the daemon that it observes; each result comes on any queue.
     struct Sources: Sendable {
-        /// Whether every queue still turns; an answer that does not come says that one does not.
+        /// Whether every queue makes progress; if the result does not come, one does not.
         let liveness: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
-        /// How things stand, in a line.
+        /// The state of the daemon in a line.
         let headline: @Sendable (@escaping @Sendable (String) -> Void) -> Void
-        /// Answers that were given to whoever asked: as long as they become more, a question of our own that is lost in
-        /// a flood proves nothing.
+        /// How many answers were sent to clients: while the number grows, a lost question of our own proves nothing,
+        /// since it may be due to a flood.
         let repliesSent: @Sendable () -> UInt64
     }
 
@@ -29,7 +29,7 @@ final class Watchdog: @unchecked Sendable {
     private let sources: Sources
     private let report: Report
     private let isWatched: Bool
-    /// Milliseconds between rounds.
+    /// Milliseconds between two rounds.
     private let period: Int
     private var selfQuery: SelfQuery
     private var lastReplies: UInt64 = 0
@@ -38,18 +38,18 @@ final class Watchdog: @unchecked Sendable {
     private var headline = ""
     private var headlineSaidAt: UInt64 = 0
 
-    /// The line is said anew once in so many milliseconds at most.
+    /// The line is sent at most once in this many milliseconds.
     private static let headlinePeriod = 10_000
-    /// The milliseconds that the question may take, and the queues after it: then a round is over before the next.
+    /// The milliseconds for the question, and again for the queues, so that a round ends before the next.
     private var share: Int { max(1, period * 2 / 5) }
 
-    /// Nil where there is no service manager.
-    /// - Parameter listening: where the daemon answers.
+    /// Nil if there is no service manager.
+    /// - Parameter listening: the endpoints of the daemon.
     init?(listening: [Endpoint], _ sources: Sources, report: Report) {
         guard ServiceManager.isPresent else { return nil }
         let limit = ServiceManager.watchdogMicroseconds
         isWatched = limit != nil
-        // Half of the manager's patience, as sd_watchdog_enabled(3) advises.
+        // Half of the manager's limit, as sd_watchdog_enabled(3) advises.
         period = min(limit.map { max(1, Int($0 / 2000)) } ?? .max, Self.headlinePeriod)
         selfQuery = SelfQuery(listening)
         (self.sources, self.report) = (sources, report)
@@ -60,7 +60,7 @@ final class Watchdog: @unchecked Sendable {
 
     func start() { timer.activate() }
 
-    /// From any thread. A round that is under way ends by itself.
+    /// May be called from any thread. A round under way ends by itself.
     func stop() { timer.cancel() }
 
     private func round() {
@@ -103,7 +103,7 @@ final class Watchdog: @unchecked Sendable {
                 answer.arrived.signal()
             }
             guard answer.arrived.wait(timeout: end) == .success else { return false }
-            // Else the time that is left may still show that it was only busy.
+            // In the remaining time it may turn out that the queue was only busy.
         } while !answer.isTurning.load(ordering: .relaxed) && .now() < end
         return answer.isTurning.load(ordering: .relaxed)
     }
@@ -115,7 +115,7 @@ final class Watchdog: @unchecked Sendable {
 
     private func say(_ line: String) {
         let now = Clock.now()
-        // A round that comes a little early is one all the same.
+        // A round may come a little early.
         let isDue = headline.isEmpty || now - headlineSaidAt >= UInt64(Self.headlinePeriod * 9 / 10) * 1_000_000
         guard isDue, line != headline else { return }
         (headline, headlineSaidAt) = (line, now)

@@ -3,10 +3,10 @@ import DNSWire
 import HTTP
 import Transport
 
-/// What can be asked of the control server, and where.
+/// The requests of the control server, by method and path.
 extension ControlServer {
     /// - Parameters:
-    ///   - isOperator: it came over the unix socket: state may be asked for in full, and changed.
+    ///   - isOperator: the request came over the unix socket, so it may read everything and change state.
     ///   - done: called once, on the loop.
     func answer(_ request: HTTPRequest, isOperator: Bool, _ done: @escaping (ControlResponse) -> Void) {
         guard serves(request, isOperator: isOperator) else {
@@ -58,7 +58,7 @@ extension ControlServer {
         overview { done($0.map(make) ?? .stuck) }
     }
 
-    /// Everything, or the names given: all types of each, not the names under it.
+    /// Forgets the answers of all names, or of the given ones: all types of each, but not the names under it.
     private func flush(_ texts: [String], _ done: @escaping (ControlResponse) -> Void) {
         var names: [Name] = []
         for text in texts {
@@ -128,7 +128,7 @@ struct RequestTarget {
 
     func values(_ name: String) -> [String] { parameters.filter { $0.name == name }.map(\.value) }
 
-    /// What does not decode stays as it is.
+    /// A text that cannot be decoded stays as it is.
     private static func decoded(_ octets: ArraySlice<UInt8>) -> String {
         var decoded: [UInt8] = []
         var rest = octets
@@ -146,7 +146,7 @@ struct RequestTarget {
         return String(decoding: decoded, as: UTF8.self)
     }
 
-    /// A value as it has to stand in a target.
+    /// A value with the escapes that a target needs.
     static func encoded(_ text: String) -> String {
         text.utf8.map { octet -> String in
             switch octet {

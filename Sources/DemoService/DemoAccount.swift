@@ -1,4 +1,4 @@
-/// What a client needs to be served by a ``DemoService``. Prints without its secrets.
+/// The credentials for a ``DemoService``. Prints without its secrets.
 public struct DemoAccount: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     /// The authorization ID of the aes and des modes.
     public let id: UInt32
@@ -16,7 +16,7 @@ public struct DemoAccount: Sendable, Equatable, CustomStringConvertible, CustomR
         self.token = token
     }
 
-    /// An account that nobody can guess.
+    /// An account with unpredictable credentials.
     public static func random() -> DemoAccount {
         let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
         func key(_ length: Int) -> [UInt8] { (0..<length).map { _ in letters[Int.random(in: 0..<letters.count)] } }

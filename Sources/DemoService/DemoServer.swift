@@ -3,15 +3,15 @@ internal import Cryptography
 internal import Streams
 internal import Transport
 
-/// Takes connections on the service's ports. Confined to its loop.
+/// Accepts connections on the service's ports. Confined to its loop.
 final class DemoServer {
-    /// Connections at once; more are closed as they come. A daemon needs one, a test a few.
+    /// The most connections at once; further ones are closed. A daemon needs one, a test a few.
     static let connectionLimit = 64
 
     private let loop: EventLoop
     private let engine: ServiceEngine
     private let context: TLSServerContext
-    /// What any client's octets are read into.
+    /// Memory into which all clients' octets are read.
     private let scratch = Scratch(16 * 1024)
     private var connections: [ObjectIdentifier: DemoConnection] = [:]
 
@@ -26,7 +26,7 @@ final class DemoServer {
         let listener = try StreamListener.listen(Endpoint(address, port: 0))
         try listener.start(
             in: loop,
-            // Such a connection was turned away, which its client notices.
+            // A connection that cannot be accepted is closed, which its client notices.
             failed: { _ in },
             accepted: { [self] socket, client in accept(socket, from: client.address, isSecure: isSecure) })
         return listener.local
@@ -50,7 +50,7 @@ final class DemoServer {
 
 /// One connection: moves octets between its stream and its conversation.
 final class DemoConnection: StreamOwner {
-    /// Bytes that wait for a client to read; one that leaves more unread is dropped.
+    /// The most bytes that wait for a client to read; a client that leaves more unread is disconnected.
     static let outputLimit = 256 * 1024
 
     private var stream: Stream?
@@ -59,7 +59,7 @@ final class DemoConnection: StreamOwner {
 
     init(closed: @escaping (DemoConnection) -> Void) { self.closed = closed }
 
-    /// False if the loop cannot watch the socket, which is closed then.
+    /// Starts serving; false if the loop cannot watch the socket, which is then closed.
     func start(
         _ socket: consuming StreamSocket, _ tls: TLSSession?, _ conversation: ServiceConversation, scratch: Scratch,
         loop: EventLoop
@@ -79,7 +79,7 @@ final class DemoConnection: StreamOwner {
 
     func ended(_ stream: Stream, isCut: Bool) { close() }
 
-    /// What waits after TLS has failed tells the client why, and is lost when this side closes first.
+    /// After a TLS failure, closing waits until the alert was sent, which tells the client the reason.
     func failed(_ stream: Stream, _ failure: StreamFailure) {
         if case .tls = failure { stream.finish() } else { close() }
     }

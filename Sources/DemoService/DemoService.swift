@@ -2,18 +2,18 @@ public import Base
 public import Cryptography
 public import Transport
 
-/// An HTTPDNS service on this machine's loopback, for trying the daemon and for its tests: owns its ports, a queue of
-/// its own, a random account and a certificate made for the occasion. It serves until ``stop(_:)``.
+/// An HTTPDNS service on this machine's loopback, for trying the daemon and for its tests: owns its ports, a queue, a
+/// random account and a fresh certificate. It serves until ``stop(_:)``.
 public final class DemoService: Sendable {
     public let account: DemoAccount
-    /// Where aes and des are spoken.
+    /// The endpoint for aes and des.
     public let http: Endpoint
-    /// Where https is spoken.
+    /// The endpoint for https.
     public let https: Endpoint
-    /// What a client of ``https`` must trust: a certificate for 127.0.0.1, valid for ``days``.
+    /// The certificate that a client of ``https`` must trust: for 127.0.0.1, valid for ``days``.
     public let certificatePEM: [UInt8]
 
-    /// How long the certificate is valid; a demonstration left running longer than that has become something else.
+    /// How many days the certificate is valid: longer than any demonstration.
     public static let days = 30
 
     private let loop: EventLoop

@@ -30,7 +30,7 @@ struct DemoZone {
         self.entries = entries
     }
 
-    /// What is known of a name; nil if nothing is.
+    /// The result for a name; nil if the zone does not have it.
     func result(_ name: Name, _ family: ServiceFamily) -> NameResult? {
         guard let entry = entries[name] else { return nil }
         func familyResult(_ addresses: [IPAddress], asked: Bool) -> FamilyResult {

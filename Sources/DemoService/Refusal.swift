@@ -1,8 +1,8 @@
-/// A status other than 200, with which the service answers instead of addresses.
+/// A status other than 200 in the place of an answer.
 enum Refusal: Int, Error {
-    /// What cannot be understood; the connection is of no further use then.
+    /// The request cannot be parsed; the connection is of no further use then.
     case badRequest = 400
-    /// An unknown id or token, names encrypted with another key, or a request whose time is over.
+    /// An unknown id or token, names encrypted with another key, or an expired request.
     case unauthorized = 401
     case notFound = 404
     case notImplemented = 501

@@ -5,12 +5,12 @@ import HTTP
 public import HTTPDNS
 public import Transport
 
-/// The service without its sockets: owns the account and the names it knows, and turns requests into responses.
+/// The service without its sockets: owns the account and its own names, and turns requests into responses.
 ///
 /// Not `Sendable`: confined, with its conversations, to one queue.
 public final class ServiceEngine {
-    /// Looks up names that the service does not know by itself. `done` is called once, on the engine's queue, now or
-    /// later; a name it says nothing about has no record.
+    /// Looks up names that the service does not have itself. `done` is called once, on the engine's queue, at once or
+    /// later; a name without a result has no record.
     public typealias Resolve = (
         _ names: [Name], _ family: ServiceFamily, _ done: @escaping ([NameResult]) -> Void
     ) -> Void
@@ -21,8 +21,8 @@ public final class ServiceEngine {
     private let configuration: String
 
     /// - Parameters:
-    ///   - addresses: Where the service says it is to be asked (`/conf`).
-    ///   - unixSeconds: The time of day, by which a request's validity is judged.
+    ///   - addresses: The service's addresses, for its configuration (`/conf`).
+    ///   - unixSeconds: Gives the time of day, by which a request's validity is judged.
     public init(
         _ account: DemoAccount, addresses: [IPAddress] = [.v4(127, 0, 0, 1)], resolve: Resolve? = nil,
         unixSeconds: @escaping () -> UInt64 = WallClock.unixSeconds
@@ -33,14 +33,15 @@ public final class ServiceEngine {
         configuration = "log:0|domain:0|ip:\(list)|ttl:\(Self.configurationMinutes)"
     }
 
-    /// How long the service's own configuration holds.
+    /// How long the service's own configuration is valid, in minutes.
     private static let configurationMinutes = 60
 
     /// Begins to serve one connection.
     /// - Parameters:
-    ///   - isSecure: Whether it is under TLS, which decides how a client proves itself.
-    ///   - client: Echoed to the client that asks for it.
-    ///   - send: Given each response, in the order of the requests; after the last one the connection is to be closed.
+    ///   - isSecure: Whether it is under TLS, which decides by which credential a client proves itself.
+    ///   - client: Echoed to a client that asks for its address.
+    ///   - send: Called with each response, in the order of the requests; after the last one the connection is to be
+    ///     closed.
     public func conversation(
         isSecure: Bool, client: IPAddress, send: @escaping (_ response: [UInt8], _ isLast: Bool) -> Void
     ) -> ServiceConversation {
@@ -86,7 +87,8 @@ public final class ServiceEngine {
         return .success(body)
     }
 
-    /// `[NAME.:]LIST[-LIST][|CLIENT]`; nothing for a single name without record, if its name is not wanted.
+    /// A line of the answer, `[NAME.:]LIST[-LIST][|CLIENT]`; empty for a single name without record if names are not
+    /// asked for.
     private func line(
         _ lookup: ServiceRequest, _ name: Name, _ result: NameResult?, _ client: IPAddress
     ) -> String {
@@ -113,7 +115,7 @@ public final class ServiceEngine {
 /// One client's connection as bytes in and bytes out: answers its requests one after another, so that responses keep
 /// the order of pipelined requests.
 public final class ServiceConversation {
-    /// A batch of eight longest names, encrypted, is 4 KiB.
+    /// The longest head, in octets: a batch of eight longest names, encrypted, is 4 KiB.
     private static let headLimit = 16 * 1024
     private static let pipelineLimit = 64 * 1024
 
@@ -123,7 +125,7 @@ public final class ServiceConversation {
     private let send: ([UInt8], Bool) -> Void
     private var reader = HTTPRequestReader(headLimit: headLimit, pipelineLimit: pipelineLimit)
     private var isAnswering = false
-    /// The loop in `advance` is running: an answer that is there at once goes on in it, not on top of it.
+    /// Whether the loop in `advance` is running: an answer that is there at once continues in it, without recursion.
     private var isAdvancing = false
     private var hasEnded = false
 
@@ -136,7 +138,7 @@ public final class ServiceConversation {
         self.send = send
     }
 
-    /// Takes what the client sent, in any pieces. Ignored after the last response.
+    /// Takes bytes from the client, in any pieces. Ignored after the last response.
     public func receive(_ bytes: Span<UInt8>) {
         guard !hasEnded else { return }
         do throws(MalformedRequest) {

@@ -3,27 +3,27 @@ internal import Cryptography
 internal import DNSWire
 internal import HTTPDNS
 
-/// One lookup as the service understands it.
+/// One lookup, as parsed from a request.
 struct ServiceRequest {
     let names: [Name]
     let family: ServiceFamily
-    /// What the answer is encrypted with; nil under TLS.
+    /// The cipher for the answer; nil under TLS.
     let cipher: PayloadCipher?
-    /// `ip=`: an address whose answers are wanted, echoed as the client's.
+    /// `ip=`: the address for whose network answers are wanted, echoed as the client's.
     let routeIp: IPAddress?
     let wantsName: Bool
     let wantsTTL: Bool
     let wantsClient: Bool
 }
 
-/// What a request is about.
+/// The subject of a request.
 enum ServiceTarget {
     case lookup(ServiceRequest)
-    /// The service's own configuration, to be encrypted likewise.
+    /// The service's own configuration, encrypted with this cipher.
     case configuration(PayloadCipher?)
 }
 
-/// The account's ciphers, and its rules.
+/// Checks credentials and keeps the account's ciphers.
 final class ServiceAccounts {
     private let account: DemoAccount
     private let unixSeconds: () -> UInt64
@@ -37,7 +37,7 @@ final class ServiceAccounts {
         des = try PayloadCipher(.des, key: account.desKey)
     }
 
-    /// Reads `/d?…` or `/conf?…`. Under TLS the token is what counts, else the id and one of the keys.
+    /// Parses `/d?…` or `/conf?…`. Under TLS the token decides, else the id and one of the keys.
     func parse(_ target: [UInt8], isSecure: Bool) throws(Refusal) -> ServiceTarget {
         let bytes = target.span
         let query = firstIndex(of: UInt8(ascii: "?"), in: bytes, 0..<bytes.count) ?? bytes.count
@@ -83,7 +83,7 @@ final class ServiceAccounts {
         return .ipv4
     }
 
-    /// `NAME,…`, perhaps with `;EXPIRY` behind, which the service's own newer SDKs append.
+    /// Parses `NAME,…`, perhaps with `;EXPIRY` behind, which the service's own newer SDKs append.
     private func names(_ text: [UInt8]) throws(Refusal) -> [Name] {
         let listed = text.prefix { $0 != UInt8(ascii: ";") }
         if listed.count < text.count {
@@ -101,7 +101,7 @@ final class ServiceAccounts {
         return names
     }
 
-    /// In clear, as the SDKs send it, or encrypted, as the documentation says.
+    /// An address in clear, as the SDKs send it, or encrypted, as the documentation says.
     private static func address(_ text: [UInt8], _ cipher: PayloadCipher?) -> IPAddress? {
         if let address = IPAddress(parsing: text.span) { return address }
         guard let cipher, let decrypted = decrypt(text, cipher) else { return nil }
@@ -114,7 +114,7 @@ final class ServiceAccounts {
     }
 }
 
-/// `NAME=VALUE&…` of a URL, without percent-encoding: nothing the service is sent needs it.
+/// `NAME=VALUE&…` of a URL, without percent-encoding, which no value of the service needs.
 private struct Parameters {
     private let target: [UInt8]
     private let start: Int

@@ -3,20 +3,21 @@ internal import DNSWire
 internal import HTTPDNS
 internal import Transport
 
-/// Asks one DNS resolver over UDP for the names that the demo service does not know; owns the queries in flight.
-/// Confined to its loop, whose deadline it has for itself.
+/// Asks one DNS resolver over UDP for the names that the demo service does not have; owns the queries under way.
+/// Confined to its loop, whose deadline it alone uses.
 ///
-/// Each query once, without TCP: a failure of any kind is "no record", which the service's protocol cannot tell apart.
+/// Each query is sent once, without TCP: a failure of any kind is "no record", since the service's protocol cannot
+/// express it.
 final class SystemResolver {
-    /// Nanoseconds for one query: less than a daemon waits for the service.
+    /// The deadline of a query in nanoseconds: sooner than a daemon gives up on the service.
     static let timeout: UInt64 = 1_500_000_000
-    /// Queries at once, each with a socket of its own; names beyond that have no record.
+    /// The most queries at once, each with its own socket; further names have no record.
     static let queryLimit = 64
 
     private let server: Endpoint
     private let loop: EventLoop
     private var random = Random()
-    /// In the order of their deadlines, since all have the same time.
+    /// Ordered by deadline, since all queries have the same time.
     private var queries: [SystemQuery] = []
 
     init(_ server: Endpoint, loop: EventLoop) {
@@ -68,7 +69,7 @@ final class SystemResolver {
     }
 }
 
-/// One query in flight, on its own socket.
+/// One query under way, on its own socket.
 private final class SystemQuery: EventHandler {
     let deadline: UInt64
     let answered: (FamilyResult) -> Void
@@ -91,7 +92,7 @@ private final class SystemQuery: EventHandler {
         self.answered = answered
     }
 
-    /// False if the loop cannot watch the socket.
+    /// Sends it; false if the loop cannot watch the socket.
     func start(in loop: EventLoop, settled: @escaping (SystemQuery, FamilyResult) -> Void) -> Bool {
         self.settled = settled
         registration = try? loop.register(socket.descriptor, .readable, self)
@@ -105,12 +106,12 @@ private final class SystemQuery: EventHandler {
     }
 
     func ready(_ readiness: Readiness) {
-        // More than the size our query allows.
+        // Larger than the size that our query allows.
         var buffer = [UInt8](repeating: 0, count: 4096)
         var room = buffer.mutableSpan
         guard let received = try? socket.receive(into: &room) else { return settled(self, .noRecord) }
         guard case .bytes(let count) = received else { return }
-        // What is no answer to this query may be forged: the true one may still come.
+        // A message that is no answer to this query may be forged: the true answer may still come.
         guard
             let reply = try? Response.read(
                 buffer.span.extracting(0..<count), id: id, to: name, type: type, defaultNegativeTTL: 0)
@@ -123,7 +124,7 @@ private final class SystemQuery: EventHandler {
     }
 }
 
-/// Waits for the answers about several names.
+/// Waits for the results of several names.
 private final class PendingAnswers {
     private var results: [NameResult]
     private var missing: Int

@@ -4,7 +4,7 @@ import Transport
 /// One query over UDP, on a socket of its own: its port is as random as its id (RFC 5452 §9). Confined to its loop.
 final class DatagramExchange: EventHandler {
     let sent: SentQuery
-    /// The server was silent, and this is the second time that it is asked.
+    /// Whether this is the second attempt, because the server was silent.
     let isRepeat: Bool
     private let scratch: Scratch
     private let loop: EventLoop
@@ -12,17 +12,17 @@ final class DatagramExchange: EventHandler {
     private var registration: Registration?
     private let received: (DatagramExchange, Received) -> Void
 
-    /// What a look at the socket has brought.
+    /// The result of reading the socket.
     enum Received {
-        /// A message from the server, in the scratch memory, of so many octets. Unless the exchange is closed, the wait
-        /// goes on.
+        /// A message from the server, of this many octets, in the scratch memory. Unless the exchange is closed, the
+        /// wait goes on.
         case message(Int)
-        /// From another address or port than the server's.
+        /// A datagram from another address or port than the server's.
         case stranger
         case failed(SystemError)
     }
 
-    /// Datagrams read before anybody else has a turn.
+    /// The most datagrams read in one turn of the loop.
     private static let turn = 16
 
     init(
@@ -32,7 +32,7 @@ final class DatagramExchange: EventHandler {
         (self.sent, self.isRepeat, self.scratch, self.loop) = (sent, isRepeat, scratch, loop)
         self.received = received
         socket = try QuerySocket.open(to: sent.server.endpoints[0])
-        // Not sent for want of room is as good as lost: the deadline finds it.
+        // A query that could not be sent for lack of room counts as lost: its deadline handles that.
         let message = sent.bytes
         _ = try socket.send(message.span)
         registration = try loop.register(socket.descriptor, .readable, self)

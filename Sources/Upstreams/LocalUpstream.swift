@@ -10,7 +10,7 @@ package final class LocalUpstream: Upstream {
     package let answers: DNSAnswers
 
     let loop: EventLoop
-    /// What any query's messages are read into.
+    /// Memory that the messages of all queries are read into.
     let scratch = Scratch(65_535 + 2)
     package let tallies: UpstreamTallies
     /// For answers that do not fit a datagram.
@@ -18,14 +18,14 @@ package final class LocalUpstream: Upstream {
     private var spelling = Spelling()
     private var attempts: [QueryID: Attempt] = [:]
 
-    /// A query under way, by each way it went out.
+    /// A query under way, with each datagram and stream it was sent on.
     private struct Attempt {
         let question: MessageQuestion
         let server: Server
         var datagrams = SmallList<DatagramExchange>()
-        /// The answer did not fit a datagram, and comes over TCP.
+        /// Whether the answer did not fit a datagram, and comes over TCP.
         var isOverTCP = false
-        /// The server was silent, and this is the second time that it is asked.
+        /// Whether it was sent a second time, because the server was silent.
         var isRepeat = false
     }
 
@@ -86,7 +86,7 @@ package final class LocalUpstream: Upstream {
 
     package func expire(at now: Tick) {}
 
-    // MARK: Ways out
+    // MARK: Sending
 
     private func message(_ question: MessageQuestion, to server: Server, edns: SentQuery.EDNS) -> SentQuery {
         let id = answers.nextID()
@@ -110,7 +110,7 @@ package final class LocalUpstream: Upstream {
         }
     }
 
-    // MARK: What comes back
+    // MARK: Receiving
 
     private func received(_ datagram: DatagramExchange, _ received: DatagramExchange.Received, for id: QueryID) {
         switch received {
@@ -121,7 +121,7 @@ package final class LocalUpstream: Upstream {
         case .message(let count):
             let buffer = unsafe scratch.first(count)
             switch read(unsafe buffer.span, as: datagram.sent) {
-            // Also a message that begins well: whoever guesses must not be able to end the wait for the true answer.
+            // Nor does a message that begins well end the wait: an attacker's guess must not keep the true answer out.
             case nil: return
             case .withoutEDNS:
                 drop(datagram, of: id)
@@ -141,7 +141,7 @@ package final class LocalUpstream: Upstream {
         streams.ask(id, sent.server, .message(sent.question), at: Tick(nanoseconds: Clock.now()))
     }
 
-    /// Nil for what is no answer to this query.
+    /// The meaning of a message; nil if it is no answer to this query.
     private func read(_ message: Span<UInt8>, as sent: SentQuery) -> DNSAnswers.Meaning? {
         guard let reply = answers.read(message, id: sent.id, to: sent.question) else { return nil }
         let asked = sent.bytes
@@ -159,7 +159,7 @@ package final class LocalUpstream: Upstream {
         attempts[id]?.datagrams.removeAll { $0 === datagram }
     }
 
-    /// One way has failed. What cannot be sent a second time, say, is no reason not to wait for the first.
+    /// One way of sending has failed. A failure of the second attempt, say, is no reason to stop waiting for the first.
     private func failed(_ id: QueryID, _ failure: Failure) {
         guard let attempt = attempts[id], attempt.datagrams.isEmpty, !attempt.isOverTCP else { return }
         end(id, .failed(failure))

@@ -6,7 +6,7 @@ import Log
 import Logging
 import Transport
 
-/// Where the configuration is, and how it is read: the same for every command.
+/// The options for finding and reading the configuration, the same for every command.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
         name: [.customShort("c"), .customLong("config")],
@@ -17,8 +17,8 @@ struct ConfigurationOptions: ParsableArguments {
     private static let fileLimit = 1 << 20
     private static let secretLimit = 64 * 1024
 
-    /// Reads the file, if there is one, and the environment. A file that was not asked for by name need not be there: a
-    /// container is configured without one.
+    /// Reads the file, if there is one, and the environment. The default file may be missing, since containers are
+    /// configured without one; a file named on the command line must exist.
     func load() throws -> Loaded {
         let contents = try contents()
         do throws(ConfigurationError) {
@@ -31,7 +31,7 @@ struct ConfigurationOptions: ParsableArguments {
         }
     }
 
-    /// Where the running daemon is reached, for a user who may not read its secrets.
+    /// The path of the daemon's control socket, for a user who may not read its secrets.
     func controlSocket() throws -> String {
         let contents = try contents()
         do throws(ConfigurationError) {
@@ -54,12 +54,12 @@ struct ConfigurationOptions: ParsableArguments {
     }
 }
 
-/// The settings, and where each of them stands.
+/// The settings, and where each of them was given.
 struct Loaded {
     var settings: Settings
     let origins: Settings.Origins
 
-    /// A line on each file with a secret that is open to everybody on this machine.
+    /// A warning for each file with a secret that every user of this machine can read.
     var remarks: [String] {
         origins.secretFiles.compactMap { path in
             SystemFile.modeOpenToAll(path).map { mode in
@@ -69,7 +69,7 @@ struct Loaded {
         }
     }
 
-    /// Does what may find a setting wrong only by using it, and names its place then.
+    /// Does work by whose failure an invalid setting shows, and adds to the error where that setting stands.
     func naming<T>(_ work: () throws(StartFailure) -> T) throws -> T {
         do throws(StartFailure) {
             return try work()
@@ -82,11 +82,11 @@ struct Loaded {
     }
 }
 
-/// How a command ends that could not do its work: one line on standard error and an exit code (sysexits.h).
+/// The failure of a command: one line on standard error and an exit code (sysexits.h).
 enum Ending: Error {
     /// 78: the configuration is wrong.
     case configuration(String)
-    /// 71: a socket or file could not be had.
+    /// 71: a socket or file was not available.
     case system(String)
     /// 69: a service or the daemon cannot be reached.
     case unreachable(String)
@@ -119,7 +119,7 @@ extension ParsableCommand {
 }
 
 extension Settings.Log.Level {
-    /// As the log's own package calls it.
+    /// The level by the logging library's name.
     var threshold: Logger.Level {
         switch self {
         case .error: .error

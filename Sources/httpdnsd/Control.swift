@@ -5,14 +5,14 @@ import Control
 import Daemon
 import Transport
 
-/// Where the running daemon is reached: the commands that ask it.
+/// The option of commands that ask the running daemon.
 struct ControlOptions: ParsableArguments {
     @OptionGroup var configuration: ConfigurationOptions
 
     @Option(help: "The daemon's control socket, in the place of control.socket.")
     var socket: String?
 
-    /// What the daemon says.
+    /// Sends a request to the daemon and returns its response.
     func ask(_ request: ControlClient.Request) throws -> ControlClient.Response {
         let path = try socket ?? configuration.controlSocket()
         guard !path.isEmpty else { throw Ending.unreachable("control.socket is off: give --socket, or a path there") }
@@ -28,7 +28,7 @@ struct ControlOptions: ParsableArguments {
         }
     }
 
-    /// Prints what the daemon says, or ends as it says.
+    /// Prints the daemon's response, or ends with its error.
     func show(_ request: ControlClient.Request) throws {
         let response = try ask(request)
         guard response.isFine else { throw Ending.unreachable(response.line) }
@@ -91,18 +91,18 @@ struct Flush: ParsableCommand {
 
     func run() throws {
         try ending {
-            // A request at a time holds as many as fit.
+            // Each request holds as many names as fit.
             for start in names.isEmpty ? [0] : Array(stride(from: 0, to: names.count, by: Self.atOnce)) {
                 try options.show(.flush(Array(names[start..<min(start + Self.atOnce, names.count)])))
             }
         }
     }
 
-    /// Of the longest names there are, each octet of them escaped.
+    /// This many of the longest names, each octet of them escaped, fit.
     private static let atOnce = 4
 }
 
 extension ControlClient.Response {
-    /// Without the line end, which is written again.
+    /// The text without its final line end, which printing adds again.
     fileprivate var line: String { text.hasSuffix("\n") ? String(text.dropLast()) : text }
 }

@@ -6,7 +6,7 @@ import DemoService
 import Log
 import Transport
 
-/// The daemon beside an HTTPDNS service of its own on loopback: its true path, with no account, root or network.
+/// Runs the daemon with an HTTPDNS service on loopback: the true code paths without an account, root or network.
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the daemon with an embedded HTTPDNS service: no account, no root, no network needed.")
@@ -44,17 +44,17 @@ struct Demo: ParsableCommand {
         }
     }
 
-    /// The configuration somebody with an account would write, for the account beside us.
+    /// The configuration of an operator whose account is at the demo service.
     private func settings(_ service: DemoService) -> Settings {
         var settings = Settings()
         settings.listen.addresses = listen
-        // It may run beside a true daemon, and has nothing that Ctrl-C would not end.
+        // It may run beside another daemon, and is stopped with Ctrl-C.
         settings.control.socket = ""
         var httpdns = Settings.HTTPDNS(credential: .https(token: Secret(service.account.token)))
         httpdns.dnsIp = [service.https]
-        // A proxy has no way to this machine's loopback.
+        // A proxy could not reach this machine's loopback.
         httpdns.proxy = .ignore
-        // There is no network in between that only one family could cross.
+        // Loopback needs no route, by which `auto` would choose the families.
         httpdns.addressType = .dual
         settings.httpdns = httpdns
         settings.tls.anchors = service.certificatePEM

@@ -82,7 +82,7 @@ extension DirectQuery.Answer {
         }
     }
 
-    /// The SDK's form: `0` stands for a family without an address.
+    /// The SDKs' form, in which `0` stands for a family without an address.
     fileprivate var pair: String {
         func text(_ family: Family) -> String {
             guard case .addresses(let addresses, _) = family else { return "0" }

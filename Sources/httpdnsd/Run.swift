@@ -47,7 +47,7 @@ struct Run: ParsableCommand {
         return loaded
     }
 
-    /// Reads the configuration again; one that is wrong changes nothing.
+    /// Reads the configuration again; an invalid one changes nothing.
     private func reload(_ daemon: Daemon, _ threshold: LogThreshold) {
         ServiceManager.reloading()
         do {
@@ -62,7 +62,7 @@ struct Run: ParsableCommand {
 }
 
 extension Endpoint {
-    /// From a command's argument.
+    /// An endpoint from a command's argument.
     init(argument: String) throws {
         guard let endpoint = Endpoint(argument) else {
             throw ValidationError("\(argument) is not ADDRESS:PORT, as 127.0.0.1:53 or [::1]:53 is")

@@ -2,13 +2,13 @@ import Dispatch
 import Synchronization
 import Transport
 
-/// The signals the daemon acts on, one after the other, for the main thread. Made before any other thread.
+/// The signals that the daemon acts on, one after the other, for the main thread. Made before any other thread.
 final class Signals: Sendable {
     private let arrived = DispatchSemaphore(value: 0)
     private let waiting = Mutex<[Signal]>([])
     private let source = Mutex<SignalSource?>(nil)
 
-    /// - Parameter reloads: HUP is acted on; else it ends the program, as when its terminal goes away.
+    /// - Parameter reloads: Whether HUP reloads; otherwise it ends the program, as when its terminal goes away.
     init(reloads: Bool = false) {
         SignalSource.ignoreBrokenPipe()
         let source = SignalSource([.terminate, .interrupt, .user1] + (reloads ? [.hangup] : [])) { [weak self] signal in
@@ -17,7 +17,7 @@ final class Signals: Sendable {
         self.source.withLock { $0 = source }
     }
 
-    /// One that waits stands for those that follow.
+    /// Keeps a signal; several of one kind count as one.
     private func take(_ signal: Signal) {
         let isNew = waiting.withLock { waiting in
             if waiting.contains(signal) { return false }
@@ -27,8 +27,8 @@ final class Signals: Sendable {
         if isNew { arrived.signal() }
     }
 
-    /// Holds the thread until TERM or INT; USR1 has the counters logged, HUP the configuration read again.
-    /// - Returns: what the program was told.
+    /// Blocks the thread until TERM or INT; USR1 logs the counts, HUP reads the configuration again.
+    /// - Returns: the name of the signal that ended it.
     func untilStopped(counters: () -> Void, reload: () -> Void = {}) -> String {
         while true {
             arrived.wait()

@@ -1,8 +1,8 @@
 import Dispatch
 import Synchronization
 
-/// Holds the thread until work on other queues has said its result.
-/// - Parameter begin: starts the work; what it is given is to be called once.
+/// Blocks the thread until work on other queues has given its result.
+/// - Parameter begin: starts the work; it must call the given closure once.
 func waiting<Result: Sendable>(for begin: (@escaping @Sendable (Result) -> Void) -> Void) -> Result {
     let arrived = DispatchSemaphore(value: 0)
     let said = Said<Result>()

@@ -6,11 +6,11 @@ import Forwarding
 import Transport
 import Upstreams
 
-/// One question put straight to the HTTPDNS service, past cache and local resolver: what `query` shows.
+/// Asks the HTTPDNS service directly, without cache and local resolver, for the command `query`.
 ///
 /// The servers of `dnsIp` are tried in order, each once a request.
 public final class DirectQuery: @unchecked Sendable {
-    // Unchecked: everything is used on the loop once it has started.
+    // Unchecked: everything is used on the loop alone once it has started.
     private let loop: EventLoop
     private let upstream: ServiceUpstream
     private let settings: Settings.HTTPDNS
@@ -22,7 +22,7 @@ public final class DirectQuery: @unchecked Sendable {
     private var asked: (names: [Name], request: QueryID)?
     private var failures: [String] = []
 
-    /// What the service said of one name.
+    /// The service's result for one name.
     public struct Answer: Sendable, Equatable {
         public enum Family: Sendable, Equatable {
             case addresses([IPAddress], ttl: UInt32)
@@ -35,7 +35,7 @@ public final class DirectQuery: @unchecked Sendable {
         public var ipv6: Family
     }
 
-    /// No server gave an answer: one line that says why.
+    /// Why no server gave an answer, in one line.
     public struct Failed: Error, Equatable, Sendable, CustomStringConvertible {
         public let description: String
     }
@@ -68,7 +68,7 @@ public final class DirectQuery: @unchecked Sendable {
         loop.submit {}
     }
 
-    /// Sends the next request; the result once there is none left.
+    /// Sends the next request; returns the result once there is none left.
     private func next(_ names: [Name]) -> Result<[Answer], Failed>? {
         guard server < settings.dnsIp.count else {
             return .failure(Failed(description: failures.joined(separator: "; ")))
@@ -94,7 +94,8 @@ public final class DirectQuery: @unchecked Sendable {
             for result in results { known[result.name] = result }
             pending.removeFirst()
             let leftOut = asked.names.filter { known[$0] == nil }
-            // Asked again one by one; a name that is left out even then has no record.
+            // The names that the answer leaves out are asked one by one; a name that is left out even then has no
+            // record.
             if asked.names.count > 1 { pending.insert(contentsOf: leftOut.map { [$0] }, at: 0) }
         case .failed(let failure):
             failures.append("HTTPDNS \(settings.dnsIp[server]): \(failure.detail)")

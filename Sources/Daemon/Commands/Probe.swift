@@ -6,38 +6,38 @@ import Log
 import Transport
 import Upstreams
 
-/// Goes through what the daemon depends on, step by step on its true path, and says in plain words what works.
+/// Checks what the daemon depends on step by step, over the daemon's own code, and reports in plain words what works.
 public final class Probe: @unchecked Sendable {
-    // Unchecked: everything is used on the loop once it has started.
+    // Unchecked: everything is used on the loop alone once it has started.
     private let loop: EventLoop
     private let carriers: Carriers
     private let httpdns: Settings.HTTPDNS?
     private let say: @Sendable (String) -> Void
-    /// What the daemon would say of these settings before it asks anybody.
+    /// What the daemon would log of these settings at its start.
     private var remarks: [String] = []
     private var steps: [Step]
-    /// Has servers looked up whose host is a name.
+    /// Sets the sources for the addresses of servers whose host is a name.
     private let lookUp: () -> Void
-    /// When the present step has had its time.
+    /// The deadline of the present step.
     private var deadline: Tick?
     private var current: (step: Step, number: UInt32, began: Tick)?
     private var number: UInt32 = 0
-    /// The groups of which a server has answered.
+    /// The groups that have a server which answered.
     private var working: Set<GroupID> = []
 
-    /// A server that is asked, as a server of its group.
+    /// A server to be asked, with its group.
     private struct Step {
         let group: UpstreamGroup
         let server: Server
         let name: Name
     }
 
-    /// What is asked for when the configuration names nothing better.
+    /// The name to ask for if the configuration has none that fits.
     private static let anyName = Name("example.com")
 
     /// - Parameters:
-    ///   - environment: where `http_proxy` and its like are looked for.
-    ///   - say: called with one line after the other, on the loop; what fails is said as in the daemon's log.
+    ///   - environment: where `http_proxy` and the like are looked for.
+    ///   - say: called on the loop with one line after the other; failures have the words of the daemon's log.
     public init(
         _ settings: Settings, environment: [String: String] = [:], say: @escaping @Sendable (String) -> Void
     ) throws(StartFailure) {
@@ -70,7 +70,7 @@ public final class Probe: @unchecked Sendable {
         if servers.isEmpty { remarks.append(Report.noLocalResolver) }
     }
 
-    /// Takes all steps, one after the other, and says at the end whether questions can be answered.
+    /// Takes all steps, one after the other, and reports at the end whether questions can be answered.
     public func run(_ done: @escaping @Sendable (Bool) -> Void) {
         carriers.settle = { [unowned self] _, outcome, _ in settle(outcome) }
         carriers.follow { [unowned self] in progressed($0) }
@@ -129,7 +129,7 @@ public final class Probe: @unchecked Sendable {
         current = nil
     }
 
-    /// Who is asked at the moment, as the log calls them.
+    /// The server that is asked now, by its name in the log.
     private var who: String {
         current.map { "\($0.step.group.id.title($0.step.group.name)) \($0.step.server)" } ?? "nobody"
     }
@@ -145,7 +145,7 @@ public final class Probe: @unchecked Sendable {
         current.map { Tick(nanoseconds: Clock.now()).milliseconds(since: $0.began) } ?? 0
     }
 
-    /// - Returns: whether the service works, or without one the local resolver.
+    /// - Returns: whether the service works, or without a service the local resolver.
     private func conclude() -> Bool {
         if httpdns?.httpOnly ?? false { say("httpOnly: the local resolver is never asked") }
         let (serviceWorks, resolverWorks) = (working.contains(.httpdns), working.contains(.fallback))

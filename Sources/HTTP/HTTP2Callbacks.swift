@@ -101,11 +101,16 @@ func flag(_ flag: nghttp2_flag) -> UInt8 { UInt8(flag.rawValue) }
 
 func flag(_ flag: nghttp2_nv_flag) -> UInt8 { UInt8(flag.rawValue) }
 
-private func owned(_ owner: UnsafeMutableRawPointer?) -> HTTP2Session {
-    // Sound: a session attaches itself before it makes any call that calls back.
-    guard let owner = unsafe owner else {
-        // There is no owner to tell, and an error cannot be thrown through C.
-        fatalError("an HTTP/2 session without owner")
+private func owned(_ owner: UnsafeMutableRawPointer?) -> HTTP2Session { unsafe HTTP2Library.owner(owner) }
+
+extension HTTP2Library {
+    /// The session to call back.
+    static func owner<Owner: AnyObject>(_ owner: UnsafeMutableRawPointer?) -> Owner {
+        // Sound: a session attaches itself before it makes any call that calls back.
+        guard let owner = unsafe owner else {
+            // There is no owner to tell, and an error cannot be thrown through C.
+            fatalError("an HTTP/2 session without owner")
+        }
+        return unsafe Unmanaged<Owner>.fromOpaque(owner).takeUnretainedValue()
     }
-    return unsafe Unmanaged<HTTP2Session>.fromOpaque(owner).takeUnretainedValue()
 }

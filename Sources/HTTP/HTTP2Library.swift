@@ -12,14 +12,21 @@ internal import CNGHTTP2
     private static let headerTable: UInt32 = 4096
 
     private let session: OpaquePointer
+    private let side: Side
 
-    init() throws(HTTP2Error) {
-        unsafe session = try Self.newSession()
+    /// Which side of a connection it is.
+    enum Side {
+        case client, server
+    }
+
+    init(_ side: Side) throws(HTTP2Error) {
+        self.side = side
+        unsafe session = try Self.newSession(side)
     }
 
     deinit { unsafe nghttp2_session_del(session) }
 
-    private static func newSession() throws(HTTP2Error) -> OpaquePointer {
+    private static func newSession(_ side: Side) throws(HTTP2Error) -> OpaquePointer {
         var callbacks: OpaquePointer?
         var options: OpaquePointer?
         var session: OpaquePointer?
@@ -29,23 +36,34 @@ internal import CNGHTTP2
         }
         try check(unsafe nghttp2_session_callbacks_new(&callbacks))
         try check(unsafe nghttp2_option_new(&options))
-        unsafe install(in: callbacks)
+        switch side {
+        case .client: unsafe install(in: callbacks)
+        case .server: unsafe installServer(in: callbacks)
+        }
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
         unsafe nghttp2_option_set_max_reserved_remote_streams(options, 0)
         unsafe nghttp2_option_set_max_outbound_ack(options, acknowledgementLimit)
         unsafe nghttp2_option_set_peer_max_concurrent_streams(options, UInt32(HTTP2Session.requestLimit))
-        try check(unsafe nghttp2_session_client_new2(&session, callbacks, nil, options))
+        switch side {
+        case .client: try check(unsafe nghttp2_session_client_new2(&session, callbacks, nil, options))
+        case .server: try check(unsafe nghttp2_session_server_new2(&session, callbacks, nil, options))
+        }
         guard let session = unsafe session else { throw .library(code: 0) }
         return unsafe session
     }
 
     /// Queues the first flight.
     /// - Parameter owner: The session to call back; it must live as long as this value.
-    func start(for owner: HTTP2Session) throws(HTTP2Error) {
+    func start(for owner: AnyObject) throws(HTTP2Error) {
         // Sound: callbacks run only inside calls that the owner makes, so the unretained pointer is alive then.
         unsafe nghttp2_session_set_user_data(session, Unmanaged.passUnretained(owner).toOpaque())
+        let own: (nghttp2_settings_id, UInt32) =
+            switch side {
+            case .client: (NGHTTP2_SETTINGS_ENABLE_PUSH, 0)
+            case .server: (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, UInt32(HTTP2Server.streamLimit))
+            }
         let settings = [
-            (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, Self.headerTable), (NGHTTP2_SETTINGS_ENABLE_PUSH, 0),
+            (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, Self.headerTable), own,
             (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, Self.streamWindow),
             (NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, UInt32(HTTPResponseReader.headLimit)),
             (NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1),
@@ -72,14 +90,38 @@ internal import CNGHTTP2
 
     /// - Returns: The request's stream; nil if none can be opened. The body is fetched later by a callback.
     func submit(_ request: HTTP2Request) -> Int32? {
-        let length = Array("content-length\(request.body.count)".utf8)
+        let hasBody = !request.body.isEmpty
         var body = unsafe nghttp2_data_provider()
         unsafe body.read_callback = readBody
+        let stream = unsafe Self.withFields(request.head, length: hasBody ? request.body.count : nil) { fields, count in
+            unsafe hasBody
+                ? nghttp2_submit_request(session, nil, fields, count, &body, nil)
+                : nghttp2_submit_request(session, nil, fields, count, nil, nil)
+        }
+        return stream > 0 ? stream : nil
+    }
+
+    /// Answers the request on a stream. The body is asked for later.
+    func respond(on stream: Int32, _ head: HTTP2Head, length: Int) {
+        var body = unsafe nghttp2_data_provider()
+        unsafe body.read_callback = readResponseBody
+        // It fails for lack of memory, which the next call reports, or because the client is gone.
+        _ = unsafe Self.withFields(head, length: length) { fields, count in
+            unsafe nghttp2_submit_response(session, stream, fields, count, &body)
+        }
+    }
+
+    /// Gives a head the form in which the library takes it.
+    /// - Parameter length: That of the body behind it, said by a field more; nil: nothing is said.
+    @inline(__always)
+    private static func withFields(
+        _ head: HTTP2Head, length: Int?, _ take: (UnsafePointer<nghttp2_nv>?, Int) -> Int32
+    ) -> Int32 {
+        let length = length.map { Array("content-length\($0)".utf8) } ?? []
         // Sound: the library copies the fields during the call, and names lie within the memory they point to.
-        let stream = unsafe request.text.withUnsafeBufferPointer { text in
+        return unsafe head.text.withUnsafeBufferPointer { text in
             unsafe length.withUnsafeBufferPointer { length in
-                unsafe withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: request.lengths.count + 1) {
-                    fields in
+                unsafe withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: head.lengths.count + 1) { fields in
                     var count = 0
                     var position = 0
                     func add(_ bytes: UnsafeBufferPointer<UInt8>, _ name: Int, _ value: Int) {
@@ -91,26 +133,24 @@ internal import CNGHTTP2
                                 flags: flag(NGHTTP2_NV_FLAG_NONE)))
                         count += 1
                     }
-                    for (name, value) in request.lengths {
+                    for (name, value) in head.lengths {
                         unsafe add(UnsafeBufferPointer(rebasing: text[position...]), name, value)
                         position += name + value
                     }
-                    guard !request.body.isEmpty else {
-                        return unsafe nghttp2_submit_request(session, nil, fields.baseAddress, count, nil, nil)
+                    if !length.isEmpty {
+                        let name = "content-length".utf8.count
+                        unsafe add(length, name, length.count - name)
                     }
-                    let name = "content-length".utf8.count
-                    unsafe add(length, name, length.count - name)
-                    return unsafe nghttp2_submit_request(session, nil, fields.baseAddress, count, &body, nil)
+                    return unsafe take(fields.baseAddress, count)
                 }
             }
         }
-        return stream > 0 ? stream : nil
     }
 
-    /// Resets a stream, so that the server stops sending on it.
-    func reset(_ stream: Int32) {
+    /// Resets a stream, so that the peer stops sending on it.
+    func reset(_ stream: Int32, _ code: HTTP2Code = .cancel) {
         // It fails only for lack of memory, which the next call reports.
-        _ = unsafe nghttp2_submit_rst_stream(session, flag(NGHTTP2_FLAG_NONE), stream, NGHTTP2_CANCEL.rawValue)
+        _ = unsafe nghttp2_submit_rst_stream(session, flag(NGHTTP2_FLAG_NONE), stream, code.rawValue)
     }
 
     func ping(_ number: UInt64) {

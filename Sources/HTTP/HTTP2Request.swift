@@ -10,9 +10,7 @@ package struct HTTP2Request: Sendable {
     package static let headLimit = 16 * 1024
 
     package var body: [UInt8] = []
-    /// The names and values of the head, one behind the other, and the length of each.
-    let text: [UInt8]
-    let lengths: [(name: Int, value: Int)]
+    let head: HTTP2Head
 
     /// - Parameters:
     ///   - authority: Host, and the port if it is not 443.
@@ -24,13 +22,24 @@ package struct HTTP2Request: Sendable {
             (name: ":method", value: method.rawValue), (name: ":scheme", value: "https"),
             (name: ":authority", value: authority), (name: ":path", value: path),
         ]
+        head = HTTP2Head(pseudo + fields)
+        guard head.text.count <= Self.headLimit else { return nil }
+    }
+}
+
+/// The fields of a request or a response.
+struct HTTP2Head: Sendable {
+    /// Names and values, one behind the other, and how long each is.
+    let text: [UInt8]
+    let lengths: [(name: Int, value: Int)]
+
+    init(_ fields: [(name: String, value: String)]) {
         var text: [UInt8] = []
-        lengths = (pseudo + fields).map { name, value in
+        lengths = fields.map { name, value in
             text += name.utf8
             text += value.utf8
             return (name.utf8.count, value.utf8.count)
         }
-        guard text.count <= Self.headLimit else { return nil }
         self.text = text
     }
 }

@@ -50,7 +50,7 @@ package final class HTTP2Session {
     /// - Parameter bodyLimit: The longest body of a response, in octets; a longer one fails its request only.
     /// - Throws: ``HTTP2Error/library(code:)`` when there is no memory.
     package init(bodyLimit: Int) throws(HTTP2Error) {
-        library = try HTTP2Library()
+        library = try HTTP2Library(.client)
         self.bodyLimit = bodyLimit
         try library.start(for: self)
         pump()

@@ -42,6 +42,19 @@ struct Frame: Equatable {
         Frame(kind: .headers, flags: endHeaders | (ends ? endStream : 0), stream: stream, payload: block).bytes
     }
 
+    /// Headers that end the stream, in as many frames as they need.
+    static func fragments(_ stream: UInt32, _ block: [UInt8]) -> [UInt8] {
+        let starts = Array(stride(from: 0, to: block.count, by: 16_384))
+        return starts.flatMap { start in
+            let end = min(start + 16_384, block.count)
+            return Frame(
+                kind: start == 0 ? .headers : .continuation,
+                flags: (start == 0 ? endStream : 0) | (end == block.count ? endHeaders : 0), stream: stream,
+                payload: Array(block[start..<end])
+            ).bytes
+        }
+    }
+
     static func data(_ stream: UInt32, _ body: [UInt8], ends: Bool = false) -> [UInt8] {
         Frame(kind: .data, flags: ends ? endStream : 0, stream: stream, payload: body).bytes
     }
@@ -94,7 +107,11 @@ struct Frame: Equatable {
     static func read(_ bytes: [UInt8]) throws -> [Frame] {
         let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
         try #require(bytes.starts(with: preface))
-        var rest = bytes[preface.count...]
+        return try readAll(Array(bytes[preface.count...]))
+    }
+
+    static func readAll(_ bytes: [UInt8]) throws -> [Frame] {
+        var rest = bytes[...]
         var frames: [Frame] = []
         while !rest.isEmpty {
             try #require(rest.count >= 9)

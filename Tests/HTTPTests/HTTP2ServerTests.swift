@@ -1,0 +1,117 @@
+import HTTP
+import Testing
+
+/// The server's side: what it takes of a request, and what it does not take.
+@Suite struct HTTP2ServerTests {
+    private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Frame.settings()
+    private let get = [(":method", "GET"), (":scheme", "https"), (":authority", "h"), (":path", "/p?q")]
+    private let post = [
+        (":method", "POST"), (":scheme", "https"), (":authority", "h"), (":path", "/p"), ("content-type", "a/b"),
+    ]
+
+    /// What a server has read of some bytes, and what it has sent.
+    private func serve(
+        _ server: HTTP2Server, _ bytes: [UInt8], answer: (HTTP2Server.Request) -> Void = { _ in }
+    ) -> (requests: [HTTP2Server.Request], sent: [UInt8]) {
+        server.receive(bytes.span)
+        var requests: [HTTP2Server.Request] = []
+        while let request = server.nextRequest() {
+            requests.append(request)
+            answer(request)
+        }
+        var sent: [UInt8] = []
+        var output = server.takeOutput()
+        while !output.isEmpty {
+            sent += output
+            output = server.takeOutput()
+        }
+        return (requests, sent)
+    }
+
+    @Test("our client's requests are answered in any order, bodies of any length")
+    func answers() throws {
+        let (client, server) = (try Client(requests: 3), try HTTP2Server(bodyLimit: 3))
+        let (requests, first) = serve(server, client.sent)
+        #expect(requests.map(\.stream) == [1, 3, 5])
+        for request in requests {
+            #expect(String(decoding: request.method, as: UTF8.self) == "POST")
+            #expect(String(decoding: request.path, as: UTF8.self) == "/dns-query")
+            #expect(String(decoding: request.contentType, as: UTF8.self) == "application/dns-message")
+            #expect(request.body == [1, 2, 3])
+        }
+        #expect(client.receive(first) == [])
+        let large = [UInt8](repeating: 7, count: 65_535)
+        server.answer(5, status: 404, body: [])
+        server.answer(1, status: 200, contentType: "application/dns-message", body: large)
+        var responses: [UInt64: HTTPResponse] = [:]
+        for case .answered(let id, let response) in client.receive(serve(server, []).sent) { responses[id] = response }
+        #expect(responses[2] == HTTPResponse(status: 404, body: []))
+        #expect(responses[0]?.mediaType == "application/dns-message")
+        // What is not equal would be printed, octet for octet.
+        #expect(responses[0]?.body.elementsEqual(large) ?? false)
+        #expect(responses.count == 2)
+        #expect(!server.isFinished)
+    }
+
+    @Test("a client that gives up and says farewell gets no more")
+    func farewell() throws {
+        let server = try HTTP2Server(bodyLimit: 3)
+        #expect(serve(server, Self.preface + Frame.headers(1, get, ends: true)).requests.count == 1)
+        _ = serve(server, Frame.reset(1, .cancel))
+        server.answer(1, status: 200, body: [1])
+        #expect(serve(server, []).sent.isEmpty && !server.isFinished)
+        _ = serve(server, Frame.goAway(last: 0))
+        #expect(server.isFinished)
+    }
+
+    @Test func inAnyPieces() throws {
+        let server = try HTTP2Server(bodyLimit: 10)
+        var requests: [HTTP2Server.Request] = []
+        for byte in Self.preface + Frame.headers(1, post) + Frame.data(1, [1, 2]) + Frame.data(1, [3], ends: true) {
+            requests += serve(server, [byte]).requests
+        }
+        #expect(requests.map(\.body) == [[1, 2, 3]])
+        #expect(requests.map { String(decoding: $0.path, as: UTF8.self) } == ["/p"])
+    }
+
+    @Test("a request that is too long is refused, and the connection goes on")
+    func limits() throws {
+        let server = try HTTP2Server(bodyLimit: 2)
+        let long = [("x", String(repeating: "a", count: 40_000))]
+        let bytes =
+            Frame.headers(1, post) + Frame.data(1, [1, 2, 3], ends: true)
+            + Frame.fragments(3, Frame.literals(get + long)) + Frame.headers(5, get, ends: true)
+        let (requests, sent) = serve(server, Self.preface + bytes)
+        #expect(requests.map(\.stream) == [5])
+        #expect(try Frame.readAll(sent).filter { $0.kind == .reset }.map(\.stream) == [1, 3])
+        #expect(!server.isFinished)
+    }
+
+    @Test("a hundred requests at a time are served, the next is refused")
+    func streamLimit() throws {
+        let server = try HTTP2Server(bodyLimit: 2)
+        let streams = (0...100).map { UInt32(1 + 2 * $0) }
+        let (requests, sent) = serve(
+            server, Self.preface + streams.flatMap { Frame.headers($0, get, ends: true) })
+        #expect(requests.map(\.stream) == streams.prefix(100).map(Int32.init))
+        #expect(try Frame.readAll(sent).filter { $0.kind == .reset }.map(\.stream) == [201])
+    }
+
+    @Test("what is no HTTP/2, a breach of it and a flood end the connection")
+    func hostile() throws {
+        let pings = (0...1000).flatMap { _ in Frame.ping() }
+        let streams = (0..<600).map { UInt32(1 + 2 * $0) }
+        let resets = streams.flatMap { Frame.headers($0, get) + Frame.reset($0, .cancel) }
+        let breach = Frame.windowUpdate(0, 0)
+        for bytes in [
+            Array("GET / HTTP/1.1\r\nHost: h\r\n\r\n".utf8), Self.preface + breach, Self.preface + pings,
+            Self.preface + resets,
+        ] {
+            let server = try HTTP2Server(bodyLimit: 2)
+            _ = serve(server, bytes)
+            #expect(server.isFinished)
+            server.answer(1, status: 200, body: [1])
+            #expect(serve(server, Frame.headers(5, get, ends: true)).requests.isEmpty)
+        }
+    }
+}

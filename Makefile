@@ -4,7 +4,7 @@
 BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libnghttp2-dev libssl-dev libsystemd-dev pkg-config
 TEST_PACKAGES := python3 python3-pytest python3-dnspython python3-cryptography python3-html5lib \
 	python3-h2 python3-prometheus-client unbound tcpdump strace bind9-dnsutils curl iproute2 nftables util-linux systemd-container \
-	dnsperf valgrind chromium
+	dnsperf valgrind chromium knot-dnsutils
 BENCH_PACKAGES := python3 openssl unbound dnsmasq-base dnsdist smartdns knot-resolver dnss stubby
 
 SWIFT_VERSION := 6.2

@@ -125,8 +125,8 @@ let package = Package(
         tests("CountersTests", "Base", "DNSWire", "Counters"),
         tests("LogTests", "Configuration", "Log", "ShellTestSupport", logging),
         tests(
-            "DemoServiceTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "DemoService",
-            "TestSupport"),
+            "DemoServiceTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Streams",
+            "DemoService", "TestSupport"),
         tests(
             "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
             "Forwarding", "Transport", "Counters", "Log", "Daemon", "DemoService", "ShellTestSupport", logging),

@@ -114,6 +114,9 @@ public final class Daemon: @unchecked Sendable {
         if !(proxy?.isHeeded ?? false) { report.service(settings) }
     }
 
+    /// Where the metrics and the status page are served; nil: nowhere.
+    public var metricsEndpoint: Endpoint? { control?.metricsEndpoint }
+
     /// Begins to answer questions.
     public func start() throws(StartFailure) {
         try StartFailure.ofSystem { () throws(SystemError) in
@@ -139,7 +142,7 @@ public final class Daemon: @unchecked Sendable {
         }
         if WallClock.unixSeconds() < Version.made { report.clockUnset() }
         report.listening(on: sockets.endpoints)
-        if let metrics = control?.metricsEndpoint { report.metrics(on: metrics) }
+        if let metricsEndpoint { report.metrics(on: metricsEndpoint) }
         watchdog = Watchdog(listening: sockets.endpoints, watched, report: report)
         watchdog?.start()
     }

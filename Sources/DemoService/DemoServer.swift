@@ -3,47 +3,56 @@ internal import Cryptography
 internal import Streams
 internal import Transport
 
-/// Accepts connections on the service's ports. Confined to its loop.
+/// The server's side of what is spoken with one client: bytes in, and bytes out through the function it was made with.
+/// Confined to its loop.
+public protocol DemoConversation: AnyObject {
+    /// Takes what has to go to the client; after the last the connection is to be closed.
+    typealias Send = (_ bytes: [UInt8], _ isLast: Bool) -> Void
+
+    /// Takes what the client sent, in any pieces.
+    func receive(_ bytes: Span<UInt8>)
+}
+
+/// Accepts connections on the demo's ports. Confined to its loop.
 final class DemoServer {
-    /// The most connections at once; further ones are closed. A daemon needs one, a test a few.
+    /// The most connections at once; further ones are closed. A daemon needs one on each port, a test a few.
     static let connectionLimit = 64
 
+    /// Begins to serve a connection; nil: there is no memory for it.
+    typealias Converse = (_ client: IPAddress, _ send: @escaping DemoConversation.Send) -> (any DemoConversation)?
+
     private let loop: EventLoop
-    private let engine: ServiceEngine
-    private let context: TLSServerContext
     /// Memory into which all clients' octets are read.
     private let scratch = Scratch(16 * 1024)
     private var connections: [ObjectIdentifier: DemoConnection] = [:]
 
-    init(loop: EventLoop, engine: ServiceEngine, context: TLSServerContext) {
-        self.loop = loop
-        self.engine = engine
-        self.context = context
-    }
+    init(loop: EventLoop) { self.loop = loop }
 
     /// Listens on a free port. The loop keeps the listener, and so the server.
-    func listen(on address: IPAddress, isSecure: Bool) throws(SystemError) -> Endpoint {
+    /// - Parameter context: Nil: without TLS.
+    func listen(
+        on address: IPAddress, _ context: TLSServerContext?, _ converse: @escaping Converse
+    ) throws(SystemError) -> Endpoint {
         let listener = try StreamListener.listen(Endpoint(address, port: 0))
         try listener.start(
             in: loop,
             // A connection that cannot be accepted is closed, which its client notices.
             failed: { _ in },
-            accepted: { [self] socket, client in accept(socket, from: client.address, isSecure: isSecure) })
+            accepted: { [self] socket, client in accept(socket, from: client.address, context, converse) })
         return listener.local
     }
 
-    private func accept(_ socket: consuming StreamSocket, from client: IPAddress, isSecure: Bool) {
+    private func accept(
+        _ socket: consuming StreamSocket, from client: IPAddress, _ context: TLSServerContext?, _ converse: Converse
+    ) {
         guard connections.count < Self.connectionLimit else { return }
-        var tls: TLSSession?
-        if isSecure {
-            tls = try? context.session()
-            guard tls != nil else { return }
-        }
+        let tls = try? context?.session()
+        guard (tls == nil) == (context == nil) else { return }
         let connection = DemoConnection { [weak self] in self?.connections[ObjectIdentifier($0)] = nil }
-        let conversation = engine.conversation(isSecure: isSecure, client: client) { [weak connection] in
-            connection?.send($0, isLast: $1)
+        let conversation = converse(client) { [weak connection] in connection?.send($0, isLast: $1) }
+        guard let conversation, connection.start(socket, tls, conversation, scratch: scratch, loop: loop) else {
+            return
         }
-        guard connection.start(socket, tls, conversation, scratch: scratch, loop: loop) else { return }
         connections[ObjectIdentifier(connection)] = connection
     }
 }
@@ -54,14 +63,14 @@ final class DemoConnection: StreamOwner {
     static let outputLimit = 256 * 1024
 
     private var stream: Stream?
-    private var conversation: ServiceConversation?
+    private var conversation: (any DemoConversation)?
     private let closed: (DemoConnection) -> Void
 
     init(closed: @escaping (DemoConnection) -> Void) { self.closed = closed }
 
     /// Starts serving; false if the loop cannot watch the socket, which is then closed.
     func start(
-        _ socket: consuming StreamSocket, _ tls: TLSSession?, _ conversation: ServiceConversation, scratch: Scratch,
+        _ socket: consuming StreamSocket, _ tls: TLSSession?, _ conversation: any DemoConversation, scratch: Scratch,
         loop: EventLoop
     ) -> Bool {
         stream = try? Stream(
@@ -70,8 +79,8 @@ final class DemoConnection: StreamOwner {
         return stream != nil
     }
 
-    func send(_ response: [UInt8], isLast: Bool) {
-        stream?.send(response.span)
+    func send(_ bytes: [UInt8], isLast: Bool) {
+        if !bytes.isEmpty { stream?.send(bytes.span) }
         if isLast { stream?.finish() }
     }
 

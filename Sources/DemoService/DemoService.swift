@@ -2,15 +2,21 @@ public import Base
 public import Cryptography
 public import Transport
 
-/// An HTTPDNS service on this machine's loopback, for trying the daemon and for its tests: owns its ports, a queue, a
-/// random account and a fresh certificate. It serves until ``stop(_:)``.
+/// An HTTPDNS service on this machine's loopback, and beside it a resolver that is asked by DNS over TLS and DNS over HTTPS,
+/// for trying the daemon and for its tests: owns its ports, a queue of its own, a random account and a certificate made for the
+/// occasion. It serves until ``stop(_:)``.
 public final class DemoService: Sendable {
     public let account: DemoAccount
     /// The endpoint for aes and des.
     public let http: Endpoint
     /// The endpoint for https.
     public let https: Endpoint
-    /// The certificate that a client of ``https`` must trust: for 127.0.0.1, valid for ``days``.
+    /// The endpoint for DNS over TLS.
+    public let dnsOverTLS: Endpoint
+    /// The endpoint for DNS over HTTPS, at ``dnsOverHTTPSPath``.
+    public let dnsOverHTTPS: Endpoint
+    public static let dnsOverHTTPSPath = DNSOverHTTPSConversation.path
+    /// The certificate that a client of the encrypted endpoints must trust: for 127.0.0.1, valid for ``days``.
     public let certificatePEM: [UInt8]
 
     /// How many days the certificate is valid: longer than any demonstration.
@@ -18,37 +24,39 @@ public final class DemoService: Sendable {
 
     private let loop: EventLoop
 
-    /// Starts the service on two free ports of 127.0.0.1.
-    /// - Parameter resolver: The DNS resolver asked for names the service does not know by itself; without one they
-    ///   have no record.
+    /// Starts the service on free ports of 127.0.0.1.
+    /// - Parameter resolver: The DNS resolver asked for what the one here does not know by itself; without one that has no
+    ///   answer.
     public init(resolver: Endpoint? = nil) throws(DemoError) {
         let address = IPAddress.v4(127, 0, 0, 1)
         let account = DemoAccount.random()
-        let pem = try Self.certificate(for: address)
-        let context: TLSServerContext
-        do throws(TLSError) {
-            context = try TLSServerContext(certificatePEM: pem.certificatePEM, keyPEM: pem.keyPEM)
-        } catch {
-            throw .tls(error)
-        }
-        let (loop, system) = try Self.loop(resolver)
+        let certificate = try Self.certificate(for: address)
         let engine: ServiceEngine
         do throws(CryptographyError) {
-            engine = try ServiceEngine(
-                account, addresses: [address], resolve: system.map { system in { system.resolve($0, $1, done: $2) } })
+            engine = try ServiceEngine(account, addresses: [address])
         } catch {
             throw .cryptography(error)
         }
-        let server = DemoServer(loop: loop, engine: engine, context: context)
+        let (https, tls, h2) = try (
+            Self.context(certificate, ["http/1.1"]), Self.context(certificate, ["dot"]),
+            Self.context(certificate, ["h2"])
+        )
+        let (loop, system) = try Self.loop(resolver)
+        let dns = DemoResolver(ask: system.map { system in { system.ask($0, done: $1) } })
+        let server = DemoServer(loop: loop)
         do throws(SystemError) {
-            http = try server.listen(on: address, isSecure: false)
-            https = try server.listen(on: address, isSecure: true)
+            http = try server.listen(on: address, nil) { engine.conversation(isSecure: false, client: $0, send: $1) }
+            self.https = try server.listen(on: address, https) {
+                engine.conversation(isSecure: true, client: $0, send: $1)
+            }
+            dnsOverTLS = try server.listen(on: address, tls) { DNSOverTLSConversation(dns, send: $1) }
+            dnsOverHTTPS = try server.listen(on: address, h2) { DNSOverHTTPSConversation(dns, send: $1) }
         } catch {
             throw .system(error)
         }
         self.account = account
         self.loop = loop
-        certificatePEM = pem.certificatePEM
+        certificatePEM = certificate.certificatePEM
         loop.start()
     }
 
@@ -65,6 +73,17 @@ public final class DemoService: Sendable {
             return try SelfSignedCertificate.make(names: [], addresses: [address], days: days)
         } catch {
             throw .cryptography(error)
+        }
+    }
+
+    private static func context(
+        _ certificate: (certificatePEM: [UInt8], keyPEM: [UInt8]), _ protocols: [String]
+    ) throws(DemoError) -> TLSServerContext {
+        do throws(TLSError) {
+            return try TLSServerContext(
+                certificatePEM: certificate.certificatePEM, keyPEM: certificate.keyPEM, protocols: protocols)
+        } catch {
+            throw .tls(error)
         }
     }
 

@@ -1,144 +1,147 @@
 internal import Base
 internal import DNSWire
-internal import HTTPDNS
+internal import Streams
 internal import Transport
 
-/// Asks one DNS resolver over UDP for the names that the demo service does not have; owns the queries under way.
-/// Confined to its loop, whose deadline it alone uses.
+/// Asks the machine's DNS resolver, over UDP, and over TCP for what does not fit a datagram; owns the queries in flight.
+/// Confined to its loop, whose deadline it has for itself.
 ///
-/// Each query is sent once, without TCP: a failure of any kind is "no record", since the service's protocol cannot
-/// express it.
+/// Each query once: a demo's client that hears nothing asks again.
 final class SystemResolver {
-    /// The deadline of a query in nanoseconds: sooner than a daemon gives up on the service.
+    /// Nanoseconds for one query: less than a daemon waits for its servers.
     static let timeout: UInt64 = 1_500_000_000
-    /// The most queries at once, each with its own socket; further names have no record.
+    /// The most queries at once, each with its own socket; further ones have no answer.
     static let queryLimit = 64
 
     private let server: Endpoint
     private let loop: EventLoop
     private var random = Random()
-    /// Ordered by deadline, since all queries have the same time.
-    private var queries: [SystemQuery] = []
+    /// In the order of their deadlines, since all have the same time.
+    private var exchanges: [SystemExchange] = []
 
     init(_ server: Endpoint, loop: EventLoop) {
         self.server = server
         self.loop = loop
     }
 
-    func resolve(_ names: [Name], _ family: ServiceFamily, done: @escaping ([NameResult]) -> Void) {
-        let types = (family.includesIPv4 ? [RecordType.a] : []) + (family.includesIPv6 ? [.aaaa] : [])
-        let pending = PendingAnswers(names, waitsFor: names.count * types.count, done: done)
-        for (index, name) in names.enumerated() {
-            for type in types {
-                ask(name, type) { pending.take($0, of: type, at: index) }
-            }
-        }
+    /// - Parameter done: Called once, now or later; nil: there was no answer.
+    func ask(_ query: SystemQuery, done: @escaping (Answer?) -> Void) {
+        guard exchanges.count < Self.queryLimit,
+            let exchange = try? SystemExchange(
+                query, id: random.uint16(), to: server, deadline: Clock.now() + Self.timeout, loop: loop, done: done,
+                settled: { [weak self] in self?.settle($0, $1) })
+        else { return done(nil) }
+        exchanges.append(exchange)
+        loop.setDeadline(exchanges.first?.deadline)
     }
 
     /// The loop's deadline has come.
     func expire() {
         let now = Clock.now()
-        while let oldest = queries.first, oldest.deadline <= now { end(oldest, .noRecord) }
-        loop.setDeadline(queries.first?.deadline)
+        while let oldest = exchanges.first, oldest.deadline <= now { settle(oldest, nil) }
     }
 
-    private func ask(_ name: Name, _ type: RecordType, answered: @escaping (FamilyResult) -> Void) {
-        let id = random.uint16()
-        let message = Query.message(id: id, name, type: type, dnssecOK: false, checkingDisabled: false)
-        guard queries.count < Self.queryLimit, let socket = try? QuerySocket.open(to: server),
-            (try? socket.send(message.span)) == true
-        else { return answered(.noRecord) }
-        let query = SystemQuery(
-            socket, id: id, name: name, type: type, deadline: Clock.now() + Self.timeout, answered: answered)
-        guard query.start(in: loop, settled: { [weak self] in self?.settle($0, $1) }) else {
-            return answered(.noRecord)
-        }
-        queries.append(query)
-        loop.setDeadline(queries.first?.deadline)
-    }
-
-    private func settle(_ query: SystemQuery, _ result: FamilyResult) {
-        end(query, result)
-        loop.setDeadline(queries.first?.deadline)
-    }
-
-    private func end(_ query: SystemQuery, _ result: FamilyResult) {
-        queries.removeAll { $0 === query }
-        query.end(in: loop)
-        query.answered(result)
+    private func settle(_ exchange: SystemExchange, _ answer: Answer?) {
+        exchanges.removeAll { $0 === exchange }
+        exchange.close()
+        loop.setDeadline(exchanges.first?.deadline)
+        exchange.done(answer)
     }
 }
 
-/// One query under way, on its own socket.
-private final class SystemQuery: EventHandler {
+/// One query in flight: a datagram, then a connection if the answer is truncated.
+private final class SystemExchange: EventHandler, StreamOwner {
     let deadline: UInt64
-    let answered: (FamilyResult) -> Void
-    private var socket: QuerySocket
+    let done: (Answer?) -> Void
+    private let query: SystemQuery
     private let id: UInt16
-    private let name: Name
-    private let type: RecordType
+    private let server: Endpoint
+    private let loop: EventLoop
+    private let settled: (SystemExchange, Answer?) -> Void
+    private var socket: QuerySocket
     private var registration: Registration?
-    private var settled: (SystemQuery, FamilyResult) -> Void = { _, _ in }
+    private var stream: Stream?
+    private var frames: DNSFrames
 
+    /// Octets of a datagram: more than the size that a query allows.
+    private static let datagramLimit = 4096
+    /// Octets that one read of a connection brings at most.
+    private static let readLimit = 16 * 1024
+
+    /// Sends the query.
+    /// - Parameter settled: Called once, later; nil: there was no answer.
     init(
-        _ socket: consuming QuerySocket, id: UInt16, name: Name, type: RecordType, deadline: UInt64,
-        answered: @escaping (FamilyResult) -> Void
-    ) {
-        self.socket = socket
-        self.id = id
-        self.name = name
-        self.type = type
-        self.deadline = deadline
-        self.answered = answered
-    }
-
-    /// Sends it; false if the loop cannot watch the socket.
-    func start(in loop: EventLoop, settled: @escaping (SystemQuery, FamilyResult) -> Void) -> Bool {
-        self.settled = settled
-        registration = try? loop.register(socket.descriptor, .readable, self)
-        return registration != nil
-    }
-
-    func end(in loop: EventLoop) {
-        if let registration { loop.unregister(registration) }
-        registration = nil
-        socket.close()
+        _ query: SystemQuery, id: UInt16, to server: Endpoint, deadline: UInt64, loop: EventLoop,
+        done: @escaping (Answer?) -> Void, settled: @escaping (SystemExchange, Answer?) -> Void
+    ) throws(SystemError) {
+        (self.query, self.id, self.server, self.deadline, self.loop) = (query, id, server, deadline, loop)
+        (self.done, self.settled) = (done, settled)
+        frames = DNSFrames { id }
+        socket = try QuerySocket.open(to: server)
+        // Not sent for want of room is as good as lost: the deadline finds it.
+        _ = try socket.send(query.message(id: id).span)
+        registration = try loop.register(socket.descriptor, .readable, self)
     }
 
     func ready(_ readiness: Readiness) {
-        // Larger than the size that our query allows.
-        var buffer = [UInt8](repeating: 0, count: 4096)
+        var buffer = [UInt8](repeating: 0, count: Self.datagramLimit)
         var room = buffer.mutableSpan
-        guard let received = try? socket.receive(into: &room) else { return settled(self, .noRecord) }
-        guard case .bytes(let count) = received else { return }
-        // A message that is no answer to this query may be forged: the true answer may still come.
-        guard
-            let reply = try? Response.read(
-                buffer.span.extracting(0..<count), id: id, to: name, type: type, defaultNegativeTTL: 0)
-        else { return }
-        var addresses: [IPAddress] = []
-        for record in reply.answer.records() where record.section == .answer && record.type == type {
-            if let address = IPAddress(bytes: record.rdata.span) { addresses.append(address) }
+        do throws(SystemError) {
+            guard case .bytes(let count) = try socket.receive(into: &room) else { return }
+            take(buffer.span.extracting(0..<count), id: id)
+        } catch {
+            settled(self, nil)
         }
-        settled(self, addresses.isEmpty ? .noRecord : .addresses(addresses, ttl: reply.answer.keep))
-    }
-}
-
-/// Waits for the results of several names.
-private final class PendingAnswers {
-    private var results: [NameResult]
-    private var missing: Int
-    private let done: ([NameResult]) -> Void
-
-    init(_ names: [Name], waitsFor missing: Int, done: @escaping ([NameResult]) -> Void) {
-        results = names.map { NameResult(name: $0, ipv4: .notAsked, ipv6: .notAsked) }
-        self.missing = missing
-        self.done = done
     }
 
-    func take(_ result: FamilyResult, of type: RecordType, at index: Int) {
-        if type == .a { results[index].ipv4 = result } else { results[index].ipv6 = result }
-        missing -= 1
-        if missing == 0 { done(results) }
+    /// A message that is no answer to this query may be forged: the true answer may still come.
+    private func take(_ message: Span<UInt8>, id: UInt16) {
+        let reply = try? Response.read(
+            message, id: id, to: query.name, type: query.type, recordClass: query.recordClass, defaultNegativeTTL: 0)
+        guard var reply else { return }
+        if reply.truncated, stream == nil { return askOverTCP() }
+        // Of what comes through a network it proves nothing, and clients would believe it of a server on loopback.
+        if !server.address.isLoopback { reply.answer.head.authenticData = false }
+        settled(self, reply.answer)
+    }
+
+    private func askOverTCP() {
+        closeSocket()
+        frames.open(query.message(id: id), as: 0)
+        do throws(StreamFailure) {
+            let stream = try Stream(
+                to: server, tls: nil, limit: Int(UInt16.max), scratch: Scratch(Self.readLimit), loop: loop, owner: self)
+            self.stream = stream
+            stream.send(frames.takeOutput().span)
+        } catch {
+            settled(self, nil)
+        }
+    }
+
+    func received(_ bytes: Span<UInt8>, on stream: Stream) {
+        var events: [ConversationEvent] = []
+        do throws(ConversationFailure) {
+            try frames.receive(bytes, into: &events)
+        } catch {
+            return settled(self, nil)
+        }
+        // A conversation's messages have the id 0.
+        if case .answered(_, .message(let message)) = events.first { take(message.span, id: 0) }
+    }
+
+    func ended(_ stream: Stream, isCut: Bool) { settled(self, nil) }
+
+    func failed(_ stream: Stream, _ failure: StreamFailure) { settled(self, nil) }
+
+    func close() {
+        closeSocket()
+        stream?.close()
+        stream = nil
+    }
+
+    private func closeSocket() {
+        if let registration { loop.unregister(registration, closing: true) }
+        registration = nil
+        socket.close()
     }
 }

@@ -9,7 +9,8 @@ import Transport
 /// Runs the daemon with an HTTPDNS service on loopback: the true code paths without an account, root or network.
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run the daemon with an embedded HTTPDNS service: no account, no root, no network needed.")
+        abstract: "Run the daemon with an embedded HTTPDNS service: no account, no root, no network needed.",
+        discussion: "What that service does not know is asked of an embedded resolver, over TLS or HTTPS.")
 
     @Option(
         help: "Listen on ADDRESS:PORT; may be given again.", transform: Endpoint.init(argument:))
@@ -37,7 +38,7 @@ struct Demo: ParsableCommand {
             } catch .system(let message) {
                 throw Ending.system(message)
             }
-            say(service)
+            say(service, daemon)
             ProgramMemory.forgetUnusedCode()
             let reason = signals.untilStopped(counters: daemon.logCounters)
             waiting { done in daemon.stop(because: reason) { done(()) } }
@@ -58,24 +59,40 @@ struct Demo: ParsableCommand {
         httpdns.addressType = .dual
         settings.httpdns = httpdns
         settings.tls.anchors = service.certificatePEM
+        settings.fallback.servers = [
+            .server(Server(service.dnsOverTLS, .tls)),
+            .server(Server(service.dnsOverHTTPS, .https(path: DemoService.dnsOverHTTPSPath, usesGET: false))),
+        ]
+        settings.fallback.tls.anchors = service.certificatePEM
+        // For the status page.
+        settings.control.metrics = Endpoint(.v4(127, 0, 0, 1), port: 0)
         return settings
     }
 
-    private func say(_ service: DemoService) {
+    private func say(_ service: DemoService, _ daemon: Daemon) {
         let (address, port) = (listen[0].address, listen[0].port)
         let dig = "dig @\(address) -p \(port)"
+        let (tls, https, path) = (service.dnsOverTLS, service.dnsOverHTTPS, DemoService.dnsOverHTTPSPath)
+        let page = daemon.metricsEndpoint.map { "The status page on http://\($0)/ shows who answers. " } ?? ""
         StandardOutput.write(
             """
             An HTTPDNS service runs on \(service.https) (https) and \(service.http) (aes, des); the daemon asks it \
             over https.
+            A resolver runs on tls://\(tls) and https://\(https)\(path); the daemon asks it what HTTPDNS does not know. It \
+            knows example.net, and asks the resolver of this machine for all else.
 
             Ask the daemon in another terminal:
-                \(dig) example.com
+                \(dig) example.com             # HTTPDNS
                 \(dig) example.com AAAA
                 \(dig) example.com +tcp
-                \(dig) example.com MX
+                \(dig) example.net             # DNS over TLS
+                \(dig) example.com MX          # DNS over TLS, and from there the resolver of this machine
 
-            Ctrl-C ends both.
+            Ask the resolver itself (kdig is in the package knot-dnsutils):
+                kdig @\(tls.address) -p \(tls.port) +tls example.net
+                kdig @\(https.address) -p \(https.port) +https=\(path) example.net
+
+            \(page)Ctrl-C ends all of it.
             """)
     }
 }

@@ -160,49 +160,13 @@ import Testing
         #expect(pieces.responses.allSatisfy { $0.contains("\r\nConnection: keep-alive\r\n") })
     }
 
-    /// As many as may wait; answered one after another, not one inside another.
+    /// As many as may come at once.
     @Test func aLongPipeline() {
         let one = "GET /x HTTP/1.1\r\nHost:\r\n\r\n"
         let count = 64 * 1024 / one.utf8.count
         let talk = Talk(engine)
         talk.say(String(repeating: one, count: count))
         #expect(talk.statuses == [String](repeating: "404", count: count))
-    }
-
-    @Test func whatComesWhileAnsweringIsBounded() throws {
-        var dones: [([NameResult]) -> Void] = []
-        let engine = try ServiceEngine(account) { _, _, done in dones.append(done) }
-        let talk = Talk(engine, isSecure: true)
-        talk.say("GET /d?dn=a.example&token=67890 HTTP/1.1\r\nHost: h\r\n\r\n")
-        #expect(talk.responses.isEmpty && dones.count == 1)
-        for _ in 0..<64 { talk.say([UInt8](repeating: 0x78, count: 1024)) }
-        #expect(talk.responses.isEmpty)
-        talk.say([0x78])
-        #expect(talk.statuses == ["400"] && talk.hasEnded)
-        let done = dones.removeFirst()
-        done([])
-        #expect(talk.statuses == ["400"])
-    }
-
-    @Test func resolvedNamesKeepTheirOrder() throws {
-        var asked: [([Name], ServiceFamily, ([NameResult]) -> Void)] = []
-        let engine = try ServiceEngine(account) { asked.append(($0, $1, $2)) }
-        let talk = Talk(engine, isSecure: true)
-        talk.say(
-            "GET /d?dn=a.example,example.com,b.example&type=addrs&ttl=1&token=67890 HTTP/1.1\r\nHost: h\r\n\r\n"
-                + "GET /d?dn=example.com&token=67890 HTTP/1.1\r\nHost: h\r\n\r\n")
-        #expect(asked.count == 1 && talk.responses.isEmpty)
-        let (unknown, family, done) = asked.removeFirst()
-        #expect(unknown == names("a.example", "b.example") && family == .both)
-        done([
-            NameResult(
-                name: Name("b.example")!, ipv4: .noRecord, ipv6: .addresses(addresses("2001:db8::b"), ttl: 9))
-        ])
-        #expect(talk.responses.count == 2)
-        #expect(
-            talk.responses[0].hasSuffix(
-                "\r\n\r\na.example.:0-0\nexample.com.:192.0.2.3,300-2001:db8::3,300\nb.example.:0-2001:db8::b,9"))
-        #expect(talk.responses[1].hasSuffix("\r\n\r\n192.0.2.3"))
     }
 
     @Test func hostileRequestsNeverTrap() {

@@ -87,9 +87,9 @@ private func withAddress<T>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, so
     }
 }
 
-/// A DNS resolver on a thread of its own: 198.51.100.81 and 2001:db8:5::81 with TTL 77 for names that begin with
-/// `known`, REFUSED for `refused`, forged answers before the true one for `forged`, nothing at all for `silent`, and no
-/// records for the rest.
+/// A DNS resolver on threads of its own: 198.51.100.81 and 2001:db8:5::81 with TTL 77 for names that begin with
+/// `known`, REFUSED for `refused`, forged answers before the true one for `forged`, an answer over TCP alone for `large`,
+/// nothing at all for `silent`, and no such name for the rest.
 final class ScriptedResolver: Sendable {
     let endpoint: Endpoint
     private let socket: BlockingSocket
@@ -104,7 +104,26 @@ final class ScriptedResolver: Sendable {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket.raw, $0, &length) }
         }
         endpoint = Endpoint(.v4(127, 0, 0, 1), port: UInt16(bigEndian: name.sin_port))
+        let listener = try BlockingSocket(SOCK_STREAM)
+        guard withAddress(endpoint.port, { bind(listener.raw, $0, $1) }) == 0, listen(listener.raw, 8) == 0 else {
+            throw SocketFailure(call: "listen")
+        }
         Thread { ScriptedResolver.serve(socket.raw) }.start()
+        Thread { ScriptedResolver.accept(listener) }.start()
+    }
+
+    /// One query on each connection. Ends when none has come for the socket's time limit.
+    private static func accept(_ listener: BlockingSocket) {
+        while true {
+            let client = Glibc.accept(listener.raw, nil, nil)
+            guard client >= 0 else { return }
+            defer { close(client) }
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            let count = recv(client, &buffer, buffer.count, 0)
+            guard count > 2, let reply = replies(Array(buffer[2..<count]), isStream: true).first else { continue }
+            let framed = [UInt8(reply.count >> 8), UInt8(reply.count & 0xFF)] + reply
+            _ = Glibc.send(client, framed, framed.count, Int32(MSG_NOSIGNAL))
+        }
     }
 
     /// Ends when no query has come for the socket's time limit.
@@ -129,7 +148,7 @@ final class ScriptedResolver: Sendable {
         }
     }
 
-    private static func replies(_ query: [UInt8]) -> [[UInt8]] {
+    private static func replies(_ query: [UInt8], isStream: Bool = false) -> [[UInt8]] {
         let label = String(decoding: query[13..<13 + Int(query[12])], as: UTF8.self)
         let questionEnd = query[12...].firstIndex(of: 0)! + 5
         let isIPv4 = query[questionEnd - 3] == 1
@@ -145,6 +164,12 @@ final class ScriptedResolver: Sendable {
             code: 0,
             address: isIPv4 ? [198, 51, 100, 81] : [0x20, 0x01, 0x0D, 0xB8, 0, 5] + [0, 0, 0, 0, 0, 0, 0, 0, 0, 0x81])
         if label.hasPrefix("known") { return [known] }
+        if label.hasPrefix("large") {
+            guard !isStream else { return [known] }
+            var truncated = reply(code: 0, address: nil)
+            truncated[2] |= 2
+            return [truncated]
+        }
         if label.hasPrefix("silent") { return [] }
         if label.hasPrefix("refused") { return [reply(code: 5, address: nil)] }
         if label.hasPrefix("forged") {

@@ -2,9 +2,11 @@
 
 import http.server
 import pathlib
+import re
 import subprocess
 import threading
 
+import dns.message
 import dns.resolver
 import pytest
 
@@ -102,7 +104,7 @@ def demo(binary, tmp_path):
 
 @pytest.mark.parametrize("resolv_conf", ["nameserver 127.0.0.2\n", ""])
 def test_demo(demo, machine_resolver, unbound, resolv_conf):
-    """No account, no network: addresses from the demo's own service; other types from the machine's resolver."""
+    """No account, no network: addresses from the demo's own service and resolver; all else from the machine's resolver."""
     machine_resolver(resolv_conf)
     log = demo()
     at = ["dig", "@127.0.0.1", "-p", "5300", "+short", "+tries=1", "+time=5", "example.com"]
@@ -112,12 +114,40 @@ def test_demo(demo, machine_resolver, unbound, resolv_conf):
     assert six and all(":" in line for line in six.split())
     assert output(*at, "+tcp") == four
     assert unbound.asked().count(("example.com", "A")) == before
+    assert output(*at[:-1], "example.net").strip() == "192.0.2.9", "which its encrypted resolver alone knows"
     if resolv_conf:
         assert "10 mx1.example.com." in output(*at, "MX").splitlines()
         assert output(*at[:-1], "only-local.example.com").strip() == "198.51.100.81"
     else:
         assert "status: SERVFAIL" in output(*[part for part in at if part != "+short"], "MX")
     assert "dig @127.0.0.1 -p 5300" in log.read_text(), "it says what to type next"
+
+
+def test_the_demo_asks_its_resolver_by_tls(demo, machine_resolver, unbound):
+    """As its metrics say; and the resolver answers other clients, by TLS and by HTTPS."""
+    machine_resolver("nameserver 127.0.0.2\n")
+    said = demo().read_text()
+    tls, https = re.search(r"tls://127\.0\.0\.1:(\d+) and https://127\.0\.0\.1:(\d+)/dns-query", said).groups()
+    at = ["dig", "@127.0.0.1", "-p", "5300", "+short", "+tries=1", "+time=5"]
+    assert "10 mx1.example.com." in output(*at, "example.com", "MX").splitlines()
+    assert len(output(*at, "big.example.com", "TXT").splitlines()) == 30, "more than a datagram holds"
+    page = re.search(r"http://127\.0\.0\.1:\d+/", said).group()
+    counts = re.findall(r'^httpdnsd_proxy_request_duration_seconds_count{to="([^"]+)"[^}]*} (\d+)$',
+                        output("curl", "--silent", "--fail", page + "metrics"), re.MULTILINE)
+    assert sum(int(count) for to, count in counts if to == f"tls://127.0.0.1:{tls}") == 2, counts
+    assert not [to for to, count in counts if int(count) and not to.startswith(("tls://", "https://"))]
+    kdig = ["kdig", "@127.0.0.1", "+short", "+retry=0", "+timeout=5"]
+    ways = [["-p", tls, "+tls"], ["-p", https, "+https=/dns-query"], ["-p", https, "+https-get=/dns-query"]]
+    for way in ways:
+        assert output(*kdig, *way, "example.net").strip() == "192.0.2.9"
+        assert output(*kdig, *way, "only-local.example.com").strip() == "198.51.100.81"
+        assert len(output(*kdig, *way, "big.example.com", "TXT").splitlines()) == 30
+    query = dns.message.make_query("example.net", "AAAA", id=0).to_wire()
+    answer = subprocess.run(
+        ["curl", "--silent", "--fail", "--insecure", "--http2", "--data-binary", "@-", "--header",
+         "content-type: application/dns-message", f"https://127.0.0.1:{https}/dns-query"],
+        input=query, capture_output=True, check=True).stdout
+    assert dns.message.from_wire(answer).answer[0][0].address == "2001:db8::9"
 
 
 def test_demo_elsewhere(demo):

@@ -1,0 +1,98 @@
+internal import Base
+internal import HTTP
+
+/// DNS over TLS (RFC 7858) with one client: its queries are answered in any order.
+final class DNSOverTLSConversation: DemoConversation {
+    private let resolver: DemoResolver
+    private let send: Send
+    private var incoming: [UInt8] = []
+
+    init(_ resolver: DemoResolver, send: @escaping Send) { (self.resolver, self.send) = (resolver, send) }
+
+    /// Each message stands behind its length in two octets (RFC 1035 §4.2.2).
+    func receive(_ bytes: Span<UInt8>) {
+        incoming.append(bytes)
+        var offset = 0
+        while incoming.count - offset >= 2 {
+            let end = offset + 2 + (Int(incoming[offset]) << 8 | Int(incoming[offset + 1]))
+            guard end <= incoming.count else { break }
+            resolver.answer(Array(incoming[offset + 2..<end])) { [send] reply in
+                guard let reply else { return }
+                send(
+                    [UInt8(truncatingIfNeeded: reply.count >> 8), UInt8(truncatingIfNeeded: reply.count)] + reply, false
+                )
+            }
+            offset = end
+        }
+        incoming.removeFirst(offset)
+    }
+}
+
+/// DNS over HTTPS (RFC 8484) with one client, over HTTP/2.
+final class DNSOverHTTPSConversation: DemoConversation {
+    static let path = "/dns-query"
+    private static let mediaType = "application/dns-message"
+
+    private let resolver: DemoResolver
+    private let send: Send
+    private let session: HTTP2Server
+
+    /// Nil: there is no memory for it.
+    init?(_ resolver: DemoResolver, send: @escaping Send) {
+        guard let session = try? HTTP2Server(bodyLimit: Int(UInt16.max)) else { return nil }
+        (self.resolver, self.send, self.session) = (resolver, send, session)
+    }
+
+    func receive(_ bytes: Span<UInt8>) {
+        session.receive(bytes)
+        while let request = session.nextRequest() { answer(request) }
+        flush()
+    }
+
+    private func answer(_ request: HTTP2Server.Request) {
+        switch Self.query(in: request) {
+        case .failure(let refusal): session.answer(request.stream, status: refusal.status, body: [])
+        case .success(let query):
+            resolver.answer(query) { [weak self] reply in
+                guard let self else { return }
+                if let reply {
+                    session.answer(request.stream, status: 200, contentType: Self.mediaType, body: reply)
+                } else {
+                    session.answer(request.stream, status: 400, body: [])
+                }
+                flush()
+            }
+        }
+    }
+
+    private struct Refused: Error { let status: Int }
+
+    /// The DNS message of a request (RFC 8484 §4.1).
+    private static func query(in request: HTTP2Server.Request) -> Result<[UInt8], Refused> {
+        let parts = request.path.split(
+            separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.first?.elementsEqual(path.utf8) ?? false else { return .failure(Refused(status: 404)) }
+        switch String(decoding: request.method, as: UTF8.self) {
+        case "POST":
+            guard request.contentType.elementsEqual(mediaType.utf8) else { return .failure(Refused(status: 415)) }
+            return .success(request.body)
+        case "GET":
+            let parameter = Array("dns=".utf8)
+            let text = parts.dropFirst().first?.split(separator: UInt8(ascii: "&")).first { $0.starts(with: parameter) }
+            guard let message = text.flatMap({ Base64.url.decode($0.dropFirst(parameter.count)) }) else {
+                return .failure(Refused(status: 400))
+            }
+            return .success(message)
+        default: return .failure(Refused(status: 405))
+        }
+    }
+
+    private func flush() {
+        var output = session.takeOutput()
+        while !output.isEmpty {
+            send(output, false)
+            output = session.takeOutput()
+        }
+        if session.isFinished { send([], true) }
+    }
+}

@@ -1,0 +1,210 @@
+import Base
+import Cryptography
+import DNSWire
+import DemoService
+import Foundation
+import HTTP
+import Streams
+import Testing
+
+/// The encrypted resolver over real sockets, asked by the daemon's own client side.
+@Suite struct DemoResolverTests {
+    /// Who asks, by what conversation.
+    enum Asked: String, CaseIterable {
+        case tls = "dot"
+        case post = "h2"
+        case get = "h2 with GET"
+    }
+
+    private func stopped(_ service: DemoService) async {
+        await withCheckedContinuation { done in service.stop { done.resume() } }
+    }
+
+    @Test(arguments: Asked.allCases) func itsOwnNames(by asked: Asked) async throws {
+        let service = try DemoService()
+        let client = try EncryptedClient(service, asked)
+        for (type, expected) in [(RecordType.a, "192.0.2.9"), (.aaaa, "2001:db8::9")] {
+            #expect(try client.ask("example.net", type)?.addresses == addresses(expected))
+        }
+        let other = try #require(try client.ask("example.net", .mx))
+        #expect(other.answer.head == AnswerHead(responseCode: .noError, authorityCount: 1))
+        // HTTPDNS knows it; and there is no resolver to ask.
+        #expect(try client.ask("example.com")?.responseCode == .servFail)
+        await stopped(service)
+    }
+
+    @Test(arguments: Asked.allCases) func otherNamesAreAskedOfTheResolver(by asked: Asked) async throws {
+        let resolver = try ScriptedResolver()
+        let service = try DemoService(resolver: resolver.endpoint)
+        let client = try EncryptedClient(service, asked)
+        for name in ["known.example", "forged.example", "large.example"] {
+            #expect(try client.ask(name)?.addresses == addresses("198.51.100.81"))
+            #expect(try client.ask(name, .aaaa)?.addresses == addresses("2001:db8:5::81"))
+        }
+        let ids = try client.ask(["known.example", "refused.example", "unknown.example"])
+        #expect(ids.map(\.responseCode) == [.noError, .refused, .nxDomain])
+        await stopped(service)
+    }
+
+    @Test func aSilentResolverIsGivenUp() async throws {
+        let resolver = try ScriptedResolver()
+        let service = try DemoService(resolver: resolver.endpoint)
+        let client = try EncryptedClient(service, .tls)
+        let began = ContinuousClock.now
+        #expect(try client.ask("silent.example")?.responseCode == .servFail)
+        #expect(ContinuousClock.now - began >= .milliseconds(1500))
+        await stopped(service)
+    }
+
+    /// More queries than may be in flight: the rest fail, and nothing hangs.
+    @Test func aFloodOfNames() async throws {
+        let resolver = try ScriptedResolver()
+        let service = try DemoService(resolver: resolver.endpoint)
+        let clients = try (0..<2).map { _ in try EncryptedClient(service, .tls) }
+        for (index, client) in clients.enumerated() {
+            try client.send((0..<64).map { "silent\(index)-\($0).example" })
+        }
+        for client in clients {
+            #expect(try client.answers().map(\.responseCode) == Array(repeating: .servFail, count: 64))
+        }
+        await stopped(service)
+    }
+
+    @Test func aResolverThatIsNotThere() async throws {
+        let service = try DemoService(resolver: Endpoint(.v4(127, 0, 0, 1), port: 1))
+        #expect(try EncryptedClient(service, .post).ask("known.example")?.responseCode == .servFail)
+        await stopped(service)
+    }
+
+    @Test func whatIsNoQueryOverHTTPS() async throws {
+        let service = try DemoService()
+        let client = try EncryptedClient(service, .post)
+        let dns = [(name: "content-type", value: "application/dns-message")]
+        for (path, fields, body, status) in [
+            ("/other", dns, [UInt8](), 404), ("/dns-query", [], [0], 415), ("/dns-query", dns, [0], 400),
+        ] {
+            var request = try #require(HTTP2Request(.post, authority: "h", path: path, fields: fields))
+            request.body = body
+            #expect(try client.status(of: request) == status)
+        }
+        for (path, status) in [
+            ("/dns-query", 400), ("/dns-query?dns=!", 400), ("/dns-query?dns=AA==", 400),
+            ("/dns-query?x=1&dns=AA", 400),
+        ] {
+            let request = try #require(HTTP2Request(.get, authority: "h", path: path))
+            #expect(try client.status(of: request) == status)
+        }
+        #expect(try client.ask("example.net")?.addresses == addresses("192.0.2.9"))
+        await stopped(service)
+    }
+}
+
+extension Response.Reply {
+    fileprivate var addresses: [IPAddress] {
+        answer.records().filter { $0.section == .answer }.compactMap { IPAddress(bytes: $0.rdata.span) }
+    }
+}
+
+/// One connection to the demo's resolver.
+private final class EncryptedClient {
+    private let socket: BlockingSocket
+    private let tls: TLSSession
+    private var conversation: any Conversation
+    private var names: [(Name, RecordType)] = []
+    /// What goes out over HTTPS for a message.
+    private var makeRequest: ([UInt8]) -> HTTP2Request? = { message in
+        let fields = [(name: "content-type", value: "application/dns-message")]
+        var request = HTTP2Request(.post, authority: "h", path: DemoService.dnsOverHTTPSPath, fields: fields)
+        request?.body = message
+        return request
+    }
+
+    init(_ service: DemoService, _ asked: DemoResolverTests.Asked) throws {
+        let policy = TLSPolicy(serverName: nil, anchors: service.certificatePEM, anchorsOnly: true)
+        let endpoint = asked == .tls ? service.dnsOverTLS : service.dnsOverHTTPS
+        socket = try BlockingSocket.connected(to: endpoint)
+        tls = try TLSClientContext(policy).session(
+            to: TLSTarget(endpoint.address, protocols: [asked == .tls ? "dot" : "h2"]),
+            at: UInt64(Date().timeIntervalSince1970))
+        var id = UInt16.random(in: 0...UInt16.max)
+        conversation = DNSFrames {
+            id &+= 1
+            return id
+        }
+        guard asked != .tls else { return }
+        conversation = HTTP2(bodyLimit: Int(UInt16.max)) { [unowned self] in makeRequest($0) }
+        guard asked == .get else { return }
+        makeRequest = { message in
+            let path = "\(DemoService.dnsOverHTTPSPath)?dns=\(Base64.url.encode(message))"
+            return HTTP2Request(.get, authority: "h", path: path)
+        }
+    }
+
+    func ask(_ name: String, _ type: RecordType = .a) throws -> Response.Reply? {
+        try send([name], type)
+        return try answers().first
+    }
+
+    func ask(_ names: [String]) throws -> [Response.Reply] {
+        try send(names)
+        return try answers()
+    }
+
+    func send(_ texts: [String], _ type: RecordType = .a) throws {
+        names = texts.map { (Name($0)!, type) }
+        for (index, (name, type)) in names.enumerated() {
+            conversation.open(
+                Query.message(id: 0, name, type: type, dnssecOK: false, checkingDisabled: false, paddedTo: 128),
+                as: UInt64(index))
+        }
+        try flush()
+    }
+
+    /// The answers to all that was sent, in the order of the questions.
+    func answers() throws -> [Response.Reply] {
+        var replies: [UInt64: Response.Reply] = [:]
+        while replies.count < names.count {
+            for event in try events() {
+                guard case .answered(let id, let answer) = event else { throw SocketFailure(call: "\(event)") }
+                let message =
+                    switch answer {
+                    case .message(let message): message
+                    case .http(let response): response.body
+                    }
+                let (name, type) = names[Int(id)]
+                replies[id] = try Response.read(message.span, id: 0, to: name, type: type, defaultNegativeTTL: 0)
+            }
+        }
+        return names.indices.map { replies[UInt64($0)]! }
+    }
+
+    func status(of request: HTTP2Request) throws -> Int? {
+        let usual = makeRequest
+        defer { makeRequest = usual }
+        makeRequest = { _ in request }
+        conversation.open([], as: 0)
+        try flush()
+        while true {
+            for case .answered(_, .http(let response)) in try events() { return response.status }
+        }
+    }
+
+    private func events() throws -> [ConversationEvent] {
+        let bytes = try socket.receive()
+        guard !bytes.isEmpty else { throw SocketFailure(call: "closed") }
+        tls.receive(bytes.span)
+        var plaintext: [UInt8] = []
+        tls.takePlaintext(into: &plaintext)
+        var events: [ConversationEvent] = []
+        try conversation.receive(plaintext.span, into: &events)
+        try flush()
+        return events
+    }
+
+    private func flush() throws {
+        tls.send(conversation.takeOutput().span)
+        var ciphertext: [UInt8] = []
+        tls.takeCiphertext(into: &ciphertext)
+        if !ciphertext.isEmpty { try socket.send(ciphertext) }
+    }
+}

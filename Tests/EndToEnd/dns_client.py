@@ -31,6 +31,11 @@ def extended_errors(reply):
     return [int(option.code) for option in reply.options if option.otype == dns.edns.EDE]
 
 
+def reasons(reply):
+    """What the extended errors say in words."""
+    return " ".join(option.text or "" for option in reply.options if option.otype == dns.edns.EDE)
+
+
 def synthetic_soa(reply):
     """The SOA of a "no data" answer: (TTL, MINIMUM)."""
     found = [rrset for rrset in reply.authority if rrset.rdtype == dns.rdatatype.SOA]

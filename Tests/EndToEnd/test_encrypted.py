@@ -4,7 +4,6 @@ import random
 import struct
 import time
 
-import dns.edns
 import dns.flags
 import dns.rcode
 import dns.rdatatype
@@ -12,7 +11,7 @@ import pytest
 
 import certificates
 import test_comparison as comparison
-from dns_client import Stream, addresses, ask, extended_errors
+from dns_client import Stream, addresses, ask, extended_errors, reasons
 from networks import PlainDNS
 from resolvers import Unbound
 
@@ -25,10 +24,6 @@ URLS = {"tls": f"tls://{ADDRESS}", "https": f"https://{ADDRESS}/dns-query", "tcp
 def listening(servers, authority=None, **fallback):
     trust = {} if authority is None else {"caFile": str(authority.file)}
     return {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "fallback": {"servers": servers} | trust | fallback}
-
-
-def reasons(reply):
-    return " ".join(option.text or "" for option in reply.options if option.otype == dns.edns.EDE)
 
 
 @pytest.fixture(scope="module")

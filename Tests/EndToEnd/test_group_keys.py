@@ -15,7 +15,7 @@ import pytest
 import daemon as processes
 from clients import Clients
 from daemon import toml
-from dns_client import addresses, ask, extended_errors
+from dns_client import addresses, ask, extended_errors, reasons
 from encrypted import FramedServer, Later, address_reply
 from resolvers import reply_to
 from waiting import eventually
@@ -35,10 +35,6 @@ def group(daemon, authority):
                  "upstreams.office": office} | (others or {})
         return daemon(whole=whole, port=PORT, variables=variables)
     return start
-
-
-def reasons(reply):
-    return " ".join(option.text or "" for option in reply.options if option.otype == dns.edns.EDE)
 
 
 def check_refused(name="a.corp.example"):

@@ -7,12 +7,11 @@ import dns.rcode
 import h2.errors
 import pytest
 
+from asking import NEXT_ADDRESS, OURS, PORT, asked_of, at_once, check_answers
 from dns_client import addresses, ask
 from encrypted import MEDIA_TYPE, Response, address_reply
-from test_encrypted_faults import OURS, PORT, asked_of, at_once, check_answers
 
 __all__ = ["asked_of"]  # a fixture
-NEXT_ADDRESS = ["192.0.2.8"]
 
 
 def frame(kind, flags=0, stream=0, payload=b""):

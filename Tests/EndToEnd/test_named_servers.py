@@ -3,11 +3,10 @@
 import os
 import time
 
-import dns.edns
 import dns.rcode
 import pytest
 
-from dns_client import addresses, ask, extended_errors
+from dns_client import addresses, ask, extended_errors, reasons
 from httpdns_service import Record
 from networks import PlainDNS
 from resolvers import reply_to
@@ -58,10 +57,6 @@ def named(encrypted_resolver, authority):
         server.name_url = f"{scheme}://" + rest.replace(server.address, NAME)
         return server
     return start
-
-
-def reasons(reply):
-    return " ".join(option.text or "" for option in reply.options if option.otype == dns.edns.EDE)
 
 
 @pytest.mark.parametrize("protocol", ["tls", "https"])

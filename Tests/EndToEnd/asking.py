@@ -1,0 +1,59 @@
+"""A daemon whose local resolvers a test chooses, and what its clients got: for tests of servers and of connections."""
+
+import itertools
+import time
+
+import dns.rcode
+import pytest
+
+from clients import Clients
+from dns_client import addresses, ask, extended_errors, reasons
+from encrypted import address_reply
+
+PORT = 2053
+OURS = ["192.0.2.7"]  # what `address_reply` says
+NEXT = "127.0.0.7"
+NEXT_ADDRESS = ["192.0.2.8"]
+SCHEMES = ["tls", "https"]
+
+
+@pytest.fixture
+def asked_of(daemon, authority):
+    """Starts a daemon whose local resolvers these are."""
+    def start(*servers, **fallback):
+        return daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]},
+                             "fallback": {"servers": [getattr(one, "url", one) for one in servers], "timeout": 2000,
+                                          "caFile": str(authority.file)} | fallback}, port=PORT)
+    return start
+
+
+@pytest.fixture
+def next_server(encrypted_resolver):
+    """One that works, to be named after the one a test is about."""
+    return encrypted_resolver("https", lambda asked, connection: address_reply(asked, NEXT_ADDRESS[0]), address=NEXT)
+
+
+def fresh():
+    return (f"f{number}.example.net" for number in itertools.count())
+
+
+def at_once(names, **options):
+    """Asks all names together and returns what became of them."""
+    clients = Clients(port=PORT, **options)
+    for name in names:
+        clients.ask(name)
+    return clients.all_answered()
+
+
+def check_answers(asked, within=1.5, expected=OURS):
+    for one in asked:
+        assert addresses(one.reply) == expected, f"{one.name} after {one.waited:.2f} s: {one.reply}"
+        assert one.waited < within, f"{one.name} took {one.waited:.2f} s"
+
+
+def check_failure(name="failing.example.net", within=4.0):
+    begun = time.monotonic()
+    reply = ask(name, edns=True, port=PORT)
+    assert time.monotonic() - begun < within
+    assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23]), reply
+    return reasons(reply)

@@ -1,0 +1,66 @@
+"""Groups of upstreams for tests: a fallback, HTTPDNS, and servers in the clear that say who they are."""
+
+import pytest
+
+from dns_client import addresses, ask
+from httpdns_service import every_name
+from resolvers import reply_to
+
+PORT = 2053
+LISTEN = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}}
+
+
+def says(last, kind="A"):
+    """A script: 192.0.2.`last` for every name; PTR records too."""
+    def script(asked, connection=None):
+        record = {"A": f"60 IN A 192.0.2.{last}", "PTR": f"60 IN PTR h{last}.example."}.get(asked.kind)
+        return reply_to(asked.message, *([record] if record else []))
+    return script
+
+
+def answers(code):
+    return lambda asked, connection=None: reply_to(asked.message, rcode=code)
+
+
+def no_data(asked, connection=None):
+    return reply_to(asked.message, "60 IN SOA ns.example. host.example. 1 2 3 4 5", section="authority")
+
+
+def last_of(name, kind="A", **options):
+    """Who answered, by the last octet of the address."""
+    reply = ask(name, kind, port=PORT, **options)
+    return [int(address.rpartition(".")[2]) for address in addresses(reply)]
+
+
+class Groups:
+    """A fallback (answers 1), HTTPDNS that knows every name, and groups in the clear as tests choose them."""
+
+    def __init__(self, start, scripted_resolver, chosen):
+        self.start, self.scripted_resolver, self.chosen = start, scripted_resolver, chosen
+        self.fallback = scripted_resolver(says(1), address="127.0.0.40")
+        self.servers = {}
+
+    def server(self, name, script=None):
+        last = 41 + len(self.servers)
+        self.servers[name] = self.scripted_resolver(script or says(last - 39), address=f"127.0.0.{last}")
+        return self.servers[name]
+
+    def run(self, ready=True, httpdns=True, **groups):
+        """Each group: keys over `servers` of one that answers 2, 3, and so on in the order of the groups."""
+        settings = LISTEN | {"fallback": {"servers": [self.fallback.endpoint]}}
+        for name, keys in groups.items():
+            if "servers" not in keys and name not in ("fallback", "domains", "control"):
+                server = self.servers.get(name) or self.server(name)
+                keys = {"servers": [server.endpoint], "timeout": 300} | keys
+            section = name if name in ("fallback", "domains", "control", "httpdns") else f"upstreams.{name}"
+            settings[section] = settings.get(section, {}) | keys
+        return self.start(self.chosen if httpdns else None, settings, port=PORT, ready=ready)
+
+    def names(self, group):
+        server = self.fallback if group == "fallback" else self.servers[group]
+        return {asked.name.to_text(omit_final_dot=True) for asked in server.questions}
+
+
+@pytest.fixture
+def groups(daemon, scripted_resolver, service):
+    return Groups(daemon, scripted_resolver, service("aes", every_name))

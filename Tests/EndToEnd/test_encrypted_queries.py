@@ -1,0 +1,63 @@
+"""What servers of DNS over TLS and HTTPS are sent, and what of their replies clients get."""
+
+import dns.edns
+import dns.flags
+import pytest
+
+from asking import OURS, PORT, SCHEMES, asked_of
+from dns_client import addresses, ask, extended_errors
+from encrypted import MEDIA_TYPE, address_reply
+
+__all__ = ["asked_of"]  # a fixture
+
+
+@pytest.mark.parametrize("protocol", SCHEMES)
+def test_every_query_is_padded_and_says_nothing_of_the_client(asked_of, encrypted_resolver, protocol):
+    """RFC 8467: 128 octets. Neither cookies nor subnets nor another size go up; ids are not the client's."""
+    server = encrypted_resolver(protocol)
+    asked_of(server)
+    options = [dns.edns.ECSOption("198.51.100.0", 24), dns.edns.GenericOption(10, b"12345678")]
+    for length in (1, 20, 40, 60):
+        for kind in ("A", "TXT", "MX"):
+            ask("x" * length + ".example.net", kind, port=PORT, edns=True, options=options)
+    assert len(server.questions) == 12
+    for asked in server.questions:
+        assert len(asked.wire) % 128 == 0, len(asked.wire)
+        assert [option.otype for option in asked.message.options] == [12], asked.message
+        assert asked.message.options[0].data.strip(b"\0") == b""
+        assert asked.message.flags & ~dns.flags.AD == dns.flags.RD
+    if protocol == "https":
+        assert {asked.message.id for asked in server.questions} == {0}
+
+
+@pytest.mark.parametrize("form", ["POST", "GET"])
+def test_what_a_request_over_https_holds(asked_of, encrypted_resolver, form):
+    server = encrypted_resolver("https")
+    asked_of(server.url + ("{?dns}" if form == "GET" else ""))
+    assert addresses(ask("one.example.net", port=PORT)) == OURS
+    assert addresses(ask("two.example.net", port=PORT)) == OURS
+    for headers in server.headers:
+        fields = dict(headers)
+        assert len(fields) == len(headers) and fields[":method"] == form and fields[":scheme"] == "https"
+        assert fields[":authority"] == f"{server.address}:{server.port}" and fields["accept"] == MEDIA_TYPE
+        if form == "GET":
+            assert fields[":path"].startswith("/dns-query?dns=") and "=" not in fields[":path"][15:]
+        else:
+            assert fields[":path"] == "/dns-query" and fields["content-type"] == MEDIA_TYPE
+        extra = set(fields) - {":method", ":scheme", ":authority", ":path", "accept", "content-type", "content-length"}
+        assert not extra, extra
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("protocol", SCHEMES)
+@pytest.mark.parametrize("options", [[dns.edns.GenericOption(12, b"\1" * 50)],
+                                     [dns.edns.GenericOption(12, b""), dns.edns.GenericOption(12, b"\0" * 300)]])
+def test_padding_of_replies_stays_behind(asked_of, encrypted_resolver, protocol, options):
+    def script(asked, connection):
+        reply = address_reply(asked)
+        reply.use_edns(0, 0, 1232, options=[*options, dns.edns.EDEOption(3, "of old")])
+        return reply
+    asked_of(encrypted_resolver(protocol, script))
+    reply = ask("padded.example.net", port=PORT, edns=True)
+    assert addresses(reply) == OURS and extended_errors(reply) == [3]
+    assert not [option for option in reply.options if option.otype == 12]

@@ -1,0 +1,149 @@
+"""Settings of groups: those that cannot be meant, those that change, and what is shown of them."""
+
+import itertools
+import json
+import os
+import signal
+
+import dns.rcode
+import pytest
+
+import daemon as processes
+from clients import Clients
+from control import metrics, total
+from daemon import toml
+from dns_client import addresses, ask
+from groups import LISTEN, PORT, groups, last_of, says
+from waiting import eventually
+
+__all__ = ["groups"]  # a fixture
+
+# -- wrong settings --
+
+WRONG = {
+    "the same pattern twice": ({"upstreams.one": {"servers": ["127.0.0.3"], "domains": ["x.example"]},
+                                "upstreams.two": {"servers": ["127.0.0.4"], "domains": ["x.example"]}}, "two.domains"),
+    "no servers": ({"upstreams.one": {"domains": ["x.example"]}}, "one"),
+    "a group that nobody can reach": ({"upstreams.one": {"servers": ["127.0.0.3"]}}, "one"),
+    "an unknown group": ({"upstreams.one": {"servers": ["127.0.0.3"], "domains": ["x.example"],
+                                            "thenTry": ["nobody"]}}, "one.thenTry"),
+    "itself": ({"upstreams.one": {"servers": ["127.0.0.3"], "domains": ["x.example"], "thenTry": ["one"]}},
+               "one.thenTry"),
+    "httpdns that is not there": ({"upstreams.one": {"servers": ["127.0.0.3"], "domains": ["x.example"],
+                                                     "thenTry": ["httpdns"]}}, "one.thenTry"),
+    "a name with an underscore": ({"upstreams.a_b": {"servers": ["127.0.0.3"], "domains": ["x.example"]}}, "a_b"),
+    "no path": ({"fallback": {"servers": ["https://127.0.0.3"]}}, "/dns-query"),
+    "ADDRESS@PORT#NAME": ({"fallback": {"servers": ["127.0.0.3@853#dns.example"]}}, "tls://"),
+    "an unknown key": ({"upstreams.one": {"servers": ["127.0.0.3"], "domains": ["x.example"], "domain": []}},
+                       "one.domain"),
+    "servers beside an account": ({"upstreams.one": {"servers": ["127.0.0.3"], "provider": "tencent",
+                                                     "domains": ["x.example"]}}, "one"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_settings_that_cannot_be_meant(binary, tmp_path, case):
+    sections, words = WRONG[case]
+    file = tmp_path / "own.toml"
+    file.write_text(toml(sections))
+    ended = processes.run(binary, "check", "-c", str(file))
+    assert ended.returncode == 78 and len(ended.stderr.splitlines()) == 1, ended
+    assert words in ended.stderr and str(file) in ended.stderr, ended
+    if case == "the same pattern twice":
+        assert f"{file}:6" in ended.stderr and "3" in ended.stderr.split("domains", 1)[1], ended
+
+
+def test_a_comma_where_a_plus_was_meant(binary, tmp_path):
+    """Environment lists are split at commas: no plain server may come of it."""
+    ended = processes.run(binary, "check", "-c", "/dev/null", variables={
+        "HTTPDNSD_FALLBACK_SERVERS": "https://dns.example/dns-query#192.0.2.1,192.0.2.2"})
+    assert ended.returncode == 78 and "+" in ended.stderr, ended
+
+
+# -- what changes while it runs --
+
+def hup(running, settings):
+    file = running.directory / "httpdnsd.toml"
+    file.with_suffix(".new").write_text(toml(settings))
+    os.rename(file.with_suffix(".new"), file)
+    running.process.send_signal(signal.SIGHUP)
+
+
+def test_a_reload_adds_a_group_changes_it_and_takes_it_away(daemon, scripted_resolver, encrypted_resolver, authority):
+    """Names follow, and nobody who asks meanwhile is left without an answer."""
+    fallback = scripted_resolver(says(1), address="127.0.0.40")
+    plain = scripted_resolver(says(2), address="127.0.0.41")
+    encrypted = encrypted_resolver("tls", says(3))
+    whole = LISTEN | {"fallback": {"servers": [fallback.endpoint], "hosts": ""}}
+    running = daemon(whole=whole, port=PORT)
+    fresh = (f"f{number}" for number in itertools.count())
+
+    def who():
+        return last_of(f"{next(fresh)}.corp.example")
+    clients = Clients(port=PORT)
+    ways = [({"servers": [plain.endpoint], "domains": ["corp.example"]}, 2),
+            ({"servers": [encrypted.url], "domains": ["corp.example"], "caFile": str(authority.file)}, 3),
+            (None, 1)]
+    assert who() == last_of("same.corp.example") == [1]
+    for keys, last in ways:
+        for _ in range(20):
+            clients.ask(f"{next(fresh)}.corp.example")
+        hup(running, whole if keys is None else whole | {"upstreams.office": keys})
+        for _ in range(20):
+            clients.ask(f"{next(fresh)}.corp.example")
+        eventually(lambda last=last: who() == [last], f"{last} answers")
+        if keys is None or last == 2:
+            assert last_of("same.corp.example") == [last], "what would be asked of another group now is forgotten"
+    for one in clients.all_answered():
+        assert addresses(one.reply) in (["192.0.2.1"], ["192.0.2.2"], ["192.0.2.3"]), one
+
+
+# -- what is shown --
+
+@pytest.fixture
+def shown(groups, encrypted_resolver, authority, binary, tmp_path):
+    good, bad = encrypted_resolver("tls", says(9)), encrypted_resolver("https", address="127.0.0.7")
+    bad.away()
+    socket = tmp_path / "control.sock"
+    running = groups.run(control={"socket": str(socket), "metrics": "127.0.0.1:9153"},
+                         office={"servers": [good.url, bad.url], "domains": ["corp.example"],
+                                 "caFile": str(authority.file)},
+                         broken={"servers": [bad.url], "domains": ["broken.example"], "caFile": str(authority.file)})
+    assert last_of("a.corp.example") == [9]
+    assert ask("a.broken.example", port=PORT, edns=True).rcode() == dns.rcode.SERVFAIL
+    running.good, running.bad, running.socket = good, bad, socket
+    return running
+
+
+def test_status_tells_of_groups(shown, binary):
+    ended = processes.run(binary, "status", "--socket", str(shown.socket), "--json")
+    told = {group["name"]: group for group in json.loads(ended.stdout)["groups"]}
+    assert set(told) == {"httpdns", "fallback", "office", "broken"}
+    office, broken = told["office"], told["broken"]
+    assert [server["protocol"] for server in office["servers"]] == ["tls", "https"]
+    assert office["wall"] and office["servers"][0]["state"] == "answers" and office["servers"][0]["answers"] == 1
+    assert broken["servers"][0]["state"] == "fails" and "refused" in broken["servers"][0]["lastFailure"]["reason"]
+    text = processes.run(binary, "status", "--socket", str(shown.socket)).stdout
+    assert shown.good.url in text and shown.bad.url in text and "broken" in text
+
+
+def test_metrics_by_group(shown):
+    samples = metrics()
+    for group, up in (("office", 1), ("broken", 0)):
+        assert total(samples, "httpdnsd_group_questions_total", group=group) == 1
+        server = shown.good if group == "office" else shown.bad
+        assert total(samples, "httpdnsd_upstream_up", group=group, to=server.url) == up
+    assert total(samples, "httpdnsd_group_failures_total", group="broken") >= 1
+    assert total(samples, "httpdnsd_group_failures_total", group="office") == 0
+
+
+def test_check_shows_groups_and_probe_goes_through_them(shown, binary):
+    file = str(shown.directory / "httpdnsd.toml")
+    checked = processes.run(binary, "check", "-c", file)
+    assert checked.returncode == 0, checked
+    for words in ("[upstreams.office]", shown.good.url, "corp.example", "[upstreams.broken]"):
+        assert words in checked.stdout, checked.stdout
+    probed = processes.run(binary, "probe", "-c", file, timeout=30)
+    for words in ("office", shown.good.url, "broken", shown.bad.url):
+        assert words in probed.stdout, probed.stdout
+    assert shown.good.connections >= 2

@@ -61,8 +61,11 @@ package final class HTTP2Session {
     /// How many more requests are taken now.
     package var room: Int {
         guard !hasEnded, output.count < Self.backlogLimit, library.takesRequests else { return 0 }
-        return max(0, min(Self.requestLimit, library.streamLimit) - exchanges.count)
+        return max(0, mostAtOnce - exchanges.count)
     }
+
+    /// How many requests may be open at once, as far as the server has said so.
+    package var mostAtOnce: Int { min(Self.requestLimit, library.streamLimit) }
 
     /// - Parameter id: Chosen by the owner; no other open request may have it.
     /// - Returns: False if there is no ``room``.

@@ -8,6 +8,8 @@ package import HTTP
 package protocol Conversation {
     /// How many more requests it takes now. 0 for a moment, while the peer's limit is reached, or for good.
     var room: Int { mutating get }
+    /// How many requests the peer takes at once, as far as it has said so.
+    var mostAtOnce: Int { mutating get }
     /// False: there will be no room any more, though requests under way may still be answered.
     var mayTakeMore: Bool { mutating get }
     /// Whether no request is under way and nothing from the peer is partly read.
@@ -35,6 +37,7 @@ package protocol Conversation {
 }
 
 extension Conversation {
+    package var mostAtOnce: Int { .max }
     package mutating func hasBegun(_ id: RequestID) -> Bool { false }
     package mutating func ping() -> Bool { false }
 }
@@ -48,6 +51,8 @@ package enum ConversationEvent: Equatable {
     case refused(RequestID)
     /// Only this request failed; the others go on.
     case failed(RequestID, ConversationFailure)
+    /// The peer has begun to process the request and stopped: another connection may answer it.
+    case givenUp(RequestID, ConversationFailure)
     /// ``Conversation/mayTakeMore`` is false from now on.
     case goingAway
 }

@@ -19,6 +19,8 @@ package struct HTTP2: Conversation {
 
     package var room: Int { session?.room ?? 0 }
 
+    package var mostAtOnce: Int { session?.mostAtOnce ?? 0 }
+
     package var mayTakeMore: Bool { !isGoingAway }
 
     package var isIdle: Bool { underWay == 0 }
@@ -61,6 +63,9 @@ package struct HTTP2: Conversation {
                 events.append(.refused(id))
             // The event of the connection's end covers these requests.
             case .failed(_, .lost): underWay -= 1
+            case .failed(let id, .reset(let code)):
+                underWay -= 1
+                events.append(.givenUp(id, ConversationFailure(HTTP2Failure.reset(code).description)))
             case .failed(let id, let failure):
                 underWay -= 1
                 events.append(.failed(id, ConversationFailure(failure.description)))

@@ -51,7 +51,12 @@ final class StreamConnection {
     /// Whether the server has said that it takes no more queries.
     var isGoingAway: Bool { !conversation.mayTakeMore }
 
-    var hasRoom: Bool { !isSuspect && !isRetired && conversation.room > 0 }
+    var hasRoom: Bool {
+        !isSuspect && !isRetired && conversation.room > 0 && (answers > 0 || carried.count < pool.mostOnFresh)
+    }
+
+    /// What it takes at once, as far as the server has said so.
+    var mostAtOnce: Int { conversation.mostAtOnce }
 
     /// Whether it is open and holds no octets from the server: the next ones will belong to the answer to the next
     /// request.
@@ -274,6 +279,10 @@ extension StreamConnection: StreamOwner {
         case .failed(let number, let failure):
             if let query = takeCarried(number) {
                 upstream.failed(query, Failure(.badAnswer, failure.reason), on: self, at: now)
+            }
+        case .givenUp(let number, let failure):
+            if let query = takeCarried(number) {
+                upstream.askElsewhere(query, Failure(.badAnswer, failure.reason), on: self, at: now)
             }
         case .goingAway: retire()
         }

@@ -8,6 +8,8 @@ final class StreamPool {
     let server: Server
     let dialect: any Dialect
     private let limits: StreamLimits
+    /// Queries that are put on a connection before anything has come on it: what the server took at once when it refused some.
+    private(set) var mostOnFresh = Int.max
     let tally: UpstreamTallies.ServerTally
     /// Connections without queries; the newest is used first.
     private(set) var idle: [StreamConnection] = []
@@ -76,7 +78,12 @@ final class StreamPool {
 
     func isResting(at now: Tick) -> Bool { now < restsUntil }
 
-    func refusedOnFresh(at now: Tick) { restsUntil = now.advanced(milliseconds: Self.restTime) }
+    /// It refused a query, also one that it does not take beside the others.
+    func refused(on connection: StreamConnection, at now: Tick) {
+        mostOnFresh = max(1, connection.mostAtOnce)
+        guard connection.answers == 0, connection.isGoingAway else { return }
+        restsUntil = now.advanced(milliseconds: Self.restTime)
+    }
 
     /// How many connections are not suspected to be dead.
     private var useful: Int { shared.isEmpty ? count : count - shared.count { $0.isSuspect } }
@@ -134,6 +141,7 @@ final class StreamPool {
         epoch += 1
         preferred = nil
         queriesPerConnection = limits.queriesPerConnection
+        mostOnFresh = .max
         closeIdle()
     }
 

@@ -14,8 +14,8 @@ final class StreamQuery {
     var connections = SmallList<StreamConnection>()
     /// The first connection on which it was put when it was asked again.
     var repeated: StreamConnection?
-    /// Whether it was sent again because its connection was closed.
-    var isRetried = false
+    /// How often it was sent again because its connection was closed or the server gave it up.
+    var retries = 0
     var isPlainer = false
     var refusals = 0
 

@@ -35,6 +35,8 @@ package class StreamUpstream: Upstream {
     private static let maximumConnections = 3
     /// How often a query may be refused unprocessed before it fails.
     private static let maximumRefusals = 3
+    /// How often a query may lose its connection to the server's closing while others on it are answered.
+    private static let maximumRetries = 3
 
     /// How far a connection has come.
     package enum Progress {
@@ -179,18 +181,24 @@ package class StreamUpstream: Upstream {
         case .askPlainer where !query.isPlainer: askPlainer(query, on: connection, at: now)
         case .askPlainer:
             failed(query, Failure(.badAnswer, "not understood, however it is asked"), on: connection, at: now)
-        case .askElsewhere(let failure):
-            connection.retire()
-            guard query.connections.isEmpty else { return }
-            guard !query.isRetried else { return failed(query, failure, on: connection, at: now) }
-            query.isRetried = true
-            retry(query, on: pool, after: connection, at: now)
+        case .askElsewhere(let failure): askElsewhere(query, failure, on: connection, at: now)
         case .outcome(let outcome, let code, let isInStep):
             for other in query.connections { other.drop(query, at: now) }
             if !isInStep { connection.retire() }
             pool.tally.answered(code, nanoseconds: now.nanoseconds &- query.sent.nanoseconds)
             end(query, outcome, toRepeat: query.repeated === connection)
         }
+    }
+
+    /// Once more, on another connection; this one takes nothing more.
+    /// - Parameter failure: What it is when that has been tried.
+    final func askElsewhere(
+        _ query: StreamQuery, _ failure: Failure, on connection: StreamConnection, at now: Tick
+    ) {
+        connection.retire()
+        guard query.retries == 0 else { return failed(query, failure, on: connection, at: now) }
+        query.connections.removeAll { $0 === connection }
+        if query.connections.isEmpty { retry(query, on: connection.pool, after: connection, at: now) }
     }
 
     private final func askPlainer(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
@@ -211,7 +219,7 @@ package class StreamUpstream: Upstream {
         query.connections.removeAll { $0 === connection }
         guard query.connections.isEmpty else { return }
         query.refusals += 1
-        if connection.answers == 0, connection.isGoingAway { connection.pool.refusedOnFresh(at: now) }
+        connection.pool.refused(on: connection, at: now)
         guard query.refusals <= Self.maximumRefusals else {
             return end(query, .failed(Failure(.unreachable, "refused by the server")))
         }
@@ -244,9 +252,10 @@ package class StreamUpstream: Upstream {
         let now = now()
         for query in carried { query.connections.removeAll { $0 === connection } }
         for query in carried where query.connections.isEmpty && underWay[query.id] === query {
-            if isClosedByServer, !query.isRetried, connection.mayHaveBeenClosedBefore(query) {
+            // A server that closes after some answers ends the connections of many queries until that is known of it.
+            let most = connection.answers > 0 ? Self.maximumRetries : 1
+            if isClosedByServer, query.retries < most, connection.mayHaveBeenClosedBefore(query) {
                 // The server had closed a connection that still seemed open here: that does not count as an attempt.
-                query.isRetried = true
                 retry(query, on: connection.pool, after: connection, at: now)
             } else {
                 end(query, .failed(failure ?? Failure(.unreachable, "closed")))
@@ -258,6 +267,7 @@ package class StreamUpstream: Upstream {
     private final func retry(
         _ query: StreamQuery, on pool: StreamPool, after lost: StreamConnection, at now: Tick
     ) {
+        query.retries += 1
         if let fresh = pool.connection(after: lost.serial) {
             fresh.put(query, at: now)
         } else {

@@ -166,6 +166,25 @@ import Testing
         asking.end()
     }
 
+    /// A server that answers one of the queries on each connection and resets the rest: all are answered.
+    @Test(arguments: [false, true]) func aServerThatResetsAfterEachAnswer(isSecure: Bool) throws {
+        let tls = try Self.settings(isSecure)
+        let server = try FramesServer(tls: tls) { number, connection in
+            if let query = connection.query() { connection.answer(answer(to: query)) }
+            if number == 1 {
+                _ = connection.query()
+                connection.resetsAtClose()
+            }
+        }
+        let asking = try Self.asking(tls)
+        #expect(asking.ask(Self.server(server, isSecure), 1)?.address == 1)
+        asking.advance(milliseconds: 1)
+        // What the first reset takes goes out again, and the next one takes some of that once more.
+        asking.ask(Self.server(server, isSecure), 2...20)
+        #expect(asking.next(19) == StreamAsking.answered(2...20))
+        asking.end()
+    }
+
     /// What a fresh connection that ends takes with it goes out once more, on another; then the server has failed.
     @Test func aServerThatClosesAtOnceFails() throws {
         let server = try FramesServer { _, connection in _ = connection.query() }

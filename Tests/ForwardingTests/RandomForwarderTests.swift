@@ -20,6 +20,10 @@ import Testing
         /// How often servers were replaced.
         var lists = 0
         var faults: [String] = []
+        /// What names are chosen from: each as often as it stands here.
+        var zones = ["", "", "", "", "corp.", "partner."]
+        /// Questions behind the wall that a server failed to answer.
+        var wallFailures = 0
 
         init(seed: UInt64) {
             chance = Chance(seed: seed)
@@ -130,8 +134,7 @@ import Testing
         }
 
         private mutating func name() -> Name {
-            let zone = ["", "", "", "", "corp.", "partner."][chance.below(6)]
-            return Name("n\(chance.below(12)).\(zone)example")!
+            Name("n\(chance.below(12)).\(zones[chance.below(zones.count)])example")!
         }
 
         mutating func family(_ addresses: [IPAddress]) -> FamilyAddresses {
@@ -171,7 +174,9 @@ import Testing
 
         mutating func outcome(_ question: MessageQuestion) -> Outcome {
             let ttl = UInt32(chance.below(5))
-            switch chance.below(8) {
+            let kind = chance.below(8)
+            if [0, 1, 2, 6].contains(kind), question.name.isWithin(Self.behindWall) { wallFailures += 1 }
+            switch kind {
             case 6: return .answer(.failure(question.name, type: question.type, .refused, extendedError: nil))
             case 7: return .answer(.addresses(question.name, type: .a, [.v4(192, 0, 2, 1)], ttl: ttl))
             case 0: return .failed(failure())
@@ -284,5 +289,28 @@ import Testing
         if left != [Int](repeating: 0, count: left.count) { run.faults.append("left behind: \(left)") }
         #expect(run.faults.isEmpty, "seed \(seed): \(run.faults.prefix(5))")
         #expect(run.clients > 400)
+    }
+
+    /// 10,000 failures of all kinds, with time-outs, other servers, networks and settings between them.
+    @Test func noFailureTakesANameOutOfItsWall() {
+        var (seed, failures) = (UInt64(1000), 0)
+        repeat {
+            var run = Run(seed: seed)
+            run.zones = ["corp.", "corp.", "corp.", "partner.", ""]
+            for _ in 0..<500 where run.faults.isEmpty {
+                run.ask()
+                for _ in 0..<3 { run.settle() }
+                run.forwarder.endTurn(at: run.now)
+                run.take()
+                if run.chance.below(8) == 0 { run.advance(run.chance.below(3000)) }
+                if run.chance.below(8) == 0 { run.change() }
+                run.take()
+            }
+            run.advance(1_000_000)
+            #expect(run.faults.isEmpty, "seed \(seed): \(run.faults.prefix(5))")
+            failures += run.wallFailures
+            seed += 1
+        } while failures < 10_000 && seed < 1500
+        #expect(failures >= 10_000)
     }
 }

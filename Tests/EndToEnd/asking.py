@@ -7,6 +7,7 @@ import dns.rcode
 import pytest
 
 from clients import Clients
+from control import metrics, total
 from dns_client import addresses, ask, extended_errors, reasons
 from encrypted import address_reply
 
@@ -19,9 +20,9 @@ SCHEMES = ["tls", "https"]
 
 @pytest.fixture
 def asked_of(daemon, authority):
-    """Starts a daemon whose local resolvers these are."""
+    """Starts a daemon whose local resolvers these are; it has metrics."""
     def start(*servers, **fallback):
-        return daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]},
+        return daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "control": {"metrics": "127.0.0.1:9153"},
                              "fallback": {"servers": [getattr(one, "url", one) for one in servers], "timeout": 2000,
                                           "caFile": str(authority.file)} | fallback}, port=PORT)
     return start
@@ -43,6 +44,11 @@ def at_once(names, **options):
     for name in names:
         clients.ask(name)
     return clients.all_answered()
+
+
+def failures():
+    """Queries that failed, of all that the local resolvers were asked so far."""
+    return total(metrics(), "httpdnsd_group_failures_total", group="fallback")
 
 
 def check_answers(asked, within=1.5, expected=OURS):

@@ -1,5 +1,6 @@
 """The daemon under test as a process: its configuration, its life, its log, what it holds of the system."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -101,6 +102,14 @@ class Daemon:
     def descriptors(self):
         return len(list(pathlib.Path(f"/proc/{self.pid}/fd").iterdir()))
 
+    def sockets(self):
+        """All it holds, each by a name of its own."""
+        held = set()
+        for entry in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                held.add(os.readlink(entry))
+        return {target for target in held if target.startswith("socket:[")}
+
     def resident_kilobytes(self, kind="VmRSS"):
         """Or of one kind: `RssAnon` is what is no file's."""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
@@ -112,14 +121,7 @@ class Daemon:
 
     def established_connections(self):
         """How many accepted TCP connections it holds on its DNS port."""
-        held = set()
-        for entry in pathlib.Path(f"/proc/{self.pid}/fd").iterdir():
-            try:
-                target = os.readlink(entry)
-            except OSError:
-                continue
-            if target.startswith("socket:["):
-                held.add(target[8:-1])
+        held = {target[8:-1] for target in self.sockets()}
         count = 0
         for line in pathlib.Path(f"/proc/{self.pid}/net/tcp").read_text().splitlines()[1:]:
             fields = line.split()

@@ -147,7 +147,7 @@ class Connection:
         self.writer.close()
 
     def reset(self):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):  # the other end may have closed it
             self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                                             struct.pack("ii", 1, 0))
         self.writer.transport.abort()
@@ -225,7 +225,8 @@ class HTTPConnection(Connection):
         stream = getattr(event, "stream_id", None)
         if isinstance(event, h2.events.RequestReceived) and self.h2.open_inbound_streams > self._limit:
             self.refused += 1
-            self.h2.reset_stream(stream, h2.errors.ErrorCodes.REFUSED_STREAM)
+            with contextlib.suppress(h2.exceptions.ProtocolError):  # the client has given the stream up
+                self.h2.reset_stream(stream, h2.errors.ErrorCodes.REFUSED_STREAM)
             self.flush()
         elif isinstance(event, h2.events.RequestReceived):
             self._requests[stream] = (event.headers, bytearray())

@@ -75,6 +75,41 @@ class Unbound:
         self.process.wait(5)
 
 
+class Front:
+    """A program that speaks TLS at port 853 and HTTPS at port 443, and passes questions on to another resolver."""
+
+    def __init__(self, directory, program, address, certificate, behind):
+        self.address = address
+        self._log = pathlib.Path(directory) / f"{program}.log"
+        configuration = pathlib.Path(directory) / f"{program}.conf"
+        pem = f'"{certificate}", "{certificate}"'
+        if program == "dnsdist":
+            lines = [f'setLocal("{address}:53")', f'addTLSLocal("{address}:853", {pem})',
+                     f'addDOHLocal("{address}:443", {pem}, "/dns-query")', f'newServer("{behind}")']
+            command = ["dnsdist", "--supervised", "--disable-syslog", "-C", str(configuration)]
+        else:
+            lines = [f"net.listen('{address}', {port}, {{ kind = '{kind}' }})"
+                     for port, kind in ((53, "dns"), (853, "tls"), (443, "doh2"))]
+            lines += [f"net.tls({pem})", "trust_anchors.remove('.')", "cache.size = 10 * MB",
+                      f"policy.add(policy.all(policy.STUB('{behind}')))"]
+            command = ["kresd", "-n", "-c", str(configuration), str(directory)]
+        configuration.write_text("\n".join(lines) + "\n")
+        with self._log.open("w") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        eventually(self._answers, f"{program} answers", 15)
+
+    def _answers(self):
+        assert self.process.poll() is None, self._log.read_text()
+        try:
+            return ask("ns.example.com", server=self.address, timeout=0.2).answer
+        except (OSError, dns.exception.DNSException):
+            return False
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(5)
+
+
 @dataclass
 class Asked:
     """One question as a scripted resolver received it."""

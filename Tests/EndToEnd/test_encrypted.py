@@ -2,18 +2,20 @@
 
 import random
 import struct
+import subprocess
 import time
 
 import dns.flags
+import dns.message
 import dns.rcode
 import dns.rdatatype
 import pytest
 
 import certificates
 import test_comparison as comparison
-from dns_client import Stream, addresses, ask, extended_errors, reasons
+from dns_client import Stream, addresses, ask, extended_errors, labels, reasons
 from networks import PlainDNS
-from resolvers import Unbound
+from resolvers import Front, Unbound
 
 PORT = 2053
 ADDRESS = "127.0.0.24"
@@ -34,10 +36,23 @@ def encrypted_unbound(tmp_path_factory, authority):
     resolver.stop()
 
 
-@pytest.mark.parametrize("protocol", URLS)
-def test_a_real_resolver_is_asked_and_nothing_in_the_clear(daemon, encrypted_unbound, authority, protocol):
+@pytest.fixture(scope="module")
+def resolvers(tmp_path_factory, authority, encrypted_unbound, unbound):
+    """Programs by their names; those that only pass questions on have another unbound behind them."""
+    started = {"unbound": encrypted_unbound}
+    for program, address in (("dnsdist", "127.0.0.25"), ("kresd", "127.0.0.26")):
+        started[program] = Front(tmp_path_factory.mktemp(program), program, address,
+                                 authority.server_file(addresses=[address]), unbound.address)
+    yield started
+    started["dnsdist"].stop()
+    started["kresd"].stop()
+
+
+@pytest.mark.parametrize(("program", "protocol"), [("unbound", "tcp"), *(
+    (program, protocol) for program in ("unbound", "dnsdist", "kresd") for protocol in ("tls", "https"))])
+def test_a_real_resolver_is_asked_and_nothing_in_the_clear(daemon, resolvers, authority, program, protocol):
     """Each kind of answer: addresses, text, aliases, a large one, no such record, no such name."""
-    daemon(None, listening([URLS[protocol]], authority), port=PORT)
+    daemon(None, listening([URLS[protocol].replace(ADDRESS, resolvers[program].address)], authority), port=PORT)
     with PlainDNS() as plain:
         assert addresses(ask("www.example.com", port=PORT)) == ["198.51.100.80"]
         assert addresses(ask("www.example.com", "AAAA", port=PORT), "AAAA") == ["2001:db8:2::80"]
@@ -51,7 +66,34 @@ def test_a_real_resolver_is_asked_and_nothing_in_the_clear(daemon, encrypted_unb
         cut = ask("big.example.com", "TXT", port=PORT, edns=True)
         assert cut.flags & dns.flags.TC and not cut.answer
         assert len(ask("big.example.com", "TXT", port=PORT, transport="tcp").answer[0]) == 30
-        assert bool(plain.packets) == (protocol == "tcp")
+        if program == "unbound":  # the others ask theirs in the clear
+            assert bool(plain.packets) == (protocol == "tcp")
+
+
+@pytest.mark.parametrize("program", ["unbound", "dnsdist", "kresd"])
+def test_other_clients_get_the_same_of_a_resolver(daemon, resolvers, authority, program):
+    """kdig by TLS and HTTPS, curl by HTTPS; hundreds of questions on one connection are answered as they are in UDP."""
+    address = resolvers[program].address
+    trust = [f"+tls-ca={authority.file}", f"+tls-hostname={address}"]
+    query = dns.message.make_query("www.example.com", "A", id=0)
+    for port, (protocol, url) in enumerate(URLS.items(), PORT):
+        if protocol == "tcp":
+            continue
+        daemon(None, listening([url.replace(ADDRESS, address)], authority) | {
+            "listen": {"addresses": [f"127.0.0.1:{port}"]}}, port=port)
+        ours = addresses(ask("www.example.com", port=port))
+        kdig = subprocess.run(["kdig", f"@{address}", f"+{protocol}", *trust, "+short", "www.example.com"],
+                              capture_output=True, text=True, timeout=10)
+        assert kdig.stdout.split() == ours == ["198.51.100.80"], kdig
+        questions = [struct.pack("!5H", 0x100, 1, 0, 0, 0) + labels(f"n{number}.example.com") + b"\0\1\0\1"
+                     for number in range(300)]
+        direct, through = (comparison.ask_all(questions, *where) for where in ((address, 53), ("127.0.0.1", port)))
+        assert [reply[3] & 15 for reply in direct] == [reply[3] & 15 for reply in through]
+    curl = subprocess.run(
+        ["curl", "--silent", "--show-error", "--http2", "--cacert", str(authority.file), "--data-binary", "@-",
+         "--header", "content-type: application/dns-message", f"https://{address}/dns-query"],
+        input=query.to_wire(), capture_output=True, timeout=10)
+    assert addresses(dns.message.from_wire(curl.stdout)) == ours, curl
 
 
 def test_a_name_for_the_certificate_of_an_address(daemon, encrypted_unbound, authority):
@@ -192,3 +234,29 @@ def test_the_next_server_when_one_fails(daemon, encrypted_resolver, authority, p
             assert addresses(ask(f"n{number}.example.net", port=PORT)) == ["192.0.2.7"]
             assert time.monotonic() - begun < 1
         assert plain.packets == 0
+
+
+def test_when_all_of_a_strict_list_are_dead(daemon, encrypted_resolver, scripted_resolver, authority, tmp_path):
+    """In four ways: nothing leaves for port 53, though resolv.conf names somebody; group and reason are told."""
+    plain = scripted_resolver(lambda asked: None, address="127.0.0.30")
+    (tmp_path / "resolv.conf").write_text(f"nameserver {plain.address}\n")
+    away = encrypted_resolver("tls")
+    away.away()
+    silent = encrypted_resolver("https", lambda asked, connection: None)
+    false = encrypted_resolver("tls", tls=authority.server(names=["other.example.net"]))
+    broken = encrypted_resolver("https", lambda asked, connection: connection.close())
+    servers = [server.url for server in (away, silent, false, broken)]
+    settings = listening(servers, authority, resolvConf=[str(tmp_path / "resolv.conf")], timeout=800)
+    settings["upstreams.office"] = {"servers": servers[::-1], "domains": ["corp.example"], "timeout": 800,
+                                    "caFile": str(authority.file)}
+    daemon(None, settings, port=PORT)
+    with PlainDNS() as packets:
+        for number in range(2):
+            for group, name in (("fallback", "example.net"), ("office", "corp.example")):
+                begun = time.monotonic()
+                reply = ask(f"n{number}.{name}", edns=True, port=PORT)
+                assert time.monotonic() - begun < 4
+                assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23]), reply
+                assert reasons(reply).startswith(f"{group}: ") and any(url in reasons(reply) for url in servers), reply
+        assert packets.packets == 0
+    assert plain.questions == []

@@ -7,7 +7,7 @@ import dns.message
 import dns.rcode
 import pytest
 
-from asking import OURS, PORT, SCHEMES, asked_of, at_once, check_answers, fresh
+from asking import OURS, PORT, SCHEMES, asked_of, at_once, check_answers, check_failure, fresh
 from clients import Clients
 from dns_client import addresses, ask
 from encrypted import Later, address_reply
@@ -78,16 +78,21 @@ def truncated(asked, connection):
     return reply
 
 
-NOT_ANSWERS = {"another name": other_name, "another type": other_kind, "another id": other_id,
-               "no question": no_question, "a query": a_query, "another opcode": other_opcode,
-               "two questions": two_questions,
+def other_class(asked, connection):
+    wire = bytearray(address_reply(asked, "192.0.2.66").to_wire())
+    wire[wire.index(b"\0", 12) + 4] = 3  # CHAOS, in the question
+    return bytes(wire)
+
+
+NOT_ANSWERS = {"another name": other_name, "another type": other_kind, "another class": other_class,
+               "another id": other_id, "cut": truncated, "no question": no_question, "a query": a_query,
+               "another opcode": other_opcode, "two questions": two_questions,
                "garbage": lambda asked, connection: asked.wire[:2] + b"\x81\x80" + b"\xff" * 30,
                "empty": lambda asked, connection: b"", "short": lambda asked, connection: b"\0" * 11}
 
 
-# Over HTTPS the stream says what is answered.
-@pytest.mark.parametrize(("case", "protocol"), [(case, protocol) for case in NOT_ANSWERS for protocol in SCHEMES
-                                                if (case, protocol) != ("another id", "https")])
+@pytest.mark.parametrize("protocol", SCHEMES)
+@pytest.mark.parametrize("case", NOT_ANSWERS)
 def test_what_is_no_answer_is_not_believed(asked_of, encrypted_resolver, protocol, case):
     """Alone it is a failure of the server; the next one is asked."""
     bad = encrypted_resolver(protocol, NOT_ANSWERS[case])
@@ -98,6 +103,13 @@ def test_what_is_no_answer_is_not_believed(asked_of, encrypted_resolver, protoco
         reply = ask(f"n{number}.example.net", port=PORT)
         assert addresses(reply) == OURS, reply
         assert time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize("protocol", SCHEMES)
+@pytest.mark.parametrize("case", NOT_ANSWERS)
+def test_what_is_no_answer_and_nobody_else(asked_of, encrypted_resolver, protocol, case):
+    asked_of(encrypted_resolver(protocol, NOT_ANSWERS[case]), timeout=500)
+    check_failure(within=1.5)
 
 
 def test_what_is_no_answer_before_the_true_one(asked_of, encrypted_resolver):

@@ -11,12 +11,16 @@ from clients import Clients
 from daemon import toml
 from dns_client import addresses, ask
 from encrypted import FramedServer, HTTPServer, Later, address_reply
+from networks import needs_ipv6
 from test_liveness import CHANGES
 from waiting import eventually
 
 PORT = 2053
 OURS = ["192.0.2.7"]
 SCHEMES = ["tls", "https"]
+COMMANDS = {change: [command] for change, command in CHANGES.items()} | {
+    "the link goes down and up": ["link set cable down", "link set cable up"],
+    "the link gets another name": ["link set cable down", "link set cable name wire", "link set wire up"]}
 
 
 def settings(authority, *servers, **fallback):
@@ -26,7 +30,7 @@ def settings(authority, *servers, **fallback):
 
 
 @pytest.mark.parametrize("protocol", SCHEMES)
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", COMMANDS)
 def test_a_change_of_the_network_renews_connections(daemon, network, authority, protocol, change):
     """Nobody has to find out the hard way that a connection is dead."""
     here, there = network(), network()
@@ -41,13 +45,45 @@ def test_a_change_of_the_network_renews_connections(daemon, network, authority, 
             daemon(whole=settings(authority, server), port=PORT)
             assert addresses(ask("one.example.net", port=PORT)) == OURS
             before = set(server.clients)
-            here.ip(CHANGES[change])
-            if "down" in change:
-                here.ip("link set cable up")
+            for command in COMMANDS[change]:
+                here.ip(command)
             eventually(lambda: not before & set(server.clients), "the old connection is closed", 3)
             assert addresses(ask("two.example.net", port=PORT)) == OURS
     finally:
         server.stop()
+
+
+@needs_ipv6
+@pytest.mark.parametrize("protocol", SCHEMES)
+def test_an_ipv6_route_that_is_withdrawn(daemon, network, authority, protocol):
+    """The server has an IPv4 address as well, which is dialled within the second; nobody is left without an answer."""
+    here, there = network(), network()
+    here.link(there, ours="10.77.0.1/24 fd77::1/64", theirs="10.77.0.2/24 fd77::2/64")
+    there.ip("address add fd99::2/128 dev lo")
+    here.ip("-6 route add fd99::/64 via fd77::2")
+    kind, tls = (FramedServer if protocol == "tls" else HTTPServer), authority.server(names=["dns.example.net"])
+    with there:
+        six = kind(lambda asked, connection: address_reply(asked), tls, address="fd99::2")
+        four = kind(lambda asked, connection: address_reply(asked), tls, address="10.77.0.2", port=six.port)
+    try:
+        with here:
+            path = "/dns-query" if protocol == "https" else ""
+            running = daemon(whole={
+                "listen": {"addresses": [f"127.0.0.1:{PORT}"]},
+                "fallback": {"servers": [f"{protocol}://dns.example.net:{six.port}{path}#fd99::2+10.77.0.2"],
+                             "caFile": str(authority.file), "hosts": ""}}, port=PORT)
+            for number in range(3):
+                assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
+            assert six.connections == 1 and four.connections == 0
+            here.ip("-6 route del fd99::/64")
+            for number in range(3):
+                begun = time.monotonic()
+                assert addresses(ask(f"m{number}.example.net", port=PORT)) == OURS
+                assert time.monotonic() - begun < 1
+            assert len(four.questions) == 3 and not running.log_lines("fails"), running.log()
+    finally:
+        six.stop()
+        four.stop()
 
 
 @pytest.mark.parametrize("protocol", SCHEMES)

@@ -2,10 +2,12 @@
 
 import dns.edns
 import dns.flags
+import dns.message
+import dns.rrset
 import pytest
 
 from asking import OURS, PORT, SCHEMES, asked_of
-from dns_client import addresses, ask, extended_errors
+from dns_client import addresses, ask, exchange, extended_errors
 from encrypted import MEDIA_TYPE, address_reply
 
 __all__ = ["asked_of"]  # a fixture
@@ -51,7 +53,8 @@ def test_what_a_request_over_https_holds(asked_of, encrypted_resolver, form):
 
 @pytest.mark.parametrize("protocol", SCHEMES)
 @pytest.mark.parametrize("options", [[dns.edns.GenericOption(12, b"\1" * 50)],
-                                     [dns.edns.GenericOption(12, b""), dns.edns.GenericOption(12, b"\0" * 300)]])
+                                     [dns.edns.GenericOption(12, b""), dns.edns.GenericOption(12, b"\0" * 300)],
+                                     [dns.edns.GenericOption(12, b"\0" * 380)]])
 def test_padding_of_replies_stays_behind(asked_of, encrypted_resolver, protocol, options):
     def script(asked, connection):
         reply = address_reply(asked)
@@ -61,3 +64,22 @@ def test_padding_of_replies_stays_behind(asked_of, encrypted_resolver, protocol,
     reply = ask("padded.example.net", port=PORT, edns=True)
     assert addresses(reply) == OURS and extended_errors(reply) == [3]
     assert not [option for option in reply.options if option.otype == 12]
+
+
+@pytest.mark.parametrize("protocol", SCHEMES)
+def test_id_spelling_and_size_are_the_clients(asked_of, encrypted_resolver, protocol):
+    """Whatever went up: it gets its own id, its own letters, and as much in a datagram as it said."""
+    def script(asked, connection):
+        reply = address_reply(asked)
+        reply.answer = [dns.rrset.from_text_list(asked.message.question[0].name, 60, "IN", "A", [
+            f"192.0.2.{number}" for number in range(1, 60)])]
+        return reply
+    server = encrypted_resolver(protocol, script)
+    asked_of(server)
+    for size, is_cut in ((512, True), (1232, False)):
+        for place, name in enumerate(("MiXeD.example.net", "mixed.EXAMPLE.net")):
+            query = dns.message.make_query(name, "A", id=0x5A00 + place, use_edns=0, payload=size)
+            reply = dns.message.from_wire(exchange(query.to_wire(), port=PORT))
+            assert reply.id == query.id and str(reply.question[0].name) == name + "."
+            assert bool(reply.flags & dns.flags.TC) == is_cut and len(addresses(reply)) == (0 if is_cut else 59)
+    assert len({asked.message.id for asked in server.questions}) == len(server.questions) == 1

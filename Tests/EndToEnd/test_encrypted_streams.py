@@ -1,19 +1,24 @@
 """Connections by TCP, TLS and HTTPS that are shared, closed, cut, or die without a word: clients hear nothing of it."""
 
 import asyncio
+import socket
+import struct
 import time
 
 import pytest
+from hyperframe.frame import PingFrame
 
-from asking import OURS, PORT, SCHEMES, asked_of, at_once, check_answers, check_failure, fresh
-from clients import Clients
+from asking import NEXT_ADDRESS, OURS, PORT, SCHEMES, asked_of, at_once, check_answers, check_failure, failures, \
+    fresh, next_server
+from clients import Clients, at_the_same_moment
+from control import metrics, total
 from dns_client import addresses, ask
 from encrypted import Later, address_reply
 from networks import BlackHole
 from resolvers import LOCAL_ADDRESS, answer_locally
 from waiting import eventually
 
-__all__ = ["asked_of"]  # a fixture
+__all__ = ["asked_of", "next_server"]  # fixtures
 EVERY = 0.2  # five questions a second
 
 
@@ -25,6 +30,28 @@ def test_many_questions_share_a_connection(asked_of, encrypted_resolver, protoco
     check_answers(at_once(next(names) for _ in range(30)))
     check_answers(at_once(next(names) for _ in range(30)))
     assert server.connections <= 2 and len(server.questions) == 60
+
+
+def segments(connection):
+    """TCP segments with data that came over a connection so far: tcpi_data_segs_in of linux/tcp.h."""
+    info = connection.writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return struct.unpack_from("=I", info, 152)[0]
+
+
+@pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
+def test_what_waits_for_a_connection_goes_out_together(asked_of, encrypted_resolver, protocol):
+    """Thirty questions of one moment: one connection, and they go out in two segments behind the handshake."""
+    seen = []
+
+    def script(asked, connection):
+        seen.append(segments(connection))
+        return address_reply(asked)
+    server = encrypted_resolver(protocol, script)
+    running = asked_of(server)
+    replies = at_the_same_moment(running, [(f"n{number}.example.net", "A") for number in range(30)])
+    assert [addresses(reply) for reply in replies] == [OURS] * 30
+    handshake = {"tcp": 0, "tls": 2, "https": 2}[protocol]
+    assert server.connections == 1 and max(seen) <= handshake + 2, seen
 
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
@@ -41,7 +68,7 @@ def test_a_server_that_closes_after_some_answers(asked_of, encrypted_resolver, p
         assert addresses(ask(next(names), port=PORT)) == OURS
     check_answers(at_once(next(names) for _ in range(40)))
     check_answers(at_once(next(names) for _ in range(40)))
-    assert not running.log_lines("fails"), running.log()
+    assert not running.log_lines("fails") and failures() == 0, running.log()
 
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
@@ -59,7 +86,10 @@ def test_a_connection_that_ends_under_queries(asked_of, encrypted_resolver, prot
     running = asked_of(server)
     assert addresses(ask("first.example.net", port=PORT)) == OURS
     check_answers(at_once(f"n{number}.example.net" for number in range(5)), within=after + 0.5)
-    assert not running.log_lines("fails"), running.log()
+    assert not running.log_lines("fails") and failures() == 0, running.log()
+    counted = metrics()
+    assert total(counted, "httpdnsd_group_questions_total", group="fallback") == 6
+    assert total(counted, "httpdnsd_proxy_request_duration_seconds_count") == 6
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 20])
@@ -98,26 +128,56 @@ def test_one_slow_name_does_not_delay_the_others(asked_of, encrypted_resolver, p
     asked = clients.all_answered()
     check_answers(asked[1:], within=0.3)
     check_answers(asked[:1], within=2)
+    assert failures() == 0 and 1 in [connection.number for connection in server.live], "nor does it cost a connection"
 
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
 def test_packets_that_vanish(asked_of, encrypted_resolver, protocol):
     """A live connection dies without a word: a second's answers are late at most, and none is lost."""
     server = encrypted_resolver(protocol)
-    asked_of(server, timeout=5000)
+    running = asked_of(server, timeout=5000)
     names = fresh()
     for _ in range(10):
         assert addresses(ask(next(names), port=PORT)) == OURS
     clients = Clients(port=PORT)
+    sockets = running.sockets()
     with BlackHole([server.port], server.clients):
         began = time.monotonic()
         clients.ask_steadily([next(names) for _ in range(10)], EVERY)
         asked = clients.all_answered()
+        eventually(lambda: sockets - running.sockets(), "the dead connection is closed")
+        assert len(running.sockets()) <= len(sockets) + 1 and failures() == 0
     for one in asked:
         assert addresses(one.reply) == OURS
     late = [(round(one.at - began, 2), round(one.waited, 2)) for one in asked if one.waited > EVERY]
     print("delayed (asked so many seconds after the fault, waited):", late)
     assert late and all(at < 1.0 and waited < 1.2 for at, waited in late), late
+
+
+@pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
+@pytest.mark.parametrize("others", ["next", "nobody"])
+def test_a_server_that_says_no_word_more(asked_of, encrypted_resolver, next_server, protocol, others):
+    """Its connections stand, and HTTP/2 acknowledges pings; of questions nothing comes any more."""
+    server = encrypted_resolver(protocol)
+    asked_of(server, *([next_server] if others == "next" else []), timeout=800)
+    assert addresses(ask("first.example.net", port=PORT)) == OURS
+    server.script = lambda asked, connection: None
+    if others == "next":
+        check_answers(at_once(f"n{number}.example.net" for number in range(5)), expected=NEXT_ADDRESS)
+    else:
+        assert server.url in check_failure()
+
+
+def test_a_server_that_acknowledges_no_ping(asked_of, encrypted_resolver):
+    """One that answers is alive, whatever else it leaves out."""
+    def greet(connection):
+        connection.h2._frame_dispatch_table[PingFrame] = lambda frame: ([], [])
+    server = encrypted_resolver("https", lambda asked, connection: Later(0.35, address_reply(asked)), greet=greet)
+    asked_of(server)
+    names = fresh()
+    for _ in range(3):
+        check_answers(at_once(next(names) for _ in range(5)))
+    assert failures() == 0 and server.connections <= 2
 
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])
@@ -157,6 +217,5 @@ def test_no_tls_at_the_port(asked_of, encrypted_resolver, banner, protocol):
         connection.write(banner)
         await connection.reader.read(10000)
     asked_of(f"{protocol}://{server.address}:{server.port}" + ("/dns-query" if protocol == "https" else ""))
-    begun = time.monotonic()
-    assert "127.0.0.6" in check_failure()
-    assert time.monotonic() - begun < 1
+    said = [check_failure(f"failing{number}.example.net", within=1) for number in range(2)][0]
+    assert "127.0.0.6" in said and "TLS" in said, said

@@ -18,7 +18,6 @@ from daemon import toml
 from dns_client import addresses, ask, extended_errors, reasons
 from encrypted import FramedServer, Later, address_reply
 from resolvers import reply_to
-from waiting import eventually
 
 PORT = 2053
 OURS = ["192.0.2.7"]
@@ -200,6 +199,21 @@ def test_the_second_address_of_a_server(group, encrypted_resolver, authority, fa
         assert time.monotonic() - begun < 1
 
 
+@pytest.mark.parametrize("order", itertools.permutations(["refuses", "black hole", "another's certificate"]))
+def test_the_one_good_address_of_four(group, encrypted_resolver, authority, order):
+    """Whichever fault comes first, and whether it answers at once, with the wrong certificate, or never."""
+    good = encrypted_resolver("tls", tls=authority.server(names=[NAME]), address="127.0.0.7")
+    bad = encrypted_resolver("tls", tls=authority.server(names=["other.example.net"]), address="127.0.0.8",
+                             port=good.port)
+    at = {"refuses": "127.0.0.98", "black hole": "127.0.0.9", "another's certificate": bad.address}
+    with socket.create_server(("127.0.0.9", good.port)):  # the kernel connects, and nobody says a word
+        group(f"tls://{NAME}:{good.port}#{'+'.join(at[fault] for fault in order)}+{good.address}")
+        begun = time.monotonic()
+        assert addresses(ask("a.corp.example", port=PORT)) == OURS
+        assert time.monotonic() - begun < 0.6
+    assert bad.questions == []
+
+
 # -- how servers are written --
 
 def lengths(*parts):
@@ -248,29 +262,3 @@ def test_a_group_from_the_environment_alone(daemon, encrypted_resolver, authorit
                                  "HTTPDNSD_UPSTREAMS_OFFICE_CAFILE": str(authority.file)})
     assert addresses(ask("a.corp.example", port=PORT)) == OURS
     assert addresses(ask("printer", port=PORT)) == OURS
-
-
-# -- descriptors, memory --
-
-@pytest.mark.parametrize("protocol", ["tls", "https"])
-def test_nothing_piles_up(group, encrypted_resolver, protocol):
-    """Answers, resets and lost streams by the thousand: connections and memory are as before."""
-    def script(asked, connection):
-        if connection.count % 100 == 99:
-            return connection.reset()
-        return None if connection.count % 150 == 149 else address_reply(asked)
-    server = encrypted_resolver(protocol, script)
-    running = group(server, timeout=300)
-    fresh = (f"f{number}.corp.example" for number in itertools.count())
-
-    def many(count):
-        clients = Clients(port=PORT)
-        for _ in range(count):
-            clients.ask(next(fresh))
-        return clients.all_answered()
-    many(1000)
-    descriptors, memory = running.descriptors(), running.held_kilobytes("RssAnon")
-    for _ in range(3):
-        many(1000)
-    eventually(lambda: running.descriptors() <= descriptors + 2, "descriptors as before")
-    assert running.held_kilobytes("RssAnon") < memory + 8192

@@ -1,13 +1,18 @@
 """What servers of DNS over HTTPS say in HTTP: statuses, fields and bodies."""
 
+import re
+import time
+
 import dns.flags
 import dns.rcode
 import dns.rrset
 import pytest
 
-from asking import NEXT_ADDRESS, OURS, PORT, asked_of, at_once, check_answers, check_failure, next_server
+import daemon as processes
+from asking import NEXT_ADDRESS, OURS, PORT, asked_of, at_once, check_answers, check_failure, fresh, next_server
 from dns_client import addresses, ask
 from encrypted import MEDIA_TYPE, Response, address_reply
+from waiting import eventually
 
 __all__ = ["asked_of", "next_server"]  # fixtures
 
@@ -33,13 +38,36 @@ def test_a_status_of_failure_and_nobody_else(asked_of, encrypted_resolver, statu
     assert str(status) in said and server.url in said
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_not_followed(asked_of, encrypted_resolver, next_server, status):
-    server = encrypted_resolver("https", lambda asked, connection: Response(b"", status, [
-        ("location", next_server.url)]))
-    asked_of(server)
-    assert str(status) in check_failure()
-    assert next_server.connections == 0
+@pytest.mark.parametrize(("status", "scheme"), [(301, "https"), (302, "http"), (303, "https"), (307, "https"),
+                                                (308, "http")])
+def test_redirects_are_not_followed(asked_of, encrypted_resolver, next_server, binary, status, scheme):
+    """Where to is said to clients, in the log and by `probe`."""
+    location = next_server.url.replace("https", scheme)
+    server = encrypted_resolver("https", lambda asked, connection: Response(
+        address_reply(asked), status, [("location", location)]))
+    running = asked_of(server)
+    said = check_failure()
+    assert str(status) in said and location in said
+    assert running.log_lines(re.escape(location))
+    probed = processes.run(binary, "probe", "-c", str(running.directory / "httpdnsd.toml"))
+    assert location in probed.stdout + probed.stderr, probed
+    assert next_server.connections == 0 and server.connections == 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_the_end_of_a_pause_is_no_storm(asked_of, encrypted_resolver, next_server, status):
+    """What waited asks one by one whether the server takes requests again, and the next one answers meanwhile."""
+    server = encrypted_resolver("https", lambda asked, connection: Response(b"", status, [("retry-after", "1")]))
+    asked_of(server, next_server)
+    names = fresh()
+    check_answers(at_once(next(names) for _ in range(30)), expected=NEXT_ADDRESS)
+    before = len(server.questions)
+    time.sleep(1.1)
+    for _ in range(2):
+        check_answers(at_once(next(names) for _ in range(30)), within=1, expected=NEXT_ADDRESS)
+    assert len(server.questions) - before <= 3, (before, len(server.questions))
+    server.script = lambda asked, connection: address_reply(asked)
+    eventually(lambda: addresses(ask(next(names), port=PORT)) == OURS, "it is asked again", 15)
 
 
 def test_an_answer_of_servfail_is_the_resolvers_word(asked_of, encrypted_resolver):
@@ -56,9 +84,11 @@ def test_an_answer_of_servfail_is_the_resolvers_word(asked_of, encrypted_resolve
 
 # -- fields --
 
-TYPES = {"upper case": [("content-type", "Application/DNS-Message")],
+TYPES = {"none": [], "the same twice": [("content-type", MEDIA_TYPE)] * 2,
+         "upper case": [("content-type", "Application/DNS-Message")],
          "with a parameter": [("content-type", "application/dns-message; charset=utf-8")]}
-OTHER_TYPES = {"text/html": [("content-type", "text/html")], "json": [("content-type", "application/dns-json")]}
+OTHER_TYPES = {"text/html": [("content-type", "text/html")], "two": [
+    ("content-type", MEDIA_TYPE), ("content-type", "text/html")], "json": [("content-type", "application/dns-json")]}
 
 
 @pytest.mark.parametrize("case", TYPES)
@@ -77,7 +107,8 @@ def test_media_types_that_are_not(asked_of, encrypted_resolver, next_server, cas
 
 AGES = {"none": ([], 60), "0": ([("age", "0")], 60), "50": ([("age", "50")], 10), "as old as its TTL": (
     [("age", "60")], 0), "older": ([("age", "5000")], 0), "no number": ([("age", "x")], 60),
-    "negative": ([("age", "-5")], 60), "no-store": ([("cache-control", "no-store")], 60),
+    "two": ([("age", "50"), ("age", "20")], 10), "negative": ([("age", "-5")], 60),
+    "no-store": ([("cache-control", "no-store")], 60),
     "max-age above the TTL": ([("cache-control", "max-age=86400")], 60)}
 
 

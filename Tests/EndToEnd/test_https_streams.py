@@ -1,12 +1,16 @@
 """What servers of DNS over HTTPS do with HTTP/2: they leave, limit streams, refuse some, say more than the answer."""
 
 import asyncio
+import time
 
+import dns.rcode
 import h2.connection
 import h2.errors
 import pytest
 
-from asking import NEXT_ADDRESS, OURS, PORT, asked_of, at_once, check_answers, check_failure, fresh, next_server
+from asking import NEXT_ADDRESS, OURS, PORT, asked_of, at_once, check_answers, check_failure, failures, fresh, \
+    next_server
+from clients import Clients
 from dns_client import addresses, ask
 from encrypted import MEDIA_TYPE, Later, address_reply
 from waiting import eventually
@@ -18,35 +22,63 @@ def answer(asked, connection=None):
     return address_reply(asked)
 
 
+def goaway(last, code=0):
+    return b"\0\0\x08\x07\0" + b"\0" * 4 + last.to_bytes(4) + code.to_bytes(4)
+
+
+@pytest.mark.parametrize("others", ["next", "nobody"])
 @pytest.mark.parametrize("graceful", [False, True])
-def test_goaway_with_streams_open(asked_of, encrypted_resolver, graceful):
-    """What the server will not look at any more is asked on a new connection; what it will, on the old one."""
+def test_goaway_with_streams_open(asked_of, encrypted_resolver, next_server, graceful, others):
+    """What the server will not look at any more is asked on a new connection; what it will, on the old one.
+
+    In the graceful form it says at first that it will go, and only later where it has stopped (RFC 9113 §6.8).
+    """
     held = []
 
     def script(asked, connection):
         if connection.number > 1 or asked.name.to_text().startswith("first"):
             return address_reply(asked, f"192.0.2.{connection.number}")
         held.append(asked)
-        if len(held) < 3:
-            return None
-        last = held[0].stream
-        if graceful:
+        if len(held) == 3 and graceful:
             connection.h2.close_connection(last_stream_id=2 ** 31 - 1)
             connection.flush()
-        connection.write(goaway(last))
+            asyncio.get_running_loop().call_later(0.2, leave, connection)
+        elif len(held) == 3:
+            leave(connection)
+
+    def leave(connection):
+        connection.write(goaway(held[0].stream))
         connection.h2.state_machine.state = h2.connection.ConnectionState.SERVER_OPEN
-        return connection.send(address_reply(held[0], "192.0.2.1"), held[0])
+        connection.send(address_reply(held[0], "192.0.2.1"), held[0])
     server = encrypted_resolver("https", script)
-    asked_of(server)
+    asked_of(server, *([next_server] if others == "next" else []))
     assert addresses(ask("first.example.net", port=PORT)) == ["192.0.2.1"]
-    asked = at_once(f"n{number}.example.net" for number in range(3))
+    clients = Clients(port=PORT)
+    for number in range(3):
+        clients.ask(f"n{number}.example.net")
+    if graceful:
+        eventually(lambda: len(held) == 3, "all are under way")
+        begun = time.monotonic()
+        assert addresses(ask("between.example.net", port=PORT)) == ["192.0.2.2"]
+        assert time.monotonic() - begun < 0.2
+    asked = clients.all_answered()
     assert sorted(addresses(one.reply)[0] for one in asked) == ["192.0.2.1", "192.0.2.2", "192.0.2.2"], asked
     assert all(one.waited < 1 for one in asked)
-    assert server.connections == 2
+    assert server.connections == 2 and next_server.questions == [] and failures() == 0
 
 
-def goaway(last, code=0):
-    return b"\0\0\x08\x07\0" + b"\0" * 4 + last.to_bytes(4) + code.to_bytes(4)
+@pytest.mark.parametrize("others", ["next", "nobody"])
+def test_goaway_as_the_first_word(asked_of, encrypted_resolver, next_server, others):
+    """A server that greets every connection so is dialled once a second; the next one answers, or nobody does."""
+    server = encrypted_resolver("https", answer, greet=lambda connection: (
+        connection.write(goaway(0)), connection.close()))
+    asked_of(server, *([next_server] if others == "next" else []))
+    names, begun = fresh(), time.monotonic()
+    while time.monotonic() - begun < 2.2:
+        reply = ask(next(names), port=PORT)
+        assert addresses(reply) == (NEXT_ADDRESS if others == "next" else []), reply
+        time.sleep(0.05)
+    assert server.connections <= 4
 
 
 def test_goaway_when_idle(asked_of, encrypted_resolver):
@@ -59,19 +91,23 @@ def test_goaway_when_idle(asked_of, encrypted_resolver):
     assert not running.log_lines("fails"), running.log()
 
 
-def test_one_stream_at_a_time(asked_of, encrypted_resolver):
-    busy = []
+@pytest.mark.parametrize("is_known", [False, True])
+def test_one_stream_at_a_time(asked_of, encrypted_resolver, is_known):
+    """The limit is told with the first answer; what was sent before is refused, and goes out once more."""
+    busy, seen = [], []
 
     def script(asked, connection):
         busy.append(connection.h2.open_inbound_streams)
         return Later(0.005, address_reply(asked))
-    server = encrypted_resolver("https", script, streams=1)
+    server = encrypted_resolver("https", script, streams=1, greet=seen.append)
     asked_of(server)
-    assert addresses(ask("first.example.net", port=PORT)) == OURS
     names = fresh()
+    if is_known:
+        assert addresses(ask(next(names), port=PORT)) == OURS
     check_answers(at_once(next(names) for _ in range(50)), within=2)
-    assert max(busy) == 1 and len(server.questions) == 51
-    assert server.connections <= 3
+    assert max(busy) == 1 and len({asked.name for asked in server.questions}) == 50 + is_known
+    refused = sum(connection.refused for connection in seen)
+    assert server.connections <= 3 and refused < 50 and failures() == 0
 
 
 def test_no_stream_at_all_is_a_failure(asked_of, encrypted_resolver, next_server):
@@ -93,9 +129,26 @@ def test_a_limit_of_streams_that_falls_to_none_and_is_raised(asked_of, encrypted
     check_answers(at_once(f"n{number}.example.net" for number in range(10)), within=1.5)
 
 
+@pytest.mark.parametrize("others", ["next", "nobody"])
+def test_a_limit_of_streams_that_falls_to_none_for_good(asked_of, encrypted_resolver, next_server, others):
+    def script(asked, connection):
+        connection.limit_streams(0)
+        return address_reply(asked)
+    server = encrypted_resolver("https", script)
+    asked_of(server, *([next_server] if others == "next" else []))
+    assert addresses(ask("first.example.net", port=PORT)) == OURS
+    server.streams = 0
+    for one in at_once(f"n{number}.example.net" for number in range(5)):
+        if others == "next":
+            check_answers([one], within=2, expected=NEXT_ADDRESS)
+        else:
+            assert one.reply.rcode() == dns.rcode.SERVFAIL and one.waited < 4
+
+
+@pytest.mark.parametrize("others", ["next", "nobody"])
 @pytest.mark.parametrize("code", ["REFUSED_STREAM", "CANCEL", "INTERNAL_ERROR", "ENHANCE_YOUR_CALM",
                                   "HTTP_1_1_REQUIRED"])
-def test_one_of_several_streams_is_reset(asked_of, encrypted_resolver, next_server, code):
+def test_one_of_several_streams_is_reset(asked_of, encrypted_resolver, next_server, code, others):
     """The others are answered as ever; that one by a further attempt or the next server."""
     held = []
 
@@ -109,12 +162,13 @@ def test_one_of_several_streams_is_reset(asked_of, encrypted_resolver, next_serv
         for one in held[:1] + held[2:]:
             connection.send(address_reply(one), one)
     server = encrypted_resolver("https", script)
-    asked_of(server, next_server)
+    asked_of(server, *([next_server] if others == "next" else []))
     assert addresses(ask("first.example.net", port=PORT)) == OURS
     asked = at_once(f"n{number}.example.net" for number in range(5))
     reset = held[1].name.to_text(omit_final_dot=True)
     for one in asked:
-        assert addresses(one.reply) == OURS or one.name == reset and addresses(one.reply) == NEXT_ADDRESS, one
+        assert addresses(one.reply) == OURS or others == "next" and one.name == reset and (
+            addresses(one.reply) == NEXT_ADDRESS), one
         assert one.waited < 1
     assert addresses(ask("after.example.net", port=PORT))
 

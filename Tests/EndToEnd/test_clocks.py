@@ -1,0 +1,111 @@
+"""Clocks: a time of day that was never set, which certificates must not depend on, and a machine that was suspended."""
+
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import time
+
+import dns.rcode
+import pytest
+
+import daemon as processes
+from asking import OURS, PORT
+from clients import state
+from dns_client import addresses, ask, reasons
+from networks import BlackHole
+from resolvers import reply_to
+from waiting import eventually
+
+HERE = pathlib.Path(__file__).parent
+UNSET = "clock stands before"
+
+
+class Clocks:
+    """The clocks of what is started with these variables."""
+
+    def __init__(self, library, file):
+        self._file = file
+        self.set()
+        self.variables = {"LD_PRELOAD": str(library), "CLOCKS": str(file)}
+
+    def set(self, *, day=0, boot=0):
+        """Seconds by which the time of day, and the time since the machine started, are off."""
+        with open(self._file, "r+b" if self._file.exists() else "wb") as file:
+            file.write(struct.pack("=qq", day, boot))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    made = tmp_path_factory.mktemp("clocks") / "clocks.so"
+    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(made),
+                    str(HERE / "clocks.c")], check=True)
+    return made
+
+
+@pytest.fixture
+def clocks(library, tmp_path):
+    return Clocks(library, tmp_path / "clocks")
+
+
+def answer_of(name):
+    return ask(name, port=PORT, edns=True)
+
+
+@pytest.mark.parametrize("protocol", ["tls", "https"])
+def test_certificates_while_the_clock_was_never_set(daemon, binary, encrypted_resolver, authority, clocks, tmp_path,
+                                                    protocol):
+    """In 1970 all but their dates counts, which is said once; so it is until the clock is right, and no longer."""
+    makes = {"good": {"addresses": ["127.0.0.6"]}, "other": {"names": ["other.example.net"]},
+             "expired": {"addresses": ["127.0.0.6"], "since": -20, "until": -1}, "strict": {"addresses": ["127.0.0.6"]}}
+    servers = {name: encrypted_resolver(protocol, tls=authority.server(**keys)) for name, keys in makes.items()}
+    clocks.set(day=-int(time.time()))
+    whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "fallback": {"servers": ["127.0.0.99"], "hosts": ""}}
+    for name, server in servers.items():
+        whole[f"upstreams.{name}"] = {"servers": [server.url], "domains": [f"{name}.example"],
+                                      "caFile": str(authority.file)}
+    whole["upstreams.strict"]["whenClockUnset"] = "refuse"
+    whole["control"] = {"socket": str(tmp_path / "control.sock")}
+    running = daemon(whole=whole, port=PORT, variables=clocks.variables)
+    for name in ("good", "expired"):
+        assert addresses(answer_of(f"a.{name}.example")) == OURS, name
+    for name, reason in (("other", "another name"), ("strict", "is the clock right?")):
+        reply = answer_of(f"a.{name}.example")
+        assert reply.rcode() == dns.rcode.SERVFAIL and reason in reasons(reply), reply
+        assert servers[name].questions == []
+    assert len(running.log_lines(UNSET)) == 1
+
+    def status():
+        return processes.run(binary, "status", "--socket", str(tmp_path / "control.sock")).stdout
+    assert "The clock is wrong" in status()
+
+    clocks.set()
+    assert addresses(answer_of("b.good.example")) == OURS
+    reply = answer_of("b.expired.example")
+    assert reply.rcode() == dns.rcode.SERVFAIL and "expired" in reasons(reply), reply
+    fresh = iter(range(1000))
+    eventually(lambda: addresses(answer_of(f"n{next(fresh)}.strict.example")) == OURS, "it is trusted now", 15)
+    assert "The clock is wrong" not in status() and "strict" in status()
+
+
+@pytest.mark.parametrize("protocol", ["tls", "https"])
+def test_a_machine_that_was_suspended(daemon, encrypted_resolver, authority, clocks, protocol):
+    """An hour later nobody knows the connections of before any more; who asks first hardly notices."""
+    server = encrypted_resolver(protocol, lambda asked, connection: reply_to(asked.message, "60 IN A 192.0.2.7"))
+    running = daemon(whole={
+        "listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "cache": {"staleSeconds": 0},
+        "fallback": {"servers": [server.url], "caFile": str(authority.file), "hosts": ""}}, port=PORT,
+        variables=clocks.variables)
+    for number in range(5):
+        assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
+    with BlackHole([server.port], server.clients):
+        os.kill(running.pid, signal.SIGSTOP)
+        eventually(lambda: state(running.pid) == "T", "the daemon stands still")
+        clocks.set(boot=3600)
+        os.kill(running.pid, signal.SIGCONT)
+        for number in range(6):  # the first are known, but too old
+            begun = time.monotonic()
+            assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
+            assert time.monotonic() - begun < 1
+    assert len(server.questions) == 11 and not running.log_lines("fails"), running.log()

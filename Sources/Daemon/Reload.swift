@@ -249,7 +249,8 @@ extension Report {
         }
         let rest = reloading.needingRestart
         if !rest.isEmpty {
-            log.warning("\(rest.joined(separator: ", ")) \(rest.count == 1 ? "needs" : "need") a restart")
+            let keys = rest.joined(separator: ", ")
+            log.warning("\(rest.count == 1 ? "\(keys) needs a restart" : "\(keys) need a restart")")
         }
     }
 

@@ -1,6 +1,5 @@
 """Local resolvers that are asked by TLS and HTTPS: they answer as they do in the clear, and nothing replaces them."""
 
-import random
 import struct
 import subprocess
 import time
@@ -13,7 +12,7 @@ import pytest
 
 import certificates
 import test_comparison as comparison
-from dns_client import Stream, addresses, ask, extended_errors, labels, reasons
+from dns_client import addresses, ask, extended_errors, labels, reasons
 from networks import PlainDNS
 from resolvers import Front, Unbound
 
@@ -99,68 +98,6 @@ def test_other_clients_get_the_same_of_a_resolver(daemon, resolvers, authority, 
 def test_a_name_for_the_certificate_of_an_address(daemon, encrypted_unbound, authority):
     daemon(None, listening([f"tls://{ADDRESS}#{NAME}", f"https://{NAME}/dns-query#{ADDRESS}"], authority), port=PORT)
     assert addresses(ask("www.example.com", port=PORT)) == ["198.51.100.80"]
-
-
-def over_stream(questions, server, port):
-    """The answer to each question over one connection, in order."""
-    replies = {}
-    with Stream(server=server, port=port, timeout=10) as stream:
-        for begin in range(0, len(questions), 50):
-            batch = range(begin, min(begin + 50, len(questions)))
-            for number in batch:
-                stream.send(struct.pack("!H", number) + questions[number])
-            for _ in batch:
-                wire = stream.receive_bytes()
-                replies[wire[0] << 8 | wire[1]] = wire
-    return [replies[number] for number in range(len(questions))]
-
-
-@pytest.fixture(scope="module")
-def zones(tmp_path_factory, authority):
-    """A validating unbound, and questions for some hundred names, signed ones and wrongly signed ones among them."""
-    chance = random.Random(7)
-    plain, signed, broken = (comparison.Zone(f"{name}.example.") for name in ("compare", "signed", "broken"))
-    names = [(name, 2) for name in comparison.fill(plain, 200, chance)]
-    names += [(name, 5) for name in comparison.fill(signed, 90, chance)]
-    names += [(name, 5) for name in comparison.fill(broken, 20, chance)]
-    other = comparison.Zone("broken.example.")
-    for zone in (signed, broken, other):
-        zone.sign()
-    resolver = comparison.Validator(
-        tmp_path_factory.mktemp("validator"), [plain, signed, broken],
-        [f"{zone.origin} DNSKEY {zone.key.to_text()}" for zone in (signed, other)],
-        authority.server_file(addresses=[comparison.ADDRESS]))
-    questions = []
-    for number, (name, variants) in enumerate(names):
-        kinds = comparison.KINDS + (comparison.OTHER_KINDS if number % 4 == 0 else [])
-        for kind in kinds:
-            flags, edns = comparison.VARIANTS[number % variants if variants == 5 else 0]
-            opt = b"" if edns is None else b"\0" + struct.pack("!HHIH", 41, 1232, edns, 0)
-            questions.append(struct.pack("!5H", flags, 1, 0, 0, bool(opt)) + name.to_wire()
-                             + struct.pack("!HH", dns.rdatatype.from_text(kind), 1) + opt)
-    yield questions
-    resolver.stop()
-
-
-@pytest.mark.parametrize("protocol", ["tls", "https"])
-def test_no_answer_is_different(daemon, zones, authority, protocol):
-    """What the resolver says directly and what it says through the daemon: the same but for TTLs and spelling."""
-    url = URLS[protocol].replace(ADDRESS, comparison.ADDRESS)
-    daemon(None, listening([url], authority, timeout=5000), port=PORT)
-    over_stream(zones, comparison.ADDRESS, 53)  # so that unbound has made up its mind
-    direct = over_stream(zones, comparison.ADDRESS, 53)
-    for _ in ("asked anew", "cached"):
-        through = over_stream(zones, "127.0.0.1", PORT)
-        different, again = [], 0
-        for question, one, other in zip(zones, direct, through, strict=True):
-            if not comparison.same(one, other):  # unbound gives one reason for a SERVFAIL today and another tomorrow
-                again += 1
-                one, other = (comparison.over_tcp(question, *where)
-                              for where in ((comparison.ADDRESS, 53), ("127.0.0.1", PORT)))
-                if not comparison.same(one, other):
-                    different.append((question, one, other))
-        assert not different, f"{len(different)} of {len(zones)} differ:\n{comparison.shown(different)}"
-        assert again < 20 and len(zones) > 3000
 
 
 # What is wrong with the server, and what a client is told of it.

@@ -1,13 +1,14 @@
-"""Thousands of questions to servers of DNS over TLS and HTTPS that lose some: afterwards all is as it was before."""
+"""Thousands of questions to servers of DNS over TLS and HTTPS that lose some, and what is held of them and by them."""
 
 import itertools
 import struct
 
 import pytest
 
-from asking import PORT, asked_of
+from asking import OURS, PORT, asked_of
+from conftest import measures_the_build
 from control import metrics
-from dns_client import labels
+from dns_client import addresses, ask, labels
 from encrypted import MEDIA_TYPE, Connection, address_reply
 from test_comparison import ask_all, name_end
 from test_http2_hostile import DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST, SETTINGS, STATUS_200, WINDOW, frame
@@ -70,3 +71,14 @@ def test_nothing_piles_up(asked_of, encrypted_resolver, protocol, count):
     eventually(lambda: metrics()["httpdnsd_lookups_in_flight", ()] == 0, "nothing is under way")
     eventually(lambda: running.descriptors() <= descriptors + 2, "descriptors as before")
     assert running.held_kilobytes("RssAnon") < memory + 4096, (memory, running.held_kilobytes("RssAnon"))
+
+
+@measures_the_build
+def test_what_one_idle_connection_holds(asked_of, encrypted_resolver):
+    """Of a daemon that asks one server over HTTPS 15 MB are resident, with the pages of the program itself."""
+    running = asked_of(encrypted_resolver("https"))
+    for number in range(10):
+        assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
+    held = {kind: running.resident_kilobytes(kind) for kind in ("VmRSS", "RssAnon")}
+    print(held)
+    assert held["VmRSS"] <= 15 * 1024

@@ -89,6 +89,15 @@ def test_a_server_that_wants_a_certificate_and_gets_none(group, encrypted_resolv
     check_refused()
 
 
+def test_an_address_in_the_certificate_is_no_name(group, encrypted_resolver, authority):
+    """It serves whoever dials by address alone."""
+    server = encrypted_resolver("tls", tls=authority.server(addresses=["127.0.0.6"]))
+    group(f"{server.url}#{NAME}", others={"upstreams.bare": {
+        "servers": [server.url], "domains": ["bare.example"], "caFile": str(authority.file)}})
+    assert "another name" in check_refused() and server.questions == []
+    assert addresses(ask("a.bare.example", port=PORT)) == OURS
+
+
 def test_a_name_that_is_not_validated(group, encrypted_resolver, authority):
     server = encrypted_resolver("tls", tls=authority.server(names=["other.example.net"]))
     group(server, validateDomain=False)

@@ -1,6 +1,8 @@
 """What servers of DNS over HTTPS do with HTTP/2: they leave, limit streams, refuse some, say more than the answer."""
 
 import asyncio
+import socket
+import subprocess
 import time
 
 import dns.rcode
@@ -215,6 +217,29 @@ def test_a_server_without_http_2(asked_of, encrypted_resolver, authority, next_s
         server._context.set_alpn_protocols([offer])
     asked_of(f"https://{server.address}:{server.port}/dns-query")
     assert "h2" in check_failure()
+
+
+@pytest.mark.parametrize("scheme", ["tls", "https"])
+def test_a_server_that_refuses_by_an_alert(asked_of, authority, scheme):
+    """no_application_protocol, of one that knows `http/1.1` alone: said for HTTPS; DNS over TLS is tried without."""
+    file = authority.server_file(addresses=["127.0.0.6"])
+    command = ["openssl", "s_server", "-accept", "127.0.0.6:8853", "-cert", str(file), "-key", str(file), "-alpn",
+               "http/1.1", "-quiet"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        try:
+            eventually(lambda: listens("127.0.0.6", 8853), "it listens")
+            asked_of(f"{scheme}://127.0.0.6:8853" + ("/dns-query" if scheme == "https" else ""), timeout=300)
+            said = check_failure()
+            assert ("no application protocol" if scheme == "https" else "no answer") in said, said
+            if scheme == "tls":
+                assert server.stdout.read(2) == b"\0\x80", "a query came over the connection without ALPN"
+        finally:
+            server.terminate()
+
+
+def listens(address, port):
+    with socket.socket() as channel:
+        return channel.connect_ex((address, port)) == 0
 
 
 @pytest.mark.parametrize("offer", [None, "h2", "dot"])

@@ -249,8 +249,7 @@ extension Report {
         }
         let rest = reloading.needingRestart
         if !rest.isEmpty {
-            let keys = rest.joined(separator: ", ")
-            log.warning("\(rest.count == 1 ? "\(keys) needs a restart" : "\(keys) need a restart")")
+            log.warning("\(rest.joined(separator: ", ")) \(rest.count == 1 ? "needs a restart" : "need a restart")")
         }
     }
 

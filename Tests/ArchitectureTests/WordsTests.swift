@@ -26,7 +26,7 @@ import Testing
         return lines
     }
 
-    /// The texts of the sources, what is put into them left out.
+    /// The texts of the sources, without comments, what is put into them left out.
     private static func texts() throws -> String {
         var texts = ""
         let modules = [
@@ -37,7 +37,8 @@ import Testing
             let folder = root.appending(path: "Sources/\(module)")
             for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) where path.hasSuffix(".swift")
             {
-                texts += try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+                let lines = try String(contentsOf: folder.appending(path: path), encoding: .utf8).split(separator: "\n")
+                texts += lines.filter { !$0.drop { $0 == " " }.hasPrefix("//") }.joined(separator: "\n")
             }
         }
         return texts.replacing("\\\n", with: "").replacing(/\s+/, with: " ").replacing("\\\"", with: "\"")

@@ -83,13 +83,16 @@ struct TLSServerSettings: Sendable {
 /// The server's side of one connection; of one thread.
 final class FramesConnection {
     private let descriptor: Int32
+    private var isClosed = false
     private let session: TLSSession?
-    private var incoming: [UInt8] = []
+    /// Received octets, decrypted, that were not taken yet.
+    var incoming: [UInt8] = []
 
     init(_ descriptor: Int32, _ session: TLSSession?) {
         (self.descriptor, self.session) = (descriptor, session)
         var limit = timeval(tv_sec: 10, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        // Sent octets reach the client's socket at once, not when it has acknowledged those before.
         var isAtOnce: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &isAtOnce, socklen_t(MemoryLayout<Int32>.size))
     }
@@ -98,7 +101,6 @@ final class FramesConnection {
 
     /// The next query; nil at the end of the connection.
     func query() -> [UInt8]? {
-        var buffer = [UInt8](repeating: 0, count: 16_384)
         while true {
             if incoming.count >= 2 {
                 let end = 2 + Int(incoming[0]) << 8 + Int(incoming[1])
@@ -107,16 +109,23 @@ final class FramesConnection {
                     return Array(incoming[2..<end])
                 }
             }
-            flush()
-            let count = recv(descriptor, &buffer, buffer.count, 0)
-            guard count > 0 else { return nil }
-            if let session {
-                session.receive(buffer.span.extracting(first: count))
-                session.takePlaintext(into: &incoming)
-            } else {
-                incoming += buffer[..<count]
-            }
+            guard receive() else { return nil }
         }
+    }
+
+    /// Waits for octets and appends them to ``incoming``; false at the end of the connection.
+    func receive() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        flush()
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        guard count > 0 else { return false }
+        if let session {
+            session.receive(buffer.span.extracting(first: count))
+            session.takePlaintext(into: &incoming)
+        } else {
+            incoming += buffer[..<count]
+        }
+        return true
     }
 
     func send(_ bytes: [UInt8]) {
@@ -136,7 +145,11 @@ final class FramesConnection {
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
     }
 
-    func close() { Foundation.close(descriptor) }
+    /// Does nothing the second time: the descriptor may be another's by then.
+    func close() {
+        if !isClosed { Foundation.close(descriptor) }
+        isClosed = true
+    }
 
     private func flush() {
         var ciphertext: [UInt8] = []

@@ -1,11 +1,9 @@
 internal import COpenSSL
 
-/// The keys of which a verified chain must hold one, as SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4).
-struct Pins {
+/// SHA-256 digests, one of which a verified chain must have.
+private struct RequiredDigests {
     /// Octets of a SHA-256 digest.
-    private static let length = 32
-    /// How many keys of a chain a refusal lists at most; real chains have two to four.
-    private static let shown = 8
+    static let length = 32
 
     private let digests: [[UInt8]]
 
@@ -14,19 +12,35 @@ struct Pins {
         self.digests = digests
     }
 
-    /// Why the chain that OpenSSL has accepted in `verification` (an X509_STORE_CTX) is refused nevertheless; nil if it
-    /// is not. It looks at the verified chain, not at the certificates the server sent: anyone can send a public
-    /// certificate.
-    func refusal(_ verification: OpaquePointer) -> TLSError? {
+    /// The digests of the chain that OpenSSL has accepted in `verification` (an X509_STORE_CTX), if none of them is
+    /// one of these; nil if one is, or none is required. It looks at the verified chain, not at the certificates the
+    /// server sent: anyone can send a public certificate.
+    func mismatch(_ verification: OpaquePointer, _ digest: (OpaquePointer?) -> [UInt8]?) -> [[UInt8]]? {
         guard !digests.isEmpty else { return nil }
         let chain = unsafe X509_STORE_CTX_get0_chain(verification)
-        var keys: [[UInt8]] = []
+        var found: [[UInt8]] = []
         // Sound: the chain and its certificates belong to the verification, which outlives this call.
         for index in 0..<(unsafe max(0, copenssl_sk_X509_num(chain))) {
-            guard let key = unsafe Self.digest(copenssl_sk_X509_value(chain, index)) else { continue }
-            if digests.contains(key) { return nil }
-            keys.append(key)
+            guard let digest = unsafe digest(copenssl_sk_X509_value(chain, index)) else { continue }
+            if digests.contains(digest) { return nil }
+            found.append(digest)
         }
+        return found
+    }
+}
+
+/// The keys of which a verified chain must hold one, as SHA-256 digests of SubjectPublicKeyInfos (RFC 7469 §2.4).
+struct Pins {
+    /// How many keys of a chain a refusal lists at most; real chains have two to four.
+    private static let shown = 8
+
+    private let required: RequiredDigests
+
+    init(_ digests: [[UInt8]]) throws(TLSError) { required = try RequiredDigests(digests) }
+
+    /// Why the chain that OpenSSL has accepted in `verification` is refused nevertheless; nil if it is not.
+    func refusal(_ verification: OpaquePointer) -> TLSError? {
+        guard let keys = unsafe required.mismatch(verification, Self.digest) else { return nil }
         let has = keys.prefix(Self.shown).map { "sha256/\(base64($0))" }
         return .pinMismatch(has: keys.count > Self.shown ? has + ["…"] : has)
     }
@@ -34,7 +48,7 @@ struct Pins {
     /// The SHA-256 digest of an X509's SubjectPublicKeyInfo.
     private static func digest(_ certificate: OpaquePointer?) -> [UInt8]? {
         guard let key = unsafe X509_get_X509_PUBKEY(certificate) else { return nil }
-        var digest = [UInt8](repeating: 0, count: length)
+        var digest = [UInt8](repeating: 0, count: RequiredDigests.length)
         // Sound: the item describes an X509_PUBKEY, and `digest` has room for the octets of SHA-256.
         let isDone = unsafe ASN1_item_digest(
             X509_PUBKEY_it(), EVP_sha256(), UnsafeMutableRawPointer(key), &digest, nil)
@@ -45,28 +59,13 @@ struct Pins {
 /// The certificates of which a verified chain must hold one, as SHA-256 digests of their signed parts (TBSCertificate,
 /// RFC 5280 §4.1.1.1), as a DNS stamp names them.
 struct CertificateHashes {
-    /// Octets of a SHA-256 digest.
-    private static let length = 32
+    private let required: RequiredDigests
 
-    private let digests: [[UInt8]]
+    init(_ digests: [[UInt8]]) throws(TLSError) { required = try RequiredDigests(digests) }
 
-    init(_ digests: [[UInt8]]) throws(TLSError) {
-        for digest in digests where digest.count != Self.length { throw .pinLength(digest.count) }
-        self.digests = digests
-    }
-
-    /// Why the chain that OpenSSL has accepted in `verification` (an X509_STORE_CTX) is refused nevertheless; nil if it
-    /// is not.
+    /// Why the chain that OpenSSL has accepted in `verification` is refused nevertheless; nil if it is not.
     func refusal(_ verification: OpaquePointer) -> TLSError? {
-        guard !digests.isEmpty else { return nil }
-        let chain = unsafe X509_STORE_CTX_get0_chain(verification)
-        // Sound: the chain and its certificates belong to the verification, which outlives this call.
-        for index in 0..<(unsafe max(0, copenssl_sk_X509_num(chain))) {
-            if let digest = unsafe Self.digest(copenssl_sk_X509_value(chain, index)), digests.contains(digest) {
-                return nil
-            }
-        }
-        return .certificateHash
+        unsafe required.mismatch(verification, Self.digest).map { _ in .certificateHash }
     }
 
     private static func digest(_ certificate: OpaquePointer?) -> [UInt8]? {
@@ -81,7 +80,7 @@ struct CertificateHashes {
         // The signed part as the issuer signed it: the first element inside the outer one.
         guard let outer = element(encoded, at: 0), let signed = element(encoded, at: outer.content) else { return nil }
         let part = Array(encoded[outer.content..<signed.end])
-        var digest = [UInt8](repeating: 0, count: length)
+        var digest = [UInt8](repeating: 0, count: RequiredDigests.length)
         // Sound: `digest` has room for the octets of SHA-256.
         return unsafe EVP_Digest(part, part.count, &digest, nil, EVP_sha256(), nil) == 1 ? digest : nil
     }

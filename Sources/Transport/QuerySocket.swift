@@ -33,8 +33,7 @@ public struct QuerySocket: ~Copyable, Sendable {
         return QuerySocket(descriptor: descriptor, resolver: try SocketAddress(reaching: endpoint))
     }
 
-    /// Sends one datagram; false if there is no room for it now. Fails at once when there is no route
-    /// (``SystemError/isUnreachable``).
+    /// Sends one datagram; false if there is no room for it now. Fails at once when there is no route.
     public func send(_ message: Span<UInt8>) throws(SystemError) -> Bool {
         // Sound: the kernel reads `count` bytes during the call.
         let outcome = unsafe message.withUnsafeBufferPointer { data in
@@ -54,8 +53,8 @@ public struct QuerySocket: ~Copyable, Sendable {
         }
     }
 
-    /// Reads one datagram; the part that does not fit is lost. That no program listens on the server's port
-    /// (``SystemError/isConnectionRefused``) is thrown here or by ``send(_:)``.
+    /// Reads one datagram; the part that does not fit is lost. ECONNREFUSED, because no program listens on the server's
+    /// port, is thrown here or by ``send(_:)``.
     public func receive(into buffer: inout MutableSpan<UInt8>) throws(SystemError) -> Received {
         var sender: SocketAddress?
         // Sound: the kernel writes at most `count` bytes.

@@ -27,14 +27,8 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
         return subject.isEmpty ? "\(call): \(reason)" : "\(call) \(subject): \(reason)"
     }
 
-    public var isAddressInUse: Bool { code == EADDRINUSE }
-    public var isConnectionRefused: Bool { code == ECONNREFUSED }
+    /// Whether the file, or a folder on the way to it, does not exist.
     public var isNotFound: Bool { code == ENOENT || code == ENOTDIR }
-    public var isPermissionDenied: Bool { code == EACCES || code == EPERM }
-    /// The peer cannot be reached: no route, or no address of that family to send from.
-    public var isUnreachable: Bool {
-        code == ENETUNREACH || code == EHOSTUNREACH || code == EADDRNOTAVAIL || code == ENETDOWN
-    }
 }
 
 /// The one place that handles errno: an interrupted call is repeated, and "would block" is a value.

@@ -164,7 +164,7 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
         loop.start()
         #expect(gate.wait())
         #expect(results.all.count == 1)
-        #expect(results.all[0]?.isConnectionRefused == true)
+        #expect(results.all[0]?.code == ECONNREFUSED)
         fixture.stop()
     }
 

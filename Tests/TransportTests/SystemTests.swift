@@ -33,7 +33,7 @@ import Testing
         #expect(SystemError("open", "/x", code: ENOENT).description == "open /x: No such file or directory")
         #expect(SystemError("recvmmsg", code: ENOMEM).description == "recvmmsg: Cannot allocate memory")
         #expect(SystemError("connect", code: 9999).description == "connect: Unknown error 9999")
-        #expect(SystemError("a", code: EACCES).isPermissionDenied && !SystemError("a", code: EACCES).isNotFound)
+        #expect(SystemError("a", code: ENOENT).isNotFound && !SystemError("a", code: EACCES).isNotFound)
     }
 
     @Test(arguments: ["1.2.3.4:53", "255.0.0.1:65535", "0.0.0.0:0", "[2001:db8::1:2]:853", "[::ffff:1.2.3.4]:1"])

@@ -23,7 +23,7 @@ extension Settings {
                 applied += changes(of: new)
             default:
                 for key in Key.all where key.section == section {
-                    if key.isHeededAtStartOnly {
+                    if key.needsRestart {
                         key.copy(before, &result)
                         if !key.isEqual(before, after) { needingRestart.append(key.path) }
                     } else if !key.isEqual(before, after) {
@@ -47,11 +47,11 @@ extension Settings {
 }
 
 extension Key where Root == Draft {
-    /// The keys that sockets, threads, memory, the log and open files were made from.
-    var isHeededAtStartOnly: Bool { heededAtStartOnly.contains(path) }
+    /// Whether a new value needs a restart: sockets, threads, memory, the log or an open file were made from it.
+    var needsRestart: Bool { keysNeedingRestart.contains(path) }
 }
 
-private let heededAtStartOnly: Set<String> = [
+private let keysNeedingRestart: Set<String> = [
     "listen.addresses", "listen.workers", "cache.megabytes", "cache.file", "control.socket", "control.host",
     "control.metrics", "log.format",
 ]

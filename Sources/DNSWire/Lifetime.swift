@@ -8,7 +8,7 @@ struct Lifetime {
     private static let maximumAliases = 16
 
     /// Where the aliases (CNAME, DNAME) from the name asked lead.
-    private enum Outcome {
+    private enum Destination {
         /// To records of the type asked.
         case found
         /// To a name of which the answer section holds nothing.
@@ -22,7 +22,7 @@ struct Lifetime {
         let all = records.answer + records.authority + records.additional
         for record in all where record.ttl > RecordHeader.maximumTTL { setTTL(0, record, &answer) }
         let shown = all.lazy.map(\.effectiveTTL).min()
-        switch (outcome(records, message), code) {
+        switch (destination(records, message), code) {
         case (.found, .noError):
             answer.keep = shown ?? 0
             answer.isCacheable = true
@@ -34,7 +34,7 @@ struct Lifetime {
         }
     }
 
-    private func outcome(_ records: ResponseRecords, _ message: Span<UInt8>) -> Outcome {
+    private func destination(_ records: ResponseRecords, _ message: Span<UInt8>) -> Destination {
         var name = asked.name
         for aliases in 0...Lifetime.maximumAliases {
             var alias: Name?

@@ -88,7 +88,7 @@ extension Settings {
         guard let variable else { return (self, nil) }
         var settings = self
         if !httpdns.httpOnly { settings.httpdns = nil }
-        return (settings, ProxyFound(variable: variable, isHeeded: !httpdns.httpOnly))
+        return (settings, ProxyFound(variable: variable, bypassesService: !httpdns.httpOnly))
     }
 }
 

@@ -111,7 +111,7 @@ public final class Daemon: @unchecked Sendable {
         self.observer = observer
         (self.report, self.sockets, self.cache, self.forwarderLoop) = (report, sockets, cache, forwarderLoop)
         self.frontend = frontend
-        if !(proxy?.isHeeded ?? false) { report.service(settings) }
+        if !(proxy?.bypassesService ?? false) { report.service(settings) }
     }
 
     /// Where the metrics and the status page are served; nil: nowhere.

@@ -73,8 +73,8 @@ struct ProxyEnvironment: Sendable, Equatable {
 /// A proxy in the environment that applies to the service.
 struct ProxyFound: Equatable {
     let variable: String
-    /// The service is not asked; with `httpOnly` it is all the same.
-    let isHeeded: Bool
+    /// Whether the service is not asked because of it; with `httpOnly` it is asked all the same.
+    let bypassesService: Bool
 }
 
 extension Report {
@@ -83,7 +83,7 @@ extension Report {
     }
 
     static func proxy(_ found: ProxyFound) -> String {
-        found.isHeeded
+        found.bypassesService
             ? "\(found.variable) is set, and httpdns.proxy is \"bypass\": the local resolver answers everything, HTTPDNS is not asked"
             : "\(found.variable) is set, but httpOnly leaves nobody else to ask: HTTPDNS is asked all the same"
     }

@@ -44,7 +44,9 @@ extension Daemon {
         settings = new
         settings.forgetFiles()
         if let proxy, proxy != proxyBefore { report.proxy(proxy) }
-        if prepared.isOtherService || proxy != proxyBefore, !(proxy?.isHeeded ?? false) { report.service(next) }
+        if prepared.isOtherService || proxy != proxyBefore, !(proxy?.bypassesService ?? false) {
+            report.service(next)
+        }
         if next.listen != running.listen {
             frontend.change { $0.apply(next.listen) }
             streams.apply(next.listen)
@@ -180,13 +182,13 @@ extension ForwarderLoop {
                 loop.submit { [self] in
                     // New settings have come meanwhile, for which the files were read already.
                     guard self.names == before else { return }
-                    take(read)
+                    replaceNames(read)
                 }
             }
         }
     }
 
-    private func take(_ read: Result<NameLists, StartFailure>) {
+    private func replaceNames(_ read: Result<NameLists, StartFailure>) {
         switch read {
         case .success(let new):
             guard new != names else { return }

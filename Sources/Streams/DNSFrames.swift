@@ -65,11 +65,11 @@ package struct DNSFrames: Conversation {
             guard length >= Self.headerLength else { throw ConversationFailure("the server does not speak DNS") }
             guard incoming.count - offset - 2 >= length else { return }
             offset += 2 + length
-            try take(incoming[(offset - length)..<offset], &events)
+            try readMessage(incoming[(offset - length)..<offset], &events)
         }
     }
 
-    private mutating func take(
+    private mutating func readMessage(
         _ message: ArraySlice<UInt8>, _ events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         let wireID = UInt16(message[message.startIndex]) << 8 | UInt16(message[message.startIndex + 1])

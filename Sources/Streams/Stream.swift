@@ -186,7 +186,7 @@ package final class Stream: EventHandler {
             case .bytes(let count):
                 guard ending == .none else { return discard(count) }
                 let buffer = unsafe scratch.first(count)
-                take(unsafe buffer.span)
+                decrypt(unsafe buffer.span)
             }
         } catch {
             fail(.system(error))
@@ -198,7 +198,7 @@ package final class Stream: EventHandler {
         if discarded > Self.maximumDiscarded { owner.ended(self, isCut: true) }
     }
 
-    private func take(_ bytes: Span<UInt8>) {
+    private func decrypt(_ bytes: Span<UInt8>) {
         guard let tls else { return owner.received(bytes, on: self) }
         tls.receive(bytes)
         if !isSecured, tls.state == .open {

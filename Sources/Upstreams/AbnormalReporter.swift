@@ -168,10 +168,10 @@ package final class AbnormalReporter {
         }
     }
 
-    private func settle(_ outcome: ReportQueue.Outcome, _ reason: String, at now: Tick) {
+    private func settle(_ end: ReportQueue.BatchEnd, _ reason: String, at now: Tick) {
         guard let url = destination?.url else { return }
         let failuresBefore = queue.failures
-        queue.settle(outcome, at: now)
+        queue.settle(end, at: now)
         body = []
         if failuresBefore == 0, queue.failures > 0 {
             report.reportsFail(url, reason)

@@ -18,7 +18,7 @@ struct ReportQueue {
     static let (firstPause, longestPause) = (5000, 5 * 60_000)
 
     /// How a batch under way ended.
-    enum Outcome {
+    enum BatchEnd {
         case accepted
         /// The server will never accept the batch.
         case refused
@@ -61,8 +61,9 @@ struct ReportQueue {
         return batch.flatMap { $0 + [UInt8(ascii: "\n")] }
     }
 
-    mutating func settle(_ outcome: Outcome, at now: Tick) {
-        switch outcome {
+    /// The batch under way has ended.
+    mutating func settle(_ end: BatchEnd, at now: Tick) {
+        switch end {
         case .accepted: failures = 0
         case .refused:
             dropped += UInt64(batch.count)

@@ -71,7 +71,7 @@ import Testing
         let list = text[begin...].prefix(upTo: try #require(text[begin...].range(of: end)?.lowerBound))
         let sections = Set(Key.all.map(\.section.rawValue))
         let named = list.matches(of: /(\w+)\.\w+/).filter { sections.contains(String($0.1)) }.map { String($0.0) }
-        #expect(named == Key.all.filter(\.isHeededAtStartOnly).map(\.path))
+        #expect(named == Key.all.filter(\.needsRestart).map(\.path))
     }
 
     @Test("a key that differs is named, and holds at once or is left as it was", arguments: Key.all.map(\.path))

@@ -120,14 +120,14 @@ final class StreamClient: EventHandler, @unchecked Sendable {
             if isFull, try !outgoing.flush(to: socket), isFull { break }
             // Octets alone do not count as activity: a client that sends one now and then would stay for ever.
             lastActivity = now.nanoseconds
-            take(bytes.span.extracting(offset + 2..<end), at: now)
+            answer(bytes.span.extracting(offset + 2..<end), at: now)
             offset = end
         }
         bytes.removeFirst(offset)
         incoming = bytes
     }
 
-    private func take(_ message: Span<UInt8>, at now: Tick) {
+    private func answer(_ message: Span<UInt8>, at now: Tick) {
         let written = server.scratch
         switch server.receive(message, from: address, at: now) {
         case .silence: break

@@ -1,6 +1,7 @@
 // The limit: what a server costs that does nothing but receive and send. It takes each question for a good one and answers A and
 // AAAA with one record. One blocking thread with recvmmsg and sendmmsg for UDP, one with epoll for TCP.
-// It is also the name server behind those whose misses go over plain DNS.
+// It is also the name server behind those whose misses go over plain DNS, near or after a given delay.
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 
@@ -9,6 +10,48 @@
 enum { MESSAGE_SPACE = 1500, STREAM_SPACE = 1 << 17 };
 
 static struct sockaddr_in address;
+static uint64_t delay;
+
+// Answers that are not due yet, in the order they will be: all wait equally long.
+struct answer {
+    struct answer *next;
+    uint64_t due;
+    struct sockaddr_in peer;
+    size_t length;
+    uint8_t bytes[];
+};
+
+static void *serve_datagrams_late(void *unused) {
+    int socket = listening(SOCK_DGRAM, address);
+    struct answer *first = NULL, **last = &first;
+    for (;;) {
+        uint64_t now = nanoseconds();
+        while (first && first->due <= now) {
+            struct answer *due = first;
+            sendto(socket, due->bytes, due->length, 0, (struct sockaddr *)&due->peer, sizeof due->peer);
+            first = due->next;
+            if (!first) last = &first;
+            free(due);
+        }
+        struct timespec wait = {.tv_nsec = first ? (long)(first->due - now) : 0};
+        struct pollfd readable = {.fd = socket, .events = POLLIN};
+        ppoll(&readable, 1, first ? &wait : NULL, NULL);
+        static uint8_t bytes[MESSAGE_SPACE + LONGEST_APPENDED];
+        struct sockaddr_in peer;
+        socklen_t size = sizeof peer;
+        for (ssize_t got; (got = recvfrom(socket, bytes, MESSAGE_SPACE, MSG_DONTWAIT, (struct sockaddr *)&peer, &size)) >= 0;) {
+            size_t length = make_answer(bytes, (size_t)got);
+            if (length == 0) continue;
+            struct answer *answer = malloc(sizeof *answer + length);
+            require(answer, "memory");
+            *answer = (struct answer){.due = nanoseconds() + delay, .peer = peer, .length = length};
+            memcpy(answer->bytes, bytes, length);
+            *last = answer;
+            last = &answer->next;
+        }
+    }
+    return unused;
+}
 
 static void *serve_datagrams(void *unused) {
     int socket = listening(SOCK_DGRAM, address);
@@ -102,13 +145,14 @@ static void serve_streams(void) {
 
 int main(int count, char **arguments) {
     if (count < 3) {
-        fputs("answer --listen ADDRESS:PORT [--listeners N]\n", stderr);
+        fputs("answer --listen ADDRESS:PORT [--listeners N] [--delay MILLISECONDS]\n", stderr);
         return 64;
     }
     address = endpoint(option(arguments, "--listen", NULL));
+    delay = (uint64_t)(atof(option(arguments, "--delay", "0")) * 1e6);
     for (int left = atoi(option(arguments, "--listeners", "1")); left > 0; left--) {
         pthread_t thread;
-        require(pthread_create(&thread, NULL, serve_datagrams, NULL) == 0, "thread");
+        require(pthread_create(&thread, NULL, delay ? serve_datagrams_late : serve_datagrams, NULL) == 0, "thread");
     }
     serve_streams();
 }

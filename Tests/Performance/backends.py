@@ -1,6 +1,7 @@
 """What stands behind the servers under test: name servers and HTTPDNS services that know every name under `bench`."""
 
 import os
+import struct
 import subprocess
 
 from processes import Process, free_port
@@ -33,70 +34,41 @@ class Backends:
         self.bench = bench
         self.running = running
         self.delay = delay
-        self._ports = {}
+        self._started = {}
 
     def port(self, kind):
-        """Of `plain` DNS, `dot`, `doh` (HTTP/1.1), `doh2` (HTTP/2), or an HTTPDNS service: `aes`, `des`, `https`.
+        """Of `plain` DNS, `dot`, `doh` (HTTP/1.1), `doh2` (HTTP/2), or an HTTPDNS service: `aes`, `des`, `https`."""
+        return self._start(kind)[0]
 
-        `doh2-relayed` is for a client that sends a request in two writes: without the relay's acknowledgements it and
-        unbound wait 40 ms for each other.
-        """
-        if kind not in self._ports:
+    def counts(self, kind):
+        """What one has been asked."""
+        return self._start(kind)[1]
+
+    def _start(self, kind):
+        if kind not in self._started:
+            port = free_port()
+            counts = Counts(os.path.join(self.bench.directory, f"counts-{port}"))
             if kind == "plain":
-                self._ports["plain"] = self._start("answer", ["--listen"])
-            elif kind == "doh2":
-                self._ports[kind] = self._relay(self._unbound()) if self.delay else self._unbound()
-            elif kind == "doh2-relayed":
-                self._ports[kind] = self._relay(self._unbound())
+                program, arguments = "answer", []
             else:
-                key = ACCOUNTS[kind][1] if kind in ACCOUNTS else []
-                self._ports[kind] = self._start("service", ["--encryption", kind, *key, "--certificate", self.bench.both,
-                                                            "--delay", str(self.delay), "--listen"])
-        return self._ports[kind]
+                program = "service"
+                arguments = ["--encryption", kind, *(ACCOUNTS[kind][1] if kind in ACCOUNTS else []), "--certificate",
+                             self.bench.both, "--counts", counts.path]
+            process = Process.start(f"{program} {port}", [self.bench.tool(program), *arguments, "--delay", str(self.delay),
+                                                          "--listen", f"127.0.0.1:{port}"],
+                                    self.bench.directory, self.bench.cores.backend, port)
+            self.running.callback(process.stop)
+            process.wait_until_it_listens()
+            self._started[kind] = port, counts if program == "service" else None
+        return self._started[kind]
 
-    def _start(self, program, arguments):
-        port = free_port()
-        process = Process.start(f"{program} {port}", [self.bench.tool(program), *arguments, f"127.0.0.1:{port}"],
-                                self.bench.directory, self.bench.cores.backend, port)
-        self.running.callback(process.stop)
-        process.wait_until_it_listens()
-        return port
 
-    def _relay(self, port):
-        return self._start("relay", ["--to", f"127.0.0.1:{port}", "--delay", str(self.delay), "--listen"])
+class Counts:
+    """The connections and requests of an encrypted back end, as it writes them into a file."""
 
-    def _unbound(self):
-        """It speaks HTTP/2, which is all that is wanted of it; for a delay it needs a relay."""
-        if "unbound" in self._ports:
-            return self._ports["unbound"]
-        plain, doh = free_port(), free_port()
-        path = os.path.join(self.bench.directory, f"upstream-{plain}.conf")
-        with open(path, "w") as file:
-            file.write(f"""server:
-  interface: 127.0.0.1@{plain}
-  interface: 127.0.0.1@{doh}
-  https-port: {doh}
-  tls-service-key: "{self.bench.key}"
-  tls-service-pem: "{self.bench.certificate}"
-  chroot: ""
-  username: ""
-  pidfile: ""
-  use-syslog: no
-  do-daemonize: no
-  access-control: 127.0.0.0/8 allow
-  module-config: "iterator"
-  num-threads: 1
-  incoming-num-tcp: 100
-  http-max-streams: 1000
-  local-zone: "bench." redirect
-  local-data: "bench. 3600 IN A 198.18.0.1"
-  local-data: "bench. 3600 IN AAAA 2001:db8::1"
-remote-control:
-  control-enable: no
-""")
-        process = Process.start(f"upstream {plain}", ["unbound", "-d", "-c", path], self.bench.directory,
-                                self.bench.cores.backend, plain)
-        self.running.callback(process.stop)
-        process.wait_until_it_answers()
-        self._ports["unbound"] = doh
-        return doh
+    def __init__(self, path):
+        self.path = path
+
+    def read(self):
+        with open(self.path, "rb") as file:
+            return struct.unpack("=QQ", file.read(16))

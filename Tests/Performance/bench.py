@@ -36,11 +36,10 @@ PROGRAMS = {  # sources, libraries
     "answer": (["answer.c"], []),
     "service": (["service.c", "service_text.c"], ["-lssl", "-lcrypto"]),
     "forward": (["forward.c"], ["-lssl", "-lcrypto"]),
-    "relay": (["relay.c"], []),
 }
 COMPILER = ["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
 IDLE = "idle"
-UPSTREAM_NAMES = {"plain": "", "doh2": " doh", "doh2-relayed": " doh"}
+UPSTREAM_NAMES = {"plain": "", "doh2": " doh"}
 SHORTEST, LONGEST = 0.2, 4.0  # seconds of one measurement
 
 
@@ -91,6 +90,7 @@ class Bench:
         else:
             command = servers.httpdnsd(place, self.binary) if name == DAEMON else server.command(place)
         process = Process.start(f"{name} {port}", command, self.directory, cores or self.cores.server, port)
+        process.upstream = backends.counts(way) if way else None
         running.callback(process.stop)
         return process.wait_until_it_answers()
 
@@ -128,7 +128,8 @@ def say(text):
 def members(bench, stage):
     """Who takes part in a stage: label, server, way upstream."""
     found = [(LIMIT, LIMIT, stage.limit)] if stage.limit is not None else []
-    found += [(DAEMON if len(stage.daemon) == 1 else f"{DAEMON} {way}", DAEMON, way) for way in stage.daemon]
+    found += [(DAEMON + UPSTREAM_NAMES.get(way, f" {way}") if len(stage.daemon) > 1 else DAEMON, DAEMON, way)
+              for way in stage.daemon]
     for way in stage.rivals:
         found += [(one.name + UPSTREAM_NAMES.get(way, f" {way}"), one, way) for one in bench.rivals(way)]
     return found
@@ -153,7 +154,8 @@ def run_stage(bench, name, workloads, round_, budget, with_idle):
         if with_idle:
             time.sleep(0.5)
             for label, process in up:
-                bench.note(round_, IDLE, label, memory(process.popen.pid))
+                if label != LIMIT or name == "cached":
+                    bench.note(round_, IDLE, label, memory(process.popen.pid))
         for workload in workloads:
             line = []
             for label, process in up:
@@ -189,7 +191,7 @@ def run(bench, wanted, rounds, budget):
     for round_ in range(1, rounds + 1):
         for name in STAGES:
             workloads = [one for one in WORKLOADS if one.stage == name and one.name in wanted]
-            with_idle = name == "cached" and IDLE in wanted
+            with_idle = STAGES[name].with_idle and IDLE in wanted
             if budget.is_spent:
                 budget.cut |= {one.name: 1 for one in workloads}
             elif workloads or with_idle:

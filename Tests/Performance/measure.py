@@ -105,14 +105,19 @@ def run_load(bench, port, seconds, arguments, priority=0, cores=None):
 
 def measure(bench, process, seconds, arguments, priority=0, cores=None):
     """Runs the load and returns what it saw and what the server spent, for each answer."""
-    before = usage(process.popen.pid)
+    before, asked = usage(process.popen.pid), process.upstream.read() if process.upstream else (0, 0)
     seen = run_load(bench, process.port, seconds, arguments, priority, cores)
     spent = usage(process.popen.pid) - before
-    return figures(seen, spent)
+    result = figures(seen, spent)
+    if process.upstream:
+        connections, requests = (now - then for now, then in zip(process.upstream.read(), asked))
+        result |= {"connections": 1000 * connections / seen["answered"], "requests": requests / seen["answered"]}
+    return result
 
 
 def figures(seen, spent):
-    """Times in microseconds. `bad` is the share of the queries that were lost or answered wrongly."""
+    """Times in microseconds. `bad` is the share of the queries that were lost or answered wrongly; `requests` are those upstream
+    for an answer, `connections` those made there for a thousand."""
     answered = seen["answered"]
     if answered == 0:
         raise Failed("nothing was answered")

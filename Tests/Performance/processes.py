@@ -108,6 +108,7 @@ class Process:
     log: str
     port: int = 0
     warmed: dict = field(default_factory=dict)  # how many names of which workload are cached
+    upstream: object = None  # what the encrypted server behind it counts
 
     @classmethod
     def start(cls, name, command, directory, cores, port=0):

@@ -25,6 +25,12 @@ def _is_rival(server):
     return server != LIMIT and not server.startswith((DAEMON, f"{LIMIT},"))
 
 
+def _are_comparable(server, rival):
+    """Who asks by DNS over TLS or HTTPS is compared with those who do the same, who asks as no rival can with all."""
+    way = server.rpartition(" ")[2]
+    return way not in ("dot", "doh") or rival.endswith(f" {way}")
+
+
 def summarize(cells):
     """Workload → server → figure → median, least, most, and the medians of the rounds' ratios."""
     rounds, order = {}, {}
@@ -46,7 +52,8 @@ def _figures(rounds, workload, server):
             if limit:
                 kept["to limit"].append(value / limit)
             rivals = {other: figures[figure] for other, figures in servers.items()
-                      if _is_rival(other) and other != server and figure in figures and figures.get("bad", 0) <= BAD}
+                      if _is_rival(other) and other != server and _are_comparable(server, other) and figure in figures
+                      and figures.get("bad", 0) <= BAD}
             if rivals:
                 best = (max if figure in MUCH else min)(rivals, key=rivals.get)
                 kept["best"].append(best)
@@ -108,6 +115,8 @@ def _table(found, shown, names):
     for row, figures in zip(rows, found.values()):
         bad, known = (figures.get(figure, {"median": otherwise})["median"] for figure, otherwise in (("bad", 0), ("names", names)))
         notes = [f"{bad:.1%} lost or wrong"] if bad > 0.001 else []
+        per_thousand = figures.get("connections", {"median": 0})["median"]
+        notes += [f"a connection for {1000 / per_thousand:,.0f} answers"] if per_thousand > 10 else []
         # There was no time to have all of them cached.
         notes += [f"{known:,.0f} names only"] if known < names else []
         row.append(", ".join(notes))
@@ -180,7 +189,8 @@ GRIDS = [  # title, workload, figure
      ("beside work that gives way: hits' p99, times", "beside-work", "p99 ratio"),
      ("a TCP connection each: µs", "tcp-connections", "cpu"), ("pipelined: µs", "tcp-pipeline", "cpu")],
     [("misses over plain DNS: µs", "miss-plain", "cpu"), ("a second", "miss-plain", "rate"),
-     ("one at a time: µs", "miss-plain-one", "cpu"), ("p50 µs", "miss-plain-one", "p50"), ("idle MB", "idle", "resident"),
+     ("one at a time: µs", "miss-plain-one", "cpu"), ("p50 µs", "miss-plain-one", "p50"),
+     ("20 ms away: a second", "miss-plain-20ms", "rate"), ("idle MB", "idle", "resident"),
      ("exec to first lookup: ms", "start", "first lookup")],
     [("encrypted misses: µs", "miss", "cpu"), ("a second", "miss", "rate"), ("one at a time: µs", "miss-one", "cpu"),
      ("p50 µs", "miss-one", "p50"), ("20 ms away: a second", "miss-20ms", "rate"),

@@ -84,15 +84,19 @@ def limit(at, tools):
 
 
 def httpdnsd(at, binary):
-    """Ways: `aes`, `des`, `https`, or `plain` for the local resolver alone."""
+    """Ways: `aes`, `des`, `https`, or for the local resolver alone `plain`, `dot`, `doh2`."""
     settings = {
         "listen": {"addresses": [f"127.0.0.1:{at.port}"], "workers": at.listeners},
         "cache": {"megabytes": at.cache_megabytes, "file": at.cache_file},
         "control": {"socket": ""},
         "fallback": {"hosts": ""},
     }
-    if at.way == "plain":
-        settings["fallback"]["servers"] = [f"127.0.0.1:{at.upstream}"]
+    resolver = {"plain": "{}", "dot": "tls://{}", "doh2": "https://{}/dns-query"}.get(at.way)
+    if resolver:
+        settings["fallback"]["servers"] = [resolver.format(f"127.0.0.1:{at.upstream}")]
+        if at.way != "plain":
+            # As many under way as the rivals may have.
+            settings["fallback"] |= {"caFile": at.certificate, "concurrency": 1000}
     else:
         settings["httpdns"] = {"encryptType": at.way, "dnsIp": [f"127.0.0.1:{at.upstream}"], "addressType": "dual",
                                "httpOnly": True, **ACCOUNTS[at.way][0]}
@@ -142,10 +146,10 @@ def dnsmasq(at):
             f"--server=127.0.0.1#{at.upstream}", f"--cache-size={CACHE_ENTRIES}", "--dns-forward-max=4000"]
 
 
-@rival("plain", "doh2-relayed", package="dnsdist")
+@rival("plain", "doh2", package="dnsdist")
 def dnsdist(at):
     server = f'address="127.0.0.1:{at.upstream}"'
-    if at.way == "doh2-relayed":
+    if at.way == "doh2":
         server = (f'address="127.0.0.1:{at.upstream}", tls="openssl", subjectName="bench", caStore="{at.certificate}", '
                   'dohPath="/dns-query"')
     return ["dnsdist", "--supervised", "--disable-syslog", "-C", at.write(".conf", f"""setLocal("127.0.0.1:{at.port}")
@@ -158,9 +162,11 @@ getPool(""):setCache(newPacketCache({CACHE_ENTRIES}, {{}}))
 """)]
 
 
-@rival("plain", "doh", package="smartdns")
+@rival("plain", "dot", "doh", package="smartdns")
 def smartdns(at):
     server = f"server 127.0.0.1:{at.upstream}"
+    if at.way == "dot":
+        server = f"server-tls 127.0.0.1:{at.upstream} -host-name bench -tls-host-verify bench"
     if at.way == "doh":
         server = f"server-https https://127.0.0.1:{at.upstream}/dns-query -host-name bench -tls-host-verify bench"
     return ["smartdns", "-f", "-p", "-", "-c", at.write(".conf", f"""bind 127.0.0.1:{at.port}

@@ -44,7 +44,7 @@ def _beats(workload, server, *names):
     return [Target(workload, server, figure, 1, BEST, at_least=figure == "rate") for figure in names]
 
 
-AES, HTTPS = f"{DAEMON} aes", f"{DAEMON} https"
+AES, HTTPS, DOT, DOH = (f"{DAEMON} {way}" for way in ("aes", "https", "dot", "doh"))
 TARGETS = [
     *_limit("hits-1000", cpu=1.05), *_beats("hits-1000", DAEMON, "cpu"),
     *_limit("hits-100000", cpu=1.05), *_beats("hits-100000", DAEMON, "cpu"),
@@ -55,8 +55,13 @@ TARGETS = [
     *_beats("miss", HTTPS, "cpu", "rate"),
     Target("miss-one", HTTPS, "cpu", 60), Target("miss-one", HTTPS, "p50", 125), *_beats("miss-one", HTTPS, "cpu", "p50"),
     Target("miss-20ms", HTTPS, "rate", 30_000, at_least=True), *_beats("miss-20ms", HTTPS, "rate"),
+    Target("miss", DOT, "cpu", 0.55, BEST), Target("miss", DOH, "cpu", 0.55, BEST), *_beats("miss-plain", DAEMON, "cpu"),
+    *(target for server in (DOT, DOH) for target in _beats("miss-one", server, "cpu", "p50")),
+    *_beats("miss-plain-one", DAEMON, "cpu", "p50"),
+    *(target for server in (DOT, DOH) for target in _beats("miss-20ms", server, "rate")),
+    *_beats("miss-plain-20ms", DAEMON, "rate"),
     Target("beside-misses", HTTPS, "p99 ratio", 1.5), Target("beside-misses", AES, "p99 ratio", 1.5),
-    Target("idle", DAEMON, "resident", 14), Target("idle", DAEMON, "anonymous", 4),
+    Target("idle", DOH, "resident", 15), Target("idle", DAEMON, "resident", 14), Target("idle", DAEMON, "anonymous", 4),
     Target("filled", DAEMON, "bytes a pair", 200), Target("filled", DAEMON, "resident", 220),
     Target("start", DAEMON, "first answer", 15), Target("start", DAEMON, "first answer, file", 15),
     Target("start", DAEMON, "reading the file", 100),

@@ -85,13 +85,14 @@ class Front:
         pem = f'"{certificate}", "{certificate}"'
         if program == "dnsdist":
             lines = [f'setLocal("{address}:53")', f'addTLSLocal("{address}:853", {pem})',
-                     f'addDOHLocal("{address}:443", {pem}, "/dns-query")', f'newServer("{behind}")']
+                     f'addDOHLocal("{address}:443", {pem}, "/dns-query")',
+                     f'newServer("{behind}"):setUp()']  # else it would try it each second
             command = ["dnsdist", "--supervised", "--disable-syslog", "-C", str(configuration)]
         else:
             lines = [f"net.listen('{address}', {port}, {{ kind = '{kind}' }})"
                      for port, kind in ((53, "dns"), (853, "tls"), (443, "doh2"))]
-            lines += [f"net.tls({pem})", "trust_anchors.remove('.')", "cache.size = 10 * MB",
-                      f"policy.add(policy.all(policy.STUB('{behind}')))"]
+            lines += [f"net.tls({pem})", "trust_anchors.remove('.')", "modules.unload('priming')",
+                      "cache.size = 10 * MB", f"policy.add(policy.all(policy.STUB('{behind}')))"]
             command = ["kresd", "-n", "-c", str(configuration), str(directory)]
         configuration.write_text("\n".join(lines) + "\n")
         with self._log.open("w") as log:

@@ -109,7 +109,8 @@ def test_one_stream_at_a_time(asked_of, encrypted_resolver, is_known):
     check_answers(at_once(next(names) for _ in range(50)), within=2)
     assert max(busy) == 1 and len({asked.name for asked in server.questions}) == 50 + is_known
     refused = sum(connection.refused for connection in seen)
-    assert server.connections <= 3 and refused < 50 and failures() == 0
+    # Two, and up to four more while it takes the slowness of a busy machine for that of dead connections.
+    assert server.connections <= 6 and refused < 50 and failures() == 0
 
 
 def test_no_stream_at_all_is_a_failure(asked_of, encrypted_resolver, next_server):

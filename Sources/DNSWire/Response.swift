@@ -12,6 +12,11 @@ public enum Response {
         public var responseCode: ResponseCode
     }
 
+    /// The id that a message begins with; nil for one that has no whole header.
+    public static func id(of message: Span<UInt8>) -> UInt16? {
+        message.count < Header.length ? nil : message.integer16(at: 0)
+    }
+
     /// Whether a response that was already parsed repeats the question of `query` octet for octet, the case of its
     /// letters included; nil for a response without a question.
     public static func repeatsQuestion(_ message: Span<UInt8>, of query: Span<UInt8>) -> Bool? {
@@ -58,12 +63,12 @@ public enum Response {
             return Reply(answer: asked.failure(code, nil), truncated: true, responseCode: code)
         }
         let lifetime = Lifetime(asked: asked, code: code, defaultNegativeTTL: defaultNegativeTTL)
-        let records = try ResponseRecords(message, questionNameEnd: Header.length + name.wire.count)
+        let records = try ResponseRecords(message, to: name)
         guard !records.repeatedLabels.isEmpty else { return reply(message, records, lifetime) }
         // Parsed once more, since pointers into a changed label may now lead elsewhere. Only an attacker's message has
         // such pointers, and one more time is enough.
         let lowerCase = records.repeatedLabels.inLowerCase(message)
-        let reread = try ResponseRecords(lowerCase.span, questionNameEnd: Header.length + name.wire.count)
+        let reread = try ResponseRecords(lowerCase.span, to: name)
         guard reread.repeatedLabels.isEmpty else { throw .badPointer(at: Header.length) }
         return reply(lowerCase.span, reread, lifetime)
     }
@@ -130,14 +135,19 @@ struct ResponseRecords {
     private(set) var upperCodeBits: UInt16 = 0
     /// Behind the last record kept.
     private var keptEnd: Int
+    /// What an owner's name is that was compressed: nearly always the one asked.
+    private static let pointerToQuestion = 0xC000 | UInt16(Header.length)
     private var rewritten: RewrittenFields
 
-    init(_ message: Span<UInt8>, questionNameEnd: Int) throws(WireError) {
+    /// - Parameter name: the one asked, with which the question begins.
+    init(_ message: Span<UInt8>, to name: Name) throws(WireError) {
+        let questionNameEnd = Header.length + name.wire.count
         rewritten = RewrittenFields(questionEnd: questionNameEnd)
         var offset = questionNameEnd + 4
         keptEnd = offset
         for _ in 0..<message.integer16(at: 6) {
-            answerOwners.append(try Name.read(message, at: offset).name)
+            let isAsked = offset + 1 < message.count && message.integer16(at: offset) == Self.pointerToQuestion
+            answerOwners.append(isAsked ? name : try Name.read(message, at: offset).name)
             answer.append(try record(message, &offset))
         }
         for _ in 0..<message.integer16(at: 8) {

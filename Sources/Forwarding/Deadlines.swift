@@ -31,26 +31,26 @@ struct Deadlines<Subject> {
 
     /// Removes the first entry, of which there must be one.
     mutating func removeFirst() {
-        heap.swapAt(0, heap.count - 1)
-        heap.removeLast()
-        siftDown(from: 0)
+        let last = heap.removeLast()
+        if !heap.isEmpty { siftDown(last, from: 0) }
     }
 
     mutating func compact(keeping isLive: (Subject) -> Bool) {
         heap.removeAll { !isLive($0.subject) }
-        for start in stride(from: heap.count / 2 - 1, through: 0, by: -1) { siftDown(from: start) }
+        for start in stride(from: heap.count / 2 - 1, through: 0, by: -1) { siftDown(heap[start], from: start) }
     }
 
-    private mutating func siftDown(from start: Int) {
-        var parent = start
+    /// Puts an element to its place at `start` or below; what stands at `start` is replaced.
+    private mutating func siftDown(_ element: (tick: Tick, subject: Subject), from start: Int) {
+        var place = start
         while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count {
-                if heap[child].tick < heap[least].tick { least = child }
-            }
-            guard least != parent else { return }
-            heap.swapAt(parent, least)
-            parent = least
+            var child = 2 * place + 1
+            guard child < heap.count else { break }
+            if child + 1 < heap.count, heap[child + 1].tick < heap[child].tick { child += 1 }
+            guard heap[child].tick < element.tick else { break }
+            heap[place] = heap[child]
+            place = child
         }
+        heap[place] = element
     }
 }

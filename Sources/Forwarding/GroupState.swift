@@ -74,7 +74,8 @@ struct GroupState {
         (failedAttempts, returnAt, isProbing) = (0, nil, false)
     }
 
-    func place(of server: Server) -> Int? { servers.firstIndex { $0.server == server } }
+    /// Compares by place, as the functions below do: passing a state to a closure copies it.
+    func place(of server: Server) -> Int? { servers.indices.first { servers[$0].server == server } }
 
     /// Why the current server failed last.
     var lastFailure: Failure? {
@@ -90,8 +91,9 @@ struct GroupState {
         case nobody
     }
 
-    /// The server for a question that some servers did not answer.
-    func choose(at now: Tick, unlessTried isTried: (Server) -> Bool) -> Pick {
+    /// The server for a question that some servers did not answer. Mutating, like the functions below, so that reading
+    /// a group copies nothing.
+    mutating func choose(at now: Tick, unlessTried isTried: (Server) -> Bool) -> Pick {
         guard let start = current.flatMap({ place(of: $0) }) else { return .nobody }
         var isFull = false
         func isOpen(_ place: Int) -> Bool {
@@ -119,9 +121,9 @@ struct GroupState {
     /// A server that had failed and is to be tried beside a question that another server answers; it counts as tried
     /// then.
     mutating func serverToTry(besides other: Server, at now: Tick) -> Server? {
-        let place = servers.firstIndex {
-            $0.server != other && $0.isDue(at: now) && !$0.health.isPaused(at: now)
-                && $0.hasRoom(group.concurrency, at: now)
+        let place = servers.indices.first { place in
+            servers[place].isDue(at: now) && servers[place].server != other
+                && !servers[place].health.isPaused(at: now) && servers[place].hasRoom(group.concurrency, at: now)
         }
         guard let place else { return nil }
         servers[place].isTried()
@@ -129,7 +131,7 @@ struct GroupState {
     }
 
     /// Milliseconds after which the next server is asked as well; nil: it is not.
-    func nextAfter(_ server: Server) -> Int? {
+    mutating func nextAfter(_ server: Server) -> Int? {
         guard case .inPreference(let longest) = group.choice, servers.count > 1, let place = place(of: server) else {
             return nil
         }

@@ -66,9 +66,6 @@ private func received(_ frame: nghttp2_frame, _ owner: HTTP2Session) {
         unsafe owner.wasReset(header.stream_id, HTTP2Code(rawValue: frame.rst_stream.error_code))
     case NGHTTP2_GOAWAY.rawValue:
         unsafe owner.wentAway(HTTP2Code(rawValue: frame.goaway.error_code))
-    case NGHTTP2_PING.rawValue where header.flags & flag(NGHTTP2_FLAG_ACK) != 0:
-        // Any eight octets are a valid number.
-        unsafe owner.ponged(unsafeBitCast(frame.ping.opaque_data, to: UInt64.self))
     default:
         break
     }

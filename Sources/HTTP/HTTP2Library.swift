@@ -153,13 +153,6 @@ internal import CNGHTTP2
         _ = unsafe nghttp2_submit_rst_stream(session, flag(NGHTTP2_FLAG_NONE), stream, code.rawValue)
     }
 
-    func ping(_ number: UInt64) {
-        unsafe withUnsafeBytes(of: number) { bytes in
-            _ = unsafe nghttp2_submit_ping(
-                session, flag(NGHTTP2_FLAG_NONE), bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
-        }
-    }
-
     /// Ends the connection with a GOAWAY.
     func terminate() {
         _ = unsafe nghttp2_session_terminate_session(session, NGHTTP2_NO_ERROR.rawValue)

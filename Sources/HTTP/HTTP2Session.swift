@@ -7,8 +7,6 @@ package enum HTTP2Event: Equatable, Sendable {
     /// The server takes no more requests (GOAWAY); those not reported as failed may still be answered. Any code but
     /// NO_ERROR is an error.
     case goingAway(HTTP2Code)
-    /// The last ``HTTP2Session/ping()`` was acknowledged.
-    case pong
     /// The connection has ended. Every request had its answer or failure before.
     case ended(HTTP2Error)
 }
@@ -42,9 +40,6 @@ package final class HTTP2Session {
     private var isGoingAway = false
     private var hasEnded = false
     private var frames = 0
-    /// How many PINGs were sent; the last one carries this number.
-    private var pingNumber: UInt64 = 0
-    private var awaitsPong = false
 
     /// Begins a connection; the first flight is ready to be taken, and requests may join it.
     /// - Parameter bodyLimit: The longest body of a response, in octets; a longer one fails its request only.
@@ -86,15 +81,6 @@ package final class HTTP2Session {
         library.reset(exchanges.remove(at: index).stream)
         pump()
         return true
-    }
-
-    /// Sends a PING, unless the acknowledgement of the last one is still awaited.
-    package func ping() {
-        guard !hasEnded, !awaitsPong else { return }
-        pingNumber += 1
-        awaitsPong = true
-        library.ping(pingNumber)
-        pump()
     }
 
     /// Sends GOAWAY (RFC 9113 §6.8). Open requests are dropped without an event.
@@ -228,12 +214,6 @@ package final class HTTP2Session {
         events.append(.goingAway(code))
     }
 
-    func ponged(_ number: UInt64) {
-        guard awaitsPong, number == pingNumber else { return }
-        awaitsPong = false
-        events.append(.pong)
-    }
-
     /// The library has sent the server a GOAWAY with the reason.
     func terminated(_ error: HTTP2Error) {
         end(error, keepingOutput: true)
@@ -258,7 +238,7 @@ extension HTTP2Event {
     fileprivate var request: UInt64? {
         switch self {
         case .answered(let id, _), .failed(let id, _): id
-        case .goingAway, .pong, .ended: nil
+        case .goingAway, .ended: nil
         }
     }
 }

@@ -31,15 +31,11 @@ package protocol Conversation {
     /// The octets to send to the peer, each given once; to be called after each of the calls above, and at the
     /// beginning.
     mutating func takeOutput() -> [UInt8]
-    /// Makes the peer show that it is there.
-    /// - Returns: False if the protocol has no way to do that without a request.
-    mutating func ping() -> Bool
 }
 
 extension Conversation {
     package var mostAtOnce: Int { .max }
     package mutating func hasBegun(_ id: RequestID) -> Bool { false }
-    package mutating func ping() -> Bool { false }
 }
 
 /// The id by which the owner knows a request.

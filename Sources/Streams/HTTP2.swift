@@ -72,7 +72,6 @@ package struct HTTP2: Conversation {
             case .goingAway:
                 isGoingAway = true
                 events.append(.goingAway)
-            case .pong: break
             case .ended(let error): throw ConversationFailure(error.description)
             }
         }
@@ -82,10 +81,5 @@ package struct HTTP2: Conversation {
         var output: [UInt8] = []
         session?.takeOutput(into: &output)
         return output
-    }
-
-    package mutating func ping() -> Bool {
-        session?.ping()
-        return session != nil
     }
 }

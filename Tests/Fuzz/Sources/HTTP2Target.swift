@@ -20,8 +20,8 @@ private struct HTTP2Outcome {
     var end: HTTP2Error?
 }
 
-/// An owner that has three requests open at first. A lively one sends another for each that is answered, cancels some and
-/// sends PINGs, which may all depend on the pieces.
+/// An owner that has three requests open at first. A lively one sends another for each that is answered and cancels some,
+/// which may both depend on the pieces.
 private final class HTTP2Conversation {
     static let bodyLimit = 5000
     static let request = {
@@ -54,7 +54,6 @@ private final class HTTP2Conversation {
                 open.remove(id)
                 ask()
             }
-            if isLively, bytes[0] & 7 == 0 { session.ping() }
         }
         let end = outcome.end
         session.endOfStream()
@@ -90,8 +89,6 @@ private final class HTTP2Conversation {
                 check(open.remove(id) != nil, "\(id) fails and is not open")
             case .goingAway:
                 check(session.room == 0, "room behind the farewell")
-            case .pong:
-                break
             case .ended(let error):
                 outcome.end = error
                 isOver = true

@@ -2,6 +2,7 @@
 #include "CLinux.h"
 
 #include <link.h>
+#include <linux/errqueue.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -67,6 +68,22 @@ void clinux_set_local_address(struct msghdr *message, void *control, const uint8
         message->msg_controllen = CMSG_SPACE(sizeof info);
     }
     message->msg_control = control;
+}
+
+int clinux_next_error(int fd) {
+    _Alignas(struct cmsghdr) uint8_t controls[256];
+    struct msghdr message = {.msg_control = controls, .msg_controllen = sizeof controls};
+    if (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return 0;
+    for (struct cmsghdr *control = CMSG_FIRSTHDR(&message); control; control = CMSG_NXTHDR(&message, control)) {
+        int is_error = (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_RECVERR)
+            || (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_RECVERR);
+        if (is_error && control->cmsg_len >= CMSG_LEN(sizeof(struct sock_extended_err))) {
+            struct sock_extended_err error;
+            memcpy(&error, CMSG_DATA(control), sizeof error);
+            return (int)error.ee_errno;
+        }
+    }
+    return 0;
 }
 
 char *const *clinux_environment(void) {

@@ -1,14 +1,16 @@
 public import Base
+internal import CLinux
 internal import Glibc
 
-/// A UDP socket for one query to one resolver. The kernel gives each a random port (RFC 5452 §9.2), so a forger must
-/// guess both port and id.
+/// A UDP socket for queries to one resolver, to which the kernel gives a random port of its own (RFC 5452 §9.2), so a
+/// forger must guess both port and id.
 ///
 /// It is not connected: on a connected socket the kernel would drop datagrams from other senders unseen, and a guessing
 /// attacker would go unnoticed.
 public struct QuerySocket: ~Copyable, Sendable {
     public private(set) var descriptor: Descriptor
-    private let resolver: SocketAddress
+    /// The resolver it is for.
+    public let resolver: SocketAddress
 
     /// What a receiving call brought.
     public enum Received: Equatable, Sendable {
@@ -74,6 +76,32 @@ public struct QuerySocket: ~Copyable, Sendable {
         case .wouldBlock: return .wouldBlock
         case .failed(let code): throw SystemError("recv", code: code)
         }
+    }
+
+    /// Sends what was committed to a batch. What the socket has no room for is dropped. Fails as
+    /// ``send(_:)-(Span<UInt8>)`` does; then some may have been sent.
+    public func send(_ batch: inout ReplyBatch) throws(SystemError) {
+        if let code = batch.flush(through: descriptor.raw) {
+            throw SystemError("send", resolver.description, code: code)
+        }
+    }
+
+    /// Reads the waiting datagrams, of all senders, into a batch. Throws what sending left behind, such as that the
+    /// resolver's port is closed.
+    public func receive(into batch: inout ReceiveBatch) throws(SystemError) {
+        var code = batch.receive(from: descriptor.raw, flags: Int32(MSG_DONTWAIT))
+        if code == nil, batch.count == 0 {
+            // An error of an earlier datagram that a later send has already reported stays in the queue, and would wake the
+            // loop for ever.
+            let queued = clinux_next_error(descriptor.raw)
+            if queued != 0 { code = queued }
+        }
+        if let code { throw SystemError("recv", code: code) }
+    }
+
+    /// Whether a datagram of a batch comes from the resolver.
+    public func isFromResolver(_ batch: borrowing ReceiveBatch, _ index: Int) -> Bool {
+        resolver.isReached(as: batch.sender(index))
     }
 
     /// Blocks the thread until a datagram or an error is there; false when that takes longer than this many

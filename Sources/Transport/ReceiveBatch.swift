@@ -11,8 +11,9 @@ public struct ReceiveBatch: ~Copyable {
     public private(set) var count = 0
     private let slots: MessageSlots
 
-    public init(slots: Int = 64) {
-        self.slots = MessageSlots(count: slots, size: ReceiveBatch.slotSize)
+    /// - Parameter size: Bytes kept of a datagram.
+    public init(slots: Int = 64, size: Int = slotSize) {
+        self.slots = MessageSlots(count: slots, size: size)
         for index in 0..<slots { self.slots.prepareToReceive(index) }
     }
 
@@ -21,17 +22,28 @@ public struct ReceiveBatch: ~Copyable {
     /// - Parameter waiting: Wait for the first one, up to the receive time-out of a blocking socket.
     /// - Returns: 0 when nothing waited or the time-out has passed.
     public mutating func receive(from socket: DatagramSocket, waiting: Bool) throws(SystemError) -> Int {
-        // The kernel has overwritten the lengths of the slots that it filled.
-        for index in 0..<count { slots.prepareToReceive(index) }
-        count = 0
         let flags = waiting ? MessageSlots.waitForOne : Int32(MSG_DONTWAIT)
-        switch SystemCall.attempt({ slots.receive(socket.descriptor.raw, flags: flags) }) {
-        case .done(let received): count = received
-        case .wouldBlock: break
-        case .failed(let code): throw SystemError("recvmmsg", socket.local.description, code: code)
+        if let code = receive(from: socket.descriptor.raw, flags: flags) {
+            throw SystemError("recvmmsg", socket.local.description, code: code)
         }
         return count
     }
+
+    /// - Returns: `errno` of a failure; nil: ``count`` says how many datagrams waited.
+    mutating func receive(from descriptor: Int32, flags: Int32) -> Int32? {
+        // The kernel has overwritten the lengths of the slots that it filled.
+        for index in 0..<count { slots.prepareToReceive(index) }
+        count = 0
+        switch SystemCall.attempt({ slots.receive(descriptor, flags: flags) }) {
+        case .done(let received): count = received
+        case .wouldBlock: break
+        case .failed(let code): return code
+        }
+        return nil
+    }
+
+    /// Whether as many came as fit: more may wait.
+    public var isFull: Bool { count == slots.count }
 
     /// The datagram's bytes, perhaps none.
     ///

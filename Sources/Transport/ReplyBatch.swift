@@ -45,19 +45,30 @@ public struct ReplyBatch: ~Copyable {
 
     /// Sends what was committed. Never waits: a datagram that cannot be sent at once is dropped, the rest still go.
     public mutating func flush(_ socket: DatagramSocket) {
+        _ = flush(through: socket.descriptor.raw)
+    }
+
+    /// The same through any UDP socket.
+    /// - Returns: why the first of those failed that were dropped for another reason than want of room, as `errno`; nil: none
+    ///   was, as far as the kernel tells.
+    mutating func flush(through descriptor: Int32) -> Int32? {
         var next = 0
+        var failure: Int32?
         while next < count {
             let range = next..<count
-            switch SystemCall.attempt({ slots.send(socket.descriptor.raw, range) }) {
+            switch SystemCall.attempt({ slots.send(descriptor, range) }) {
             case .done(let taken) where taken > 0:
                 next += taken
                 sent += UInt64(taken)
-            default:
-                // sendmmsg stops at the datagram that fails, and gives the reason only when that one comes first.
-                next += 1
-                dropped += 1
+                continue
+            case .failed(let code): failure = failure ?? code
+            case .done, .wouldBlock: break
             }
+            // sendmmsg stops at the datagram that fails, and gives the reason only when that one comes first.
+            next += 1
+            dropped += 1
         }
         (count, end) = (0, 0)
+        return failure
     }
 }

@@ -26,11 +26,3 @@ extension StreamSocket {
         return try receive(into: &room)
     }
 }
-
-extension QuerySocket {
-    package func receive(into scratch: Scratch) throws(SystemError) -> QuerySocket.Received {
-        let buffer = unsafe scratch.buffer
-        var room = unsafe buffer.mutableSpan
-        return try receive(into: &room)
-    }
-}

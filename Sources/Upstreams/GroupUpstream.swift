@@ -52,11 +52,11 @@ package final class GroupUpstream: Upstream {
 
     package func close() { for upstream in all { upstream.close() } }
 
-    // Datagrams have no deadlines of their own.
+    package func endTurn() { plain.endTurn() }
 
-    package var nextDeadline: Tick? { streams.nextDeadline }
+    package var nextDeadline: Tick? { streams.nextDeadline.orEarlier(plain.nextDeadline) }
 
-    package func expire(at now: Tick) { streams.expire(at: now) }
+    package func expire(at now: Tick) { for upstream in all { upstream.expire(at: now) } }
 
     private var all: [any Upstream] { [plain, streams] }
 }

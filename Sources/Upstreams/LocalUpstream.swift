@@ -10,30 +10,46 @@ package final class LocalUpstream: Upstream {
     package let answers: DNSAnswers
 
     let loop: EventLoop
-    /// Memory that the messages of all queries are read into.
-    let scratch = Scratch(65_535 + 2)
     package let tallies: UpstreamTallies
+    private let clock: () -> Tick
     /// For answers that do not fit a datagram.
     private let streams: StreamUpstream
-    private var spelling = Spelling()
-    private var attempts: [QueryID: Attempt] = [:]
+    private var servers: [Server: PlainServer] = [:]
+    /// Whom the last query was for: most are for the same.
+    private var latest: PlainServer?
+    private var queries: [QueryID: LocalQuery] = [:]
+    /// Nil until something is asked.
+    private var datagrams: Datagrams?
+    /// The port that what was gathered since the last ``endTurn()`` leaves from.
+    private var gathering: QueryPort?
+    private(set) var openPorts = 0
+    /// When to look for ports that nobody waits at.
+    private var tidyAt: Tick?
 
-    /// A query under way, with each datagram and stream it was sent on.
-    private struct Attempt {
-        let question: MessageQuestion
-        let server: Server
-        var datagrams = SmallList<DatagramExchange>()
-        /// Whether the answer did not fit a datagram, and comes over TCP.
-        var isOverTCP = false
-        /// Whether it was sent a second time, because the server was silent.
-        var isRepeat = false
+    /// What comes and what goes, in memory that all ports use in turn.
+    private final class Datagrams {
+        /// A datagram may be longer than was asked for, and none is longer than this.
+        var incoming = ReceiveBatch(slots: 32, size: 65_535)
+        var outgoing = ReplyBatch()
     }
 
-    package init(_ answers: DNSAnswers, loop: EventLoop, tallies: UpstreamTallies = UpstreamTallies()) {
-        (self.answers, self.tallies, self.loop) = (answers, tallies, loop)
+    /// Ports open at once, each a descriptor; beyond it nothing is asked. All flights there may be have two and a half each.
+    static let maximumPorts = 4096
+    /// Servers remembered; more are not configured anywhere, and those past it are learnt anew with each query.
+    static let maximumServers = 64
+    /// Milliseconds that a port may stay open at which nobody waits: then many in a row share it, and closing costs one timer.
+    static let idleTime = 20
+
+    /// - Parameter clock: What it is now, for what comes without anybody having asked.
+    package init(
+        _ answers: DNSAnswers, loop: EventLoop, tallies: UpstreamTallies = UpstreamTallies(),
+        clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) }
+    ) {
+        (self.answers, self.tallies, self.loop, self.clock) = (answers, tallies, loop, clock)
         streams = StreamUpstream(answers, tls: nil, loop: loop, tallies: tallies)
         streams.settle = { [unowned self] id, outcome, toRepeat in
-            end(id, outcome, toRepeat: toRepeat || attempts[id]?.isRepeat ?? false)
+            guard let query = queries[id] else { return }
+            end(query, outcome, toRepeat: toRepeat || query.isRepeat)
         }
     }
 
@@ -47,127 +63,250 @@ package final class LocalUpstream: Upstream {
         guard case .message(let question) = ask else {
             return settle(id, .failed(Failure(.badAnswer, "a resolver is asked questions")), false)
         }
-        attempts[id] = Attempt(question: question, server: server)
-        let knowsEDNS = answers.edns.includes(server, at: now)
-        send(id, message(question, to: server, edns: knowsEDNS ? .used : .omitted), isRepeat: false)
+        let query = LocalQuery(id, question, known(server))
+        queries[id] = query
+        send(query, edns: answers.edns.includes(server, at: now) ? .used : .omitted, isRepeat: false, at: now)
     }
 
     package func askAgain(_ id: QueryID) {
-        guard let attempt = attempts[id] else { return }
-        if attempt.isOverTCP { return streams.askAgain(id) }
-        let knowsEDNS = answers.edns.includes(attempt.server, at: Tick(nanoseconds: Clock.now()))
-        send(id, message(attempt.question, to: attempt.server, edns: knowsEDNS ? .used : .omitted), isRepeat: true)
+        guard let query = queries[id] else { return }
+        if query.isOverTCP { return streams.askAgain(id) }
+        let now = clock()
+        let knowsEDNS = answers.edns.includes(query.server.server, at: now)
+        send(query, edns: knowsEDNS ? .used : .omitted, isRepeat: true, at: now)
     }
 
     package func cancel(_ id: QueryID) {
-        guard let attempt = attempts.removeValue(forKey: id) else { return }
-        for datagram in attempt.datagrams {
-            spelling.waitedInVain(datagram.sent)
-            datagram.close()
-        }
-        if attempt.isOverTCP { streams.cancel(id) }
+        guard let query = queries.removeValue(forKey: id) else { return }
+        for sent in query.sent { query.server.spelling.waitedInVain(sent) }
+        forgetDatagrams(of: query, at: clock())
+        if query.isOverTCP { streams.cancel(id) }
     }
 
     package func keep(_ servers: [Server]) {
-        spelling.keep(servers)
+        for (server, known) in self.servers where !servers.contains(server) {
+            known.isKept = false
+            retirePort(of: known)
+            self.servers[server] = nil
+        }
+        latest = nil
         answers.edns.keep(servers)
         streams.keep(servers)
     }
 
-    package func networkChanged() {}
+    package func networkChanged() {
+        for server in servers.values { retirePort(of: server) }
+    }
 
     package func close() {
-        for attempt in attempts.values { for datagram in attempt.datagrams { datagram.close() } }
-        attempts = [:]
+        for query in queries.values {
+            for sent in query.sent { close(sent.port) }
+            query.sent = SmallList()
+        }
+        queries = [:]
+        for server in servers.values { retirePort(of: server) }
         streams.close()
     }
 
-    package var nextDeadline: Tick? { nil }
+    package var nextDeadline: Tick? { tidyAt }
 
-    package func expire(at now: Tick) {}
+    package func expire(at now: Tick) {
+        guard let tidyAt, tidyAt <= now else { return }
+        self.tidyAt = nil
+        for server in servers.values { if let port = server.port { closeIfIdle(port, at: now) } }
+    }
+
+    /// Sends what was gathered.
+    package func endTurn() {
+        guard let port = gathering, let datagrams else { return }
+        gathering = nil
+        do throws(SystemError) {
+            try port.send(&datagrams.outgoing)
+        } catch {
+            // That nobody listens is said of an earlier datagram, and once more to whoever reads.
+            if !error.isConnectionRefused { fail(port, error) }
+        }
+    }
 
     // MARK: Sending
 
-    private func message(_ question: MessageQuestion, to server: Server, edns: SentQuery.EDNS) -> SentQuery {
-        let id = answers.nextID()
-        var bytes = Query.message(
-            id: id, question.name, type: question.type, dnssecOK: question.dnssecOK,
-            checkingDisabled: question.checkingDisabled, hasEDNS: edns == .used,
-            subnet: answers.clientSubnet)
-        let isMixed = spelling.repeatsCase(server) != false && Query.mixCase(of: &bytes) { answers.random64() }
-        return SentQuery(
-            id: id, question: question, server: server, bytes: bytes, edns: edns, isMixed: isMixed, at: Clock.now())
+    private func known(_ server: Server) -> PlainServer {
+        if let latest, latest.server == server { return latest }
+        let known = servers[server] ?? PlainServer(server, isKept: servers.count < Self.maximumServers)
+        if known.isKept { servers[server] = known }
+        latest = known
+        return known
     }
 
-    private func send(_ id: QueryID, _ sent: SentQuery, isRepeat: Bool) {
+    private func send(_ query: LocalQuery, edns: SentQuery.EDNS, isRepeat: Bool, at now: Tick) {
         do throws(SystemError) {
-            let datagram = try DatagramExchange(sent, isRepeat: isRepeat, scratch: scratch, loop: loop) {
-                [unowned self] in received($0, $1, for: id)
+            guard let port = try port(for: query, at: now) else {
+                return failed(query, Failure(.unreachable, "as many ports are open as may be"))
             }
-            attempts[id]?.datagrams.append(datagram)
+            let id = port.newID(answers.nextID)
+            var bytes = Query.message(
+                id: id, query.question.name, type: query.question.type, dnssecOK: query.question.dnssecOK,
+                checkingDisabled: query.question.checkingDisabled, hasEDNS: edns == .used,
+                subnet: answers.clientSubnet)
+            let isMixed =
+                query.server.spelling.repeatsCase != false && Query.mixCase(of: &bytes) { answers.random64() }
+            let sent = SentQuery(
+                id: id, query, from: port, bytes: bytes, edns: edns, isMixed: isMixed, isRepeat: isRepeat, at: now)
+            query.sent.append(sent)
+            port.add(sent)
+            gather(sent)
         } catch {
-            failed(id, Failure(.unreachable, error.description))
+            failed(query, Failure(.unreachable, error.description))
         }
     }
 
-    // MARK: Receiving
+    /// The port of the last query to the same server, if it takes more and this one has not gone from there; else a new one.
+    /// Nil when there are too many.
+    private func port(for query: LocalQuery, at now: Tick) throws(SystemError) -> QueryPort? {
+        let server = query.server
+        if let port = server.port, port.takesQueries(at: now), query.sent.allSatisfy({ $0.port !== port }) {
+            return port
+        }
+        retirePort(of: server)
+        guard openPorts < Self.maximumPorts else { return nil }
+        let port = try QueryPort(to: server.server.endpoints[0], loop: loop, at: now) { [unowned self] in read($0) }
+        openPorts += 1
+        if server.isKept { server.port = port } else { port.retire() }
+        return port
+    }
 
-    private func received(_ datagram: DatagramExchange, _ received: DatagramExchange.Received, for id: QueryID) {
-        switch received {
-        case .stranger: answers.mismatches.strangers += 1
-        case .failed(let error):
-            drop(datagram, of: id)
-            failed(id, Failure(.unreachable, error.description))
-        case .message(let count):
-            let buffer = unsafe scratch.first(count)
-            switch read(unsafe buffer.span, as: datagram.sent) {
-            // Nor does a message that begins well end the wait: an attacker's guess must not keep the true answer out.
+    private func gather(_ sent: SentQuery) {
+        let datagrams = self.datagrams ?? Datagrams()
+        self.datagrams = datagrams
+        if gathering !== sent.port || datagrams.outgoing.isFull { endTurn() }
+        // Sending what had gathered may have failed, and this with it.
+        guard sent.port.isOpen else { return }
+        gathering = sent.port
+        let bytes = sent.bytes
+        let room = unsafe datagrams.outgoing.next()
+        for index in bytes.indices { unsafe room[index] = bytes[index] }
+        datagrams.outgoing.commit(bytes.count, to: sent.port.server, from: nil)
+    }
+
+    private func retirePort(of server: PlainServer) {
+        guard let port = server.port else { return }
+        server.port = nil
+        port.retire()
+        if port.isIdle { close(port) }
+    }
+
+    private func close(_ port: QueryPort) {
+        if gathering === port { endTurn() }
+        guard port.isOpen else { return }
+        port.close()
+        openPorts -= 1
+    }
+
+    // MARK: What comes back
+
+    private func read(_ port: QueryPort) {
+        guard let datagrams else { return }
+        do throws(SystemError) { try port.receive(into: &datagrams.incoming) } catch { return fail(port, error) }
+        let now = clock()
+        for index in 0..<datagrams.incoming.count where port.isOpen {
+            guard port.isFromServer(datagrams.incoming, index) else {
+                answers.mismatches.strangers += 1
+                continue
+            }
+            let bytes = unsafe datagrams.incoming.bytes(index)
+            received(unsafe bytes.span, on: port, at: now)
+        }
+    }
+
+    private func received(_ message: Span<UInt8>, on port: QueryPort, at now: Tick) {
+        guard let id = Response.id(of: message) else {
+            answers.mismatches.malformed += 1
+            return
+        }
+        switch port.meaning(of: id) {
+        case .nothing: answers.mismatches.otherQuery += 1
+        // It comes late, or twice.
+        case .endedQuery: return
+        case .query(let sent):
+            switch read(message, as: sent, at: now) {
+            // Also a message that begins well: whoever guesses must not be able to end the wait for the true answer.
             case nil: return
             case .withoutEDNS:
-                drop(datagram, of: id)
-                let question = datagram.sent.question
-                send(id, message(question, to: datagram.sent.server, edns: .tried), isRepeat: datagram.isRepeat)
-            case .truncated: askOverTCP(id, datagram)
-            case .outcome(let outcome): end(id, outcome, toRepeat: datagram.isRepeat)
+                drop(sent, at: now)
+                send(sent.query, edns: .tried, isRepeat: sent.isRepeat, at: now)
+                endTurn()
+            case .truncated: askOverTCP(sent, at: now)
+            case .outcome(let outcome): end(sent.query, outcome, toRepeat: sent.isRepeat, at: now)
             }
         }
     }
 
-    private func askOverTCP(_ id: QueryID, _ datagram: DatagramExchange) {
-        for other in attempts[id]?.datagrams ?? SmallList() { drop(other, of: id) }
-        attempts[id]?.isOverTCP = true
-        attempts[id]?.isRepeat = datagram.isRepeat
-        let sent = datagram.sent
-        streams.ask(id, sent.server, .message(sent.question), at: Tick(nanoseconds: Clock.now()))
+    private func askOverTCP(_ sent: SentQuery, at now: Tick) {
+        let query = sent.query
+        forgetDatagrams(of: query, at: now)
+        query.isOverTCP = true
+        query.isRepeat = sent.isRepeat
+        streams.ask(query.id, query.server.server, .message(query.question), at: now)
     }
 
-    /// The meaning of a message; nil if it is no answer to this query.
-    private func read(_ message: Span<UInt8>, as sent: SentQuery) -> DNSAnswers.Meaning? {
-        guard let reply = answers.read(message, id: sent.id, to: sent.question) else { return nil }
+    /// Nil for what is no answer to this query.
+    private func read(_ message: Span<UInt8>, as sent: SentQuery, at now: Tick) -> DNSAnswers.Meaning? {
+        guard let reply = answers.read(message, id: sent.id, to: sent.query.question) else { return nil }
+        let server = sent.query.server
         let asked = sent.bytes
-        guard spelling.allows(Response.repeatsQuestion(message, of: asked.span), sent) else {
+        let repeats = sent.isMixed ? Response.repeatsQuestion(message, of: asked.span) : nil
+        guard server.spelling.allows(repeats, sent) else {
             answers.mismatches.otherCase += 1
             return nil
         }
-        let now = Clock.now()
-        tallies.server(sent.server).answered(reply.answer.head.responseCode, nanoseconds: now &- sent.at)
-        return answers.meaning(of: reply, from: sent.server, asked: sent.edns, at: Tick(nanoseconds: now))
+        let tally = server.tally ?? tallies.server(server.server)
+        server.tally = tally
+        tally.answered(
+            reply.answer.head.responseCode, nanoseconds: now.nanoseconds &- min(now.nanoseconds, sent.at.nanoseconds))
+        return answers.meaning(of: reply, from: server.server, asked: sent.edns, at: now)
     }
 
-    private func drop(_ datagram: DatagramExchange, of id: QueryID) {
-        datagram.close()
-        attempts[id]?.datagrams.removeAll { $0 === datagram }
+    // MARK: Ends
+
+    private func drop(_ sent: SentQuery, at now: Tick) {
+        sent.query.sent.removeAll { $0 === sent }
+        sent.port.ended(sent)
+        closeIfIdle(sent.port, at: now)
     }
 
-    /// One way of sending has failed. A failure of the second attempt, say, is no reason to stop waiting for the first.
-    private func failed(_ id: QueryID, _ failure: Failure) {
-        guard let attempt = attempts[id], attempt.datagrams.isEmpty, !attempt.isOverTCP else { return }
-        end(id, .failed(failure))
+    private func forgetDatagrams(of query: LocalQuery, at now: Tick) {
+        for sent in query.sent {
+            sent.port.ended(sent)
+            closeIfIdle(sent.port, at: now)
+        }
+        query.sent = SmallList()
     }
 
-    private func end(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false) {
-        guard let attempt = attempts.removeValue(forKey: id) else { return }
-        for datagram in attempt.datagrams { datagram.close() }
-        settle(id, outcome, toRepeat)
+    private func closeIfIdle(_ port: QueryPort, at now: Tick) {
+        guard port.isIdle else { return }
+        guard port.takesQueries(at: now) else { return close(port) }
+        tidyAt = tidyAt ?? now.advanced(milliseconds: Self.idleTime)
+    }
+
+    /// Nothing that waits at a port has an answer to come: all of it is for a server that could not be reached.
+    private func fail(_ port: QueryPort, _ error: SystemError) {
+        port.retire()
+        close(port)
+        for sent in port.takeWaiting() {
+            sent.query.sent.removeAll { $0 === sent }
+            failed(sent.query, Failure(.unreachable, error.description))
+        }
+    }
+
+    /// One way has failed. What cannot be sent a second time, say, is no reason not to wait for the first.
+    private func failed(_ query: LocalQuery, _ failure: Failure) {
+        guard query.sent.isEmpty, !query.isOverTCP else { return }
+        end(query, .failed(failure))
+    }
+
+    private func end(_ query: LocalQuery, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick? = nil) {
+        guard queries.removeValue(forKey: query.id) != nil else { return }
+        if !query.sent.isEmpty { forgetDatagrams(of: query, at: now ?? clock()) }
+        settle(query.id, outcome, toRepeat)
     }
 }

@@ -117,6 +117,7 @@ import Transport
             case .addresses: break
             }
         }
+        loop.turnEnded = { upstream.value.endTurn() }
         loop.start()
         let id = QueryID(standalone: 1, of: .fallback)
         let endpoint = resolver.endpoint
@@ -162,7 +163,7 @@ import Transport
                 first.append(query)
                 return nil
             }
-            // Only now is the first answered, if it is; each on its own socket, so the id decides.
+            // Only now is the first answered, if it is; each has a port of its own.
             return answered == 1 ? Self.answer(query, address: 8) : nil
         })
         guard answered == 1 else {
@@ -170,6 +171,7 @@ import Transport
             let loop = try EventLoop(label: "test")
             let upstream = OnLoop(LocalUpstream(loop: loop, negativeTTL: 30))
             let id = QueryID(standalone: 1, of: .fallback)
+            loop.turnEnded = { upstream.value.endTurn() }
             loop.start()
             let endpoint = resolver.endpoint
             loop.submit {

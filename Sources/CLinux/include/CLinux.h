@@ -44,6 +44,9 @@ int clinux_local_address(const struct msghdr *_Nonnull message, uint8_t *_Nonnul
 void clinux_set_local_address(
     struct msghdr *_Nonnull message, void *_Nonnull control, const uint8_t *_Nonnull address, int octets);
 
+/* Takes the oldest error from the queue of a socket with IP_RECVERR or IPV6_RECVERR: its errno, 0 if there is none. */
+int clinux_next_error(int fd);
+
 /* malloc(3) keeps no heap but the first from now on. */
 static inline void clinux_share_heap(void) { mallopt(M_ARENA_MAX, 1); }
 

@@ -16,6 +16,10 @@ final class Carriers {
     /// The deadlines of those upstreams that were asked something; the others have none.
     private var deadlines: [() -> Tick?] = []
     private var asked: Set<GroupID> = []
+    /// The upstream that was looked up last: most questions of a turn are for the same group.
+    private var latest: (group: GroupID, upstream: GroupUpstream)?
+    /// Whether a group was asked something since the last ``endTurn()``.
+    private var mayHaveGathered = false
     /// Whether the addresses of servers are looked up.
     private var looksUp = false
     /// A second upstream for the account, by which servers' addresses are looked up: an upstream reports its outcomes
@@ -57,7 +61,10 @@ final class Carriers {
 
     subscript(group: GroupID) -> (any Upstream)? {
         guard group != .httpdns else { return account }
+        mayHaveGathered = true
+        if let latest, latest.group == group { return latest.upstream }
         guard let upstream = messages[group] else { return nil }
+        latest = (group, upstream)
         if asked.insert(group).inserted { deadlines.append { upstream.nextDeadline } }
         return upstream
     }
@@ -130,6 +137,13 @@ final class Carriers {
     func follow(_ progressed: @escaping (StreamUpstream.Progress) -> Void) {
         account?.progressed = progressed
         for upstream in messages.values { upstream.progressed = progressed }
+    }
+
+    /// Sends what was gathered since the turn began; see ``Upstream/endTurn()``.
+    func endTurn() {
+        guard mayHaveGathered else { return }
+        mayHaveGathered = false
+        for upstream in messages.values { upstream.endTurn() }
     }
 
     func networkChanged(at now: Tick) {

@@ -206,9 +206,10 @@ final class ForwarderLoop: @unchecked Sendable {
         let now = Tick(nanoseconds: Clock.now())
         while true {
             let actions = Self.takeActions(of: &forwarder, at: now)
-            // Queries that failed at once were settled meanwhile, which may have added actions.
             if actions.isEmpty { break }
+            // Queries that fail at once are settled meanwhile, which may add actions.
             perform(actions, &clients, &outgoing, at: now)
+            carriers.endTurn()
         }
         outgoing.flush()
         if isOutageDue { lookForOutages() }

@@ -1,0 +1,237 @@
+import Base
+import DNSWire
+import Forwarding
+import ShellTestSupport
+import Testing
+import Transport
+
+@testable import Upstreams
+
+/// From which ports and under which ids local resolvers are asked, and what is believed that comes there. The time is
+/// invented, the sockets are real.
+@Suite struct QueryPortTests {
+    /// A resolver that answers nothing by itself, and the upstream that asks it. The loop runs where answers are waited for.
+    private final class World {
+        let loop: EventLoop
+        let resolver: DatagramSocket
+        let upstream: OnLoop<LocalUpstream>
+        let ended = Arrivals<(id: QueryID, address: String?, failure: Failure.Kind?)>()
+        let time = OnLoop(Tick(nanoseconds: 1_000_000_000_000))
+        private var asked: UInt32 = 0
+
+        init() throws {
+            loop = try EventLoop(label: "test")
+            resolver = try DatagramSocket.bind(Endpoint(.v4(127, 0, 0, 1), port: 0), count: 1)[0]
+            let time = time
+            upstream = OnLoop(LocalUpstream(DNSAnswers(negativeTTL: 30), loop: loop) { time.value })
+            upstream.value.settle = { [ended] id, outcome, _ in
+                switch outcome {
+                case .answer(let answer):
+                    let address = answer.records().first.flatMap { IPAddress(bytes: $0.rdata.span) }
+                    ended.append((id, address?.description, nil))
+                case .failed(let failure): ended.append((id, nil, failure.kind))
+                case .addresses: break
+                }
+            }
+        }
+
+        /// Before the loop runs.
+        @discardableResult
+        func ask(_ name: String, after nanoseconds: UInt64 = 0) -> QueryID {
+            asked += 1
+            let id = QueryID(standalone: asked, of: .fallback)
+            time.value.nanoseconds += nanoseconds
+            upstream.value.ask(
+                id, Server(resolver.local), .message(MessageQuestion(name: Name(name)!, type: .a)), at: time.value)
+            return id
+        }
+
+        /// What has come to the resolver.
+        func arrived() throws -> [(from: Endpoint, message: [UInt8])] {
+            upstream.value.endTurn()
+            var batch = ReceiveBatch()
+            var all: [(Endpoint, [UInt8])] = []
+            while try batch.receive(from: resolver, waiting: false) > 0 {
+                for index in 0..<batch.count { all.append((batch.sender(index).endpoint, Array(batch.bytes(index)))) }
+            }
+            return all
+        }
+
+        /// Sends it, from the resolver if from nobody else.
+        func send(_ message: [UInt8], to port: Endpoint, from other: DatagramSocket? = nil) {
+            var batch = ReplyBatch(slots: 1)
+            _ = batch.next().update(fromContentsOf: message)
+            batch.commit(message.count, to: SocketAddress(port), from: nil)
+            batch.flush(other ?? resolver)
+        }
+
+        /// From now on the loop has the upstream.
+        func run() { loop.start() }
+
+        /// What `body` finds on the loop, after all that has come was read.
+        func onLoop<Value: Sendable>(_ body: @escaping @Sendable (LocalUpstream) -> Value) -> Value? {
+            let found = Arrivals<Value>()
+            loop.submit { [upstream] in found.append(body(upstream.value)) }
+            return found.next()
+        }
+
+        deinit {
+            let gate = Gate()
+            loop.submit { [upstream] in upstream.value.close() }
+            loop.stop { gate.open() }
+            #expect(gate.wait())
+        }
+    }
+
+    /// The query as its own answer, with one address.
+    private static func answer(_ query: [UInt8], _ last: UInt8) -> [UInt8] {
+        var end = 12
+        while query[end] != 0 { end += Int(query[end]) + 1 }
+        var message = Array(query[..<(end + 5)])
+        (message[2], message[3], message[7], message[11]) = (0x81, 0x80, 1, 0)
+        return message + [0xC0, 0x0C, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, last]
+    }
+
+    @Test func queriesOfOneMomentShareAPortUnderIdsOfTheirOwn() throws {
+        let world = try World()
+        let count = 2 * QueryPort.maximumQueries + 2
+        for number in 0..<count { world.ask("n\(number).example.com") }
+        let arrived = try world.arrived()
+        #expect(arrived.count == count)
+        let ports = Dictionary(grouping: arrived, by: \.from)
+        #expect(ports.values.map(\.count).sorted() == [2, QueryPort.maximumQueries, QueryPort.maximumQueries])
+        for queries in ports.values { #expect(Set(queries.map { $0.message[..<2] }).count == queries.count) }
+        #expect(world.upstream.value.openPorts == 3)
+    }
+
+    @Test func aPortTakesQueriesForAMoment() throws {
+        let world = try World()
+        world.ask("a.example.com")
+        world.ask("b.example.com", after: QueryPort.takingTime - 1)
+        world.ask("c.example.com", after: 1)
+        let ports = try world.arrived().map(\.from.port)
+        #expect(ports.count == 3 && ports[0] == ports[1] && ports[1] != ports[2])
+    }
+
+    /// The kernel draws them: 64 of some 28,000 are hardly ever equal, and they do not count.
+    @Test func portsAndIdsCannotBeForetold() throws {
+        let world = try World()
+        for number in 0..<64 { world.ask("n\(number).example.com", after: QueryPort.takingTime) }
+        let arrived = try world.arrived()
+        let ids = arrived.map { Int($0.message[0]) << 8 | Int($0.message[1]) }
+        for values in [arrived.map { Int($0.from.port) }, ids] {
+            #expect(values.count == 64 && Set(values).count > 58)
+            let steps = Dictionary(grouping: zip(values, values.dropFirst()).map { $1 - $0 }) { $0 }
+            #expect(steps.values.allSatisfy { $0.count < 6 })
+        }
+    }
+
+    @Test func whatIsAskedAgainAndWhatAnotherNetworkBringsComesFromAnotherPort() throws {
+        let world = try World()
+        let id = world.ask("a.example.com")
+        world.upstream.value.askAgain(id)
+        world.ask("b.example.com")
+        world.upstream.value.networkChanged()
+        world.ask("c.example.com")
+        let arrived = try world.arrived()
+        let ports = arrived.map(\.from.port)
+        #expect(ports.count == 4 && ports[0] != ports[1] && ports[1] == ports[2] && !ports[..<3].contains(ports[3]))
+    }
+
+    /// Before the true answer come: another id, a message from elsewhere, another question, noise, another spelling.
+    @Test func onlyTheAnswerToTheQueryOfItsIdIsBelieved() throws {
+        let world = try World()
+        let (first, second) = (world.ask("first.example.com"), world.ask("second.example.com"))
+        let other = try DatagramSocket.bind(Endpoint(.v4(127, 0, 0, 1), port: 0), count: 1)[0]
+        let arrived = try world.arrived()
+        let port = arrived[0].from
+        let (asked, beside) = (arrived[0].message, arrived[1].message)
+        let spelled = asked[12..<35].contains { $0 >= 0x41 && $0 <= 0x5A }
+        world.run()
+        // The server is seen to repeat the case of letters.
+        world.send(Self.answer(beside, 2), to: port)
+        #expect(try #require(world.ended.next()) == (second, "192.0.2.2", nil))
+        var otherID = Self.answer(asked, 66)
+        while otherID[..<2] == asked[..<2] || otherID[..<2] == beside[..<2] { otherID[1] &+= 1 }
+        world.send(otherID, to: port)
+        world.send(Self.answer(asked, 66), to: port, from: other)
+        var otherName = Self.answer(asked, 66)
+        otherName[13] ^= 1
+        world.send(otherName, to: port)
+        world.send(Array(asked[..<7]), to: port)
+        var otherCase = Self.answer(asked, 66)
+        for index in 13..<18 { otherCase[index] ^= 0x20 }
+        world.send(otherCase, to: port)
+        // The answer that has come already, once more: nobody guesses.
+        world.send(Self.answer(beside, 66), to: port)
+        world.send(Self.answer(asked, 1), to: port)
+        let firstEnded = try #require(world.ended.next())
+        let repeats = beside[12..<36].contains { $0 >= 0x41 && $0 <= 0x5A } && spelled
+        #expect(firstEnded.id == first && (!repeats || firstEnded.address == "192.0.2.1"))
+        let mismatches = try #require(world.onLoop { $0.answers.mismatches })
+        #expect(mismatches.strangers == 1 && mismatches.otherQuery == 2 && mismatches.malformed == 1)
+        #expect(!repeats || mismatches.otherCase == 1)
+    }
+
+    @Test func theAnswerToWhatNobodyWaitsForIsDroppedAndNotCounted() throws {
+        let world = try World()
+        let (first, second) = (world.ask("first.example.com"), world.ask("second.example.com"))
+        let arrived = try world.arrived()
+        world.run()
+        #expect(world.onLoop { $0.cancel(first) } != nil)
+        world.send(Self.answer(arrived[0].message, 1), to: arrived[0].from)
+        world.send(Self.answer(arrived[1].message, 2), to: arrived[1].from)
+        #expect(try #require(world.ended.next()) == (second, "192.0.2.2", nil))
+        #expect(world.ended.isEmpty)
+        #expect(world.onLoop { $0.answers.mismatches.all } == 0)
+    }
+
+    /// Nobody listens at the server's any more: all that wait at its port are told at once.
+    @Test func aRefusalEndsAllThatWaitAtThePort() throws {
+        let world = try World()
+        let nobody = try DatagramSocket.bind(Endpoint(.v4(127, 0, 0, 1), port: 0), count: 1)[0].local
+        let ids = (1...70).map { QueryID(standalone: $0, of: .fallback) }
+        for id in ids {
+            world.upstream.value.ask(
+                id, Server(nobody), .message(MessageQuestion(name: Name("a.example.com")!, type: .a)),
+                at: world.time.value)
+        }
+        world.upstream.value.endTurn()
+        world.run()
+        let failures = ids.compactMap { _ in world.ended.next() }
+        #expect(failures.allSatisfy { $0.failure == .unreachable } && Set(failures.map(\.id)) == Set(ids))
+        #expect(world.onLoop(\.openPorts) == 0)
+    }
+
+    @Test func aPortIsClosedWhenNobodyWaitsThereAndItTakesNoMore() throws {
+        let world = try World()
+        let (first, second) = (world.ask("first.example.com"), world.ask("second.example.com"))
+        #expect(try world.arrived().count == 2)
+        let upstream = world.upstream.value
+        upstream.cancel(first)
+        #expect(upstream.openPorts == 1 && upstream.nextDeadline == nil)
+        upstream.cancel(second)
+        // Another query may come at once.
+        #expect(upstream.openPorts == 1)
+        let deadline = try #require(upstream.nextDeadline)
+        #expect(deadline == world.time.value.advanced(milliseconds: LocalUpstream.idleTime))
+        world.time.value = deadline
+        upstream.expire(at: deadline)
+        #expect(upstream.openPorts == 0 && upstream.nextDeadline == nil)
+        // Later than it takes queries, it does not wait for a deadline.
+        let third = world.ask("third.example.com")
+        world.time.value.nanoseconds += QueryPort.takingTime
+        upstream.cancel(third)
+        #expect(upstream.openPorts == 0 && upstream.nextDeadline == nil)
+    }
+
+    @Test func serversThatAreListedNoMoreKeepNoPort() throws {
+        let world = try World()
+        let id = world.ask("a.example.com")
+        let upstream = world.upstream.value
+        upstream.keep([])
+        #expect(upstream.openPorts == 1)
+        upstream.cancel(id)
+        #expect(upstream.openPorts == 0)
+    }
+}

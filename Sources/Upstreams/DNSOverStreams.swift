@@ -92,10 +92,12 @@ extension StreamUpstream {
     /// - Parameter tls: How encrypted servers are verified; nil: there are none.
     package convenience init(
         _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies,
-        lookup: ServerFinder? = nil,
+        lookup: ServerFinder? = nil, outbox: Outbox? = nil,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) }
     ) {
-        self.init(loop: loop, tallies: tallies, lookup: lookup, clock: clock) { Self.dialect($0, answers, tls) }
+        self.init(loop: loop, tallies: tallies, lookup: lookup, outbox: outbox, clock: clock) {
+            Self.dialect($0, answers, tls)
+        }
     }
 
     /// The dialect for a server: each kind has one line here.

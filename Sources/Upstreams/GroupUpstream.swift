@@ -17,14 +17,17 @@ package final class GroupUpstream: Upstream {
     private let plain: LocalUpstream
     private let streams: StreamUpstream
 
-    /// - Parameter tls: How the group's encrypted servers are verified; nil: it has none.
-    /// - Parameter lookup: Finds servers whose host is a name.
+    /// - Parameters:
+    ///   - tls: How the group's encrypted servers are verified; nil: it has none.
+    ///   - lookup: Finds servers whose host is a name.
+    ///   - outbox: Sends the queries of a turn together.
     package init(
-        _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder?
+        _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder?,
+        outbox: Outbox
     ) {
         self.answers = answers
-        plain = LocalUpstream(answers, loop: loop, tallies: tallies)
-        streams = StreamUpstream(answers, tls: tls, loop: loop, tallies: tallies, lookup: lookup)
+        plain = LocalUpstream(answers, loop: loop, tallies: tallies, outbox: outbox)
+        streams = StreamUpstream(answers, tls: tls, loop: loop, tallies: tallies, lookup: lookup, outbox: outbox)
     }
 
     /// Verifies encrypted servers by another context from now on; queries under way go on.
@@ -51,8 +54,6 @@ package final class GroupUpstream: Upstream {
     package func networkChanged() { for upstream in all { upstream.networkChanged() } }
 
     package func close() { for upstream in all { upstream.close() } }
-
-    package func endTurn() { plain.endTurn() }
 
     package var nextDeadline: Tick? { streams.nextDeadline.orEarlier(plain.nextDeadline) }
 

@@ -5,47 +5,50 @@ package import Forwarding
 package import Transport
 
 /// Resolvers that are asked in the clear: over UDP, and over TCP for what does not fit a datagram.
-package final class LocalUpstream: Upstream {
+package final class LocalUpstream: Upstream, Sender {
     package var settle: Settle = { _, _, _ in }
     package let answers: DNSAnswers
 
     let loop: EventLoop
     package let tallies: UpstreamTallies
     private let clock: () -> Tick
+    /// Sends the queries of a turn together; nil: each is sent by itself.
+    private let outbox: Outbox?
     /// For answers that do not fit a datagram.
     private let streams: StreamUpstream
     private var servers: [Server: PlainServer] = [:]
-    /// Whom the last query was for: most are for the same.
+    /// The server of the last query: most queries of a turn are for the same.
     private var latest: PlainServer?
     private var queries: [QueryID: LocalQuery] = [:]
     /// Nil until something is asked.
     private var datagrams: Datagrams?
-    /// The port that what was gathered since the last ``endTurn()`` leaves from.
+    /// The port from which the queries gathered since the last ``pump()`` will leave.
     private var gathering: QueryPort?
     private(set) var openPorts = 0
-    /// When to look for ports that nobody waits at.
+    /// When to look for ports without a query under way.
     private var tidyAt: Tick?
 
-    /// What comes and what goes, in memory that all ports use in turn.
+    /// Memory for received and outgoing datagrams, which all ports use in turn.
     private final class Datagrams {
         /// A datagram may be longer than was asked for, and none is longer than this.
         var incoming = ReceiveBatch(slots: 32, size: 65_535)
         var outgoing = ReplyBatch()
     }
 
-    /// Ports open at once, each a descriptor; beyond it nothing is asked. All flights there may be have two and a half each.
+    /// The most ports open at once, each a descriptor; further queries fail. Two and a half for each possible flight.
     static let maximumPorts = 4096
-    /// Servers remembered; more are not configured anywhere, and those past it are learnt anew with each query.
+    /// The most servers remembered. Configurations have fewer; what is known of further ones is learnt anew with each query.
     static let maximumServers = 64
-    /// Milliseconds that a port may stay open at which nobody waits: then many in a row share it, and closing costs one timer.
+    /// Milliseconds that a port without a query under way may stay open: later queries may share it, and one timer closes
+    /// many.
     static let idleTime = 20
 
-    /// - Parameter clock: What it is now, for what comes without anybody having asked.
+    /// - Parameter clock: Gives the time for events that no call brought.
     package init(
-        _ answers: DNSAnswers, loop: EventLoop, tallies: UpstreamTallies = UpstreamTallies(),
+        _ answers: DNSAnswers, loop: EventLoop, tallies: UpstreamTallies = UpstreamTallies(), outbox: Outbox? = nil,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) }
     ) {
-        (self.answers, self.tallies, self.loop, self.clock) = (answers, tallies, loop, clock)
+        (self.answers, self.tallies, self.loop, self.outbox, self.clock) = (answers, tallies, loop, outbox, clock)
         streams = StreamUpstream(answers, tls: nil, loop: loop, tallies: tallies)
         streams.settle = { [unowned self] id, outcome, toRepeat in
             guard let query = queries[id] else { return }
@@ -116,14 +119,14 @@ package final class LocalUpstream: Upstream {
         for server in servers.values { if let port = server.port { closeIfIdle(port, at: now) } }
     }
 
-    /// Sends what was gathered.
-    package func endTurn() {
+    /// Sends the queries that were gathered.
+    func pump() {
         guard let port = gathering, let datagrams else { return }
         gathering = nil
         do throws(SystemError) {
             try port.send(&datagrams.outgoing)
         } catch {
-            // That nobody listens is said of an earlier datagram, and once more to whoever reads.
+            // "Connection refused" is about an earlier datagram, and reading reports it again.
             if !error.isConnectionRefused { fail(port, error) }
         }
     }
@@ -160,8 +163,8 @@ package final class LocalUpstream: Upstream {
         }
     }
 
-    /// The port of the last query to the same server, if it takes more and this one has not gone from there; else a new one.
-    /// Nil when there are too many.
+    /// The port of the last query to the same server, if it takes more and this query was not sent from it; otherwise a
+    /// new one. Nil when too many are open.
     private func port(for query: LocalQuery, at now: Tick) throws(SystemError) -> QueryPort? {
         let server = query.server
         if let port = server.port, port.takesQueries(at: now), query.sent.allSatisfy({ $0.port !== port }) {
@@ -178,14 +181,15 @@ package final class LocalUpstream: Upstream {
     private func gather(_ sent: SentQuery) {
         let datagrams = self.datagrams ?? Datagrams()
         self.datagrams = datagrams
-        if gathering !== sent.port || datagrams.outgoing.isFull { endTurn() }
-        // Sending what had gathered may have failed, and this with it.
+        if gathering !== sent.port || datagrams.outgoing.isFull { pump() }
+        // Sending the earlier ones may have failed, and this one with them.
         guard sent.port.isOpen else { return }
         gathering = sent.port
         let bytes = sent.bytes
         let room = unsafe datagrams.outgoing.next()
         for index in bytes.indices { unsafe room[index] = bytes[index] }
         datagrams.outgoing.commit(bytes.count, to: sent.port.server, from: nil)
+        if let outbox { outbox.add(self) } else { pump() }
     }
 
     private func retirePort(of server: PlainServer) {
@@ -196,7 +200,7 @@ package final class LocalUpstream: Upstream {
     }
 
     private func close(_ port: QueryPort) {
-        if gathering === port { endTurn() }
+        if gathering === port { pump() }
         guard port.isOpen else { return }
         port.close()
         openPorts -= 1
@@ -229,12 +233,12 @@ package final class LocalUpstream: Upstream {
         case .endedQuery: return
         case .query(let sent):
             switch read(message, as: sent, at: now) {
-            // Also a message that begins well: whoever guesses must not be able to end the wait for the true answer.
+            // Also a message of which only the beginning is right: a forger must not be able to end the wait for the true
+            // answer.
             case nil: return
             case .withoutEDNS:
                 drop(sent, at: now)
                 send(sent.query, edns: .tried, isRepeat: sent.isRepeat, at: now)
-                endTurn()
             case .truncated: askOverTCP(sent, at: now)
             case .outcome(let outcome): end(sent.query, outcome, toRepeat: sent.isRepeat, at: now)
             }
@@ -249,7 +253,7 @@ package final class LocalUpstream: Upstream {
         streams.ask(query.id, query.server.server, .message(query.question), at: now)
     }
 
-    /// Nil for what is no answer to this query.
+    /// Nil for a message that is no answer to this query.
     private func read(_ message: Span<UInt8>, as sent: SentQuery, at now: Tick) -> DNSAnswers.Meaning? {
         guard let reply = answers.read(message, id: sent.id, to: sent.query.question) else { return nil }
         let server = sent.query.server
@@ -288,7 +292,7 @@ package final class LocalUpstream: Upstream {
         tidyAt = tidyAt ?? now.advanced(milliseconds: Self.idleTime)
     }
 
-    /// Nothing that waits at a port has an answer to come: all of it is for a server that could not be reached.
+    /// Fails all queries of a port: the server cannot be reached.
     private func fail(_ port: QueryPort, _ error: SystemError) {
         port.retire()
         close(port)
@@ -298,7 +302,7 @@ package final class LocalUpstream: Upstream {
         }
     }
 
-    /// One way has failed. What cannot be sent a second time, say, is no reason not to wait for the first.
+    /// One way of sending has failed. A failure of the second attempt, say, is no reason to stop waiting for the first.
     private func failed(_ query: LocalQuery, _ failure: Failure) {
         guard query.sent.isEmpty, !query.isOverTCP else { return }
         end(query, .failed(failure))

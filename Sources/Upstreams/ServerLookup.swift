@@ -152,12 +152,8 @@ package final class ServerLookup {
         defer { isPerforming = false }
         while !addresses.actions.isEmpty {
             switch addresses.actions.removeFirst() {
-            case .ask(let id, let server, let ask):
-                upstream(of: id)?.ask(id, server, ask, at: now)
-                upstream(of: id)?.endTurn()
-            case .askAgain(let id):
-                upstream(of: id)?.askAgain(id)
-                upstream(of: id)?.endTurn()
+            case .ask(let id, let server, let ask): upstream(of: id)?.ask(id, server, ask, at: now)
+            case .askAgain(let id): upstream(of: id)?.askAgain(id)
             case .cancel(let id): upstream(of: id)?.cancel(id)
             case .tell(let name):
                 for waiting in waiting.removeValue(forKey: name) ?? [] {

@@ -10,7 +10,7 @@ import Transport
 /// The endpoints of a server are dialled one after the other, alternating address families, and the first connection
 /// that is established is used (RFC 8305 §4, §5). With TLS it counts as established when the certificate is accepted:
 /// otherwise an endpoint with a wrong certificate could win.
-final class StreamConnection {
+final class StreamConnection: Sender {
     let pool: StreamPool
     /// A number that increases with each connection of the upstream.
     let serial: Int
@@ -77,7 +77,7 @@ final class StreamConnection {
         query.connections.append(self)
         conversation.open(query.request, as: query.number)
         pool.put(self)
-        pump()
+        if let outbox = upstream.outbox { outbox.add(self) } else { pump() }
     }
 
     /// Cancels a query.
@@ -106,7 +106,7 @@ final class StreamConnection {
         carried.firstIndex { $0.number == number }.map { carried.remove(at: $0) }
     }
 
-    private func pump() {
+    func pump() {
         guard let stream else { return }
         let output = conversation.takeOutput()
         if !output.isEmpty { stream.send(output.span) }

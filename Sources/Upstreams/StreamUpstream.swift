@@ -19,6 +19,8 @@ package class StreamUpstream: Upstream {
     final let loop: EventLoop
     /// Finds servers whose host is a name; nil where no server has one.
     final let lookup: ServerFinder?
+    /// Sends the queries of a turn together; nil: each is sent by itself.
+    final let outbox: Outbox?
     /// Memory that the octets of all connections are read into first.
     final let scratch = Scratch(16_384)
     /// Makes the dialect of a server that is asked for the first time.
@@ -47,13 +49,12 @@ package class StreamUpstream: Upstream {
 
     /// - Parameter clock: Gives the time for events that no call brought.
     package init(
-        loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder? = nil,
+        loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder? = nil, outbox: Outbox? = nil,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
         makeDialect: @escaping (Server) -> any Dialect
     ) {
-        (self.loop, self.tallies, self.lookup, self.clock, self.makeDialect) = (
-            loop, tallies, lookup, clock, makeDialect
-        )
+        (self.loop, self.tallies, self.lookup, self.outbox) = (loop, tallies, lookup, outbox)
+        (self.clock, self.makeDialect) = (clock, makeDialect)
     }
 
     /// Servers are asked with other dialects from now on; queries under way go on.

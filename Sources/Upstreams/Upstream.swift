@@ -7,8 +7,6 @@ package protocol Upstream: AnyObject {
     /// Called once with the outcome of each query that was not cancelled; perhaps while the query is being sent.
     var settle: Settle { get set }
     func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick)
-    /// Sends the queries gathered since the turn began. Those that cannot be sent settle as failed.
-    func endTurn()
     /// Sends the same to the same server once more in another way; the first answer counts.
     func askAgain(_ id: QueryID)
     func cancel(_ id: QueryID)
@@ -20,10 +18,6 @@ package protocol Upstream: AnyObject {
     /// When ``expire(at:)`` is to be called; nil: not needed.
     var nextDeadline: Tick? { get }
     func expire(at now: Tick)
-}
-
-extension Upstream {
-    package func endTurn() {}
 }
 
 /// - Parameter toRepeat: whether the answer is to the second attempt.

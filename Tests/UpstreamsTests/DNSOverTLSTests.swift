@@ -52,6 +52,32 @@ import Testing
         asking.end()
     }
 
+    /// What is asked in one turn of the loop goes out when the outbox is told to send, in one piece.
+    @Test func queriesOfATurnShareARecord() throws {
+        let (tls, reads, outbox) = (try TLSServerSettings(addresses: [Self.loopback]), Arrivals<Int>(), Outbox())
+        let server = try FramesServer(tls: tls) { _, connection in
+            while let query = connection.query() {
+                reads.append(connection.reads)
+                connection.answer(answer(to: query))
+            }
+        }
+        let asking = try StreamAsking(trusting: [tls.certificate], outbox: outbox)
+        let sending = Sending(outbox: outbox)
+        // What waits for a connection goes out when it stands.
+        #expect(asking.ask(Server(server.endpoint, .tls), 1)?.address == 1)
+        let before = try #require(reads.next())
+        #expect(asking.onLoop { _ in sending.outbox.send() } == true)
+        asking.ask(Server(server.endpoint, .tls), 2...9)
+        #expect(asking.onLoop { _ in sending.outbox.send() } == true)
+        #expect(asking.next(8) == StreamAsking.answered(2...9))
+        #expect((0..<8).map { _ in reads.next() } == Array(repeating: before + 1, count: 8))
+        #expect(asking.onLoop { _ in sending.outbox.send() } == false)
+        asking.end()
+    }
+
+    /// Used on the loop alone.
+    private struct Sending: @unchecked Sendable { let outbox: Outbox }
+
     /// There are servers that know ALPN but not "dot": they are asked once more without.
     @Test(arguments: [false, true]) func aServerThatKnowsNoDot(refuses: Bool) throws {
         var tls = try TLSServerSettings(addresses: [Self.loopback])

@@ -87,6 +87,8 @@ final class FramesConnection {
     private let session: TLSSession?
     /// Received octets, decrypted, that were not taken yet.
     var incoming: [UInt8] = []
+    /// How often octets came.
+    private(set) var reads = 0
 
     init(_ descriptor: Int32, _ session: TLSSession?) {
         (self.descriptor, self.session) = (descriptor, session)
@@ -119,6 +121,7 @@ final class FramesConnection {
         flush()
         let count = recv(descriptor, &buffer, buffer.count, 0)
         guard count > 0 else { return false }
+        reads += 1
         if let session {
             session.receive(buffer.span.extracting(first: count))
             session.takePlaintext(into: &incoming)

@@ -117,7 +117,6 @@ import Transport
             case .addresses: break
             }
         }
-        loop.turnEnded = { upstream.value.endTurn() }
         loop.start()
         let id = QueryID(standalone: 1, of: .fallback)
         let endpoint = resolver.endpoint
@@ -171,7 +170,6 @@ import Transport
             let loop = try EventLoop(label: "test")
             let upstream = OnLoop(LocalUpstream(loop: loop, negativeTTL: 30))
             let id = QueryID(standalone: 1, of: .fallback)
-            loop.turnEnded = { upstream.value.endTurn() }
             loop.start()
             let endpoint = resolver.endpoint
             loop.submit {

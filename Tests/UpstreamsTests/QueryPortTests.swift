@@ -15,6 +15,7 @@ import Transport
         let loop: EventLoop
         let resolver: DatagramSocket
         let upstream: OnLoop<LocalUpstream>
+        private let outbox: Outbox
         let ended = Arrivals<(id: QueryID, address: String?, failure: Failure.Kind?)>()
         let time = OnLoop(Tick(nanoseconds: 1_000_000_000_000))
         private var asked: UInt32 = 0
@@ -22,8 +23,10 @@ import Transport
         init() throws {
             loop = try EventLoop(label: "test")
             resolver = try DatagramSocket.bind(Endpoint(.v4(127, 0, 0, 1), port: 0), count: 1)[0]
-            let time = time
-            upstream = OnLoop(LocalUpstream(DNSAnswers(negativeTTL: 30), loop: loop) { time.value })
+            let (time, outbox) = (time, Outbox())
+            self.outbox = outbox
+            loop.turnEnded = { _ = outbox.send() }
+            upstream = OnLoop(LocalUpstream(DNSAnswers(negativeTTL: 30), loop: loop, outbox: outbox) { time.value })
             upstream.value.settle = { [ended] id, outcome, _ in
                 switch outcome {
                 case .answer(let answer):
@@ -46,9 +49,12 @@ import Transport
             return id
         }
 
+        /// Ends the turn.
+        func endTurn() { _ = outbox.send() }
+
         /// What has come to the resolver.
         func arrived() throws -> [(from: Endpoint, message: [UInt8])] {
-            upstream.value.endTurn()
+            endTurn()
             var batch = ReceiveBatch()
             var all: [(Endpoint, [UInt8])] = []
             while try batch.receive(from: resolver, waiting: false) > 0 {
@@ -196,7 +202,7 @@ import Transport
                 id, Server(nobody), .message(MessageQuestion(name: Name("a.example.com")!, type: .a)),
                 at: world.time.value)
         }
-        world.upstream.value.endTurn()
+        world.endTurn()
         world.run()
         let failures = ids.compactMap { _ in world.ended.next() }
         #expect(failures.allSatisfy { $0.failure == .unreachable } && Set(failures.map(\.id)) == Set(ids))

@@ -76,10 +76,9 @@ public final class Probe: @unchecked Sendable {
         carriers.follow { [unowned self] in progressed($0) }
         loop.deadlineReached = { [unowned self] in deadlineReached() }
         loop.turnEnded = { [unowned self] in
-            while current == nil, !steps.isEmpty {
-                begin(steps.removeFirst())
-                carriers.endTurn()
-            }
+            repeat {
+                while current == nil, !steps.isEmpty { begin(steps.removeFirst()) }
+            } while carriers.outbox.send()
             guard current == nil else { return setDeadline() }
             let isUsable = conclude()
             carriers.close()

@@ -18,8 +18,6 @@ final class Carriers {
     private var asked: Set<GroupID> = []
     /// The upstream that was looked up last: most questions of a turn are for the same group.
     private var latest: (group: GroupID, upstream: GroupUpstream)?
-    /// Whether a group was asked something since the last ``endTurn()``.
-    private var mayHaveGathered = false
     /// Whether the addresses of servers are looked up.
     private var looksUp = false
     /// A second upstream for the account, by which servers' addresses are looked up: an upstream reports its outcomes
@@ -27,6 +25,8 @@ final class Carriers {
     private var lookupAccount: ServiceUpstream?
     private let lookup: ServerLookup
     private let loop: EventLoop
+    /// Holds the queries of a turn; to be sent at its end.
+    let outbox = Outbox()
     /// Called with the outcome of each query.
     var settle: Settle = { _, _, _ in } {
         didSet {
@@ -61,7 +61,6 @@ final class Carriers {
 
     subscript(group: GroupID) -> (any Upstream)? {
         guard group != .httpdns else { return account }
-        mayHaveGathered = true
         if let latest, latest.group == group { return latest.upstream }
         guard let upstream = messages[group] else { return nil }
         latest = (group, upstream)
@@ -91,7 +90,8 @@ final class Carriers {
             let upstream =
                 messages[id]
                 ?? GroupUpstream(
-                    DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies, lookup: lookup.finder)
+                    DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies, lookup: lookup.finder,
+                    outbox: outbox)
             if messages[id] == nil {
                 upstream.settle = settle
                 messages[id] = upstream
@@ -137,13 +137,6 @@ final class Carriers {
     func follow(_ progressed: @escaping (StreamUpstream.Progress) -> Void) {
         account?.progressed = progressed
         for upstream in messages.values { upstream.progressed = progressed }
-    }
-
-    /// Sends what was gathered since the turn began; see ``Upstream/endTurn()``.
-    func endTurn() {
-        guard mayHaveGathered else { return }
-        mayHaveGathered = false
-        for upstream in messages.values { upstream.endTurn() }
     }
 
     func networkChanged(at now: Tick) {

@@ -206,10 +206,9 @@ final class ForwarderLoop: @unchecked Sendable {
         let now = Tick(nanoseconds: Clock.now())
         while true {
             let actions = Self.takeActions(of: &forwarder, at: now)
-            if actions.isEmpty { break }
             // Queries that fail at once are settled meanwhile, which may add actions.
+            if actions.isEmpty, !carriers.outbox.send() { break }
             perform(actions, &clients, &outgoing, at: now)
-            carriers.endTurn()
         }
         outgoing.flush()
         if isOutageDue { lookForOutages() }

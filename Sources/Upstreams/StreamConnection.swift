@@ -100,6 +100,9 @@ final class StreamConnection: Sender {
         (answers > 0 || stream != nil && pool.dialect.retriesOnFresh) && !conversation.hasBegun(query.number)
     }
 
+    /// Whether it had been idle and no octets have come since: the server may have closed it before any query reached it.
+    var isSilentSinceIdle: Bool { idleBefore > 0 }
+
     func takeCarried() -> [StreamQuery] { exchange(&carried, with: []) }
 
     private func takeCarried(_ number: UInt64) -> StreamQuery? {

@@ -199,6 +199,7 @@ package class StreamUpstream: Upstream {
         connection.retire()
         guard query.retries == 0 else { return failed(query, failure, on: connection, at: now) }
         query.connections.removeAll { $0 === connection }
+        query.retries += 1
         if query.connections.isEmpty { retry(query, on: connection.pool, after: connection, at: now) }
     }
 
@@ -256,7 +257,9 @@ package class StreamUpstream: Upstream {
             // A server that closes after some answers ends the connections of many queries until that is known of it.
             let most = connection.answers > 0 ? Self.maximumRetries : 1
             if isClosedByServer, query.retries < most, connection.mayHaveBeenClosedBefore(query) {
-                // The server had closed a connection that still seemed open here: that does not count as an attempt.
+                // The server had closed a connection that still seemed open here: that does not count as an attempt. This
+                // ends of itself, since each further connection was made after the last.
+                if !connection.isSilentSinceIdle { query.retries += 1 }
                 retry(query, on: connection.pool, after: connection, at: now)
             } else {
                 end(query, .failed(failure ?? Failure(.unreachable, "closed")))
@@ -268,7 +271,6 @@ package class StreamUpstream: Upstream {
     private final func retry(
         _ query: StreamQuery, on pool: StreamPool, after lost: StreamConnection, at now: Tick
     ) {
-        query.retries += 1
         if let fresh = pool.connection(after: lost.serial) {
             fresh.put(query, at: now)
         } else {

@@ -75,6 +75,28 @@ import Testing
         asking.end()
     }
 
+    /// The server closes an idle connection as a query is put on it, and the next connection before it answers: only that one
+    /// counts as an attempt, so there is one more.
+    @Test func anIdleConnectionThatIsClosedIsNoAttempt() throws {
+        let (tls, isTaken) = (try TLSServerSettings(addresses: [Self.loopback]), Gate())
+        let server = try FramesServer(tls: tls) { number, connection in
+            guard let query = connection.query() else { return }
+            if number != 2 { connection.answer(answer(to: query)) }
+            if number == 1 { _ = isTaken.wait() }
+            if number == 3 { _ = connection.query() }
+        }
+        // Nothing goes out on the idle connection: it is told of its end first.
+        let asking = try StreamAsking(trusting: [tls.certificate], outbox: Outbox())
+        #expect(asking.ask(Server(server.endpoint, .tls), 1)?.address == 1)
+        asking.advance(milliseconds: 1)
+        asking.ask(Server(server.endpoint, .tls), 2...2)
+        #expect(asking.onLoop { _ in true } == true)
+        isTaken.open()
+        #expect(asking.next() == StreamAsking.answered(2...2).first)
+        #expect((1...3).map { _ in server.connections.next() } == [1, 2, 3])
+        asking.end()
+    }
+
     /// Used on the loop alone.
     private struct Sending: @unchecked Sendable { let outbox: Outbox }
 

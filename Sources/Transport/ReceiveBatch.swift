@@ -42,9 +42,6 @@ public struct ReceiveBatch: ~Copyable {
         return nil
     }
 
-    /// Whether as many came as fit: more may wait.
-    public var isFull: Bool { count == slots.count }
-
     /// The datagram's bytes, perhaps none.
     ///
     /// The memory is this batch's: valid until the next receive.

@@ -27,6 +27,8 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
         return subject.isEmpty ? "\(call): \(reason)" : "\(call) \(subject): \(reason)"
     }
 
+    /// Whether no program listens on the port that was reached.
+    public var isConnectionRefused: Bool { code == ECONNREFUSED }
     /// Whether the file, or a folder on the way to it, does not exist.
     public var isNotFound: Bool { code == ENOENT || code == ENOTDIR }
 }

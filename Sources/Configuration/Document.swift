@@ -17,6 +17,8 @@ struct Document {
     let entries: [Entry]
     /// The sections that were given, empty ones too, with their lines; those of groups as `upstreams.NAME`.
     let sections: [String: Int]
+    /// See ``KeyLines/itemLines``.
+    let itemLines: [String: [Int]]
 
     /// Parses a text, or returns the result for the same text from before: TOMLKit never frees the memory of a parsed
     /// document, and a daemon must not grow when it reads the same file again and again.
@@ -84,6 +86,7 @@ struct Document {
         }
         self.entries = entries.sorted { $0.line < $1.line }
         self.sections = sections
+        itemLines = lines.itemLines
     }
 
     private static func lineWithNUL(_ contents: String) -> Int? {

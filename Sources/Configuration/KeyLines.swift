@@ -21,6 +21,9 @@ struct KeyLines {
     /// three at most.
     private static let nameLimit = 8
 
+    /// By path of a list that is not all on its key's line: the line of each of its texts.
+    private(set) var itemLines: [String: [Int]] = [:]
+
     private let text: [UInt8]
     private var index = 0
     private var line = 1
@@ -129,10 +132,14 @@ struct KeyLines {
     /// Skips to the end of the value that begins here, which may be lines further down.
     private mutating func skipValue() {
         var open: [UInt8] = []
+        var items: [Int] = []
+        let first = line
         dotCount = 0
+        defer { if line > first, !items.isEmpty, let path = places.last?.path { itemLines[path] = items } }
         while index < text.count, hazard == nil {
             switch text[index] {
             case UInt8(ascii: "\""), UInt8(ascii: "'"):
+                if open == [UInt8(ascii: "[")] { items.append(line) }
                 skipString()
             case UInt8(ascii: "#"):
                 skipLine()

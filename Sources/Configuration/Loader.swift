@@ -64,6 +64,7 @@ struct Loader {
 
     mutating func apply(_ document: Document) throws(ConfigurationError) {
         origins.sections = document.sections
+        origins.itemLines = document.itemLines
         hasHTTPDNS = document.sections[Section.httpdns.rawValue] != nil
         let wrong = takeSections(document.sections)
         for entry in document.entries {

@@ -13,6 +13,8 @@ extension Settings {
         var keys: [String: Origin] = [:]
         /// The lines of the sections in the file, those of groups as `upstreams.NAME`.
         var sections: [String: Int] = [:]
+        /// By key, for lists that take several lines of the file: the line of each item.
+        var itemLines: [String: [Int]] = [:]
         /// The files that hold the secrets in use: keys, tokens, certificates with their keys, passwords; the
         /// configuration file itself if it holds a secret.
         public internal(set) var secretFiles: [String] = []
@@ -32,6 +34,37 @@ extension Settings {
             }
             if let line { return error(line, key, Problem(message)) }
             return error(variable: KeyPlace(path: key)?.variable ?? key, Problem(message))
+        }
+
+        /// Where a setting was given.
+        public enum Place: Sendable, Equatable {
+            case file(String, line: Int)
+            /// The environment variable.
+            case variable(String)
+            /// Nowhere: it is the default.
+            case standard
+        }
+
+        /// Where a setting was given.
+        /// - Parameters:
+        ///   - key: As it stands in messages, `section.key` or `upstreams.NAME.key`.
+        ///   - item: Of a list, counted from 1; nil: the list as a whole.
+        public func find(_ key: String, item: Int? = nil) -> Place {
+            switch keys[key] {
+            case .file(let line):
+                let lines = itemLines[key] ?? []
+                let place = item.flatMap { lines.indices.contains($0 - 1) ? lines[$0 - 1] : nil }
+                return .file(fileName, line: place ?? line)
+            case .environment: return .variable(KeyPlace(path: key)?.variable ?? key)
+            case nil: return .standard
+            }
+        }
+
+        /// Where a section begins; if it is given by variables alone, the first of them.
+        public func find(section: String) -> Place {
+            if let line = sections[section] { return .file(fileName, line: line) }
+            let key = keys.keys.filter { $0.hasPrefix(section + ".") }.min()
+            return key.map { find($0) } ?? .standard
         }
 
         /// Where a key stands, for a message about another key.

@@ -113,14 +113,46 @@ public final class DNSCache: @unchecked Sendable {
     /// - Parameter isStandIn: The answer only stands in for a better one that cannot be had now: it is forgotten when
     ///   its TTL ends, is in no snapshot, and does not replace an answer for everyone that can still be given, if only
     ///   as RFC 8767 allows.
+    /// - Parameter teller: The source of the answer, by a number that the caller chose and that
+    ///   ``held(_:type:for:at:)`` gives back; 0: none.
     public func store(
         _ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32,
-        isStandIn: Bool = false
+        isStandIn: Bool = false, teller: UInt16 = 0
     ) {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         unsafe segments[Self.segment(hash)].withLock { segment in
             segment.store(
-                answer, hash: hash, name, type: type, audience: audience, at: now, isStandIn: isStandIn)
+                answer, hash: hash, name, type: type, audience: audience, at: now, isStandIn: isStandIn, teller: teller)
+        }
+    }
+
+    /// An answer with what is known of it, for somebody who wants to know what there is.
+    public struct Held: Sendable, Equatable {
+        public var answer: Answer
+        /// Seconds since it was stored.
+        public var elapsed: UInt32
+        public var audience: Audience
+        /// See ``store(_:to:type:for:at:isStandIn:teller:)``.
+        public var isStandIn: Bool
+        /// As `store` was told; 0 also for what was restored from a file.
+        public var teller: UInt16
+
+        public init(answer: Answer, elapsed: UInt32, audience: Audience, isStandIn: Bool = false, teller: UInt16 = 0) {
+            (self.answer, self.elapsed, self.audience) = (answer, elapsed, audience)
+            (self.isStandIn, self.teller) = (isStandIn, teller)
+        }
+
+        /// False: past its TTL, to be given only as RFC 8767 allows.
+        public var isFresh: Bool { elapsed < answer.keep }
+        /// Seconds for which it is fresh.
+        public var left: UInt32 { isFresh ? answer.keep - elapsed : 0 }
+    }
+
+    /// What ``find(_:type:for:at:)`` finds, and more of it. That somebody looked leaves no trace.
+    public func held(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
+        let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
+        return unsafe segments[Self.segment(hash)].withLock { segment in
+            segment.held(hash: hash, name, type: type, audience: Entry.Flags(audience), at: now)
         }
     }
 

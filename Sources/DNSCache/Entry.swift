@@ -35,8 +35,10 @@ struct Entry {
     /// Octets of extended errors at the end of the body.
     var extendedErrorLength: UInt16 = 0
     var responseCode: UInt8 = 0
-    /// See ``DNSCache/store(_:to:type:for:at:isStandIn:)``.
+    /// See ``DNSCache/store(_:to:type:for:at:isStandIn:teller:)``.
     var isStandIn = false
+    /// Who has said it, by a number of the caller's; 0: that is not known.
+    var teller: UInt16 = 0
 
     struct Flags: OptionSet {
         var rawValue: UInt8
@@ -57,8 +59,11 @@ struct Entry {
 
     init() {}
 
-    init(_ answer: Answer, nameLength: Int, audience: Audience, isStandIn: Bool = false, hash: UInt32, now: UInt32) {
-        self.isStandIn = isStandIn
+    init(
+        _ answer: Answer, nameLength: Int, audience: Audience, isStandIn: Bool = false, teller: UInt16 = 0,
+        hash: UInt32, now: UInt32
+    ) {
+        (self.isStandIn, self.teller) = (isStandIn, teller)
         self.hash = hash
         stored = now
         keep = answer.keep

@@ -69,6 +69,18 @@ struct Segment: ~Copyable {
             isFresh: elapsed < entry.keep)
     }
 
+    func held(
+        hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags, at now: UInt32
+    ) -> DNSCache.Held? {
+        guard let place = ring.place(hash: hash, name, type: type, audience: audience),
+            let found = find(hash: hash, name, type: type, audience: audience, at: now)
+        else { return nil }
+        let entry = ring.entry(at: place)
+        return DNSCache.Held(
+            answer: found.answer, elapsed: found.elapsed, audience: entry.flags.whose, isStandIn: entry.isStandIn,
+            teller: entry.teller)
+    }
+
     /// Whether an entry is fresh, or may be given past its TTL (RFC 8767).
     func isUsable(_ entry: Entry, at now: UInt32) -> Bool {
         UInt64(entry.elapsed(at: now)) < UInt64(entry.keep) + (entry.isStandIn ? 0 : UInt64(staleSeconds))
@@ -76,7 +88,7 @@ struct Segment: ~Copyable {
 
     mutating func store(
         _ answer: Answer, hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32,
-        isStandIn: Bool = false
+        isStandIn: Bool = false, teller: UInt16 = 0
     ) {
         guard answer.keep > 0, answer.body.count <= Int(UInt16.max), answer.body.count >= name.wire.count + 4 else {
             return
@@ -93,8 +105,8 @@ struct Segment: ~Copyable {
             }
         }
         let entry = Entry(
-            answer, nameLength: name.wire.count, audience: audience, isStandIn: isStandIn, hash: Ring.tag(hash),
-            now: now)
+            answer, nameLength: name.wire.count, audience: audience, isStandIn: isStandIn, teller: teller,
+            hash: Ring.tag(hash), now: now)
         _ = ring.append(entry, body: answer.body.span, hash: hash)
     }
 

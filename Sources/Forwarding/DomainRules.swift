@@ -116,6 +116,17 @@ public final class DomainRules: Sendable {
         return Finding(match: local, isLocal: isLocal)
     }
 
+    /// The longest pattern by which a group leaves a name to others.
+    func exception(_ name: Name) -> (group: GroupID, pattern: DomainPattern, place: DomainPlace)? {
+        var longest: (GroupID, DomainTable<Rule>.Match)?
+        guard let first = table.candidate(name.wire.span, from: (0, -1)) else { return nil }
+        table.forEach(holding: name, from: first) { match in
+            if case .owner(.except(let group)) = match.value, longest == nil { longest = (group, match) }
+        }
+        guard let (group, match) = longest, let pattern = table.pattern(match) else { return nil }
+        return (group, pattern, table.place(match.list, match.offset))
+    }
+
     func pattern(_ finding: Finding) -> DomainPattern? { finding.match.flatMap { table.pattern($0) } }
     func place(_ finding: Finding) -> DomainPlace? {
         finding.match.flatMap { $0.list < listCount ? table.place($0.list, $0.offset) : nil }

@@ -49,6 +49,8 @@ final class Flight {
     var wasAnswered = false
     /// A SERVFAIL or the like, or an answer that led to the next group: given if no better one comes.
     var secondBest: Answer?
+    /// Whose that is.
+    var secondBestBy: GroupID?
     var lastFailure: Failure?
     /// The server that failed last, if one did.
     var lastFailed: (group: GroupID, server: Server)?

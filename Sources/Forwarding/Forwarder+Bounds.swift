@@ -83,16 +83,28 @@ extension Forwarder {
     mutating func isPastNoRecordBudget(
         _ group: GroupID, _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick
     ) -> Bool {
+        let hasAddresses = known?.answer.head.answerCount ?? 0 > 0
+        guard client != nil, isNoRecordBudgetSpent(group, key, hasAddresses: hasAddresses, at: now) else {
+            return false
+        }
+        counters.pastNoRecordBudget += 1
+        if groups[group.rawValue].noRecordNews.isNews(at: now) { act(.report(.noRecordBudgetSpent(group))) }
+        return true
+    }
+
+    /// The same, for a client's question.
+    /// - Parameter hasAddresses: those that the question is for are in the cache.
+    @inline(__always)
+    mutating func isNoRecordBudgetSpent(
+        _ group: GroupID, _ key: Flight.Key, hasAddresses: Bool, at now: Tick
+    ) -> Bool {
         let place = group.rawValue
-        guard groups[place].group.carriesAddresses, client != nil,
+        guard groups[place].group.carriesAddresses, !hasAddresses,
             !groups[place].noRecordBudget.hasRoom(for: key.name.name, at: now),
-            known?.answer.head.answerCount ?? 0 == 0, groups[place].lookups[key.name] == nil
+            groups[place].lookups[key.name] == nil
         else { return false }
         let other = cache.find(
             key.name.name, type: key.type == .a ? .aaaa : .a, for: key.audience, at: now.seconds)
-        guard other?.answer.head.answerCount ?? 0 == 0 else { return false }
-        counters.pastNoRecordBudget += 1
-        if groups[place].noRecordNews.isNews(at: now) { act(.report(.noRecordBudgetSpent(group))) }
-        return true
+        return other?.answer.head.answerCount ?? 0 == 0
     }
 }

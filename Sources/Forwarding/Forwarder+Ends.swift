@@ -8,7 +8,7 @@ extension Forwarder {
     mutating func settleIfDone(_ flight: Flight, at now: Tick) {
         guard flight.isDone else { return }
         if let answer = flight.secondBest, answer.head.responseCode.isAnswer {
-            return finish(flight, answer, of: flight.messages.step, at: now)
+            return finish(flight, answer, of: flight.messages.step, by: flight.secondBestBy, at: now)
         }
         let key = flight.key
         // A resolver that says SERVFAIL was reached, and caches the failure itself.
@@ -88,12 +88,14 @@ extension Forwarder {
     }
 
     /// Caches an answer, unless it was asked for under rules that do not hold any more.
+    /// - Parameter group: the group that gave it.
     func keep(
-        _ answer: Answer, to name: Name, _ type: RecordType, for audience: Audience, _ generation: Int, at now: Tick,
-        isStandIn: Bool = false
+        _ answer: Answer, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
+        _ generation: Int, at now: Tick, isStandIn: Bool = false
     ) {
         guard generation == self.generation else { return }
-        cache.store(answer, to: name, type: type, for: audience, at: now.seconds, isStandIn: isStandIn)
+        cache.store(
+            answer, to: name, type: type, for: audience, at: now.seconds, isStandIn: isStandIn, teller: group.teller)
     }
 }
 

@@ -97,7 +97,7 @@ extension Forwarder {
             if end == .failure { flight.messages.hasFailed = true } else { flight.messages.hasRefused = true }
             sendMessage(flight, at: now)
         default:
-            flight.secondBest = answer
+            (flight.secondBest, flight.secondBestBy) = (answer, flight.route[step].group)
             let isLast = !flight.route[(step + 1)...].contains { $0.after.contains(end) }
             if isLast { return finish(flight, answer, of: step, at: now) }
             for query in flight.messages.underWay { leave(query) }
@@ -106,7 +106,10 @@ extension Forwarder {
     }
 
     /// Caches a message group's answer and gives it to the clients.
-    mutating func finish(_ flight: Flight, _ answer: Answer, of step: Int, at now: Tick) {
+    /// - Parameter group: the group that gave it; nil: the step's.
+    mutating func finish(
+        _ flight: Flight, _ answer: Answer, of step: Int, by group: GroupID? = nil, at now: Tick
+    ) {
         flight.underWay.remove(step)
         flight.wasAnswered = true
         var answer = answer
@@ -114,8 +117,9 @@ extension Forwarder {
         answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
         let key = flight.key
         keep(
-            answer, to: key.name.name, key.type, for: key.audience, flight.generation, at: now, isStandIn: flight.isOwed
-        )
+            answer, by: group ?? flight.route[step].group, to: key.name.name, key.type, for: key.audience,
+            flight.generation,
+            at: now, isStandIn: flight.isOwed)
         if flight.isOutranked(step) {
             // The step before it was slow; if it still answers, its answer replaces this one in the cache.
             give(flight, answer)

@@ -86,7 +86,7 @@ extension Forwarder {
         guard case .addresses(let addresses, let ttl) = family else {
             guard family == .noRecord else { return nil }
             let answer = withoutAddresses(lookup, type, beside: other, at: group)
-            keep(answer, to: name, type, for: .everyone, lookup.generation, at: now)
+            keep(answer, by: group, to: name, type, for: .everyone, lookup.generation, at: now)
             return answer
         }
         let permitted = permitted(addresses, of: name, at: now)
@@ -96,7 +96,7 @@ extension Forwarder {
             answer = policy.noPermittedAddress(name, type)
             answer.keep = max(answer.keep, timing.clamped(ttl))
         }
-        keep(answer, to: name, type, for: .everyone, lookup.generation, at: now)
+        keep(answer, by: group, to: name, type, for: .everyone, lookup.generation, at: now)
         return answer
     }
 
@@ -115,7 +115,7 @@ extension Forwarder {
             }
             let (name, type) = (flight.key.name.name, flight.key.type)
             let answer = policy.noRecord(name, type)
-            keep(answer, to: name, type, for: .everyone, flight.generation, at: now)
+            keep(answer, by: group, to: name, type, for: .everyone, flight.generation, at: now)
             return finish(flight, answer)
         }
         if flight.isOwed, !flight.isWanted {

@@ -113,7 +113,7 @@ public struct Forwarder: ~Copyable {
 
     /// How many groups at the beginning of a route are known to have no record of a name, and whether an HTTPDNS
     /// account owes an answer: it was not found, or not proven, to have none.
-    private mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> (count: Int, isOwed: Bool) {
+    mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> (count: Int, isOwed: Bool) {
         var (count, isOwed) = (0, false)
         while count < route.count {
             let place = route[count].group.rawValue

@@ -237,6 +237,8 @@ public struct GroupOverview: Sendable, Equatable {
     public let name: String
     /// Whether it is an HTTPDNS account, which is asked for the addresses of names alone.
     public let carriesAddresses: Bool
+    /// Milliseconds for one attempt.
+    public let timeout: Int
     /// In the order of preference.
     public let servers: [ServerState]
     /// The server that is asked now; nil without servers.
@@ -252,7 +254,7 @@ public struct GroupOverview: Sendable, Equatable {
         counters: GroupCounters = GroupCounters(),
         thenTry: [GroupID] = [], returnAt: Tick? = nil
     ) {
-        (id, name, carriesAddresses) = (group.id, group.name, group.carriesAddresses)
+        (id, name, carriesAddresses, timeout) = (group.id, group.name, group.carriesAddresses, group.timeout)
         (self.servers, self.current, self.counters) = (servers, current ?? servers.first?.server, counters)
         (self.thenTry, self.returnAt) = (thenTry, returnAt)
     }

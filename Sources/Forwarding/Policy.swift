@@ -96,7 +96,13 @@ public struct Policy: Sendable {
         let finding = rules.find(name, type)
         let taker: PolicyDecision.Taker =
             if let reason = finding.reserved { .reserved(reason) } else { .group(finding.group ?? otherwise) }
-        return PolicyDecision(taker: taker, pattern: rules.pattern(finding), place: rules.place(finding))
+        let exception = rules.exception(name).flatMap { exception in
+            taker == .group(exception.group)
+                ? nil
+                : PolicyDecision.Exception(group: exception.group, pattern: exception.pattern, place: exception.place)
+        }
+        return PolicyDecision(
+            taker: taker, pattern: rules.pattern(finding), place: rules.place(finding), exception: exception)
     }
 
     /// Whether private addresses are removed from answers to questions for a name.
@@ -130,6 +136,29 @@ public struct Policy: Sendable {
         case .https where ways[way].beginsWithAddresses, .svcb where ways[way].beginsWithAddresses:
             return .serviceBinding(ways[way].steps)
         default: return messages(way, name, type)
+        }
+    }
+
+    /// Why a question takes its route. It decides as ``route(_:_:)`` does; it is a function of its own because every
+    /// question goes through that one, which must not pay for an explanation.
+    public func reason(_ name: Name, _ type: RecordType) -> RouteReason {
+        let finding = rules.find(name, type)
+        switch finding.reserved {
+        case .localhost where type != .any: return .localhost
+        case .nonexistent: return .nonexistent
+        case .noData: return .noData
+        default: break
+        }
+        if type == .any { return .any }
+        if hosts.answer(NameKey(name), type, ttl: 0) != nil { return .hosts }
+        if finding.isLocal { return .localName }
+        guard Self.canBeAddressed(name) else { return name.labelCount <= 1 ? .singleLabel : .notHostname }
+        let way = ways[place(finding)]
+        switch type {
+        case .a: return way.beginsWithAddresses && !families.contains(.ipv4) ? .familyLeftOut : .addresses
+        case .aaaa: return way.beginsWithAddresses && !families.contains(.ipv6) ? .familyLeftOut : .addresses
+        case .https, .svcb: return way.beginsWithAddresses ? .serviceBinding : .type
+        default: return .type
         }
     }
 
@@ -194,6 +223,28 @@ public struct Policy: Sendable {
     }
 }
 
+/// Why a question takes its route: the first of these that holds.
+public enum RouteReason: Sendable, Equatable {
+    /// The name is reserved, and the daemon answers it itself: see ``ReservedName``.
+    case localhost, nonexistent, noData
+    /// Type ANY is answered here (RFC 8482).
+    case any
+    /// The hosts file has the answer.
+    case hosts
+    /// `addressType` leaves the family out.
+    case familyLeftOut
+    /// It asks for addresses, which any group can give.
+    case addresses
+    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.
+    case serviceBinding
+    /// Only groups that carry whole messages are asked, because the name has a meaning on this network only.
+    case localName, singleLabel
+    /// The same, because the name has octets that are syntax to an HTTPDNS service.
+    case notHostname
+    /// The same, because an HTTPDNS account gives addresses only.
+    case type
+}
+
 /// Which group takes a question, and why.
 public struct PolicyDecision: Sendable, Equatable {
     public enum Taker: Sendable, Equatable {
@@ -207,4 +258,18 @@ public struct PolicyDecision: Sendable, Equatable {
     public let pattern: DomainPattern?
     /// The place of the pattern in the rules; nil for a name that RFCs reserve.
     public let place: DomainPlace?
+    /// The pattern by which another group leaves the name to this one; nil if there is none.
+    public let exception: Exception?
+
+    public struct Exception: Sendable, Equatable {
+        public let group: GroupID
+        public let pattern: DomainPattern
+        public let place: DomainPlace
+    }
+
+    public init(
+        taker: Taker, pattern: DomainPattern?, place: DomainPlace?, exception: Exception? = nil
+    ) {
+        (self.taker, self.pattern, self.place, self.exception) = (taker, pattern, place, exception)
+    }
 }

@@ -10,6 +10,14 @@ public struct GroupID: Hashable, Sendable {
     public static let httpdns = GroupID(0)
     public static let fallback = GroupID(1)
 
+    /// The number of this group in the cache, as the source of an answer; 0 is for none.
+    var teller: UInt16 { UInt16(exactly: rawValue + 1) ?? 0 }
+
+    init?(teller: UInt16) {
+        guard teller > 0 else { return nil }
+        self.init(Int(teller) - 1)
+    }
+
     /// The group's name in the log and the status; an operator's own group has the name it was given.
     public func title(_ name: String) -> String {
         switch self {

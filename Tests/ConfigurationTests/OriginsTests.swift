@@ -29,6 +29,39 @@ import Testing
         #expect("\(try origins(nil).error("cache.file", "no"))" == "environment: HTTPDNSD_CACHE_FILE: no")
     }
 
+    @Test("an item of a list stands on its own line, wherever the list begins")
+    func items() throws {
+        let text = """
+            [domains]
+            bypass = [ # names
+              "a.example", "b.example",
+
+              'c.example' # the last
+            ]
+            intercept = ["d.example", "e.example"]
+            [httpdns]
+            token = "1234"
+            """
+        let origins = try origins(
+            text,
+            environment: [
+                "HTTPDNSD_UPSTREAMS_OFFICE_SERVERS": "192.0.2.1",
+                "HTTPDNSD_UPSTREAMS_OFFICE_DOMAINS": "x.example",
+            ])
+        func line(_ key: String, _ item: Int? = nil) -> Int? {
+            if case .file("/etc/httpdnsd/test.toml", let line) = origins.find(key, item: item) { line } else { nil }
+        }
+        #expect([1, 2, 3].map { line("domains.bypass", $0) } == [3, 3, 5])
+        #expect(line("domains.bypass") == 2 && line("domains.bypass", 4) == 2)
+        #expect(line("domains.intercept", 2) == 7)
+        #expect(
+            origins.find("upstreams.office.domains", item: 1) == .variable("HTTPDNSD_UPSTREAMS_OFFICE_DOMAINS"))
+        #expect(origins.find("cache.file") == .standard)
+        #expect(origins.find(section: "httpdns") == .file("/etc/httpdnsd/test.toml", line: 8))
+        #expect(origins.find(section: "upstreams.office") == .variable("HTTPDNSD_UPSTREAMS_OFFICE_DOMAINS"))
+        #expect(origins.find(section: "log") == .standard)
+    }
+
     @Test("the settings are those of load")
     func settings() throws {
         let text = "[cache]\nmegabytes = 3"

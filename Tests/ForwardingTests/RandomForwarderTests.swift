@@ -24,6 +24,8 @@ import Testing
         var zones = ["", "", "", "", "corp.", "partner."]
         /// Questions behind the wall that a server failed to answer.
         var wallFailures = 0
+        /// How often each fate was explained.
+        var explained: [String: Int] = [:]
 
         init(seed: UInt64) {
             chance = Chance(seed: seed)
@@ -128,9 +130,48 @@ import Testing
                 waiting[clients] = now
                 clients += 1
             }
-            forwarder.receive(
-                name(), types[chance.below(types.count)], for: audience, from: client,
-                of: Source(.v4(192, 0, 2, UInt8(chance.below(5)))), recursionDesired: chance.below(10) > 0, at: now)
+            let (name, type) = (name(), types[chance.below(types.count)])
+            let source = Source(.v4(192, 0, 2, UInt8(chance.below(5))))
+            let recursionDesired = chance.below(10) > 0
+            let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
+            guard client != nil, recursionDesired, audience == .those(dnssecOK: false, checkingDisabled: false),
+                forwarder.flightOf[key] == nil, chance.below(2) == 0
+            else {
+                return forwarder.receive(
+                    name, type, for: audience, from: client, of: source, recursionDesired: recursionDesired, at: now)
+            }
+            // What is put to an account is decided at the end of the turn, one name after the other.
+            forwarder.endTurn(at: now)
+            take()
+            let explanation = forwarder.explain(name, type, at: now)
+            forwarder.receive(name, type, for: audience, from: client, of: source, at: now)
+            forwarder.endTurn(at: now)
+            check(explanation, key, client!)
+            explained[explanation.fate.kind, default: 0] += 1
+        }
+
+        /// What was explained is what happens.
+        private mutating func check(_ explanation: Explanation, _ key: Flight.Key, _ client: Int) {
+            let reply = forwarder.actions.lazy.compactMap { action -> Answer? in
+                if case .reply(let clients, let answer, _) = action, clients.contains(client) { answer } else { nil }
+            }.first
+            let flight = forwarder.flightOf[key]
+            let isAsRight: Bool =
+                switch explanation.fate {
+                case .refused: false
+                case .cached: reply == explanation.held?.answer
+                case .made(let answer): reply == answer
+                case .asked(let place):
+                    reply == nil
+                        && flight.map { $0.route[$0.begun - 1].group } == explanation.parts[place].group.id
+                case .failedLately(let answer), .nobody(let answer):
+                    reply?.head.responseCode == (explanation.held?.answer ?? answer).head.responseCode
+                        && reply?.head.answerCount == (explanation.held?.answer ?? answer).head.answerCount
+                }
+            guard !isAsRight else { return }
+            faults.append(
+                "\(key.name.name) \(key.type): explained as \(explanation.fate), parts \(explanation.parts.map(\.standing)), "
+                    + "but \(reply.map(ScenarioAnswer.said) ?? "no reply"), \(flight?.begun ?? 0) begun")
         }
 
         private mutating func name() -> Name {
@@ -289,6 +330,7 @@ import Testing
         if left != [Int](repeating: 0, count: left.count) { run.faults.append("left behind: \(left)") }
         #expect(run.faults.isEmpty, "seed \(seed): \(run.faults.prefix(5))")
         #expect(run.clients > 400)
+        #expect(run.explained.values.reduce(0, +) > 50)
     }
 
     /// 10,000 failures of all kinds, with time-outs, other servers, networks and settings between them.
@@ -312,5 +354,18 @@ import Testing
             seed += 1
         } while failures < 10_000 && seed < 1500
         #expect(failures >= 10_000)
+    }
+}
+
+extension Explanation.Fate {
+    fileprivate var kind: String {
+        switch self {
+        case .refused: "refused"
+        case .cached: "cached"
+        case .made: "made"
+        case .asked: "asked"
+        case .failedLately: "failed lately"
+        case .nobody: "nobody"
+        }
     }
 }

@@ -1,0 +1,179 @@
+public import Base
+public import DNSCache
+public import DNSWire
+
+/// Where a question goes and why, and what a client that asks it now would get.
+public struct Explanation: Sendable, Equatable {
+    public var name: Name
+    public var type: RecordType
+    public var rule: PolicyDecision
+    /// The group that takes the name; nil if the name is reserved.
+    public var taker: GroupOverview?
+    public var reason: RouteReason
+    /// The groups that may be asked, in order; none if it is answered from here whatever happens.
+    public var parts: [Part] = []
+    /// What the cache holds for a client that sets neither DO nor CD.
+    public var held: DNSCache.Held?
+    /// The group that has said ``held``; nil if that is not known.
+    public var teller: GroupOverview?
+    /// What such a client would get, if it asked for recursion.
+    public var fate: Fate
+    /// Whether private addresses are taken out of answers.
+    public var refusesPrivate = false
+
+    public init(_ name: Name, _ type: RecordType, _ rule: PolicyDecision, _ reason: RouteReason, _ fate: Fate) {
+        (self.name, self.type, self.rule, self.reason, self.fate) = (name, type, rule, reason, fate)
+    }
+
+    /// One group of the route.
+    public struct Part: Sendable, Equatable {
+        public var group: GroupOverview
+        /// How the group before must end; means nothing for the first.
+        public var after: StepEnds
+        /// Milliseconds after which it is asked beside the group before; nil: it is not.
+        public var hedgeAfter: Int?
+        public var standing: Standing
+
+        public init(_ group: GroupOverview, after: StepEnds, hedgeAfter: Int? = nil, _ standing: Standing) {
+            (self.group, self.after, self.hedgeAfter, self.standing) = (group, after, hedgeAfter, standing)
+        }
+    }
+
+    /// Whether a group would be asked if the question came to it.
+    public enum Standing: Sendable, Equatable {
+        /// This server of it.
+        case ready(Server)
+        case noServer
+        /// An HTTPDNS account was found to have no record of the name.
+        case withoutRecord
+        /// Too many names below its domain had no record.
+        case budgetSpent
+        /// `queriesPerSecond` is reached.
+        case planExceeded
+        /// Each server has as much under way as it may; the question waits.
+        case full
+        /// Each server wants to be left alone.
+        case paused
+    }
+
+    public enum Fate: Sendable, Equatable {
+        /// REFUSED: zones are not transferred.
+        case refused
+        /// What the cache holds.
+        case cached
+        /// Made up here; nobody is asked.
+        case made(Answer)
+        /// The group at this place of ``Explanation/parts``.
+        case asked(Int)
+        /// The same was asked in vain a moment ago, so nobody is asked: what is stale, else this.
+        case failedLately(Answer)
+        /// There is nobody to ask: what is stale, else this.
+        case nobody(Answer)
+    }
+}
+
+extension Forwarder {
+    /// What becomes of a question at this moment. Nothing changes by it.
+    public mutating func explain(_ name: Name, _ type: RecordType, at now: Tick) -> Explanation {
+        var explanation = Explanation(name, type, policy.rule(for: name, type), policy.reason(name, type), .refused)
+        if case .group(let group) = explanation.rule.taker { explanation.taker = overview(of: group) }
+        guard type != .axfr, type != .ixfr else { return explanation }
+        explanation.refusesPrivate = (type == .a || type == .aaaa) && policy.refusesPrivate(name)
+        explanation.held = cache.held(name, type: type, for: .plain, at: now.seconds)
+        explanation.teller = explanation.held.flatMap { GroupID(teller: $0.teller) }.flatMap {
+            groups.indices.contains($0.rawValue) ? overview(of: $0) : nil
+        }
+        let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
+        switch policy.route(key.name, type) {
+        case .answer(let answer): explanation.fate = .made(answer)
+        case .ask(let steps), .serviceBinding(let steps): explain(key, steps, &explanation, at: now)
+        }
+        if explanation.held?.isFresh ?? false { explanation.fate = .cached }
+        return explanation
+    }
+
+    /// As `receive` decides about a route's groups, one after the other.
+    private mutating func explain(
+        _ key: Flight.Key, _ route: [Step], _ explanation: inout Explanation, at now: Tick
+    ) {
+        let (name, type) = (key.name.name, key.type)
+        let (skipped, isOwed) = withoutRecord(route, key.name, at: now)
+        for (place, step) in route.enumerated() {
+            var standing = Explanation.Standing.withoutRecord
+            if place >= skipped {
+                standing = self.standing(step.group, key, explanation.held, isFirst: place == skipped, at: now)
+            }
+            explanation.parts.append(
+                Explanation.Part(
+                    overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter, standing))
+        }
+        let binds = explanation.reason == .serviceBinding
+        guard skipped < route.count else {
+            explanation.fate =
+                binds
+                ? .made(policy.notSupported(name, type))
+                : isOwed
+                    ? .nobody(failure(key, FailureReason(code: Failure.unproven.extendedError)))
+                    : .made(policy.noRecord(name, type))
+            return
+        }
+        if binds, explanation.parts[skipped].group.carriesAddresses {
+            (explanation.fate, explanation.parts) = (.made(policy.noServiceBinding(name, type)), [])
+            return
+        }
+        if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
+            explanation.fate = .failedLately(self.failure(key, failure.reason))
+            return
+        }
+        let first = explanation.parts[skipped...].firstIndex { $0.standing != .noServer && $0.standing != .budgetSpent }
+        var last = first
+        while let place = last {
+            switch explanation.parts[place].standing {
+            case .ready, .full:
+                explanation.fate = .asked(place)
+                return
+            case .planExceeded where !explanation.parts[(place + 1)...].contains(where: \.takesFailures):
+                // The name waits until the plan has room.
+                explanation.fate = .asked(place)
+                return
+            default: last = explanation.parts[(place + 1)...].firstIndex(where: \.takesFailures)
+            }
+        }
+        explanation.fate = .nobody(failure(key, FailureReason(code: .noReachableAuthority)))
+    }
+
+    /// - Parameter isFirst: it is the first of the route that may have a record.
+    private mutating func standing(
+        _ group: GroupID, _ key: Flight.Key, _ held: DNSCache.Held?, isFirst: Bool, at now: Tick
+    ) -> Explanation.Standing {
+        let place = group.rawValue
+        guard !groups[place].isEmpty else { return .noServer }
+        // It is being looked up for the other family: the question joins that.
+        if groups[place].lookups[key.name] != nil, let current = groups[place].current { return .ready(current) }
+        let hasAddresses = held?.answer.head.answerCount ?? 0 > 0
+        if isFirst, isNoRecordBudgetSpent(group, key, hasAddresses: hasAddresses, at: now) { return .budgetSpent }
+        var plan = groups[place].plan
+        if let room = plan?.room(at: now), room == 0 { return .planExceeded }
+        return switch groups[place].choose(at: now, unlessTried: { _ in false }) {
+        case .server(let server): .ready(server)
+        case .full: .full
+        case .nobody: .paused
+        }
+    }
+
+    private func failure(_ key: Flight.Key, _ reason: FailureReason) -> Answer {
+        var answer = Answer.failure(key.name.name, type: key.type, .servFail, extendedError: nil)
+        answer.add(reason.code, text: reason.text)
+        return answer
+    }
+}
+
+extension Explanation.Part {
+    /// Whether a question comes to it because the group before has failed.
+    fileprivate var takesFailures: Bool { standing != .noServer && after.contains(.failure) }
+}
+
+extension Audience {
+    /// Of clients that set neither DO nor CD, as nearly all do.
+    fileprivate static let plain = Audience.those(dnssecOK: false, checkingDisabled: false)
+}

@@ -1,0 +1,126 @@
+import Base
+import DNSCache
+import DNSWire
+import Testing
+
+@testable import Forwarding
+
+/// What is explained of single questions. That it is what happens, chance shows in ``RandomForwarderTests``.
+@Suite struct ExplanationTests {
+    private static let now = Tick(nanoseconds: 1_000_000_000_000)
+    private let name = Name("www.example.com")!
+
+    private func made(_ upstreams: TestUpstreams = TestUpstreams()) -> Forwarder {
+        Forwarder(
+            policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups,
+            cache: DNSCache(bytes: 1 << 20, staleSeconds: 3600, seed: (1, 2)))
+    }
+
+    private func ask(_ forwarder: inout Forwarder, _ type: RecordType = .a, at now: Tick) -> [(QueryID, Ask)] {
+        forwarder.receive(
+            name, type, for: .those(dnssecOK: false, checkingDisabled: false), from: 1, at: now)
+        return queries(&forwarder, at: now)
+    }
+
+    private func queries(_ forwarder: inout Forwarder, at now: Tick) -> [(QueryID, Ask)] {
+        forwarder.endTurn(at: now)
+        return forwarder.takeActions().compactMap { if case .ask(let id, _, let ask) = $0 { (id, ask) } else { nil } }
+    }
+
+    @Test func whoHasSaidWhatIsCachedIsKnown() {
+        var forwarder = made()
+        let first = forwarder.explain(name, .a, at: Self.now)
+        #expect(first.fate == .asked(0) && first.parts.map(\.group.id) == [.httpdns, .fallback] && first.held == nil)
+        for (id, _) in ask(&forwarder, at: Self.now) {
+            let found = NameAddresses(name: name, ipv4: .addresses([.v4(1, 2, 3, 4)], ttl: 60), ipv6: .noRecord)
+            forwarder.settle(id, .addresses([found]), at: Self.now)
+        }
+        let later = Self.now.advanced(milliseconds: 20_000)
+        let known = forwarder.explain(name, .a, at: later)
+        #expect(known.fate == .cached && known.teller?.id == .httpdns && known.held?.elapsed == 20)
+        #expect(known.held?.left == 40 && known.held?.audience == .everyone)
+        let stale = forwarder.explain(name, .a, at: Self.now.advanced(milliseconds: 100_000))
+        #expect(stale.fate == .asked(0) && stale.held?.isFresh == false)
+    }
+
+    @Test func aNameWithoutRecordGoesToTheNextGroupAlsoForServiceBindings() {
+        var forwarder = made()
+        let before = forwarder.explain(name, .https, at: Self.now)
+        #expect(before.reason == .serviceBinding && before.parts.isEmpty)
+        for (id, _) in ask(&forwarder, at: Self.now) {
+            let none = NameAddresses(name: name, ipv4: .noRecord, ipv6: .noRecord)
+            forwarder.settle(id, .addresses([none]), at: Self.now)
+        }
+        for type in [RecordType.a, .https] {
+            let known = forwarder.explain(name, type, at: Self.now)
+            #expect(known.fate == .asked(1), "\(type)")
+            #expect(known.parts.map(\.standing).first == .withoutRecord, "\(type)")
+        }
+        // The question goes on at the local resolver, whose word stands in its place.
+        for (id, ask) in queries(&forwarder, at: Self.now) {
+            guard case .message = ask else { continue }
+            forwarder.settle(
+                id, .answer(.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60)), at: Self.now)
+        }
+        let kept = forwarder.explain(name, .a, at: Self.now)
+        #expect(kept.fate == .cached && kept.teller?.id == .fallback)
+    }
+
+    @Test func whoWasAskedInVainTwiceIsNotAskedForAMoment() {
+        var upstreams = TestUpstreams()
+        upstreams.hasService = false
+        var forwarder = made(upstreams)
+        for _ in 0..<2 {
+            for (id, _) in ask(&forwarder, at: Self.now) {
+                forwarder.settle(id, .failed(Failure(.unreachable, "gone")), at: Self.now)
+            }
+        }
+        let vain = forwarder.explain(name, .a, at: Self.now)
+        guard case .failedLately(let answer) = vain.fate else {
+            Issue.record("it would be asked")
+            return
+        }
+        #expect(answer.head.responseCode == .servFail)
+        let later = forwarder.explain(name, .a, at: Self.now.advanced(milliseconds: 1500))
+        #expect(later.fate == .asked(0))
+    }
+
+    @Test func anAccountThatWantsToBeLeftAloneIsPassedOver() {
+        var forwarder = made()
+        for (id, _) in ask(&forwarder, at: Self.now) {
+            forwarder.settle(id, .failed(Failure(.tooOften, "429", retryAfter: 30)), at: Self.now)
+        }
+        let known = forwarder.explain(Name("other.example.com")!, .a, at: Self.now)
+        #expect(known.fate == .asked(1) && known.parts[0].standing == .paused)
+    }
+
+    @Test func explainingChangesNothing() {
+        var explained = made()
+        var other = made()
+        for type in [RecordType.a, .https, .mx, .axfr, .any] { _ = explained.explain(name, type, at: Self.now) }
+        let a = ask(&explained, at: Self.now)
+        let b = ask(&other, at: Self.now)
+        #expect(a.map(\.0) == b.map(\.0) && a.map(\.1) == b.map(\.1))
+        let (flights, groups, cached) = (
+            explained.counters.flights, explained.groupOverviews, explained.cache.statistics
+        )
+        let (otherFlights, otherGroups, otherCached) = (
+            other.counters.flights, other.groupOverviews, other.cache.statistics
+        )
+        #expect(flights == otherFlights && groups == otherGroups && cached == otherCached)
+    }
+
+    @Test(
+        arguments: [
+            ("localhost", .a, .localhost), ("a.onion", .a, .nonexistent), ("_dns.resolver.arpa", .svcb, .noData),
+            ("www.example.com", .any, .any), ("www.example.com", .aaaa, .addresses),
+            ("www.example.com", .svcb, .serviceBinding),
+            ("nas.local", .a, .localName), ("nas", .a, .singleLabel), ("a\\044b.example.com", .a, .notHostname),
+            ("www.example.com", .mx, .type), ("x.lan", .https, .type),
+        ] as [(String, RecordType, RouteReason)])
+    func reasons(_ text: String, _ type: RecordType, _ reason: RouteReason) {
+        var forwarder = made()
+        let explanation = forwarder.explain(Name(text)!, type, at: Self.now)
+        #expect(explanation.reason == reason)
+    }
+}

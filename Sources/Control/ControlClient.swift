@@ -18,6 +18,8 @@ public final class ControlClient: @unchecked Sendable {
         case ready
         /// Forget the answers of these names; of all names if the list is empty.
         case flush([String])
+        /// - Parameter asksAccounts: HTTPDNS is asked too, which bills.
+        case explain(String, type: String, asksAccounts: Bool, asJSON: Bool)
     }
 
     /// The daemon's response.
@@ -86,6 +88,9 @@ extension ControlClient.Request {
             case .ready: "GET /readyz"
             case .flush(let names):
                 "POST /flush?" + names.map { "name=" + RequestTarget.encoded($0) }.joined(separator: "&")
+            case .explain(let name, let type, let asksAccounts, let asJSON):
+                "GET /explain?name=\(RequestTarget.encoded(name))&type=\(RequestTarget.encoded(type))"
+                    + (asksAccounts ? "&ask=accounts" : "") + (asJSON ? "&format=json" : "")
             }
         return "\(line) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     }

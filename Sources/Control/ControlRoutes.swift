@@ -23,6 +23,7 @@ extension ControlServer {
         let asJSON = target.values("format") == ["json"]
         switch route {
         case .flush: flush(target.values("name"), done)
+        case .explain: explain(target, asJSON: asJSON, done)
         case .health:
             liveness { isAlive in
                 done(isAlive ? ControlResponse(.ok, "alive\n") : ControlResponse(.unavailable, "a queue is stuck\n"))
@@ -78,10 +79,29 @@ extension ControlServer {
         next(0, 0)
     }
 
+    private func explain(_ target: RequestTarget, asJSON: Bool, _ done: @escaping (ControlResponse) -> Void) {
+        let names = target.values("name")
+        guard names.count == 1, let name = Name(names[0]) else {
+            return done(ControlResponse(.badRequest, "give one domain name\n"))
+        }
+        guard let type = RecordType(parsing: target.values("type").first ?? "A") else {
+            return done(ControlResponse(.badRequest, "that is not a record type\n"))
+        }
+        explained(Explained.Question(name: name, type: type, asksAccounts: target.values("ask") == ["accounts"])) {
+            guard let explained = $0 else {
+                return done(
+                    ControlResponse(.unavailable, "too much is being explained at once; ask again in a moment\n"))
+            }
+            let type = asJSON ? "application/json" : "text/plain; charset=utf-8"
+            done(ControlResponse(.ok, explained.printed(asJSON: asJSON) + "\n", type: type))
+        }
+    }
+
     private enum Route: String {
         case status = "/status"
         case cache = "/cache"
         case flush = "/flush"
+        case explain = "/explain"
         case page = "/"
         case metrics = "/metrics"
         case health = "/healthz"
@@ -91,7 +111,7 @@ extension ControlServer {
 
         var isForOperators: Bool {
             switch self {
-            case .status, .cache, .flush: true
+            case .status, .cache, .flush, .explain: true
             case .page, .metrics, .health, .ready: false
             }
         }

@@ -20,6 +20,8 @@ package final class ControlServer: @unchecked Sendable {
     private let hosts: ServedHosts
     private let observer: Observer
     private let report: Report
+    /// Explains a question; may be called on any thread. `done` gets nil if too many are being explained.
+    let explain: @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void
     /// Forgets the answers of a name, or of all names, and reports how many answers those were; may be called on any
     /// thread.
     private let flush: @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
@@ -46,11 +48,12 @@ package final class ControlServer: @unchecked Sendable {
 
     package init(
         _ unix: UnixListener?, metrics: StreamListener?, host: Name?, observer: Observer, report: Report,
+        explain: @escaping @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void,
         flush: @escaping @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
     ) throws(SystemError) {
         loop = try EventLoop(label: "httpdnsd.control")
         (self.unix, self.metrics, hosts) = (unix, metrics, ServedHosts(host))
-        (self.observer, self.report, self.flush) = (observer, report, flush)
+        (self.observer, self.report, self.explain, self.flush) = (observer, report, explain, flush)
         if metrics != nil { history = RateHistory(at: Clock.now()) }
         overviews.begin = { [unowned self] round in
             observer.overview { [self] overview in loop.submit { [self] in overviews.arrived(overview, in: round) } }
@@ -159,17 +162,22 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
+    func explained(_ question: Explained.Question, _ done: @escaping (Explained?) -> Void) {
+        let told = OnLoop(done)
+        explain(question) { [self] explained in loop.submit { told.value(explained) } }
+    }
+
     /// A closure of the loop that other queues pass back to the loop without using it.
-    private final class OnLoop: @unchecked Sendable {
+    private final class OnLoop<Value>: @unchecked Sendable {
         // Unchecked: made on the loop and called on the loop.
-        let value: (Int) -> Void
-        init(_ value: @escaping (Int) -> Void) { self.value = value }
+        let value: (Value) -> Void
+        init(_ value: @escaping (Value) -> Void) { self.value = value }
     }
 }
 
 extension Report {
     func noControlSocket(_ error: SystemError) {
-        log.warning("no control socket, so no status, cache and flush: \(error)")
+        log.warning("no control socket, so no status, cache, flush and explain: \(error)")
     }
 
     package func metrics(on endpoint: Endpoint) {

@@ -42,10 +42,11 @@ public final class Daemon: @unchecked Sendable {
 
     /// Binds the sockets; nothing is asked or answered yet.
     /// - Parameters:
+    ///   - origins: where the settings were given; nil: nowhere.
     ///   - environment: where `http_proxy` and its like are looked for.
     ///   - logLinesLost: how many of the log's lines were lost; may be called from any thread.
     public init(
-        _ settings: Settings, environment: [String: String] = [:], log: Logger,
+        _ settings: Settings, _ origins: Settings.Origins? = nil, environment: [String: String] = [:], log: Logger,
         logLinesLost: @escaping @Sendable () -> UInt64 = { 0 }
     ) throws(StartFailure) {
         let report = Report(log: log)
@@ -77,7 +78,8 @@ public final class Daemon: @unchecked Sendable {
             loop: resolverLoop, listening: sockets.endpoints, file: serverFile, report: report)
         let forwarderLoop = ForwarderLoop(
             loop: resolverLoop, cache: cache, local: local, lookup: lookup, report: report)
-        let prepared = try forwarderLoop.prepare(settings, after: nil, &numbers)
+        let prepared = try forwarderLoop.prepare(
+            settings, after: nil, &numbers, Provenance(origins: origins, proxy: proxy))
         try StartFailure.ofSystem { () throws(SystemError) in try forwarderLoop.apply(prepared) }
         let frontend = CurrentFrontend(QueryFrontend(cache: cache, settings.listen, queue: forwarderLoop.queue))
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
@@ -103,7 +105,8 @@ public final class Daemon: @unchecked Sendable {
             let unix = ControlServer.listen(settings.control, report)
             guard unix != nil || metrics != nil else { return nil }
             return try ControlServer(
-                unix, metrics: metrics, host: settings.control.host, observer: observer, report: report
+                unix, metrics: metrics, host: settings.control.host, observer: observer, report: report,
+                explain: { question, done in forwarderLoop.explain(question, done) }
             ) { name, done in
                 Self.flush(name, cache, cacheFile, forwarderLoop, done)
             }

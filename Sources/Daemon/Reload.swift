@@ -15,10 +15,11 @@ extension Daemon {
     /// Applies new settings as far as they differ from those in effect, all in one step, while questions are answered
     /// as usual. Keys that need a restart are named in the log. From one thread at a time.
     /// - Throws: What is wrong with the settings; then nothing has changed.
-    public func reload(_ new: Settings) throws(StartFailure) {
+    /// - Parameter origins: Where the settings were given.
+    public func reload(_ new: Settings, _ origins: Settings.Origins? = nil) throws(StartFailure) {
         let reloading = settings.reloading(new)
         // The files of names may have changed although the settings are the same.
-        try apply(reloading.settings)
+        try apply(reloading.settings, origins)
         observer.reloads.withLock {
             $0.succeeded += 1
             $0.lastSucceeded = true
@@ -37,10 +38,11 @@ extension Daemon {
         report.reloadFailed(line)
     }
 
-    private func apply(_ new: Settings) throws(StartFailure) {
+    private func apply(_ new: Settings, _ origins: Settings.Origins?) throws(StartFailure) {
         let (running, proxyBefore) = settings.applyingProxy(in: environment)
         let (next, proxy) = new.applyingProxy(in: environment)
-        let prepared = try forwarderLoop.prepare(next, after: running, &numbers)
+        let prepared = try forwarderLoop.prepare(
+            next, after: running, &numbers, Provenance(origins: origins, proxy: proxy))
         settings = new
         settings.forgetFiles()
         if let proxy, proxy != proxyBefore { report.proxy(proxy) }
@@ -71,6 +73,7 @@ extension ForwarderLoop {
         let settings: Settings
         let numbers: GroupNumbers
         let names: NameLists
+        fileprivate let provenance: Provenance
         fileprivate let carriers: Carriers.Prepared
         /// Whether the servers of HTTPDNS have changed, or the way in which they are asked.
         let isOtherService: Bool
@@ -81,13 +84,14 @@ extension ForwarderLoop {
     /// May be called from any thread.
     /// - Parameter old: the settings in effect; nil at the start.
     func prepare(
-        _ new: Settings, after old: Settings?, _ numbers: inout GroupNumbers
+        _ new: Settings, after old: Settings?, _ numbers: inout GroupNumbers, _ provenance: Provenance
     ) throws(StartFailure) -> Prepared {
         numbers.add(new)
         let carriers = try Carriers.Prepared(new, after: old)
         let isOtherReporter = new.httpdns?.reports != old?.httpdns?.reports
         return Prepared(
-            settings: new, numbers: numbers, names: try NameLists(new, numbers), carriers: carriers,
+            settings: new, numbers: numbers, names: try NameLists(new, numbers), provenance: provenance,
+            carriers: carriers,
             isOtherService: carriers.isOtherAccess || new.httpdns?.dnsIp != old?.httpdns?.dnsIp
                 || new.httpdns?.confIp != old?.httpdns?.confIp,
             isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new) : nil)
@@ -98,6 +102,7 @@ extension ForwarderLoop {
         let now = Tick(nanoseconds: Clock.now())
         let (old, oldNames) = (settings, names)
         (settings, numbers, names) = (new.settings, new.numbers, new.names)
+        provenance = new.provenance
         settings.forgetFiles()
         carriers.apply(new.settings, new.carriers, new.numbers)
         cache.apply(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)

@@ -16,23 +16,33 @@ package final class GroupUpstream: Upstream {
     package let answers: DNSAnswers
     private let plain: LocalUpstream
     private let streams: StreamUpstream
+    private var tls: TLSClientContext?
 
     /// - Parameters:
     ///   - tls: How the group's encrypted servers are verified; nil: it has none.
     ///   - lookup: Finds servers whose host is a name.
-    ///   - outbox: Sends the queries of a turn together.
+    ///   - outbox: Sends the queries of a turn together; nil: each is sent by itself.
     package init(
         _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder?,
-        outbox: Outbox
+        outbox: Outbox?
     ) {
-        self.answers = answers
+        (self.answers, self.tls) = (answers, tls)
         plain = LocalUpstream(answers, loop: loop, tallies: tallies, outbox: outbox)
         streams = StreamUpstream(answers, tls: tls, loop: loop, tallies: tallies, lookup: lookup, outbox: outbox)
     }
 
     /// Verifies encrypted servers by another context from now on; queries under way go on.
     package func renew(_ tls: TLSClientContext) {
+        self.tls = tls
         streams.renew { [answers] in StreamUpstream.dialect($0, answers, tls) }
+    }
+
+    /// Another that asks the same servers in the same way, with connections of its own: what it learns and counts is nobody
+    /// else's.
+    package func apart(lookup: ServerFinder?) -> GroupUpstream {
+        let answers = DNSAnswers(negativeTTL: answers.negativeTTL, trustsAD: answers.trustsAD)
+        answers.clientSubnet = self.answers.clientSubnet
+        return GroupUpstream(answers, tls: tls, loop: streams.loop, tallies: UpstreamTallies(), lookup: lookup)
     }
 
     package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {

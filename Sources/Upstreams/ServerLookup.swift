@@ -54,6 +54,15 @@ package final class ServerLookup {
             allFailed: { [unowned self] in allFailed($0, at: $1) })
     }
 
+    /// A finder that changes nothing: it gives the addresses that are known, and looks no name up.
+    package var onlooker: ServerFinder {
+        ServerFinder(
+            find: { [unowned self] server, _, then in
+                guard server.endpoints.isEmpty, let name = server.name else { return then(.known(server.endpoints)) }
+                then(addresses.endpoints(of: name, port: server.port))
+            }, worked: { _, _ in }, allFailed: { _, _ in })
+    }
+
     /// Gives a server's endpoints: at once, or within 4 s when they have to be looked up.
     package func endpoints(of server: Server, at now: Tick, then: @escaping (ServerEndpoints) -> Void) {
         guard server.endpoints.isEmpty, let name = server.name else { return then(.known(server.endpoints)) }

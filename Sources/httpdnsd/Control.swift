@@ -104,5 +104,5 @@ struct Flush: ParsableCommand {
 
 extension ControlClient.Response {
     /// The text without its final line end, which printing adds again.
-    fileprivate var line: String { text.hasSuffix("\n") ? String(text.dropLast()) : text }
+    var line: String { text.hasSuffix("\n") ? String(text.dropLast()) : text }
 }

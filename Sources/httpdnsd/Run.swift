@@ -28,7 +28,7 @@ struct Run: ParsableCommand {
             for remark in loaded.remarks { logger.warning("\(remark)") }
             let daemon = try loaded.naming { () throws(StartFailure) in
                 try Daemon(
-                    loaded.settings, environment: Environment.variables, log: logger,
+                    loaded.settings, loaded.origins, environment: Environment.variables, log: logger,
                     logLinesLost: { log.linesLost })
             }
             loaded.settings.forgetFiles()
@@ -52,7 +52,7 @@ struct Run: ParsableCommand {
         ServiceManager.reloading()
         do {
             let loaded = try load()
-            try loaded.naming { () throws(StartFailure) in try daemon.reload(loaded.settings) }
+            try loaded.naming { () throws(StartFailure) in try daemon.reload(loaded.settings, loaded.origins) }
             threshold.level = loaded.settings.log.level.threshold
         } catch {
             daemon.reloadFailed((error as? Ending)?.line ?? "\(error)")

@@ -1,5 +1,6 @@
 import Base
 import Configuration
+import Control
 import Counters
 import Cryptography
 import Forwarding
@@ -27,6 +28,9 @@ final class Carriers {
     private let loop: EventLoop
     /// Holds the queries of a turn; to be sent at its end.
     let outbox = Outbox()
+    private let inquiries = Inquiries()
+    /// Whether a question was ever explained.
+    private var inquires = false
     /// Called with the outcome of each query.
     var settle: Settle = { _, _, _ in } {
         didSet {
@@ -125,6 +129,33 @@ final class Carriers {
         lookup.ask(account: account, resolvers: servers.isEmpty ? [] : resolvers.map { Server($0) }, at: now)
     }
 
+    /// Asks servers for an operator; see ``Inquiry``.
+    /// - Parameter done: called later with what each target says.
+    /// - Returns: false if too many inquire already.
+    func inquire(
+        _ targets: [Inquiry.Target], at now: Tick, _ done: @escaping ([Explained.Said]) -> Void
+    ) -> Bool {
+        guard inquiries.hasRoom else { return false }
+        if !inquires {
+            inquires = true
+            deadlines.append { [inquiries] in inquiries.nextDeadline }
+        }
+        var upstreams: [GroupID: any Upstream] = [:]
+        for group in Set(targets.map(\.group)) {
+            upstreams[group] =
+                group == .httpdns
+                ? account.map { ServiceUpstream(loop: loop, access: $0.access) }
+                : messages[group]?.apart(lookup: lookup.onlooker)
+        }
+        inquiries.begin(Inquiry(targets, upstreams, at: now), at: now, done)
+        return true
+    }
+
+    /// Ends the loop's turn.
+    func endTurn() {
+        if inquires { inquiries.endTurn() }
+    }
+
     /// Sets the servers of a group.
     func keep(_ servers: [Server], of group: GroupID) { self[group]?.keep(servers) }
 
@@ -146,11 +177,13 @@ final class Carriers {
 
     func close() {
         for upstream in all { upstream.close() }
+        inquiries.close()
         lookup.close()
     }
 
     func expire(at now: Tick) {
         for upstream in all { upstream.expire(at: now) }
+        inquiries.expire(at: now)
         lookup.expire(at: now)
     }
 

@@ -22,6 +22,8 @@ final class ForwarderLoop: @unchecked Sendable {
     var numbers = GroupNumbers()
     /// Nil before the first settings.
     var names: NameLists?
+    /// Of the settings.
+    var provenance = Provenance()
     /// The servers of HTTPDNS: those of `dnsIp`, until `confIp` gives others.
     var services: [Server] = []
     let carriers: Carriers
@@ -211,6 +213,7 @@ final class ForwarderLoop: @unchecked Sendable {
             perform(actions, &clients, &outgoing, at: now)
         }
         outgoing.flush()
+        carriers.endTurn()
         if isOutageDue { lookForOutages() }
         loop.setDeadline(nextDeadline?.nanoseconds)
         let isIdle = forwarder.flightsUnderWay == 0 && early?.isEmpty ?? true

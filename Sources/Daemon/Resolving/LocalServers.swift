@@ -154,12 +154,19 @@ final class LocalServers {
     }
 
     private func readHosts() -> HostsTable {
-        guard let path = settings?.fallback.hosts, !path.isEmpty else { return HostsTable() }
+        guard let settings else { return HostsTable() }
+        return Self.hosts(of: settings) { report.cannotRead(settings.fallback.hosts, $0) }
+    }
+
+    /// What the hosts file of settings says, read once.
+    /// - Parameter failed: told why it cannot be read, if it is there.
+    static func hosts(of settings: Settings, _ failed: (SystemError) -> Void = { _ in }) -> HostsTable {
+        guard !settings.fallback.hosts.isEmpty else { return HostsTable() }
         do throws(SystemError) {
-            let text = try SystemFile.read(path, limit: Self.hostsLimit)
+            let text = try SystemFile.read(settings.fallback.hosts, limit: hostsLimit)
             return HostsTable(parsing: text.span)
         } catch {
-            if !error.isNotFound { report.cannotRead(path, error) }
+            if !error.isNotFound { failed(error) }
             return HostsTable()
         }
     }

@@ -14,6 +14,8 @@ struct NameLists: Sendable, Equatable {
     /// A digest of all lists, which is the same over a restart.
     let fingerprint: UInt64
 
+    private let sources: [Source]
+
     /// A list, and where its patterns were given.
     private struct Source {
         let key: String
@@ -49,6 +51,7 @@ struct NameLists: Sendable, Equatable {
             try add("\(group.path).domainsFile", .group(id), file: group.domainsFile)
             add("\(group.path).except", .except(id), group.except)
         }
+        self.sources = sources
         paths = sources.map(\.path).filter { !$0.isEmpty }
         var hash = FNV()
         for source in sources {
@@ -61,6 +64,13 @@ struct NameLists: Sendable, Equatable {
         } catch {
             throw Self.failure(error, sources)
         }
+    }
+
+    /// Where a pattern of the rules stands: the key that gives it, and its file with the line there; without a file, which item
+    /// of the key's own list it is.
+    func place(_ place: DomainPlace) -> (key: String, file: String?, number: Int) {
+        let source = sources[place.list]
+        return (source.key, source.path.isEmpty ? nil : source.path, place.line)
     }
 
     static func == (a: NameLists, b: NameLists) -> Bool { a.fingerprint == b.fingerprint && a.paths == b.paths }

@@ -1,0 +1,173 @@
+package import Base
+package import Configuration
+package import DNSWire
+package import Forwarding
+
+/// What becomes of a name, why, and what could be done about it: the one value that `explain` prints, as text or JSON.
+package struct Explained: Sendable {
+    let explanation: Explanation
+    package var source = Source.daemon
+    /// Where the rule stands that gives the name to whom it goes to; nil for what RFCs reserve.
+    package var rule: Rule?
+    /// Where another group leaves the name to others.
+    package var exception: Rule?
+    /// Why HTTPDNS is not asked although there may be a section for it.
+    package var remark: String?
+    /// Whether there is an HTTPDNS account.
+    package var hasAccount = false
+    /// `encryptType` of the account.
+    package var encryption: String?
+    package var hostsFile = ""
+    /// On the scale of the ticks in the groups.
+    package var at = Tick(nanoseconds: 0)
+    /// What the servers of each of the parts say, in the order of theirs; empty if nobody was asked.
+    package var said: [[Said]] = []
+
+    package init(_ explanation: Explanation) { self.explanation = explanation }
+
+    package enum Source: Sendable {
+        case daemon
+        /// No daemon says it, for this reason.
+        case configuration(String)
+    }
+
+    /// What is to be explained.
+    package struct Question: Sendable {
+        package let name: Name
+        package let type: RecordType
+        /// HTTPDNS accounts are asked as well, which bill for it.
+        package let asksAccounts: Bool
+    }
+
+    /// A key that decides, and where it stands.
+    package struct Rule: Sendable {
+        let key: String
+        let place: Settings.Origins.Place
+
+        package init(key: String, place: Settings.Origins.Place) { (self.key, self.place) = (key, place) }
+    }
+
+    /// What a server says at this moment.
+    package struct Said: Sendable {
+        package enum Result: Sendable {
+            case outcome(Outcome)
+            /// Why it was not asked.
+            case notAsked(String)
+        }
+
+        let result: Result
+        /// How long it took.
+        let milliseconds: Double
+
+        package init(_ result: Result, milliseconds: Double = 0) {
+            (self.result, self.milliseconds) = (result, milliseconds)
+        }
+    }
+
+    /// Of one answer; the rest is counted.
+    static let mostRecords = 8
+    /// Of one record as text, in characters.
+    static let longestRecord = 100
+    /// Of all groups together; the rest is counted.
+    package static let mostServers = 32
+}
+
+// MARK: What follows
+
+extension Explained {
+    struct Part {
+        let part: Explanation.Part
+        let group: Overview.Group
+        let said: [Said]
+        /// Its place in the route.
+        let place: Int
+    }
+
+    var parts: [Part] {
+        explanation.parts.enumerated().map { place, part in
+            Part(
+                part: part,
+                group: Overview.Group(part.group, encryption: part.group.carriesAddresses ? encryption : nil),
+                said: said.indices.contains(place) ? said[place] : [], place: place)
+        }
+    }
+
+    /// The group that would be asked if nothing was cached; nil if nobody would be.
+    var asked: Part? {
+        switch explanation.fate {
+        case .asked(let place): parts[place]
+        case .cached, .failedLately, .nobody:
+            parts.first { $0.part.standing != .withoutRecord && $0.part.standing != .noServer }
+        case .refused, .made: nil
+        }
+    }
+}
+
+extension Explained.Said {
+    /// Why it is no answer; nil if it is one, and if it was not asked.
+    var failure: String? {
+        guard case .outcome(let outcome) = result else { return nil }
+        switch outcome {
+        case .failed(let failure): return failure.detail
+        case .addresses: return nil
+        case .answer(let answer):
+            let code = answer.head.responseCode
+            return code == .noError || code == .nxDomain ? nil : "it says \(code)"
+        }
+    }
+
+    var isAnswer: Bool {
+        if case .outcome = result { failure == nil } else { false }
+    }
+
+    /// Its certificate or TLS was refused.
+    var isUntrusted: Bool {
+        if case .outcome(.failed(let failure)) = result { failure.kind == .untrusted } else { false }
+    }
+
+    var responseCode: ResponseCode? {
+        guard case .outcome(let outcome) = result else { return nil }
+        switch outcome {
+        case .failed: return nil
+        case .addresses: return .noError
+        case .answer(let answer): return answer.head.responseCode
+        }
+    }
+
+    /// The records that answer a question for a type, as text without owner and TTL; nil if it is no answer.
+    func data(_ type: RecordType) -> Set<String>? {
+        guard isAnswer, case .outcome(let outcome) = result else { return nil }
+        switch outcome {
+        case .failed: return nil
+        case .addresses(let results): return Set(results.flatMap { $0.addresses(type) }.map(\.0.description))
+        case .answer(let answer): return answer.data(type)
+        }
+    }
+
+    var addresses: [IPAddress] {
+        guard case .outcome(let outcome) = result else { return [] }
+        switch outcome {
+        case .failed: return []
+        case .addresses(let results): return results.flatMap { $0.addresses(.a) + $0.addresses(.aaaa) }.map(\.0)
+        case .answer(let answer):
+            return answer.records().filter { $0.type == .a || $0.type == .aaaa }
+                .compactMap { IPAddress(bytes: $0.rdata.span) }
+        }
+    }
+}
+
+extension NameAddresses {
+    /// The addresses of the family that a type asks for, each with its TTL.
+    func addresses(_ type: RecordType) -> [(IPAddress, UInt32)] {
+        guard type == .a || type == .aaaa, case .addresses(let addresses, let ttl) = type == .a ? ipv4 : ipv6 else {
+            return []
+        }
+        return addresses.map { ($0, ttl) }
+    }
+}
+
+extension Answer {
+    func data(_ type: RecordType) -> Set<String> {
+        Set(records().filter { $0.section == .answer && $0.type == type }.map(\.data))
+    }
+}

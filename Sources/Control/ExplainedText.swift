@@ -1,0 +1,58 @@
+import Base
+import Forwarding
+
+/// The explanation in words, for people.
+extension Explained {
+    /// What the command prints, without the last line's end.
+    package func printed(asJSON: Bool) -> String { asJSON ? json.text : text }
+
+    var text: String {
+        var lines = ["\(explanation.name) \(explanation.type)"]
+        if case .configuration(let why) = source {
+            lines.append("By the configuration alone: \(why)")
+        }
+        lines.append("")
+        lines.append("Rule:  \(ruleText)")
+        if let exceptionText { lines.append("But:   \(exceptionText), leaves it to others") }
+        if let reasonText { lines.append("Why:   \(reasonText)") }
+        if let remark, hasAccount { lines.append("Note:  \(remark)") }
+        lines.append("Asked: \(routeText)")
+        if explanation.refusesPrivate {
+            lines.append("       Private addresses are taken out of answers (domains.privateAddresses).")
+        }
+        lines.append("Cache: \(heldText)")
+        lines.append("Now:   \(fateText)")
+        lines += partLines
+        lines += ["", advice]
+        return lines.joined(separator: "\n")
+    }
+
+    /// A line for each group, and below it one for each of its servers.
+    private var partLines: [String] {
+        guard !parts.isEmpty else { return [] }
+        var lines = [""]
+        var left = Self.mostServers
+        for part in parts {
+            let standing = standingText(part.part.standing).map { " (\($0))" } ?? ""
+            lines.append("\(part.group.heading)\(standing):")
+            let servers = part.group.servers
+            for (place, server) in servers.prefix(left).enumerated() {
+                lines.append("  \(server.server), \(part.group.way(server))\(state(server, of: part))")
+                if part.said.indices.contains(place) { lines.append("    \(text(part.said[place]))") }
+            }
+            if servers.count > left { lines.append("  and \(servers.count - left) more") }
+            left = max(0, left - servers.count)
+        }
+        return lines
+    }
+
+    private func state(_ server: ServerState, of part: Part) -> String {
+        var words = ""
+        if case .ready(let next) = part.part.standing, next == server.server, part.group.servers.count > 1 {
+            words += ", next to be asked"
+        }
+        if server.health.isPaused(at: at) { words += ", paused" } else if server.isSetAside { words += ", set aside" }
+        if let seconds = part.group.secondsUntilNextTry(server, at: at) { words += ", tried again in \(seconds) s" }
+        return words
+    }
+}

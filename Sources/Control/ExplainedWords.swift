@@ -1,0 +1,247 @@
+import Base
+import Configuration
+import DNSCache
+import DNSWire
+import Forwarding
+
+/// The pieces of which the text and the JSON of an explanation are made.
+extension Explained {
+    /// Which pattern takes the name, and for whom.
+    var ruleText: String {
+        let decision = explanation.rule
+        switch decision.taker {
+        case .reserved(let reason): return decision.pattern.map { $0.reserved(reason) } ?? "reserved"
+        case .group(let group):
+            guard let pattern = decision.pattern else { return withoutPattern(group) }
+            let what = pattern == .singleLabels ? "\"\", single labels" : "\(pattern)"
+            return "\(what), in \(ruleKey)\(rule.map { " (\($0.place.text))" } ?? "")"
+        }
+    }
+
+    private var ruleKey: String { rule?.key ?? "the configuration" }
+
+    private func withoutPattern(_ group: GroupID) -> String {
+        if group == .httpdns {
+            return "none takes the name, so HTTPDNS does\(rule.map { " ([\($0.key)] at \($0.place.text))" } ?? "")"
+        }
+        guard hasAccount else {
+            return "none takes the name, so the local resolver does: \(remark ?? "there is no [httpdns] section")"
+        }
+        return
+            "none takes the name, and HTTPDNS has those of \(ruleKey) alone\(rule.map { " (\($0.place.text))" } ?? "")"
+    }
+
+    var exceptionText: String? {
+        guard let exception, let decided = explanation.rule.exception else { return nil }
+        return "\(decided.pattern), in \(exception.key) (\(exception.place.text))"
+    }
+
+    /// Why the question takes its route; nil if the rule has said all.
+    var reasonText: String? {
+        let type = explanation.type
+        switch explanation.reason {
+        case _ where explanation.fate == .refused: return "zones are not transferred (\(type))"
+        case .localhost: return "answered here: it is this machine"
+        case .nonexistent: return "answered here: there is no such name in the DNS"
+        case .noData: return "answered here: it has no records"
+        case .any: return "answered here: type ANY gets one HINFO (RFC 8482)"
+        case .hosts: return "answered here: it stands in \(hostsFile.isEmpty ? "the hosts file" : hostsFile)"
+        case .familyLeftOut: return "answered here: HTTPDNS is not asked for \(type) (httpdns.addressType)"
+        case .addresses: return nil
+        case .serviceBinding:
+            return
+                "HTTPDNS is asked for addresses alone, and the hints in \(type) of somebody else would undo its protection"
+        case _ where !leavesOutAccount: return nil
+        case .localName: return "it means something on this network alone, so HTTPDNS is not asked"
+        case .singleLabel: return "a single label means something on this network alone, so HTTPDNS is not asked"
+        case .notHostname:
+            return "it has other octets than letters, digits, \"-\" and \"_\", so HTTPDNS is not asked"
+        case .type: return "HTTPDNS is asked for A and AAAA alone, not for \(type)"
+        }
+    }
+
+    /// Whether the names of who takes this one may be put to an HTTPDNS account.
+    private var leavesOutAccount: Bool {
+        explanation.taker.map { $0.carriesAddresses || $0.thenTry.contains(.httpdns) } ?? false
+    }
+
+    /// The groups that are asked, in order.
+    var routeText: String {
+        guard !explanation.parts.isEmpty else { return "nobody" }
+        return parts.map { part in
+            let noun = Overview.noun(part.group)
+            guard part.place > 0 else { return noun }
+            let hedge = part.part.hedgeAfter.map { $0 > 0 ? ", or takes \($0) ms" : ", and beside it" } ?? ""
+            return "then \(noun) if it \(part.part.after.words)\(hedge)"
+        }.joined(separator: ", ")
+    }
+
+    /// What a client would get.
+    var fateText: String {
+        switch explanation.fate {
+        case .refused: return "REFUSED"
+        case .cached: return "from the cache"
+        case .made(let answer): return "made here: \(summary(answer, age: 0))"
+        case .asked(let place):
+            let part = parts[place]
+            let noun = Overview.noun(part.group)
+            var text = "\(noun) is asked"
+            if case .ready(let server) = part.part.standing { text += ", at \(server)" }
+            if part.part.standing == .full { text += " when one of its servers has room" }
+            if part.part.standing == .planExceeded { text += " when queriesPerSecond allows" }
+            if let held = explanation.held {
+                text += "; if nobody answers within 1.7 s, what is stale in the cache: \(summary(held.answer, age: 0))"
+            }
+            return text
+        case .failedLately(let answer):
+            return "nobody is asked for a moment, since nobody answered a moment ago: \(staleOr(answer))"
+        case .nobody(let answer): return "there is nobody to ask: \(staleOr(answer))"
+        }
+    }
+
+    private func staleOr(_ answer: Answer) -> String {
+        guard let held = explanation.held else { return summary(answer, age: 0) }
+        return "what is stale in the cache: \(summary(held.answer, age: 0))"
+    }
+
+    /// Why a group would not be asked in its turn; nil if it would.
+    func standingText(_ standing: Explanation.Standing) -> String? {
+        switch standing {
+        case .ready: nil
+        case .noServer: "it has no server"
+        case .withoutRecord: "passed over: it has no record of the name, as was found lately"
+        case .budgetSpent: "passed over: too many names below the same domain had no record"
+        case .planExceeded: "queriesPerSecond is reached"
+        case .full: "each server has as much under way as concurrency allows"
+        case .paused: "passed over: each server wants to be left alone for a while"
+        }
+    }
+
+    var heldText: String {
+        guard case .daemon = source else { return "not known" }
+        guard let held = explanation.held else { return "nothing" }
+        let answer = summary(held.answer, age: held.isFresh ? held.elapsed : 0)
+        let state =
+            held.isFresh
+            ? "fresh for \(held.left) s more" : "stale, past its TTL for \(held.elapsed - held.answer.keep) s"
+        return
+            "\(answer); by \(tellerText(held)), \(held.elapsed) s ago; \(state)\(held.isStandIn ? "; in the place of HTTPDNS" : "")"
+    }
+
+    func tellerText(_ held: DNSCache.Held) -> String {
+        if let teller = explanation.teller { return Overview.noun(Overview.Group(teller)) }
+        return held.audience == .everyone ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
+    }
+
+    /// `NOERROR: A 192.0.2.1, ttl 60`.
+    func summary(_ answer: Answer, age: UInt32) -> String {
+        let records = records(answer, age: age)
+        let code = "\(answer.head.responseCode)"
+        if records.all.isEmpty {
+            return answer.head.responseCode == .noError ? "\(code), no \(explanation.type)" : code
+        }
+        return "\(code): \(records.all.joined(separator: "; "))"
+            + (records.left > 0 ? "; and \(records.left) more" : "")
+    }
+
+    /// The records of the answer section, the first few, and how many are left out.
+    func records(_ answer: Answer, age: UInt32) -> (all: [String], left: Int) {
+        let records = answer.records().filter { $0.section == .answer }
+        let shown = records.prefix(Self.mostRecords).map { record in
+            let owner = record.name == explanation.name ? "" : "\(record.name) "
+            let ttl = record.ttl > age ? record.ttl - age : 0
+            return Self.cut("\(owner)\(record.type) \(record.data)") + ", ttl \(ttl)"
+        }
+        return (shown, records.count - shown.count)
+    }
+
+    static func cut(_ text: String) -> String {
+        text.count > longestRecord ? text.prefix(longestRecord) + "…" : text
+    }
+
+    /// What a server says, in one line.
+    func text(_ said: Said) -> String {
+        switch said.result {
+        case .notAsked(let why): return "not asked: \(why)"
+        case .outcome(let outcome):
+            let time = Overview.milliseconds(said.milliseconds)
+            switch outcome {
+            case .failed(let failure): return "fails after \(time): \(failure.detail)"
+            case .answer(let answer): return "\(summary(answer, age: 0)), in \(time)"
+            case .addresses(let results):
+                let all = addressTexts(results)
+                guard !all.isEmpty else { return "no record, in \(time)" }
+                let left = all.count - Self.mostRecords
+                return all.prefix(Self.mostRecords).joined(separator: "; ") + (left > 0 ? "; and \(left) more" : "")
+                    + ", in \(time)"
+            }
+        }
+    }
+
+    func addressTexts(_ results: [NameAddresses]) -> [String] {
+        [RecordType.a, .aaaa].flatMap { type in
+            results.flatMap { $0.addresses(type) }.map { "\(type) \($0.0), ttl \($0.1)" }
+        }
+    }
+}
+
+extension Settings.Origins.Place {
+    var text: String {
+        switch self {
+        case .file(let file, let line): "\(file):\(line)"
+        case .variable(let name): "environment: \(name)"
+        case .standard: "the default"
+        }
+    }
+}
+
+extension StepEnds {
+    /// How a group may end: `fails or has no record`.
+    var words: String {
+        let all: [(StepEnds, String)] = [
+            (.failure, "fails"), (.refused, "refuses"), (.nxDomain, "says NXDOMAIN"), (.noData, "has no such data"),
+            (.noRecord, "has no record"),
+        ]
+        return all.filter { contains($0.0) }.map(\.1).joined(separator: " or ")
+    }
+
+    /// As `thenTryOn` calls them.
+    var keys: [String] {
+        let all: [(StepEnds, String)] = [
+            (.failure, "failure"), (.refused, "refused"), (.nxDomain, "nxdomain"), (.noData, "nodata"),
+            (.noRecord, "norecord"),
+        ]
+        return all.filter { contains($0.0) }.map(\.1)
+    }
+}
+
+extension DomainPattern {
+    /// Why the names of a reserved pattern are nobody's, or the local resolver's alone.
+    func reserved(_ reason: ReservedName) -> String {
+        switch self {
+        case .singleLabels: return "single labels are the local resolver's: they mean something on this network alone"
+        case .network(let network): return "reverse names of \(network) are the local resolver's (\(standard))"
+        case .subtree(let name), .below(let name):
+            switch reason {
+            case .localOnly, .singleLabel: return "\(name) is reserved (\(standard)): only a local resolver can know it"
+            case .localhost: return "\(name) is reserved (\(standard)): this machine"
+            case .nonexistent, .noData: return "\(name) is reserved (\(standard))"
+            }
+        }
+    }
+
+    /// What reserves it.
+    private var standard: String {
+        switch description {
+        case "localhost", "invalid", "test": "RFC 6761"
+        case "onion": "RFC 7686"
+        case "alt": "RFC 9476"
+        case "local": "RFC 6762"
+        case "home.arpa": "RFC 8375"
+        case "ipv4only.arpa": "RFC 7050"
+        case "_dns.resolver.arpa": "RFC 9462"
+        case "use-application-dns.net": "the canary by which browsers ask whether to go past the network's resolver"
+        default: "RFC 6303"
+        }
+    }
+}

@@ -1,0 +1,127 @@
+public import Base
+public import Configuration
+import Control
+import DNSCache
+public import DNSWire
+import Forwarding
+import Log
+import Transport
+
+/// Where settings come from, as far as an operator wants to know it.
+struct Provenance: Sendable {
+    /// Nil for settings that no file gave.
+    var origins: Settings.Origins?
+    /// A proxy in the environment that has HTTPDNS left out.
+    var proxy: ProxyFound?
+}
+
+extension Explained {
+    /// - Parameters:
+    ///   - settings: those in effect, `httpdns.proxy` applied.
+    ///   - names: of these settings.
+    init(
+        _ explanation: Explanation, _ settings: Settings, _ names: NameLists, _ provenance: Provenance, at now: Tick
+    ) {
+        self.init(explanation)
+        at = now
+        hasAccount = settings.httpdns != nil
+        encryption = settings.httpdns?.credential.name
+        hostsFile = settings.fallback.hosts
+        remark = provenance.proxy.map { Report.proxy($0) }
+        let origins = provenance.origins
+        func rule(_ place: DomainPlace) -> Rule {
+            let (key, file, number) = names.place(place)
+            return Rule(
+                key: key, place: file.map { .file($0, line: number) } ?? origins?.find(key, item: number) ?? .standard)
+        }
+        exception = explanation.rule.exception.map { rule($0.place) }
+        if let place = explanation.rule.place {
+            self.rule = rule(place)
+        } else if explanation.rule.taker == .group(.httpdns) {
+            let section = Settings.Group.httpdnsName
+            self.rule = Rule(key: section, place: origins?.find(section: section) ?? .standard)
+        } else if explanation.rule.taker == .group(.fallback), hasAccount {
+            let key = settings.domains.intercept.isEmpty ? "domains.interceptFile" : "domains.intercept"
+            self.rule = Rule(key: key, place: origins?.find(key) ?? .standard)
+        }
+    }
+}
+
+extension ForwarderLoop {
+    /// What becomes of a question, and what the servers say that it may be put to. From any thread.
+    /// - Parameter done: called once, on the loop; nil: too many want to know that at once.
+    func explain(_ question: Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) {
+        loop.submit { [self] in
+            guard let names else { return done(nil) }
+            let now = Tick(nanoseconds: Clock.now())
+            let explanation = forwarder.explain(question.name, question.type, at: now)
+            var explained = Explained(explanation, settings, names, provenance, at: now)
+            let targets = targets(explanation, question)
+            guard !targets.joined().isEmpty else { return done(explained) }
+            let asked = targets.joined().filter { $0.target != nil }
+            let isTaken = carriers.inquire(asked.compactMap(\.target), at: now) { results in
+                var results = results[...]
+                explained.said = targets.map { servers in
+                    servers.map { $0.target == nil ? Explained.Said(.notAsked($0.whyNot)) : results.removeFirst() }
+                }
+                done(explained)
+            }
+            if !isTaken { done(nil) }
+        }
+    }
+
+    /// A server that may be asked; with nil, why it is not.
+    private typealias Candidate = (target: Inquiry.Target?, whyNot: String)
+
+    /// Those of each group of the route that is taken.
+    private func targets(_ explanation: Explanation, _ question: Explained.Question) -> [[Candidate]] {
+        switch explanation.fate {
+        case .refused, .made: return []
+        case .cached, .asked, .failedLately, .nobody: break
+        }
+        let message = Ask.message(MessageQuestion(name: question.name, type: question.type))
+        let addresses = Ask.addresses([question.name], forwarder.policy.families)
+        var count = 0
+        return explanation.parts.map { part in
+            let group = part.group
+            return group.servers.map { server in
+                if group.carriesAddresses, !question.asksAccounts {
+                    return (nil, "it bills for that; --ask has it asked")
+                }
+                guard count < Explained.mostServers else { return (nil, "there are too many") }
+                count += 1
+                let ask = group.carriesAddresses ? addresses : message
+                return (Inquiry.Target(server: server.server, group: group.id, timeout: group.timeout, ask: ask), "")
+            }
+        }
+    }
+}
+
+extension Daemon {
+    /// What would become of a question by settings alone, of a daemon that has just started; nobody is asked.
+    /// - Parameters:
+    ///   - environment: where `http_proxy` and its like are looked for.
+    ///   - why: no running daemon says it.
+    /// - Returns: the text, or the JSON, to be printed.
+    public static func explain(
+        _ name: Name, _ type: RecordType, by settings: Settings, _ origins: Settings.Origins,
+        environment: [String: String] = [:], because why: String, asJSON: Bool
+    ) throws(StartFailure) -> String {
+        let (settings, proxy) = settings.applyingProxy(in: environment)
+        var numbers = GroupNumbers()
+        numbers.add(settings)
+        let names = try NameLists(settings, numbers)
+        let described = UpstreamGroups(settings: settings, numbers: numbers)
+        let groups = described.groups(services: settings.services) { LocalServers.servers(of: $0, of: settings) }
+        let policy = Policy(
+            settings, groups: groups, routes: described.routes, names, hosts: LocalServers.hosts(of: settings))
+        let cache = DNSCache(bytes: 1 << 20, seed: (0, 0))
+        var forwarder = Forwarder(policy: policy, timing: Timing(settings), groups: groups, cache: cache)
+        let now = Tick(nanoseconds: Clock.now())
+        var explained = Explained(
+            forwarder.explain(name, type, at: now), settings, names, Provenance(origins: origins, proxy: proxy),
+            at: now)
+        explained.source = .configuration(why)
+        return explained.printed(asJSON: asJSON)
+    }
+}

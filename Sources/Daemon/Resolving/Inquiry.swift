@@ -1,0 +1,126 @@
+import Base
+import Control
+import DNSWire
+import Forwarding
+import Transport
+import Upstreams
+
+/// One question put straight to several servers, for an operator who wants to know what each of them says: past the cache
+/// and past everything that decides whom clients' questions are put to. Each group is asked through an upstream of the
+/// inquiry's own, so nothing is learned or counted either. Confined to the resolver's loop.
+final class Inquiry {
+    /// A server that is asked, and for how long, in milliseconds.
+    struct Target {
+        let server: Server
+        let group: GroupID
+        let timeout: Int
+        let ask: Ask
+    }
+
+    private let targets: [Target]
+    private let upstreams: [GroupID: any Upstream]
+    private let end: Tick
+    private var said: [Explained.Said?]
+    /// The first that was not asked yet.
+    private var next = 0
+    private var underWay: [QueryID: (place: Int, began: Tick, until: Tick)] = [:]
+    private var isProceeding = false
+
+    /// Servers asked at once.
+    private static let mostAtOnce = 16
+    /// Milliseconds for all of them: whoever waits has some patience left then.
+    private static let longest = 4000
+
+    /// - Parameter upstreams: nobody else's; closed by this.
+    init(_ targets: [Target], _ upstreams: [GroupID: any Upstream], at now: Tick) {
+        (self.targets, self.upstreams) = (targets, upstreams)
+        end = now.advanced(milliseconds: Self.longest)
+        said = Array(repeating: nil, count: targets.count)
+        for upstream in upstreams.values { upstream.settle = { [unowned self] id, outcome, _ in settle(id, outcome) } }
+    }
+
+    var isOver: Bool { next == targets.count && underWay.isEmpty }
+
+    /// What each target says, in their order.
+    var results: [Explained.Said] { said.map { $0 ?? Explained.Said(.notAsked("there was no time left")) } }
+
+    /// Asks those that may be asked now.
+    func proceed(at now: Tick) {
+        // What fails at once is settled meanwhile.
+        guard !isProceeding else { return }
+        isProceeding = true
+        defer { isProceeding = false }
+        while next < targets.count, underWay.count < Self.mostAtOnce {
+            let (place, target) = (next, targets[next])
+            next += 1
+            let id = QueryID(standalone: UInt32(place), of: target.group)
+            underWay[id] = (place, now, min(now.advanced(milliseconds: target.timeout), end))
+            guard let upstream = upstreams[target.group] else {
+                settle(id, .failed(Failure(.unreachable, "it is no longer configured")))
+                continue
+            }
+            upstream.ask(id, target.server, target.ask, at: now)
+        }
+    }
+
+    private func settle(_ id: QueryID, _ outcome: Outcome) {
+        guard let query = underWay.removeValue(forKey: id) else { return }
+        let now = Tick(nanoseconds: Clock.now())
+        let took = Double(now.nanoseconds &- min(query.began.nanoseconds, now.nanoseconds)) / 1_000_000
+        said[query.place] = Explained.Said(.outcome(outcome), milliseconds: took)
+        proceed(at: now)
+    }
+
+    var nextDeadline: Tick? {
+        let first = underWay.values.lazy.map(\.until).min()
+        return upstreams.values.reduce(first) { $0.orEarlier($1.nextDeadline) }
+    }
+
+    func expire(at now: Tick) {
+        for upstream in upstreams.values { upstream.expire(at: now) }
+        if end <= now { next = targets.count }
+        for (id, query) in underWay where query.until <= now {
+            let waited = query.until.milliseconds(since: query.began)
+            upstreams[id.group]?.cancel(id)
+            settle(id, .failed(Failure(.timedOut, "no answer within \(waited) ms")))
+        }
+    }
+
+    func close() { for upstream in upstreams.values { upstream.close() } }
+}
+
+/// The inquiries under way. Confined to the resolver's loop.
+final class Inquiries {
+    private var all: [(inquiry: Inquiry, done: ([Explained.Said]) -> Void)] = []
+
+    /// At once: operators are few.
+    private static let most = 4
+
+    var hasRoom: Bool { all.count < Self.most }
+
+    /// - Parameter done: called later, with what each target says.
+    func begin(_ inquiry: Inquiry, at now: Tick, _ done: @escaping ([Explained.Said]) -> Void) {
+        all.append((inquiry, done))
+        inquiry.proceed(at: now)
+    }
+
+    /// Ends those that are over. At the end of a turn: none of their upstreams is at work then.
+    func endTurn() {
+        guard !all.isEmpty else { return }
+        let over = all.filter(\.inquiry.isOver)
+        all.removeAll { $0.inquiry.isOver }
+        for (inquiry, done) in over {
+            inquiry.close()
+            done(inquiry.results)
+        }
+    }
+
+    var nextDeadline: Tick? { all.reduce(nil) { $0.orEarlier($1.inquiry.nextDeadline) } }
+
+    func expire(at now: Tick) { for (inquiry, _) in all { inquiry.expire(at: now) } }
+
+    func close() {
+        for (inquiry, _) in all { inquiry.close() }
+        all = []
+    }
+}

@@ -1,0 +1,72 @@
+import ArgumentParser
+import Base
+import Configuration
+import Control
+import DNSWire
+import Daemon
+import Transport
+
+struct Explain: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Say where a name goes and why, what is cached of it, and what each server says right now.",
+        discussion: "Without a running daemon it says what the configuration alone does, and asks nobody.")
+
+    @Argument(help: "The name.", transform: Name.init(explained:))
+    var name: Name
+
+    @Argument(
+        help: ArgumentHelp("The type: A, AAAA, MX, TYPE65 and so on.", valueName: "type"),
+        transform: RecordType.init(argument:))
+    var type = RecordType.a
+
+    @OptionGroup var options: ControlOptions
+
+    @Flag(help: "As JSON.")
+    var json = false
+
+    @Flag(help: "Have HTTPDNS asked as well, which bills for it.")
+    var ask = false
+
+    func run() throws {
+        try ending {
+            let request = ControlClient.Request.explain(
+                "\(name)", type: "\(type)", asksAccounts: ask, asJSON: json)
+            let response: ControlClient.Response
+            do {
+                response = try options.ask(request)
+            } catch Ending.unreachable(let why) {
+                return try explainAlone(why)
+            }
+            guard response.isFine else { throw Ending.unreachable(response.line) }
+            StandardOutput.write(response.line)
+        }
+    }
+
+    /// - Parameter why: no daemon says it.
+    private func explainAlone(_ why: String) throws {
+        let loaded = try options.configuration.load()
+        let text = try loaded.naming { () throws(StartFailure) in
+            try Daemon.explain(
+                name, type, by: loaded.settings, loaded.origins, environment: Environment.variables, because: why,
+                asJSON: json)
+        }
+        StandardOutput.write(text)
+        if ask { throw Ending.unreachable("nobody was asked, which takes a running daemon: \(why)") }
+    }
+}
+
+extension Name {
+    fileprivate init(explained argument: String) throws {
+        guard let name = Name(argument) else { throw ValidationError("\(argument) is not a domain name") }
+        self = name
+    }
+}
+
+extension RecordType {
+    fileprivate init(argument: String) throws {
+        guard let type = RecordType(parsing: argument) else {
+            throw ValidationError("\(argument) is not a record type, as A, HTTPS and TYPE65 are")
+        }
+        self = type
+    }
+}

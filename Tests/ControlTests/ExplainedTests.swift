@@ -1,0 +1,212 @@
+import Base
+import Configuration
+import DNSCache
+import DNSWire
+import Foundation
+import Testing
+
+@testable import Control
+@testable import Forwarding
+
+/// How what was decided is put into words.
+@Suite struct ExplainedTests {
+    private static let now = Tick(nanoseconds: 1_000_000_000_000)
+    private static let office = GroupID(2)
+    private let name = Name("www.example.com")!
+
+    private func group(
+        _ id: GroupID, _ name: String, servers: Int = 1, thenTry: [GroupID] = []
+    ) -> GroupOverview {
+        let servers = (1...max(1, servers)).prefix(servers).map {
+            ServerState(
+                Server(Endpoint("192.0.2.\($0):53")!, id == .httpdns ? .account : .plain), health: ServerHealth())
+        }
+        var group = UpstreamGroup(
+            id, servers.map(\.server), id == .httpdns ? .addresses(namesPerRequest: 8) : .messages, .lastThatAnswered,
+            timeout: 2000)
+        group.name = name
+        return GroupOverview(group, servers, thenTry: thenTry)
+    }
+
+    private func ready(_ group: GroupOverview, after: StepEnds = .failure, hedge: Int? = nil) -> Explanation.Part {
+        Explanation.Part(
+            group, after: after, hedgeAfter: hedge, group.servers.first.map { .ready($0.server) } ?? .noServer)
+    }
+
+    /// A name that goes to `office`, and to the fallback if that fails.
+    private func explained(
+        _ said: [[Explained.Said]], wall: Bool = false, _ change: (inout Explanation) -> Void = { _ in }
+    ) -> Explained {
+        let office = group(
+            Self.office, "office", servers: max(1, said.first?.count ?? 1), thenTry: wall ? [] : [.fallback])
+        var explanation = Explanation(
+            name, .a,
+            PolicyDecision(
+                taker: .group(Self.office), pattern: DomainPattern("example.com"), place: DomainPlace(list: 0, line: 1)),
+            .addresses, .asked(0))
+        explanation.taker = office
+        explanation.parts = [ready(office)] + (wall ? [] : [ready(group(.fallback, "fallback"))])
+        change(&explanation)
+        var explained = Explained(explanation)
+        explained.rule = .init(key: "upstreams.office.domains", place: .file("/etc/h.toml", line: 14))
+        explained.at = Self.now
+        explained.said = said
+        return explained
+    }
+
+    private func says(_ answer: Answer) -> Explained.Said { Explained.Said(.outcome(.answer(answer)), milliseconds: 3) }
+    private func says(_ last: UInt8) -> Explained.Said {
+        says(.addresses(name, type: .a, [.v4(192, 0, 2, last)], ttl: 60))
+    }
+    private func fails(_ kind: Failure.Kind = .unreachable, _ detail: String = "no route") -> Explained.Said {
+        Explained.Said(.outcome(.failed(Failure(kind, detail))), milliseconds: 3)
+    }
+
+    @Test func whereTheRuleStandsAndWhoIsAsked() {
+        let text = explained([[says(7)], [says(8)]]).text
+        #expect(
+            text == """
+                www.example.com A
+
+                Rule:  example.com, in upstreams.office.domains (/etc/h.toml:14)
+                Asked: office, then the local resolver if it fails
+                Cache: nothing
+                Now:   office is asked, at 192.0.2.1:53
+
+                office:
+                  192.0.2.1:53, DNS over UDP and TCP, in the clear
+                    NOERROR: A 192.0.2.7, ttl 60, in 3 ms
+                Local resolver:
+                  192.0.2.1:53, DNS over UDP and TCP, in the clear
+                    NOERROR: A 192.0.2.8, ttl 60, in 3 ms
+
+                Nothing is wrong: office answers, and clients get what it says.
+                """)
+    }
+
+    @Test func whatCouldBeDone() {
+        let nxDomain = Answer.nxDomain(name, type: .a, negativeTTL: 5)
+        let noData = Answer.noData(name, type: .a, negativeTTL: 5)
+        let servFail = Answer.failure(name, type: .a, .servFail, extendedError: nil)
+        for (said, wall, advice) in [
+            (
+                [[fails()], [says(8)]], false,
+                "Look after 192.0.2.1:53: no route; the local resolver is asked in the place of office."
+            ),
+            (
+                [[fails()], [fails()]], false,
+                "Look after 192.0.2.1:53: no route; nor does anybody answer in its place."
+            ),
+            ([[fails()]], true, "Look after 192.0.2.1:53: no route; nobody else may be asked."),
+            (
+                [[fails(), fails()]], true,
+                "Look after 192.0.2.1:53: no route, and no other server of office answers; nobody else may be asked."
+            ),
+            (
+                [[fails(.untrusted, "certificate expired")]], true,
+                "Look at the certificate of 192.0.2.1:53, or at what [upstreams.office] trusts: certificate expired; nobody else "
+                    + "may be asked."
+            ),
+            (
+                [[says(servFail), says(7)]], true,
+                "Look after 192.0.2.1:53 of office (it says SERVFAIL) or take it out of upstreams.office.servers; another of its "
+                    + "servers answers in its place."
+            ),
+            (
+                [[says(nxDomain)]], true,
+                "Look for the name in the zone, or give it to another group, if it should exist: office says that it does not."
+            ),
+            ([[says(noData)]], true, "Look into the zone if the name should have A records: office knows none."),
+        ] {
+            #expect(explained(said, wall: wall).advice == advice)
+        }
+    }
+
+    @Test func whatIsCachedAndWhoSaidIt() {
+        func cached(_ said: Explained.Said, elapsed: UInt32 = 20, by teller: Bool = true) -> Explained {
+            explained([[said]], wall: true) { explanation in
+                explanation.held = DNSCache.Held(
+                    answer: .addresses(name, type: .a, [.v4(192, 0, 2, 7)], ttl: 60), elapsed: elapsed,
+                    audience: .everyone, teller: 3)
+                explanation.teller = teller ? explanation.taker : nil
+                explanation.fate = elapsed < 60 ? .cached : .asked(0)
+            }
+        }
+        let known = cached(says(7))
+        #expect(known.heldText == "NOERROR: A 192.0.2.7, ttl 40; by office, 20 s ago; fresh for 40 s more")
+        #expect(known.advice.hasPrefix("Nothing is wrong"))
+        #expect(
+            cached(says(9)).advice
+                == "Run httpdnsd flush www.example.com if what is cached is wrong: office says something else now.")
+        #expect(cached(says(9), by: false).heldText.contains("by HTTPDNS, from cache.file"))
+        let stale = cached(says(7), elapsed: 100)
+        #expect(stale.heldText.hasSuffix("stale, past its TTL for 40 s"))
+        #expect(
+            stale.fateText.contains("if nobody answers within 1.7 s, what is stale in the cache: NOERROR: A 192.0.2.7"))
+    }
+
+    @Test func addressesThatAreTakenOut() {
+        let said = says(.addresses(name, type: .a, [.v4(10, 0, 0, 1)], ttl: 60))
+        let refused = explained([[said]], wall: true) { $0.refusesPrivate = true }
+        #expect(refused.advice.hasPrefix("Add the name to domains.privateAllowed"))
+        #expect(explained([[said]], wall: true).advice.hasPrefix("Nothing is wrong"))
+    }
+
+    @Test(arguments: [
+        ("localhost", "RFC 6761"), ("a.invalid", "RFC 6761"), ("a.test", "RFC 6761"), ("a.onion", "RFC 7686"),
+        ("a.alt", "RFC 9476"), ("a.local", "RFC 6762"), ("a.home.arpa", "RFC 8375"), ("ipv4only.arpa", "RFC 7050"),
+        ("_dns.resolver.arpa", "RFC 9462"), ("use-application-dns.net", "the canary"),
+        ("1.1.168.192.in-addr.arpa", "reverse names of 192.168.0.0/16"), ("1.d.f.ip6.arpa", "RFC 6303"),
+        ("printer", "single labels"),
+    ]) func whyANameIsReserved(_ text: String, _ words: String) {
+        let policy = Policy(
+            groups: [], routes: [:], rules: DomainRules(), otherwise: .fallback, negativeTTL: 30)
+        let name = Name(text)!
+        let explained = Explained(
+            Explanation(
+                name, .a, policy.rule(for: name), policy.reason(name, .a),
+                .made(.noData(name, type: .a, negativeTTL: 1))))
+        #expect(explained.ruleText.contains(words), "\(explained.ruleText)")
+        #expect(!explained.advice.isEmpty)
+    }
+
+    @Test func theConfigurationAlone() throws {
+        var alone = explained([])
+        alone.source = .configuration("no daemon answers: connect: no such file")
+        #expect(alone.text.contains("\nBy the configuration alone: no daemon answers: connect: no such file\n"))
+        #expect(alone.text.contains("Cache: not known\n"))
+        #expect(alone.advice.hasPrefix("Start the daemon"))
+        let json = try object(alone)
+        #expect((json["source"] as? [String: Any])?["daemon"] as? Bool == false && json["cache"] is NSNull)
+    }
+
+    private func object(_ explained: Explained) throws -> [String: Any] {
+        try #require(try JSONSerialization.jsonObject(with: Data(explained.json.text.utf8)) as? [String: Any])
+    }
+
+    @Test func theSameForPrograms() throws {
+        let json = try object(explained([[says(7)], [fails()]]))
+        let rule = try #require(json["rule"] as? [String: Any])
+        #expect(rule["pattern"] as? String == "example.com" && rule["group"] as? String == "office")
+        #expect(rule["file"] as? String == "/etc/h.toml" && rule["line"] as? Int == 14)
+        let groups = try #require(json["groups"] as? [[String: Any]])
+        #expect(groups.map { $0["name"] as? String } == ["office", "fallback"])
+        #expect(groups[1]["after"] as? [String] == ["failure"] && groups[0]["after"] is NSNull)
+        let said = try groups.map { group in
+            let servers = try #require(group["servers"] as? [[String: Any]])
+            return try #require(servers[0]["says"] as? [String: Any])
+        }
+        #expect(said[0]["rcode"] as? String == "NOERROR" && said[0]["records"] as? [String] == ["A 192.0.2.7, ttl 60"])
+        #expect(said[1]["result"] as? String == "failure" && said[1]["reason"] as? String == "no route")
+    }
+
+    /// The command reads 64 KiB at most.
+    @Test func howeverMuchServersSayItHasItsBound() {
+        let many = Answer.addresses(
+            name, type: .a, (0..<2000).map { .v4(1, 2, UInt8($0 / 256), UInt8($0 % 256)) }, ttl: 1)
+        let large = explained([Array(repeating: says(many), count: 64), [says(many)]], wall: false)
+        #expect(large.text.utf8.count < 40_000 && large.json.text.utf8.count < 60_000)
+        #expect(large.text.contains("and 1992 more") && large.text.contains("and 32 more"))
+        #expect(Explained.cut(String(repeating: "x", count: 70_000)).count == Explained.longestRecord + 1)
+    }
+}

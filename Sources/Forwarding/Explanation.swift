@@ -125,7 +125,9 @@ extension Forwarder {
             explanation.fate = .failedLately(self.failure(key, failure.reason))
             return
         }
-        let first = explanation.parts[skipped...].firstIndex { $0.standing != .noServer && $0.standing != .budgetSpent }
+        let first = explanation.parts[skipped...].firstIndex {
+            $0.standing != .noServer && $0.standing != .budgetSpent && !$0.after.isEmpty
+        }
         var last = first
         while let place = last {
             switch explanation.parts[place].standing {
@@ -149,15 +151,18 @@ extension Forwarder {
         let place = group.rawValue
         guard !groups[place].isEmpty else { return .noServer }
         // It is being looked up for the other family: the question joins that.
-        if groups[place].lookups[key.name] != nil, let current = groups[place].current { return .ready(current) }
+        let lookup = groups[place].lookups[key.name]
+        if lookup?.query != nil, let current = groups[place].current { return .ready(current) }
         let hasAddresses = held?.answer.head.answerCount ?? 0 > 0
         if isFirst, isNoRecordBudgetSpent(group, key, hasAddresses: hasAddresses, at: now) { return .budgetSpent }
-        var plan = groups[place].plan
-        if let room = plan?.room(at: now), room == 0 { return .planExceeded }
-        return switch groups[place].choose(at: now, unlessTried: { _ in false }) {
-        case .server(let server): .ready(server)
-        case .full: .full
-        case .nobody: .paused
+        // Names that wait already go first.
+        if groups[place].isPlanAwaited, let first = groups[place].outbox.first, first !== lookup { return .full }
+        switch groups[place].choose(at: now, unlessTried: { _ in false }) {
+        case .full: return .full
+        case .nobody: return .paused
+        case .server(let server):
+            var plan = groups[place].plan
+            return plan?.room(at: now) == 0 ? .planExceeded : .ready(server)
         }
     }
 

@@ -90,6 +90,7 @@ import Testing
         for (id, _) in ask(&forwarder, at: Self.now) {
             forwarder.settle(id, .failed(Failure(.tooOften, "429", retryAfter: 30)), at: Self.now)
         }
+        _ = queries(&forwarder, at: Self.now)
         let known = forwarder.explain(Name("other.example.com")!, .a, at: Self.now)
         #expect(known.fate == .asked(1) && known.parts[0].standing == .paused)
     }

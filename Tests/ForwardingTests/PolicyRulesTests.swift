@@ -174,7 +174,11 @@ import Testing
         #expect(rule("a.corp.example") == first)
         #expect(rule("a.corp.example", .ds) == first)
         #expect(rule("corp.example", .ds) == nobody)
-        #expect(rule("www.corp.example") == nobody)
+        let left = PolicyDecision.Exception(
+            group: office, pattern: DomainPattern("www.corp.example")!, place: DomainPlace(list: 1, line: 1))
+        #expect(
+            rule("www.corp.example")
+                == PolicyDecision(taker: .group(.httpdns), pattern: nil, place: nil, exception: left))
         #expect(rule("4.3.2.10.in-addr.arpa", .ptr).pattern?.description == "10.0.0.0/8")
         #expect(
             rule("4.3.20.172.in-addr.arpa", .ptr)

@@ -42,7 +42,8 @@ package final class GroupUpstream: Upstream {
     package func apart(lookup: ServerFinder?) -> GroupUpstream {
         let answers = DNSAnswers(negativeTTL: answers.negativeTTL, trustsAD: answers.trustsAD)
         answers.clientSubnet = self.answers.clientSubnet
-        return GroupUpstream(answers, tls: tls, loop: streams.loop, tallies: UpstreamTallies(), lookup: lookup)
+        return GroupUpstream(
+            answers, tls: tls, loop: streams.loop, tallies: UpstreamTallies(), lookup: lookup, outbox: nil)
     }
 
     package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {

@@ -30,7 +30,7 @@ import Testing
             local: LocalServers(listening: [], loop: loop, report: lines.report), lookup: ServerLookup(loop: loop),
             report: lines.report)
         var numbers = GroupNumbers()
-        try forwarder.apply(try forwarder.prepare(settings, after: nil, &numbers))
+        try forwarder.apply(try forwarder.prepare(settings, after: nil, &numbers, Provenance()))
         forwarder.start()
         return forwarder
     }
@@ -88,7 +88,7 @@ import Testing
         let forwarder = try started(before)
         var numbers = GroupNumbers()
         numbers.add(before)
-        let other = try forwarder.prepare(settings(second), after: before, &numbers)
+        let other = try forwarder.prepare(settings(second), after: before, &numbers, Provenance())
         let isApplied = Gate()
         forwarder.withCacheRead {
             #expect(throws: Never.self) { try forwarder.apply(other) }

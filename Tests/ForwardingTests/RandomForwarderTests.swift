@@ -159,8 +159,10 @@ import Testing
             let isAsRight: Bool =
                 switch explanation.fate {
                 case .refused: false
-                // What is answered from here is looked for in the cache first all the same, by the listener.
-                case .cached: reply == explanation.held?.answer || explanation.parts.isEmpty
+                // The listener looks in the cache first: before what is answered here, and before what has no record.
+                case .cached:
+                    reply == explanation.held?.answer
+                        || explanation.parts.allSatisfy { $0.standing == .withoutRecord }
                 case .made(let answer): reply == answer
                 case .asked(let place):
                     reply == nil

@@ -151,3 +151,25 @@ if Context.environment["HTTPDNSD_FUZZ"] != nil {
             // libFuzzer has the main function.
             swiftSettings: testSettings + [.unsafeFlags(["-parse-as-library"])]))
 }
+
+// `make simulate` builds the daemon over a kernel, a network and a time that are made up. The sources stay as they are: calls
+// of the C library meet CKernel's functions of the same names when the program is linked, and Dispatch is another module.
+if Context.environment["HTTPDNSD_SIMULATION"] != nil {
+    for target in package.targets where target.path == nil && target.swiftSettings != nil && target.type == .regular {
+        target.dependencies.append("SimulatedDispatch")
+        target.swiftSettings?.append(.unsafeFlags(["-module-alias", "Dispatch=SimulatedDispatch"]))
+    }
+    package.targets += [
+        .target(name: "SimulatedDispatch", path: "Tests/Simulation/Dispatch", swiftSettings: testSettings),
+        .target(name: "CKernel", path: "Tests/Simulation/CKernel"),
+        .executableTarget(
+            name: "Simulation",
+            dependencies: [
+                "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTPDNS", "Forwarding", "Transport",
+                "Log", "Upstreams", "DemoService", "Daemon", "TestSupport", "SimulatedDispatch", "CKernel", "COpenSSL",
+                logging,
+            ],
+            path: "Tests/Simulation/Sources",
+            swiftSettings: testSettings),
+    ]
+}

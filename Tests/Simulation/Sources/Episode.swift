@@ -1,0 +1,259 @@
+import Base
+import Logging
+import SimulatedDispatch
+import TestSupport
+
+@testable import Configuration
+@testable import DNSCache
+@testable import DNSWire
+@testable import Daemon
+@testable import Forwarding
+
+/// One machine with a daemon on it, from its start to its end.
+final class Episode {
+    private let script: Script
+    private let hosts: [Host]
+    private var plan: Plan
+    private var daemon: Daemon?
+    private var ports: UInt16 = 1024
+    private var numbers = 0
+
+    private static let server = Endpoint(.v4(127, 0, 0, 1), port: 53)
+
+    private init(_ script: Script) {
+        self.script = script
+        kernel.restart(seed: script.seed)
+        kernel.network.chance = Chance(seed: script.seed ^ 0x5DEE_CE66_D1CE_4E5B)
+        judge.begin()
+        hosts = Topology.hosts(secure: script.isSecure)
+        for host in hosts { kernel.network.add(host) }
+        kernel.files["/d/authority"] = certificates.trusted
+        kernel.files["/proc/sys/kernel/random/boot_id"] = Array("0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0\n".utf8)
+        var chance = Chance(seed: script.seed)
+        plan = Plan(&chance, hosts: hosts, secure: script.isSecure, hasFile: script.hasFile)
+    }
+
+    /// - Parameter items: Those of the script that happen; nil: all.
+    /// - Returns: What went wrong.
+    static func run(_ script: Script, items: [Script.Item]? = nil) -> [String] {
+        let episode = Episode(script)
+        episode.start()
+        for item in items ?? script.items {
+            kernel.run(until: Script.start + item.at)
+            if isVerbose { print(Script.text(item)) }
+            episode.perform(item)
+            if !judge.faults.isEmpty { break }
+        }
+        if judge.faults.isEmpty { episode.checkQuiet() }
+        episode.end()
+        return judge.faults
+    }
+
+    // MARK: The daemon
+
+    private func settings() -> Settings? {
+        do throws(ConfigurationError) {
+            return try Settings.load(
+                file: "/d/httpdnsd.toml", contents: plan.text, environment: [:],
+                readFile: { $0 == "/d/authority" ? certificates.trusted : nil })
+        } catch {
+            judge.fault("the settings are refused: \(error)")
+            return nil
+        }
+    }
+
+    private func start() {
+        if isVerbose { print(plan.text) }
+        judge.works(by: plan)
+        guard let settings = settings() else { return }
+        do throws(StartFailure) {
+            let daemon = try Daemon(settings, log: Logger(label: "simulation") { _ in Lines() })
+            self.daemon = daemon
+            try daemon.start()
+        } catch {
+            judge.fault("the daemon does not start: \(error)")
+        }
+        Scheduler.settle()
+    }
+
+    private func stop() {
+        let stopped = Flag()
+        daemon?.stop(because: "the episode") { stopped.isSet = true }
+        let end = kernel.now + 10_000_000_000
+        Scheduler.settle()
+        while !stopped.isSet, kernel.now < end { kernel.run(until: kernel.now + 10_000_000) }
+        if !stopped.isSet { judge.fault("the daemon does not stop") }
+        Scheduler.settle()
+        weak let last = daemon
+        daemon = nil
+        if last != nil { judge.fault("the daemon is still in memory after its end") }
+    }
+
+    private func end() {
+        judge.forgets()
+        stop()
+        if kernel.openDescriptors > 0 { judge.fault("\(kernel.openDescriptors) descriptors are left open") }
+        if !Scheduler.isEmpty { judge.fault("\(Scheduler.openSources) sources are left") }
+        kernel.abandon()
+    }
+
+    private final class Flag: @unchecked Sendable { var isSet = false }
+
+    // MARK: The script
+
+    private func perform(_ item: Script.Item) {
+        var chance = Chance(seed: item.seed)
+        let host = { (name: String) in self.hosts.first { $0.name == name }! }
+        switch item.what {
+        case .question(let client, let name, let type, let isStream):
+            ask(client, name, type, isStream: isStream, &chance)
+        case .flood(let client, let count):
+            for number in 0..<count { ask(client, "h\(number)n.\(Topology.publicZone)", 1, isStream: false, &chance) }
+        case .trouble(let name, let trouble, let seconds):
+            host(name).begin(trouble, until: kernel.now + UInt64(seconds) * 1_000_000_000)
+        case .reset(let name): kernel.network.reset(host(name))
+        case .forget(let name): kernel.network.forget(host(name))
+        case .clock(let seconds): kernel.epoch = UInt64(Int(kernel.epoch) + seconds * 1_000_000_000)
+        case .sleep(let seconds):
+            kernel.network.forget(nil)
+            kernel.sleep(UInt64(seconds) * 1_000_000_000)
+        case .network(let isUp): kernel.network.change(isUp: isUp)
+        case .reload: reload(&chance)
+        case .crash(let part): crash(part)
+        case .restart:
+            judge.forgets()
+            stop()
+            start()
+        }
+        Scheduler.settle()
+    }
+
+    private func reload(_ chance: inout Chance) {
+        plan = Plan(&chance, hosts: hosts, secure: script.isSecure, hasFile: script.hasFile)
+        if isVerbose { print(plan.text) }
+        guard let settings = settings() else { return }
+        // Both hold in between.
+        judge.works(by: plan)
+        do throws(StartFailure) {
+            try daemon?.reload(settings)
+        } catch {
+            judge.fault("the settings cannot be taken over: \(error)")
+        }
+    }
+
+    private func crash(_ part: Int) {
+        let before = kernel.files["/d/cache"]
+        kernel.files.isFrozen = true
+        kernel.network.clients = [:]
+        judge.forgets()
+        kernel.network.change(isUp: true)
+        stop()
+        kernel.files.isFrozen = false
+        if let before { kernel.files["/d/cache"] = Array(before.prefix(before.count * part / 100)) }
+        start()
+    }
+
+    // MARK: Clients
+
+    private func ask(_ client: Int, _ name: String, _ type: UInt16, isStream: Bool, _ chance: inout Chance) {
+        ports = ports == .max ? 1024 : ports + 1
+        numbers += 1
+        let from = Endpoint(.v4(10, 5, 0, UInt8(client + 1)), port: ports)
+        var bytes: [UInt8] = []
+        bytes.append(UInt16(truncatingIfNeeded: chance.next()), octets: 2)
+        bytes += [1, 0, 0, 1, 0, 0, 0, 0, 0, 1]
+        for label in name.split(separator: ".") { bytes += [UInt8(label.utf8.count)] + label.utf8 }
+        bytes.append(0)
+        bytes.append(type, octets: 2)
+        bytes += [0, 1, 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]
+        guard let query = DNSQuery(bytes) else { return }
+        judge.asks(numbers, query, from: from, hasStale: hasStale(name, type))
+        if isStream {
+            StreamClient(from).ask(bytes, &chance)
+        } else {
+            kernel.network.clients[from] = { judge.answered($0, to: from) }
+            kernel.network.ask(bytes, from: from, to: Self.server)
+        }
+    }
+
+    private func hasStale(_ name: String, _ type: UInt16) -> Bool {
+        guard let daemon, let name = Name(name) else { return false }
+        let found = daemon.cache.find(
+            name, type: RecordType(rawValue: type), for: .everyone, at: Tick(nanoseconds: kernel.now).seconds)
+        return found.map { !$0.isFresh } ?? false
+    }
+
+    /// Asks one question over TCP, perhaps octet by octet.
+    private final class StreamClient: FarEnd {
+        private let endpoint: Endpoint
+        private weak var link: Link?
+        private var buffer: [UInt8] = []
+
+        init(_ endpoint: Endpoint) { self.endpoint = endpoint }
+
+        func ask(_ query: [UInt8], _ chance: inout Chance) {
+            link = kernel.network.connect(self, from: endpoint, to: Episode.server)
+            var frame: [UInt8] = []
+            frame.append(query.count, octets: 2)
+            frame += query
+            let piece = 1 + chance.below(2 * frame.count)
+            while !frame.isEmpty {
+                link?.sendToNear(Array(frame.prefix(piece)))
+                frame.removeFirst(min(piece, frame.count))
+            }
+        }
+
+        func received(_ bytes: [UInt8]) {
+            buffer += bytes
+            while buffer.count >= 2, case let length = Int(buffer[0]) << 8 | Int(buffer[1]), buffer.count >= 2 + length {
+                judge.answered(Array(buffer[2..<2 + length]), to: endpoint)
+                buffer.removeFirst(2 + length)
+                link?.endByFar()
+            }
+        }
+
+        func ended() {}
+    }
+
+    // MARK: Silence
+
+    /// Once nothing happens any more nothing is left but what was there at the beginning.
+    private func checkQuiet() {
+        for host in hosts { host.heal() }
+        kernel.network.change(isUp: true)
+        kernel.run(until: max(kernel.now, Script.start + script.length) + 1200 * 1_000_000_000)
+        guard judge.faults.isEmpty, let loop = daemon?.forwarderLoop else { return }
+        _ = loop.forwarder.nextDeadline
+        let left = [
+            "clients": loop.forwarder.shares.clients, "flights": loop.forwarder.flights.count,
+            "questions": loop.forwarder.flightOf.count, "queries": loop.forwarder.queries.count,
+            "deadlines": loop.forwarder.deadlines.count,
+            "names of groups": loop.forwarder.groups.reduce(0) {
+                $0 + $1.lookups.count + $1.outbox.count + $1.underWay + $1.waiting.count
+            },
+            "queries of servers": loop.forwarder.groups.reduce(0) { $0 + $1.servers.reduce(0) { $0 + $1.underWay } },
+            "connections": kernel.all(StreamPort.self).count { $0.link != nil },
+            "ports": kernel.all(DatagramPort.self).count { !$0.listens },
+        ]
+        for (what, count) in left.sorted(by: { $0.key < $1.key }) where count > 0 {
+            judge.fault("\(count) \(what) are left when all is quiet")
+        }
+        let before = kernel.moments
+        kernel.run(until: kernel.now + 3600 * 1_000_000_000)
+        let moments = kernel.moments - before
+        if moments > (script.hasFile ? 3700 : 10) { judge.fault("woken \(moments) times in an hour in which nothing happens") }
+    }
+}
+
+/// The log, which nobody reads.
+private struct Lines: LogHandler {
+    var logLevel = Logger.Level.info
+    var metadata: Logger.Metadata = [:]
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+    func log(event: LogEvent) {
+        if isVerbose { print("\(Script.time(kernel.now - Script.start))     \(event.level) \(event.message)") }
+    }
+}

@@ -1,0 +1,229 @@
+import Base
+import Cryptography
+import DemoService
+
+/// What can be wrong with a server, or with the way to it, for a while.
+enum Trouble: String, CaseIterable {
+    case silent = "is silent"
+    case slow = "is slow"
+    case loses = "loses half of all packets"
+    case doubles = "doubles packets"
+    case refuses = "refuses connections"
+    case dribbles = "sends a few octets at a time"
+    case mute = "takes requests and says nothing"
+    case fails = "says SERVFAIL"
+    case lies = "answers wrongly"
+    case cuts = "cuts its answers short"
+    case forged = "is imitated by a forger"
+    case otherCertificate = "shows another certificate"
+    case tooOften = "says 429"
+    case broken = "says 5xx"
+    case twice = "says each answer twice"
+    case closes = "closes after each answer"
+    case goesAway = "sends GOAWAY before it answers"
+    case resetsStreams = "resets streams"
+    case truncates = "truncates"
+}
+
+/// A machine somewhere, with one server on it.
+final class Host {
+    enum Kind { case plain, tcp, tls, https, account(isSecure: Bool) }
+
+    let name: String
+    let group: String
+    let address: IPAddress
+    let kind: Kind
+    private var troubles: [Trouble: UInt64] = [:]
+
+    init(_ name: String, group: String, _ address: IPAddress, _ kind: Kind) {
+        (self.name, self.group, self.address, self.kind) = (name, group, address, kind)
+    }
+
+    var isEncrypted: Bool {
+        switch kind {
+        case .tls, .https: true
+        case .account(let isSecure): isSecure
+        case .plain, .tcp: false
+        }
+    }
+
+    /// As `servers` or `dnsIp` has it.
+    var text: String {
+        switch kind {
+        case .plain: "\(address)"
+        case .tcp: "tcp://\(address)"
+        case .tls: "tls://\(address)"
+        case .https: "https://\(address)/dns-query"
+        case .account: "\(address)"
+        }
+    }
+
+    var port: UInt16 {
+        switch kind {
+        case .plain, .tcp: 53
+        case .tls: 853
+        case .https: 443
+        case .account(let isSecure): isSecure ? 443 : 80
+        }
+    }
+
+    // MARK: Trouble
+
+    func begin(_ trouble: Trouble, until end: UInt64) { troubles[trouble] = max(end, troubles[trouble] ?? 0) }
+    func heal() { troubles = [:] }
+    func has(_ trouble: Trouble) -> Bool { troubles[trouble].map { $0 > kernel.now } ?? false }
+    /// In half of the cases.
+    func mayDo(_ trouble: Trouble) -> Bool { has(trouble) && kernel.network.chance.below(2) == 0 }
+
+    var silentUntil: UInt64? { troubles[.silent] }
+    var isSilent: Bool { has(.silent) }
+    var refuses: Bool { has(.refuses) }
+    /// Octets that go out at a time; 0: all.
+    var dribbles: Int { has(.dribbles) ? 1 + kernel.network.chance.below(40) : 0 }
+    func loses() -> Bool { mayDo(.loses) }
+    func doubles() -> Bool { mayDo(.doubles) }
+
+    /// One way; packets overtake each other.
+    func delay() -> UInt64 {
+        kernel.network.milliseconds(has(.slow) ? 100...1500 : 2...25)
+    }
+
+    // MARK: What comes
+
+    struct Datagram {
+        let bytes: [UInt8]
+        /// Nil: where the question went.
+        var from: IPAddress?
+    }
+
+    /// - Returns: Nil if nobody listens there.
+    func received(_ bytes: [UInt8], port: UInt16) -> [Datagram]? {
+        if isEncrypted { judge.fault("\(name) is asked in the clear, over UDP") }
+        guard case .plain = kind, port == self.port else { return nil }
+        guard !refuses else { return nil }
+        guard let query = DNSQuery(bytes) else {
+            judge.fault("\(name) is sent what is no query")
+            return []
+        }
+        var answers: [Datagram] = []
+        if has(.forged) { answers += forgeries(query) }
+        if !has(.mute), let answer = DNSServer.answer(query, at: self, isStream: false) {
+            answers.append(Datagram(bytes: answer))
+        }
+        return answers
+    }
+
+    /// Somebody who sees neither id nor spelling, and somebody who sees both and cannot send in the server's name.
+    private func forgeries(_ query: DNSQuery) -> [Datagram] {
+        let blind = (0..<8).map { _ in
+            Datagram(bytes: DNSServer.forgery(query, id: UInt16(kernel.network.chance.below(65_536)), isSpelled: false))
+        }
+        let seeing = Datagram(
+            bytes: DNSServer.forgery(query, id: query.id, isSpelled: true), from: .v4(198, 51, 100, 66))
+        return blind + [seeing]
+    }
+
+    func accepted(_ link: Link, port: UInt16) -> (any FarEnd)? {
+        guard port == self.port else {
+            if isEncrypted { judge.fault("\(name) is connected to at port \(port)") }
+            return nil
+        }
+        return ServerEnd(self, link)
+    }
+}
+
+/// The server's side of a connection: TLS if there is any, and what is spoken in it.
+final class ServerEnd: FarEnd {
+    let host: Host
+    private weak var link: Link?
+    private let tls: TLSSession?
+    /// Its certificate is one that nobody may accept.
+    private let isStranger: Bool
+    private var speaker: (any Speaker)?
+
+    init(_ host: Host, _ link: Link) {
+        (self.host, self.link) = (host, link)
+        isStranger = host.has(.otherCertificate)
+        tls = host.isEncrypted ? certificates.session(host, isStranger: isStranger) : nil
+        speaker =
+            switch host.kind {
+            case .plain, .tcp, .tls: FramesSpeaker(self)
+            case .https: HTTP2Speaker(self)
+            case .account(let isSecure): AccountSpeaker(self, isSecure: isSecure)
+            }
+    }
+
+    func received(_ bytes: [UInt8]) {
+        guard let tls else { return heard(bytes) }
+        tls.receive(bytes.span)
+        var plaintext: [UInt8] = []
+        tls.takePlaintext(into: &plaintext)
+        if !plaintext.isEmpty {
+            if isStranger { judge.fault("\(host.name) is told something although its certificate is another's") }
+            heard(plaintext)
+        }
+        flush()
+        if case .failed = tls.state { link?.endByFar() }
+    }
+
+    private func heard(_ bytes: [UInt8]) { if !host.has(.mute) { speaker?.heard(bytes) } }
+
+    func ended() { speaker = nil }
+
+    func say(_ bytes: [UInt8]) {
+        if let tls { tls.send(bytes.span) } else { link?.sendToNear(bytes) }
+        flush()
+    }
+
+    /// - Parameter isCut: As somebody on the path would do it.
+    func close(isCut: Bool = false) {
+        if !isCut { tls?.close() }
+        flush()
+        link?.endByFar()
+        speaker = nil
+    }
+
+    private func flush() {
+        var ciphertext: [UInt8] = []
+        tls?.takeCiphertext(into: &ciphertext)
+        if !ciphertext.isEmpty { link?.sendToNear(ciphertext) }
+    }
+}
+
+/// A protocol as its server speaks it.
+protocol Speaker: AnyObject {
+    func heard(_ bytes: [UInt8])
+}
+
+/// Certificates of all servers, made once for the whole process: what is in them decides nothing.
+nonisolated(unsafe) let certificates = ServerCertificates()
+
+final class ServerCertificates {
+    /// What the daemon trusts.
+    private(set) var trusted: [UInt8] = []
+    private var contexts: [String: TLSServerContext] = [:]
+
+    init() {
+        let addresses = Topology.hosts(secure: true).map(\.address)
+        for kind in ["known", "strange"] {
+            guard let made = try? SelfSignedCertificate.make(names: [], addresses: addresses, days: 30_000) else {
+                fatalError("no certificate")
+            }
+            if kind == "known" { trusted = made.certificatePEM }
+            for name in ["dot", "h2", "http/1.1"] {
+                contexts[kind + name] = try? TLSServerContext(
+                    certificatePEM: made.certificatePEM, keyPEM: made.keyPEM, protocols: [name])
+            }
+        }
+    }
+
+    func session(_ host: Host, isStranger: Bool) -> TLSSession? {
+        let name =
+            switch host.kind {
+            case .tls: "dot"
+            case .https: "h2"
+            default: "http/1.1"
+            }
+        return try? contexts[(isStranger ? "strange" : "known") + name]?.session()
+    }
+}

@@ -1,0 +1,268 @@
+import Base
+import Glibc
+
+/// What must hold, always, by books of its own: who said what when, and who was asked what.
+nonisolated(unsafe) let judge = Judge()
+
+final class Judge {
+    private(set) var faults: [String] = []
+    /// Stands for all that has happened: the same for the same seed.
+    private(set) var digest: UInt64 = 0
+    private(set) var answered = 0
+    private(set) var stale = 0
+    private(set) var queries = 0
+
+    private struct Said {
+        let host: Host
+        let name: String
+        let type: UInt16
+        let at: UInt64
+        let ttl: UInt32
+    }
+    private var said: [Said] = []
+    private var denied: Set<String> = []
+    private var bills: [String: [UInt64]] = [:]
+    private var questionTimes: [String: [UInt64]] = [:]
+    private var plans: [(plan: Plan, from: UInt64)] = []
+    private var questions: [Endpoint: [UInt16: Asked]] = [:]
+    /// What was known before is forgotten, or no question of before has to be answered.
+    private(set) var era = 0
+
+    private struct Asked {
+        let number: Int
+        let query: DNSQuery
+        let at: UInt64
+        let slept: UInt64
+        let era: Int
+        let plan: Plan
+        /// The cache has something past its time.
+        let hasStale: Bool
+        var answers = 0
+    }
+
+    /// What a query can be under way for, at the longest, in nanoseconds.
+    private static let underWay: UInt64 = 10_000_000_000
+    /// What an answer can be under way for: the longest time-out of a plan, and a second that is not whole.
+    private static let slack: UInt64 = 3_000_000_000
+    static let forgedSerial: UInt32 = 0x1F00_0000
+
+    func begin() {
+        (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [], [:], [:], [], [:])
+        digest = 14_695_981_039_346_656_037
+        era = 0
+    }
+
+    func fault(_ text: String) {
+        guard faults.count < 20 else { return }
+        faults.append("\(Script.time(kernel.now - Script.start)) \(text)")
+    }
+
+    private func note(_ values: UInt64...) {
+        for value in values { digest = (digest ^ value) &* 1_099_511_628_211 }
+    }
+
+    // MARK: Whom the daemon asks
+
+    func works(by plan: Plan) {
+        plans.append((plan, kernel.now))
+    }
+
+    /// Those who may be told of a name, by any plan that held a moment ago.
+    private func mayBeTold(_ name: String) -> Set<String> {
+        var groups: Set<String> = []
+        for (index, entry) in plans.enumerated() {
+            let end = index + 1 < plans.count ? plans[index + 1].from : .max
+            if end == .max || end + Self.underWay + kernel.slept >= kernel.now { groups.formUnion(entry.plan.groups(for: name)) }
+        }
+        return groups
+    }
+
+    func asked(_ host: Host, _ name: String, _ type: UInt16) {
+        queries += 1
+        note(kernel.now, UInt64(type), UInt64(name.utf8.count))
+        if !mayBeTold(name).contains(host.group) { fault("\(host.name) is told of \(name)") }
+    }
+
+    /// A name that has to be paid for.
+    func billed(_ host: Host, _ name: String) {
+        let now = kernel.now
+        bills[name, default: []].append(now)
+        let window: UInt64 = 10_000_000_000
+        bills[name]!.removeAll { $0 + window < now }
+        questionTimes[name]?.removeAll { $0 + 2 * window < now }
+        let wanted = 2 + (questionTimes[name]?.count ?? 0)
+        if bills[name]!.count > 6 * wanted {
+            fault("\(name) is looked up \(bills[name]!.count) times in ten seconds for \(wanted - 2) questions")
+        }
+    }
+
+    // MARK: What servers say
+
+    /// A record of its own for each time that anything is said.
+    func says(_ host: Host, _ name: String, _ type: UInt16, _ ttl: UInt32) -> UInt32 {
+        said.append(Said(host: host, name: name, type: type, at: kernel.now, ttl: ttl))
+        return UInt32(said.count - 1)
+    }
+
+    func denies(_ host: Host, _ name: String, _ type: UInt16, exists: Bool, _ ttl: UInt32) {
+        denied.insert("\(host.group) \(name) \(type)")
+    }
+
+    static func address(_ serial: UInt32, _ type: UInt16) -> IPAddress {
+        type == 1 ? IPAddress(v4: 0x2000_0000 + serial) : IPAddress(v6: 0x2A00_0001_0002_0003, UInt64(serial))
+    }
+
+    static func data(_ serial: UInt32, _ type: UInt16, padding: Int) -> [UInt8] {
+        var data: [UInt8] = []
+        switch type {
+        case 1: data.append(0x2000_0000 + serial, octets: 4)
+        case 28:
+            data.append(0x2A00_0001_0002_0003 as UInt64, octets: 8)
+            data.append(UInt64(serial), octets: 8)
+        default:
+            let text = Array("s\(serial) ".utf8) + [UInt8](repeating: 45, count: padding)
+            data = [UInt8(text.count)] + text
+        }
+        return data
+    }
+
+    private static func serial(_ data: ArraySlice<UInt8>, _ type: UInt16) -> UInt32? {
+        switch type {
+        case 1 where data.count == 4: return data.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } &- 0x2000_0000
+        case 28 where data.count == 16: return data.suffix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        case 16:
+            let text = String(decoding: data.dropFirst(2), as: UTF8.self)
+            return UInt32(text.prefix { $0 != " " })
+        default: return nil
+        }
+    }
+
+    // MARK: What clients ask, and get
+
+    func asks(_ number: Int, _ query: DNSQuery, from client: Endpoint, hasStale: Bool) {
+        let plan = plans[plans.count - 1].plan
+        questionTimes[query.name, default: []].append(kernel.now)
+        questions[client, default: [:]][query.id] = Asked(
+            number: number, query: query, at: kernel.now, slept: kernel.slept, era: era, plan: plan, hasStale: hasStale)
+        watch(client, query.id)
+    }
+
+    /// After four seconds in which the machine was awake.
+    private func watch(_ client: Endpoint, _ id: UInt16) {
+        kernel.after(4_000_000_001) { [self] in
+            guard let asked = questions[client]?[id], asked.era == era else { return }
+            if asked.slept != kernel.slept { return }
+            if asked.answers == 0 { fault("client \(asked.number) gets no answer about \(asked.query.name)") }
+        }
+    }
+
+    /// Nothing that was asked before has to be answered any more, or the answers may be others.
+    func forgets() {
+        era += 1
+    }
+
+    func answered(_ reply: [UInt8], to client: Endpoint) {
+        note(kernel.now, UInt64(reply.count), reply.reduce(UInt64(0)) { $0 &* 31 &+ UInt64($1) })
+        guard reply.count >= 12 else { return fault("\(client) is sent \(reply.count) octets") }
+        let id = UInt16(reply[0]) << 8 | UInt16(reply[1])
+        guard var asked = questions[client]?[id] else { return fault("\(client) is sent what it has not asked") }
+        asked.answers += 1
+        questions[client]![id] = asked
+        let who = "client \(asked.number), \(asked.query.name) \(asked.query.type):"
+        guard asked.answers == 1 else { return fault("\(who) answered \(asked.answers) times") }
+        answered += 1
+        let took = kernel.now - asked.at
+        if asked.slept == kernel.slept {
+            if took > 4_000_000_000 { fault("\(who) answered after \(took / 1_000_000) ms") }
+            if asked.hasStale, asked.era == era, took > 1_800_000_000 {
+                fault("\(who) answered after \(took / 1_000_000) ms although something stale is there")
+            }
+        }
+        guard let message = Reading(reply, of: asked.query) else { return fault("\(who) cannot read its answer") }
+        check(message, asked, who)
+    }
+
+    private func check(_ message: Reading, _ asked: Asked, _ who: String) {
+        let truth = Truth(asked.query.name, asked.query.type)
+        let groups = asked.plan.groups(for: asked.query.name).union(plans[plans.count - 1].plan.groups(for: asked.query.name))
+        let isStale = message.errors.contains(3)
+        if isStale { stale += 1 }
+        if message.code == 3, truth.exists { return fault("\(who) NXDOMAIN, which nobody says") }
+        if message.code == 0, !message.isTruncated, message.records.isEmpty, truth.count > 0, asked.query.type != 16 {
+            let plan = plans[plans.count - 1].plan
+            if !asked.plan.denies(asked.query.name, asked.query.type), !plan.denies(asked.query.name, asked.query.type),
+                !groups.contains(where: { denied.contains("\($0) \(asked.query.name) \(asked.query.type)") })
+            {
+                fault("\(who) no record, which nobody says")
+            }
+        }
+        for record in message.records {
+            guard record.type == asked.query.type, let serial = Self.serial(record.data, record.type), serial < said.count,
+                case let told = said[Int(serial)]
+            else {
+                fault("\(who) a record that nobody has said")
+                continue
+            }
+            if told.name != asked.query.name || told.type != record.type {
+                fault("\(who) what \(told.host.name) said of \(told.name) \(told.type)")
+            }
+            if !groups.contains(told.host.group) { fault("\(who) what \(told.host.name) said, which is not to be asked") }
+            let age = kernel.now - told.at
+            let life = UInt64(told.ttl) * 1_000_000_000 + Self.slack
+            if isStale {
+                if record.ttl > 30 { fault("\(who) stale, with the TTL \(record.ttl)") }
+                if age > life + UInt64(asked.plan.staleSeconds) * 1_000_000_000 + 4_000_000_000, asked.era == era {
+                    fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago, stale")
+                }
+            } else if age > life {
+                fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago for \(told.ttl) s")
+            } else if UInt64(record.ttl) * 1_000_000_000 + age > life {
+                fault("\(who) the TTL \(record.ttl), of \(told.ttl) s said \(age / 1_000_000_000) s ago")
+            }
+        }
+    }
+}
+
+/// A reply, read by rules of its own.
+struct Reading {
+    struct Record {
+        let type: UInt16
+        let ttl: UInt32
+        let data: ArraySlice<UInt8>
+    }
+    let code: UInt8
+    let isTruncated: Bool
+    var records: [Record] = []
+    /// INFO-CODEs of extended errors.
+    var errors: [UInt16] = []
+
+    init?(_ reply: [UInt8], of query: DNSQuery) {
+        guard reply.count >= query.end, reply[2] & 0x80 != 0, reply[12..<query.end] == query.bytes[12..<query.end] else {
+            return nil
+        }
+        func number(_ at: Int, _ octets: Int) -> UInt32 { reply[at..<at + octets].reduce(0) { $0 << 8 | UInt32($1) } }
+        code = reply[3] & 15
+        isTruncated = reply[2] & 2 != 0
+        let counts = [6, 8, 10].map { Int(number($0, 2)) }
+        var at = query.end
+        for place in 0..<counts.reduce(0, +) {
+            while at < reply.count, reply[at] > 0, reply[at] < 0xC0 { at += 1 + Int(reply[at]) }
+            at += at < reply.count && reply[at] >= 0xC0 ? 2 : 1
+            guard at + 10 <= reply.count, case let length = Int(number(at + 8, 2)), at + 10 + length <= reply.count else {
+                return nil
+            }
+            let type = UInt16(number(at, 2))
+            let data = reply[at + 10..<at + 10 + length]
+            if place < counts[0] { records.append(Record(type: type, ttl: number(at + 4, 4), data: data)) }
+            if type == 41 {
+                var option = at + 10
+                while option + 4 <= data.endIndex {
+                    if number(option, 2) == 15 { errors.append(UInt16(number(option + 4, 2))) }
+                    option += 4 + Int(number(option + 2, 2))
+                }
+            }
+            at += 10 + length
+        }
+        guard at == reply.count else { return nil }
+    }
+}

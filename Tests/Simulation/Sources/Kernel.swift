@@ -1,0 +1,238 @@
+import Base
+import Glibc
+import SimulatedDispatch
+import TestSupport
+
+/// The one simulated machine: its time, its descriptors and its random octets.
+nonisolated(unsafe) let kernel = Kernel()
+
+/// What a descriptor stands for. Confined, as all of this, to the one thread there is.
+class KernelObject {
+    var isReadable: Bool { false }
+    var isWritable: Bool { false }
+    var hasFailed: Bool { false }
+    func closed() {}
+}
+
+final class Kernel {
+    static let firstDescriptor: Int32 = 1_000_000
+
+    /// Nanoseconds since the machine started, sleep included.
+    private(set) var now: UInt64 = 0
+    /// Nanoseconds of `now` in which the machine slept.
+    private(set) var slept: UInt64 = 0
+    /// Nanoseconds since 1970 at the start of the machine; whoever sets the clock changes it.
+    var epoch: UInt64 = 0
+    var random = Chance(seed: 0)
+    private var objects: [KernelObject?] = []
+    private var timers: [KernelTimer] = []
+    private var events = EventHeap()
+    private var serial: UInt64 = 0
+    /// How often anything has happened.
+    private(set) var moments = 0
+    let files = KernelFiles()
+    let network = Network()
+
+    /// Another machine, switched on.
+    func restart(seed: UInt64) {
+        precondition(openDescriptors == 0 && Scheduler.isEmpty)
+        Scheduler.forgetLater()
+        random = Chance(seed: seed)
+        (now, slept) = (1_000_000_000_000, 0)
+        // May 2027, after any build of this program.
+        epoch = 1_810_000_000_000_000_000
+        (objects, timers) = ([], [])
+        events = EventHeap()
+        files.clear()
+        network.clear()
+    }
+
+    /// Whatever was to happen does not.
+    func abandon() {
+        events = EventHeap()
+        for place in objects.indices where objects[place] != nil { _ = close(Int32(place) + Self.firstDescriptor) }
+        events = EventHeap()
+        network.clear()
+    }
+
+    // MARK: Time
+
+    func at(_ moment: UInt64, _ work: @escaping () -> Void) {
+        serial += 1
+        events.insert(EventHeap.Event(at: max(moment, now), serial: serial, work: work))
+    }
+
+    func after(_ nanoseconds: UInt64, _ work: @escaping () -> Void) { at(now + nanoseconds, work) }
+
+    /// Goes on to the next moment at which anything happens; false: nothing ever will.
+    func advance() -> Bool {
+        var next = events.first?.at ?? .max
+        // One that nobody looks at any more is due for good.
+        for timer in timers where !timer.isReadable { next = min(next, timer.at) }
+        if let moment = Scheduler.nextMoment { next = min(next, moment) }
+        guard next < .max else { return false }
+        now = max(now, next)
+        moments += 1
+        while let event = events.first, event.at <= now {
+            events.removeFirst()
+            event.work()
+        }
+        return true
+    }
+
+    /// Everything until `moment`.
+    func run(until moment: UInt64) {
+        var isOver = false
+        at(moment) { isOver = true }
+        while !isOver {
+            Scheduler.settle()
+            guard !isOver else { break }
+            _ = advance()
+        }
+        Scheduler.settle()
+    }
+
+    /// Time passes in which nothing runs.
+    func sleep(_ nanoseconds: UInt64) {
+        now += nanoseconds
+        slept += nanoseconds
+    }
+
+    // MARK: Descriptors
+
+    func open(_ object: KernelObject) -> Int {
+        if let timer = object as? KernelTimer { timers.append(timer) }
+        let place = objects.firstIndex { $0 == nil } ?? objects.count
+        if place == objects.count { objects.append(nil) }
+        objects[place] = object
+        return Int(Self.firstDescriptor) + place
+    }
+
+    subscript(descriptor: Int32) -> KernelObject? {
+        let place = Int(descriptor - Self.firstDescriptor)
+        return objects.indices.contains(place) ? objects[place] : nil
+    }
+
+    func close(_ descriptor: Int32) -> Int {
+        guard let object = self[descriptor] else {
+            judge.fault("descriptor \(descriptor) is closed twice")
+            return -Int(EBADF)
+        }
+        objects[Int(descriptor - Self.firstDescriptor)] = nil
+        for case let epoll as KernelEpoll in objects { epoll.forget(descriptor) }
+        if let timer = object as? KernelTimer { timers.removeAll { $0 === timer } }
+        object.closed()
+        return 0
+    }
+
+    var openDescriptors: Int { objects.count { $0 != nil } }
+    /// Those of each kind, by its name.
+    func count<Object: KernelObject>(_ kind: Object.Type) -> Int { objects.count { $0 is Object } }
+    func all<Object: KernelObject>(_ kind: Object.Type) -> [Object] { objects.compactMap { $0 as? Object } }
+}
+
+/// What happens, the earliest first, and what was planned first of what happens at the same time.
+struct EventHeap {
+    struct Event {
+        let at: UInt64
+        let serial: UInt64
+        let work: () -> Void
+        static func < (one: Event, other: Event) -> Bool { (one.at, one.serial) < (other.at, other.serial) }
+    }
+    private var events: [Event] = []
+    var first: Event? { events.first }
+
+    mutating func insert(_ event: Event) {
+        events.append(event)
+        var place = events.count - 1
+        while place > 0, events[place] < events[(place - 1) / 2] {
+            events.swapAt(place, (place - 1) / 2)
+            place = (place - 1) / 2
+        }
+    }
+
+    mutating func removeFirst() {
+        events.swapAt(0, events.count - 1)
+        events.removeLast()
+        var place = 0
+        while true {
+            var least = place
+            for child in [2 * place + 1, 2 * place + 2] where child < events.count && events[child] < events[least] {
+                least = child
+            }
+            guard least != place else { return }
+            events.swapAt(place, least)
+            place = least
+        }
+    }
+}
+
+/// eventfd(2).
+final class KernelCounter: KernelObject {
+    var count: UInt64 = 0
+    override var isReadable: Bool { count > 0 }
+}
+
+/// timerfd(2).
+final class KernelTimer: KernelObject {
+    /// Never again: it has fired and was acknowledged, or it was never set.
+    fileprivate(set) var at = UInt64.max
+    private(set) var isDue = false
+    override var isReadable: Bool {
+        if at <= kernel.now { (at, isDue) = (.max, true) }
+        return isDue
+    }
+    func set(_ moment: UInt64) { (at, isDue) = (moment, false) }
+    func acknowledge() { isDue = false }
+}
+
+/// epoll(7), level-triggered.
+final class KernelEpoll: KernelObject {
+    private var entries: [(descriptor: Int32, events: UInt32, token: UInt64)] = []
+
+    override var isReadable: Bool { entries.contains { Self.ready($0.descriptor, $0.events) != 0 } }
+
+    static func ready(_ descriptor: Int32, _ events: UInt32) -> UInt32 {
+        guard let object = kernel[descriptor] else { return 0 }
+        var ready: UInt32 = 0
+        if object.isReadable { ready |= EPOLLIN.rawValue & events }
+        if object.isWritable { ready |= EPOLLOUT.rawValue & events }
+        if object.hasFailed { ready |= EPOLLERR.rawValue }
+        return ready
+    }
+
+    func forget(_ descriptor: Int32) { entries.removeAll { $0.descriptor == descriptor } }
+
+    func control(_ operation: Int32, _ descriptor: Int32, _ events: UInt32, _ token: UInt64) -> Int {
+        guard kernel[descriptor] != nil else { return -Int(EBADF) }
+        let place = entries.firstIndex { $0.descriptor == descriptor }
+        switch operation {
+        case EPOLL_CTL_ADD:
+            guard place == nil else { return -Int(EEXIST) }
+            entries.append((descriptor, events, token))
+        case EPOLL_CTL_MOD:
+            guard let place else { return -Int(ENOENT) }
+            entries[place] = (descriptor, events, token)
+        default:
+            guard let place else { return -Int(ENOENT) }
+            entries.remove(at: place)
+        }
+        return 0
+    }
+
+    /// The next that is ready from a place on, and the place after it; nil: none is.
+    func next(_ start: Int) -> (place: Int, events: UInt32, token: UInt64)? {
+        guard start < entries.count else { return nil }
+        for place in start..<entries.count {
+            let ready = Self.ready(entries[place].descriptor, entries[place].events)
+            if ready != 0 { return (place + 1, ready, entries[place].token) }
+        }
+        return nil
+    }
+}
+
+let EPOLLIN = (rawValue: UInt32(1), ())
+let EPOLLOUT = (rawValue: UInt32(4), ())
+let EPOLLERR = (rawValue: UInt32(8), ())
+let EPOLL_CTL_ADD: Int32 = 1
+let EPOLL_CTL_MOD: Int32 = 3

@@ -1,0 +1,120 @@
+import Base
+import TestSupport
+
+/// What happens in an episode, in words.
+struct Script {
+    /// When episodes begin, on the machine's clock.
+    static let start: UInt64 = 1_000_000_000_000
+
+    enum What {
+        case question(client: Int, name: String, type: UInt16, isStream: Bool)
+        case flood(client: Int, count: Int)
+        case trouble(host: String, Trouble, seconds: Int)
+        case reset(host: String)
+        case forget(host: String)
+        case clock(seconds: Int)
+        case sleep(seconds: Int)
+        case network(isUp: Bool)
+        case reload
+        case crash(part: Int)
+        case restart
+    }
+
+    struct Item {
+        /// Nanoseconds since the beginning.
+        let at: UInt64
+        let what: What
+        let seed: UInt64
+    }
+
+    let seed: UInt64
+    let isSecure: Bool
+    let hasFile: Bool
+    var items: [Item] = []
+    /// Nanoseconds.
+    private(set) var length: UInt64 = 0
+
+    init(seed: UInt64) {
+        var chance = Chance(seed: seed)
+        (self.seed, isSecure, hasFile) = (seed, chance.below(2) == 0, chance.below(4) == 0)
+        let hosts = Topology.hosts(secure: isSecure).map(\.name)
+        var at: UInt64 = 0
+        for _ in 0..<6 + chance.below(10) {
+            burst(&chance, hosts, at: at)
+            at += UInt64(60 + chance.below(2400)) * 1_000_000_000
+        }
+        length = at
+        items = items.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
+    }
+
+    private mutating func add(_ chance: inout Chance, at moment: UInt64, _ what: What) {
+        items.append(Item(at: moment, what: what, seed: chance.next()))
+    }
+
+    /// Some minutes in which people ask for few names, most of them again, and things go wrong.
+    private mutating func burst(_ chance: inout Chance, _ hosts: [String], at start: UInt64) {
+        let zones = [Topology.publicZone, Topology.publicZone] + Topology.zones.values.sorted()
+        let names = (0..<2 + chance.below(6)).map { _ in
+            "\(["h", "h", "h", "v", "x", "l", "g"][chance.below(7)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
+        }
+        let seconds = [1, 10, 100, 400][chance.below(4)]
+        func moment(_ chance: inout Chance) -> UInt64 { start + UInt64(chance.below(seconds * 1000)) * 1_000_000 }
+        for _ in 0..<chance.below(5) {
+            let what: What =
+                switch chance.below(24) {
+                case 0: .reset(host: hosts[chance.below(hosts.count)])
+                case 1: .forget(host: hosts[chance.below(hosts.count)])
+                case 2: .clock(seconds: [-86_400, -3600, -5, 5, 3600, 86_400 * 400][chance.below(6)])
+                case 3: .sleep(seconds: [5, 600, 40_000][chance.below(3)])
+                case 4: .network(isUp: true)
+                case 5: .network(isUp: false)
+                case 6, 7, 8: .reload
+                case 9: .crash(part: chance.below(101))
+                case 10: .restart
+                case 11: .flood(client: chance.below(5), count: 50 + chance.below(3000))
+                default:
+                    .trouble(
+                        host: hosts[chance.below(hosts.count)], Trouble.allCases[chance.below(Trouble.allCases.count)],
+                        seconds: [2, 30, 300][chance.below(3)])
+                }
+            add(&chance, at: chance.below(2) == 0 ? start : moment(&chance), what)
+            if case .network(isUp: false) = what {
+                add(&chance, at: items[items.count - 1].at + UInt64(1 + chance.below(60)) * 1_000_000_000, .network(isUp: true))
+            }
+        }
+        for _ in 0..<3 + chance.below(40) {
+            add(
+                &chance, at: moment(&chance),
+                .question(
+                    client: chance.below(5), name: names[chance.below(names.count)],
+                    type: [1, 1, 1, 28, 28, 16, 65][chance.below(7)], isStream: chance.below(6) == 0))
+        }
+    }
+
+    static func time(_ nanoseconds: UInt64) -> String {
+        let milliseconds = nanoseconds / 1_000_000
+        let rest = String(milliseconds % 1000 + 1000).dropFirst()
+        return "\(milliseconds / 1000).\(rest)s"
+    }
+
+    /// As the scenario files say it.
+    static func text(_ item: Item) -> String {
+        let types: [UInt16: String] = [1: "A", 28: "AAAA", 16: "TXT", 65: "HTTPS"]
+        let text =
+            switch item.what {
+            case .question(let client, let name, let type, let isStream):
+                "client \(client) asks \(name) \(types[type]!)\(isStream ? " over TCP" : "")"
+            case .flood(let client, let count): "client \(client) asks \(count) names at once"
+            case .trouble(let host, let trouble, let seconds): "\(host) \(trouble.rawValue) for \(seconds)s"
+            case .reset(let host): "\(host) resets its connections"
+            case .forget(let host): "\(host) forgets its connections"
+            case .clock(let seconds): "the clock is set \(abs(seconds))s \(seconds < 0 ? "back" : "forward")"
+            case .sleep(let seconds): "the machine sleeps \(seconds)s"
+            case .network(let isUp): isUp ? "network changes" : "network is gone"
+            case .reload: "other settings (\(item.seed % 10_000))"
+            case .crash(let part): "the daemon is killed, \(part)% of its file are left"
+            case .restart: "the daemon is stopped, and started"
+            }
+        return "\(time(item.at)) \(text)"
+    }
+}

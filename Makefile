@@ -19,6 +19,13 @@ REAL_TIME := DaemonTests|UpstreamsTests|StreamsTests|LogTests|TransportTests|Dem
 TARGETS := query response stream frames http http2 keepalive request service conf cachefile configuration server \
 	resolvconf hosts addresses domains
 FUZZ_SECONDS ?= 60
+# Hours that the daemon lives in `make simulate`, and the seed of a run to see again, with the places of the events that KEEP
+# names; VERBOSE=1 tells the story.
+SIMULATED_HOURS ?= 1000
+SEED ?=
+KEEP ?=
+VERBOSE ?=
+SIMULATION := -c release --scratch-path .build/simulation -Xswiftc -enable-testing
 # Of several sanitizers that SwiftPM passes on one by one, swiftc heeds the last alone.
 FUZZ := -c release --scratch-path .build/fuzz --sanitize fuzzer --sanitize address -Xswiftc -sanitize=fuzzer,address \
 	-Xswiftc -enable-testing
@@ -37,7 +44,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help run build format clean
-.PHONY: test unit-test e2e-test systemd-test test-asan test-tsan fuzz lint bench
+.PHONY: test unit-test e2e-test systemd-test test-asan test-tsan fuzz simulate lint bench
 .PHONY: swift build-packages test-packages bench-packages
 
 help: ## this list
@@ -124,6 +131,22 @@ fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZ
 	    grep -vE '^#[0-9]+\s+(NEW|REDUCE|RELOAD|pulse)' $$found/log | tail -n 50
 	  fi
 	done
+	exit $$status
+
+# Two processes share the hours, each with a seed of its own; one alone goes through what is to be seen again.
+simulate: swift build-packages ## the daemon in invented time, over an invented network: SIMULATED_HOURS=1000 SEED=…
+	@HTTPDNSD_SIMULATION=1 swift build $(SIMULATION) --product Simulation
+	export VERBOSE='$(VERBOSE)' KEEP='$(KEEP)'
+	binary="$$(HTTPDNSD_SIMULATION=1 swift build $(SIMULATION) --show-bin-path)/Simulation"
+	if [ -n '$(SEED)' ]; then
+	  SEED='$(SEED)' SIMULATED_HOURS='$(SIMULATED_HOURS)' exec "$$binary"
+	fi
+	half=$$(( ($(SIMULATED_HOURS) + 1) / 2 ))
+	SIMULATED_HOURS=$$half "$$binary" &
+	other=$$!
+	status=0
+	SIMULATED_HOURS=$$half "$$binary" || status=1
+	wait $$other || status=1
 	exit $$status
 
 lint: swift test-packages ## format and syntax, without changing anything

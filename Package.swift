@@ -159,8 +159,11 @@ if Context.environment["HTTPDNSD_SIMULATION"] != nil {
         target.dependencies.append("SimulatedDispatch")
         target.swiftSettings?.append(.unsafeFlags(["-module-alias", "Dispatch=SimulatedDispatch"]))
     }
+    // What is wrong with the simulation itself is found while it is made.
+    let unchecked: [SwiftSetting] = [.unsafeFlags(["-enforce-exclusivity=unchecked"])]
     package.targets += [
-        .target(name: "SimulatedDispatch", path: "Tests/Simulation/Dispatch", swiftSettings: testSettings),
+        .target(
+            name: "SimulatedDispatch", path: "Tests/Simulation/Dispatch", swiftSettings: testSettings + unchecked),
         .target(name: "CKernel", path: "Tests/Simulation/CKernel"),
         .executableTarget(
             name: "Simulation",
@@ -170,6 +173,6 @@ if Context.environment["HTTPDNSD_SIMULATION"] != nil {
                 logging,
             ],
             path: "Tests/Simulation/Sources",
-            swiftSettings: testSettings),
+            swiftSettings: testSettings + unchecked),
     ]
 }

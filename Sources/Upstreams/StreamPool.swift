@@ -24,6 +24,8 @@ final class StreamPool {
     /// Increases when open connections are not trusted any more: after a change of the network, or of the list of
     /// servers.
     private(set) var epoch = 0
+    /// The group has the server no more: nobody looks here for a connection, or for one to close.
+    private var isLetGo = false
     /// The endpoint that was reached last.
     var preferred: Endpoint?
     private var idleTime: UInt64
@@ -107,7 +109,7 @@ final class StreamPool {
     func rested(_ connection: StreamConnection, at now: Tick) -> Tick? {
         unshare(connection)
         if now >= limitedUntil { queriesPerConnection = limits.queriesPerConnection }
-        guard connection.isReusable, hasRoom(connection), limits.idleTime > 0 else {
+        guard connection.isReusable, hasRoom(connection), limits.idleTime > 0, !isLetGo else {
             connection.close()
             return nil
         }
@@ -143,6 +145,12 @@ final class StreamPool {
         queriesPerConnection = limits.queriesPerConnection
         mostOnFresh = .max
         closeIdle()
+    }
+
+    /// What is under way on its connections ends as it may, and is asked again on others; none of them is kept.
+    func letGo() {
+        isLetGo = true
+        renew()
     }
 
     // MARK: What is learned

@@ -65,7 +65,7 @@ package class StreamUpstream: Upstream {
 
     package final func keep(_ servers: [Server]) {
         for (server, pool) in pools where !servers.contains(server) {
-            pool.renew()
+            pool.letGo()
             pools[server] = nil
         }
     }

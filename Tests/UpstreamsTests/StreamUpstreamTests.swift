@@ -276,6 +276,30 @@ import Testing
         asking.end()
     }
 
+    /// The group loses the server while a query is under way: nobody would look for a connection that is dialled for it
+    /// afterwards, so none is kept.
+    @Test func aServerThatIsLetGoWhileItIsAsked() throws {
+        let (asked, closed) = (Gate(), Gate())
+        let server = try FramesServer { number, connection in
+            guard let query = connection.query() else { return }
+            if number == 1 { asked.open() } else { connection.answer(answer(to: query)) }
+            if connection.query() == nil { closed.open() }
+        }
+        let asking = try StreamAsking()
+        asking.ask(Self.server(server), 1...1)
+        #expect(asked.wait())
+        asking.onLoop { upstream in
+            upstream.keep([])
+            upstream.askAgain(QueryID(standalone: 1, of: .fallback))
+        }
+        #expect(asking.next() == .init(number: 1, address: 1, toRepeat: true))
+        // Long before either side would give up an idle connection.
+        let start = ContinuousClock.now
+        #expect(closed.wait() && closed.wait())
+        #expect(start.duration(to: .now) < .seconds(5))
+        asking.end()
+    }
+
     /// A query that nobody waits for leaves its connection to the others, and its late answer is nobody's.
     @Test func aQueryThatIsCancelled() throws {
         let go = Gate()

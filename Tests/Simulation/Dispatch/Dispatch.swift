@@ -53,7 +53,15 @@ public enum Scheduler {
     }
 
     /// Until nothing is left to do at this moment.
-    public static func settle() { while step() {} }
+    public static func settle() {
+        var steps = 0
+        while step() {
+            steps += 1
+            if steps > 3_000_000 { stuck() }
+        }
+    }
+    /// Told when there is no end to what has to be done at one moment.
+    nonisolated(unsafe) public static var stuck: () -> Void = {}
 
     /// Nothing is left of a daemon that has ended.
     public static var isEmpty: Bool { next == ready.count && sources.isEmpty }
@@ -85,7 +93,10 @@ public struct DispatchQoS: Sendable {
 }
 
 public enum DispatchTimeInterval: Sendable {
-    case seconds(Int), milliseconds(Int), microseconds(Int), nanoseconds(Int)
+    case seconds(Int)
+    case milliseconds(Int)
+    case microseconds(Int)
+    case nanoseconds(Int)
 
     fileprivate var count: Int {
         switch self {

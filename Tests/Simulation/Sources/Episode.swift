@@ -25,6 +25,7 @@ final class Episode {
         kernel.restart(seed: script.seed)
         kernel.network.chance = Chance(seed: script.seed ^ 0x5DEE_CE66_D1CE_4E5B)
         judge.begin()
+        judge.seedUnderWay = script.seed
         hosts = Topology.hosts(secure: script.isSecure)
         for host in hosts { kernel.network.add(host) }
         kernel.files["/d/authority"] = certificates.trusted
@@ -65,6 +66,7 @@ final class Episode {
     private func start() {
         if isVerbose { print(plan.text) }
         judge.works(by: plan)
+        judge.isTroubled(seconds: 0)
         guard let settings = settings() else { return }
         do throws(StartFailure) {
             let daemon = try Daemon(settings, log: Logger(label: "simulation") { _ in Lines() })
@@ -84,9 +86,9 @@ final class Episode {
         while !stopped.isSet, kernel.now < end { kernel.run(until: kernel.now + 10_000_000) }
         if !stopped.isSet { judge.fault("the daemon does not stop") }
         Scheduler.settle()
-        weak let last = daemon
+        let isGone = { [weak daemon] in daemon == nil }
         daemon = nil
-        if last != nil { judge.fault("the daemon is still in memory after its end") }
+        if !isGone() { judge.fault("the daemon is still in memory after its end") }
     }
 
     private func end() {
@@ -103,6 +105,12 @@ final class Episode {
 
     private func perform(_ item: Script.Item) {
         var chance = Chance(seed: item.seed)
+        switch item.what {
+        case .question, .goAway, .stutter: break
+        case .trouble(_, _, let seconds): judge.isTroubled(seconds: seconds)
+        case .sleep(let seconds): judge.isTroubled(seconds: seconds)
+        default: judge.isTroubled(seconds: 1)
+        }
         let host = { (name: String) in self.hosts.first { $0.name == name }! }
         switch item.what {
         case .question(let client, let name, let type, let isStream):
@@ -110,7 +118,11 @@ final class Episode {
         case .flood(let client, let count):
             for number in 0..<count { ask(client, "h\(number)n.\(Topology.publicZone)", 1, isStream: false, &chance) }
         case .trouble(let name, let trouble, let seconds):
-            host(name).begin(trouble, until: kernel.now + UInt64(seconds) * 1_000_000_000)
+            for host in hosts where host.name == name || host.group == name {
+                host.begin(trouble, until: kernel.now + UInt64(seconds) * 1_000_000_000)
+            }
+        case .goAway(let name): host(name).isGoingAway = true
+        case .stutter(let name): host(name).isStuttering = true
         case .reset(let name): kernel.network.reset(host(name))
         case .forget(let name): kernel.network.forget(host(name))
         case .clock(let seconds): kernel.epoch = UInt64(Int(kernel.epoch) + seconds * 1_000_000_000)
@@ -205,7 +217,8 @@ final class Episode {
 
         func received(_ bytes: [UInt8]) {
             buffer += bytes
-            while buffer.count >= 2, case let length = Int(buffer[0]) << 8 | Int(buffer[1]), buffer.count >= 2 + length {
+            while buffer.count >= 2, case let length = Int(buffer[0]) << 8 | Int(buffer[1]), buffer.count >= 2 + length
+            {
                 judge.answered(Array(buffer[2..<2 + length]), to: endpoint)
                 buffer.removeFirst(2 + length)
                 link?.endByFar()
@@ -241,7 +254,9 @@ final class Episode {
         let before = kernel.moments
         kernel.run(until: kernel.now + 3600 * 1_000_000_000)
         let moments = kernel.moments - before
-        if moments > (script.hasFile ? 3700 : 10) { judge.fault("woken \(moments) times in an hour in which nothing happens") }
+        if moments > (script.hasFile ? 3700 : 10) {
+            judge.fault("woken \(moments) times in an hour in which nothing happens")
+        }
     }
 }
 

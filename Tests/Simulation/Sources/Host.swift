@@ -27,13 +27,20 @@ enum Trouble: String, CaseIterable {
 
 /// A machine somewhere, with one server on it.
 final class Host {
-    enum Kind { case plain, tcp, tls, https, account(isSecure: Bool) }
+    enum Kind {
+        case plain, tcp, tls, https
+        case account(isSecure: Bool)
+    }
 
     let name: String
     let group: String
     let address: IPAddress
     let kind: Kind
     private var troubles: [Trouble: UInt64] = [:]
+    /// The next request over HTTP/2 is left to another connection.
+    var isGoingAway = false
+    /// The next answer over HTTP/1.1 comes twice at once.
+    var isStuttering = false
 
     init(_ name: String, group: String, _ address: IPAddress, _ kind: Kind) {
         (self.name, self.group, self.address, self.kind) = (name, group, address, kind)
@@ -70,10 +77,21 @@ final class Host {
     // MARK: Trouble
 
     func begin(_ trouble: Trouble, until end: UInt64) { troubles[trouble] = max(end, troubles[trouble] ?? 0) }
-    func heal() { troubles = [:] }
+    func heal() { (troubles, isGoingAway, isStuttering) = ([:], false, false) }
+    /// Whether nothing at all is the matter, and was not a while ago.
+    var isWell: Bool { troubles.values.allSatisfy { $0 + 10_000_000_000 < kernel.now } }
     func has(_ trouble: Trouble) -> Bool { troubles[trouble].map { $0 > kernel.now } ?? false }
     /// In half of the cases.
     func mayDo(_ trouble: Trouble) -> Bool { has(trouble) && kernel.network.chance.below(2) == 0 }
+
+    /// Whether what is sent arrives at once, and did a while ago.
+    var isPrompt: Bool {
+        let late: [Trouble] = [.silent, .slow, .loses, .dribbles]
+        return late.allSatisfy { troubles[$0].map { $0 + 10_000_000_000 < kernel.now } ?? true }
+    }
+
+    /// The same as long as the trouble lasts.
+    var brokenStatus: Int { 500 + Int((troubles[.broken] ?? 0) / 1_000_000 % 5) }
 
     var silentUntil: UInt64? { troubles[.silent] }
     var isSilent: Bool { has(.silent) }
@@ -140,6 +158,7 @@ final class ServerEnd: FarEnd {
     /// Its certificate is one that nobody may accept.
     private let isStranger: Bool
     private var speaker: (any Speaker)?
+    private var isDeaf = false
 
     init(_ host: Host, _ link: Link) {
         (self.host, self.link) = (host, link)
@@ -166,7 +185,11 @@ final class ServerEnd: FarEnd {
         if case .failed = tls.state { link?.endByFar() }
     }
 
-    private func heard(_ bytes: [UInt8]) { if !host.has(.mute) { speaker?.heard(bytes) } }
+    private func heard(_ bytes: [UInt8]) {
+        // Nothing can be made of what comes after what was not heard.
+        isDeaf = isDeaf || host.has(.mute)
+        if !isDeaf { speaker?.heard(bytes) }
+    }
 
     func ended() { speaker = nil }
 

@@ -12,6 +12,9 @@ final class Judge {
     private(set) var stale = 0
     private(set) var queries = 0
 
+    /// When everything will have been well for a while.
+    private var isCalmAt: UInt64 = 0
+
     private struct Said {
         let host: Host
         let name: String
@@ -22,6 +25,8 @@ final class Judge {
     private var said: [Said] = []
     private var denied: Set<String> = []
     private var bills: [String: [UInt64]] = [:]
+    /// What was asked upstream lately, and when.
+    private var lately: [String: [UInt64]] = [:]
     private var questionTimes: [String: [UInt64]] = [:]
     private var plans: [(plan: Plan, from: UInt64)] = []
     private var questions: [Endpoint: [UInt16: Asked]] = [:]
@@ -48,6 +53,8 @@ final class Judge {
 
     func begin() {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [], [:], [:], [], [:])
+        lately = [:]
+        isCalmAt = 0
         digest = 14_695_981_039_346_656_037
         era = 0
     }
@@ -56,6 +63,18 @@ final class Judge {
         guard faults.count < 20 else { return }
         faults.append("\(Script.time(kernel.now - Script.start)) \(text)")
     }
+
+    /// Nothing can be looked at any more, let alone be made shorter.
+    func stuck(_ text: String) {
+        print("seed \(seedUnderWay): \(Script.time(kernel.now - Script.start)) \(text)")
+        exit(1)
+    }
+
+    /// Of the episode.
+    var seedUnderWay: UInt64 = 0
+
+    /// Something is the matter for so many seconds, and servers may be left alone for two minutes for it.
+    func isTroubled(seconds: Int) { isCalmAt = max(isCalmAt, kernel.now + UInt64(seconds + 120) * 1_000_000_000) }
 
     private func note(_ values: UInt64...) {
         for value in values { digest = (digest ^ value) &* 1_099_511_628_211 }
@@ -72,7 +91,9 @@ final class Judge {
         var groups: Set<String> = []
         for (index, entry) in plans.enumerated() {
             let end = index + 1 < plans.count ? plans[index + 1].from : .max
-            if end == .max || end + Self.underWay + kernel.slept >= kernel.now { groups.formUnion(entry.plan.groups(for: name)) }
+            if end == .max || end + Self.underWay + kernel.slept >= kernel.now {
+                groups.formUnion(entry.plan.groups(for: name))
+            }
         }
         return groups
     }
@@ -80,7 +101,29 @@ final class Judge {
     func asked(_ host: Host, _ name: String, _ type: UInt16) {
         queries += 1
         note(kernel.now, UInt64(type), UInt64(name.utf8.count))
+        kernel.network.tell("\(host.name) is asked for \(name) \(type)")
+        let what = "\(host.group) \(name) \(type)"
+        let now = kernel.now
+        lately[what, default: []].append(now)
+        if lately[what]!.count > 12 {
+            lately[what]!.removeAll { $0 + 10_000_000_000 < now }
+            let wanted = 2 + (questionTimes[name]?.count { $0 + 20_000_000_000 > now } ?? 0)
+            if lately[what]!.count > 6 * wanted {
+                fault("\(what) is asked \(lately[what]!.count) times in ten seconds for \(wanted - 2) questions")
+            }
+        }
         if !mayBeTold(name).contains(host.group) { fault("\(host.name) is told of \(name)") }
+    }
+
+    /// A server has said that it has not looked at a question: it is asked again at once, here or elsewhere.
+    func leaves(_ host: Host, _ name: String, _ type: UInt16) {
+        guard host.isWell else { return }
+        let (now, era, count) = (kernel.now, era, plans.count)
+        kernel.after(200_000_000) { [self] in
+            guard era == self.era, count == plans.count, kernel.now < now + 300_000_000, host.isWell else { return }
+            let isAsked = lately["\(host.group) \(name) \(type)"]?.contains { $0 > now } ?? false
+            if !isAsked { fault("\(name), which \(host.name) has left to another connection, is not asked again") }
+        }
     }
 
     /// A name that has to be paid for.
@@ -171,6 +214,7 @@ final class Judge {
         let who = "client \(asked.number), \(asked.query.name) \(asked.query.type):"
         guard asked.answers == 1 else { return fault("\(who) answered \(asked.answers) times") }
         answered += 1
+        kernel.network.tell("\(who) is answered, \(reply[3] & 15)")
         let took = kernel.now - asked.at
         if asked.slept == kernel.slept {
             if took > 4_000_000_000 { fault("\(who) answered after \(took / 1_000_000) ms") }
@@ -184,8 +228,14 @@ final class Judge {
 
     private func check(_ message: Reading, _ asked: Asked, _ who: String) {
         let truth = Truth(asked.query.name, asked.query.type)
-        let groups = asked.plan.groups(for: asked.query.name).union(plans[plans.count - 1].plan.groups(for: asked.query.name))
+        let groups = asked.plan.groups(for: asked.query.name).union(
+            plans[plans.count - 1].plan.groups(for: asked.query.name))
         let isStale = message.errors.contains(3)
+        if asked.at > isCalmAt, !asked.plan.isHTTPOnly {
+            if message.code != 0, message.code != 3 { fault("\(who) RCODE \(message.code), though all is well") }
+            if isStale, groups.count == 1 { fault("\(who) stale, though all is well") }
+            if kernel.now - asked.at > 3_000_000_000 { fault("\(who) answered late, though all is well") }
+        }
         if isStale { stale += 1 }
         if message.code == 3, truth.exists { return fault("\(who) NXDOMAIN, which nobody says") }
         if message.code == 0, !message.isTruncated, message.records.isEmpty, truth.count > 0, asked.query.type != 16 {
@@ -197,7 +247,8 @@ final class Judge {
             }
         }
         for record in message.records {
-            guard record.type == asked.query.type, let serial = Self.serial(record.data, record.type), serial < said.count,
+            guard record.type == asked.query.type, let serial = Self.serial(record.data, record.type),
+                serial < said.count,
                 case let told = said[Int(serial)]
             else {
                 fault("\(who) a record that nobody has said")
@@ -206,7 +257,9 @@ final class Judge {
             if told.name != asked.query.name || told.type != record.type {
                 fault("\(who) what \(told.host.name) said of \(told.name) \(told.type)")
             }
-            if !groups.contains(told.host.group) { fault("\(who) what \(told.host.name) said, which is not to be asked") }
+            if !groups.contains(told.host.group) {
+                fault("\(who) what \(told.host.name) said, which is not to be asked")
+            }
             let age = kernel.now - told.at
             let life = UInt64(told.ttl) * 1_000_000_000 + Self.slack
             if isStale {
@@ -237,7 +290,8 @@ struct Reading {
     var errors: [UInt16] = []
 
     init?(_ reply: [UInt8], of query: DNSQuery) {
-        guard reply.count >= query.end, reply[2] & 0x80 != 0, reply[12..<query.end] == query.bytes[12..<query.end] else {
+        guard reply.count >= query.end, reply[2] & 0x80 != 0, reply[12..<query.end] == query.bytes[12..<query.end]
+        else {
             return nil
         }
         func number(_ at: Int, _ octets: Int) -> UInt32 { reply[at..<at + octets].reduce(0) { $0 << 8 | UInt32($1) } }
@@ -248,7 +302,8 @@ struct Reading {
         for place in 0..<counts.reduce(0, +) {
             while at < reply.count, reply[at] > 0, reply[at] < 0xC0 { at += 1 + Int(reply[at]) }
             at += at < reply.count && reply[at] >= 0xC0 ? 2 : 1
-            guard at + 10 <= reply.count, case let length = Int(number(at + 8, 2)), at + 10 + length <= reply.count else {
+            guard at + 10 <= reply.count, case let length = Int(number(at + 8, 2)), at + 10 + length <= reply.count
+            else {
                 return nil
             }
             let type = UInt16(number(at, 2))

@@ -30,6 +30,8 @@ final class Kernel {
     private var serial: UInt64 = 0
     /// How often anything has happened.
     private(set) var moments = 0
+    /// How often in a row without any time going by.
+    private var idling = 0
     let files = KernelFiles()
     let network = Network()
 
@@ -71,6 +73,8 @@ final class Kernel {
         for timer in timers where !timer.isReadable { next = min(next, timer.at) }
         if let moment = Scheduler.nextMoment { next = min(next, moment) }
         guard next < .max else { return false }
+        if next > now { idling = 0 }
+        isIdling()
         now = max(now, next)
         moments += 1
         while let event = events.first, event.at <= now {
@@ -78,6 +82,12 @@ final class Kernel {
             event.work()
         }
         return true
+    }
+
+    /// Something was looked at, and no time has gone by since the last that was.
+    func isIdling() {
+        idling += 1
+        if idling > 2_000_000 { judge.stuck("the daemon does something without end, and time stands still") }
     }
 
     /// Everything until `moment`.
@@ -195,9 +205,9 @@ final class KernelEpoll: KernelObject {
     static func ready(_ descriptor: Int32, _ events: UInt32) -> UInt32 {
         guard let object = kernel[descriptor] else { return 0 }
         var ready: UInt32 = 0
-        if object.isReadable { ready |= EPOLLIN.rawValue & events }
-        if object.isWritable { ready |= EPOLLOUT.rawValue & events }
-        if object.hasFailed { ready |= EPOLLERR.rawValue }
+        if object.isReadable { ready |= Control.readable & events }
+        if object.isWritable { ready |= Control.writable & events }
+        if object.hasFailed { ready |= Control.failed }
         return ready
     }
 
@@ -207,10 +217,10 @@ final class KernelEpoll: KernelObject {
         guard kernel[descriptor] != nil else { return -Int(EBADF) }
         let place = entries.firstIndex { $0.descriptor == descriptor }
         switch operation {
-        case EPOLL_CTL_ADD:
+        case Control.add:
             guard place == nil else { return -Int(EEXIST) }
             entries.append((descriptor, events, token))
-        case EPOLL_CTL_MOD:
+        case Control.modify:
             guard let place else { return -Int(ENOENT) }
             entries[place] = (descriptor, events, token)
         default:
@@ -231,8 +241,11 @@ final class KernelEpoll: KernelObject {
     }
 }
 
-let EPOLLIN = (rawValue: UInt32(1), ())
-let EPOLLOUT = (rawValue: UInt32(4), ())
-let EPOLLERR = (rawValue: UInt32(8), ())
-let EPOLL_CTL_ADD: Int32 = 1
-let EPOLL_CTL_MOD: Int32 = 3
+/// epoll_ctl(2), as its header has it.
+private enum Control {
+    static let readable: UInt32 = 1
+    static let writable: UInt32 = 4
+    static let failed: UInt32 = 8
+    static let add: Int32 = 1
+    static let modify: Int32 = 3
+}

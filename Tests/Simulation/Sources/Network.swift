@@ -53,6 +53,11 @@ final class Network {
         for case let link? in links.map(\.link) where link.host === host { body(link) }
     }
 
+    /// For people who look at one episode.
+    func tell(_ text: @autoclosure () -> String) {
+        if isVerbose { print("\(Script.time(kernel.now - Script.start))     \(text())") }
+    }
+
     // MARK: Datagrams
 
     func bind(_ port: DatagramPort, _ endpoint: Endpoint) -> Int {
@@ -134,6 +139,7 @@ final class Network {
         let link = Link(port, host)
         links = links.filter { $0.link != nil } + [WeakLink(link: link)]
         port.link = link
+        tell("\(host.name) is connected to")
         guard let delay = link.passage() else { return -Int(EINPROGRESS) }
         kernel.after(delay + host.delay()) { [weak port] in
             guard let port, port.isConnecting, !link.isDead else { return }
@@ -251,7 +257,9 @@ final class StreamPort: KernelObject {
     func receive(_ room: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(room.count, incoming.count - head)
         if count > 0 {
-            incoming.withUnsafeBytes { room.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[head..<head + count])) }
+            incoming.withUnsafeBytes {
+                room.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[head..<head + count]))
+            }
             head += count
             if head == incoming.count { (incoming, head) = ([], 0) }
             return count
@@ -323,6 +331,7 @@ final class Link {
 
     func endedByNear() {
         guard !hasNearEnded else { return }
+        if let host { kernel.network.tell("\(host.name) is left") }
         hasNearEnded = true
         guard let delay = passage() else {
             far = nil
@@ -350,6 +359,7 @@ final class Link {
     }
 
     func endByFar() {
+        if let host { kernel.network.tell("\(host.name) ends a connection") }
         guard !hasFarEnded, let delay = passage() else { return }
         hasFarEnded = true
         nearAt = max(nearAt, kernel.now + delay)

@@ -9,7 +9,10 @@ struct Script {
     enum What {
         case question(client: Int, name: String, type: UInt16, isStream: Bool)
         case flood(client: Int, count: Int)
+        /// Of one host, or of all of a group.
         case trouble(host: String, Trouble, seconds: Int)
+        case goAway(host: String)
+        case stutter(host: String)
         case reset(host: String)
         case forget(host: String)
         case clock(seconds: Int)
@@ -39,9 +42,10 @@ struct Script {
         (self.seed, isSecure, hasFile) = (seed, chance.below(2) == 0, chance.below(4) == 0)
         let hosts = Topology.hosts(secure: isSecure).map(\.name)
         var at: UInt64 = 0
+        let names = Self.names(&chance)
         for _ in 0..<6 + chance.below(10) {
-            burst(&chance, hosts, at: at)
-            at += UInt64(60 + chance.below(2400)) * 1_000_000_000
+            burst(&chance, hosts, names, at: at)
+            at += UInt64([30, 120, 600, 3000, 6000][chance.below(5)] + chance.below(600)) * 1_000_000_000
         }
         length = at
         items = items.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
@@ -51,17 +55,21 @@ struct Script {
         items.append(Item(at: moment, what: what, seed: chance.next()))
     }
 
-    /// Some minutes in which people ask for few names, most of them again, and things go wrong.
-    private mutating func burst(_ chance: inout Chance, _ hosts: [String], at start: UInt64) {
+    private static func names(_ chance: inout Chance) -> [String] {
         let zones = [Topology.publicZone, Topology.publicZone] + Topology.zones.values.sorted()
-        let names = (0..<2 + chance.below(6)).map { _ in
+        return (0..<4 + chance.below(12)).map { _ in
             "\(["h", "h", "h", "v", "x", "l", "g"][chance.below(7)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
         }
+    }
+
+    /// Some minutes in which people ask for few names, most of them again, and things go wrong.
+    private mutating func burst(_ chance: inout Chance, _ hosts: [String], _ all: [String], at start: UInt64) {
+        let names = (0..<1 + chance.below(6)).map { _ in all[chance.below(all.count)] }
         let seconds = [1, 10, 100, 400][chance.below(4)]
         func moment(_ chance: inout Chance) -> UInt64 { start + UInt64(chance.below(seconds * 1000)) * 1_000_000 }
         for _ in 0..<chance.below(5) {
             let what: What =
-                switch chance.below(24) {
+                switch chance.below(30) {
                 case 0: .reset(host: hosts[chance.below(hosts.count)])
                 case 1: .forget(host: hosts[chance.below(hosts.count)])
                 case 2: .clock(seconds: [-86_400, -3600, -5, 5, 3600, 86_400 * 400][chance.below(6)])
@@ -71,7 +79,13 @@ struct Script {
                 case 6, 7, 8: .reload
                 case 9: .crash(part: chance.below(101))
                 case 10: .restart
-                case 11: .flood(client: chance.below(5), count: 50 + chance.below(3000))
+                case 11, 12: .goAway(host: "shop-\(1 + chance.below(2))")
+                case 13: .stutter(host: "account-\(1 + chance.below(3))")
+                case 14: .flood(client: chance.below(5), count: 50 + chance.below(3000))
+                case 15..<20:
+                    .trouble(
+                        host: ["httpdns", "fallback", "office", "shop", "lab"][chance.below(5)],
+                        Trouble.allCases[chance.below(Trouble.allCases.count)], seconds: [2, 30, 300][chance.below(3)])
                 default:
                     .trouble(
                         host: hosts[chance.below(hosts.count)], Trouble.allCases[chance.below(Trouble.allCases.count)],
@@ -79,7 +93,9 @@ struct Script {
                 }
             add(&chance, at: chance.below(2) == 0 ? start : moment(&chance), what)
             if case .network(isUp: false) = what {
-                add(&chance, at: items[items.count - 1].at + UInt64(1 + chance.below(60)) * 1_000_000_000, .network(isUp: true))
+                add(
+                    &chance, at: items[items.count - 1].at + UInt64(1 + chance.below(60)) * 1_000_000_000,
+                    .network(isUp: true))
             }
         }
         for _ in 0..<3 + chance.below(40) {
@@ -106,6 +122,8 @@ struct Script {
                 "client \(client) asks \(name) \(types[type]!)\(isStream ? " over TCP" : "")"
             case .flood(let client, let count): "client \(client) asks \(count) names at once"
             case .trouble(let host, let trouble, let seconds): "\(host) \(trouble.rawValue) for \(seconds)s"
+            case .goAway(let host): "\(host) sends GOAWAY with the next request"
+            case .stutter(let host): "\(host) says its next answer twice"
             case .reset(let host): "\(host) resets its connections"
             case .forget(let host): "\(host) forgets its connections"
             case .clock(let seconds): "the clock is set \(abs(seconds))s \(seconds < 0 ? "back" : "forward")"

@@ -168,10 +168,11 @@ final class FramesSpeaker: Speaker {
 final class AccountSpeaker: Speaker {
     private weak var end: ServerEnd?
     private var conversation: ServiceConversation?
-    private let isSecure: Bool
+    /// When it has said something that was not asked for.
+    private var saidTooMuch: UInt64?
 
     init(_ end: ServerEnd, isSecure: Bool) {
-        (self.end, self.isSecure) = (end, isSecure)
+        self.end = end
         let host = end.host
         let engine = try? ServiceEngine(Topology.account) { names, family, done in
             done(names.map { Self.result($0, family, host) })
@@ -181,7 +182,12 @@ final class AccountSpeaker: Speaker {
         }
     }
 
-    func heard(_ bytes: [UInt8]) { conversation?.receive(bytes.span) }
+    func heard(_ bytes: [UInt8]) {
+        if let saidTooMuch, let host = end?.host, host.isPrompt, saidTooMuch + 500_000_000 < kernel.now {
+            judge.fault("\(host.name) is asked on a connection on which it has said what nobody asked for")
+        }
+        conversation?.receive(bytes.span)
+    }
 
     private static func result(_ name: Name, _ family: ServiceFamily, _ host: Host) -> NameResult {
         let text = name.description.lowercased()
@@ -209,19 +215,25 @@ final class AccountSpeaker: Speaker {
         var response = response
         if host.mayDo(.fails) { response = Self.status(401) }
         if host.mayDo(.tooOften) { response = Self.status(429, "Retry-After: \(kernel.network.chance.below(30))\r\n") }
-        if host.mayDo(.broken) { response = Self.status(500 + kernel.network.chance.below(5)) }
+        if host.mayDo(.broken) { response = Self.status(host.brokenStatus) }
         let isCut = host.mayDo(.cuts)
         if isCut { response = Array(response.dropLast(1 + kernel.network.chance.below(response.count))) }
         // What is left over may come with the answer, or later, when another is waited for.
-        let isTwice = host.mayDo(.twice)
-        let isTogether = kernel.network.chance.below(2) == 0
+        let isStuttering = host.isStuttering
+        host.isStuttering = false
+        let isTwice = isStuttering || host.mayDo(.twice)
+        let isTogether = isStuttering || kernel.network.chance.below(2) == 0
         let closes = isLast || isCut || host.mayDo(.closes)
-        kernel.after(kernel.network.milliseconds(0...20)) { [weak end] in
+        kernel.after(kernel.network.milliseconds(0...20)) { [weak end, weak self] in
             end?.say(isTwice && isTogether ? response + response : response)
+            if isTwice, isTogether { self?.saidTooMuch = kernel.now }
             if closes { end?.close(isCut: kernel.network.chance.below(2) == 0) }
         }
         guard isTwice, !isTogether else { return }
-        kernel.after(kernel.network.milliseconds(20...3000)) { [weak end] in end?.say(response) }
+        kernel.after(kernel.network.milliseconds(20...3000)) { [weak end, weak self] in
+            end?.say(response)
+            self?.saidTooMuch = kernel.now
+        }
     }
 
     private static func status(_ code: Int, _ more: String = "") -> [UInt8] {
@@ -236,6 +248,7 @@ final class HTTP2Speaker: Speaker {
     private var hasBegun = false
     private var bodies: [UInt32: [UInt8]] = [:]
     private var isGone = false
+    private var hasAnswered = false
 
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
@@ -292,10 +305,17 @@ final class HTTP2Speaker: Speaker {
         guard let host = end?.host, !isGone else { return }
         guard let query = DNSQuery(body) else { return judge.fault("\(host.name) is sent a body that is no query") }
         if query.id != 0 { judge.fault("\(host.name) is sent an id over HTTPS") }
-        if host.mayDo(.goesAway) {
+        // A server that leaves the first request on a fresh connection is taken for one that leaves them all.
+        let isLeaving = host.isGoingAway && hasAnswered
+        if isLeaving || host.mayDo(.goesAway) {
             isGone = true
+            if isLeaving {
+                host.isGoingAway = false
+                judge.leaves(host, query.name, query.type)
+            }
             var last: [UInt8] = []
-            last.append(stream - 1 - UInt32(kernel.network.chance.below(2)) * (stream > 2 ? 2 : 0), octets: 4)
+            last.append(
+                stream < 3 ? 0 : stream - 2 * UInt32(1 + kernel.network.chance.below(Int(stream) / 2)), octets: 4)
             say(7, 0, 0, last + [0, 0, 0, 0])
             kernel.after(kernel.network.milliseconds(0...200)) { [weak end] in end?.close() }
             return
@@ -309,9 +329,10 @@ final class HTTP2Speaker: Speaker {
     private func answer(_ query: DNSQuery, _ stream: UInt32, _ host: Host) {
         guard let end else { return }
         if host.mayDo(.tooOften) { return say(1, 5, stream, [0x08, 3] + "429".utf8) }
-        if host.mayDo(.broken) { return say(1, 5, stream, [0x8E]) }
+        if host.has(.broken) { return say(1, 5, stream, [0x08, 3] + "\(host.brokenStatus)".utf8) }
         guard let answer = DNSServer.answer(query, at: host, isStream: true) else { return }
         let media = Array("application/dns-message".utf8)
+        hasAnswered = true
         let head = Self.frame(1, 4, stream, [0x88, 0x0F, 0x10, UInt8(media.count)] + media)
         let frames = head + Self.frame(0, 1, stream, answer)
         for _ in 0..<(host.mayDo(.twice) ? 2 : 1) { end.say(frames) }

@@ -1,14 +1,22 @@
 /// Looks for the fewest events that still make an episode fail (delta debugging).
 struct Shortening {
     private let script: Script
-    private var runs = 0
+    /// What is wrong: in the script that is made shorter it has to be the same.
+    private let kind: String
     /// Runs at most: each takes some milliseconds.
     private static let maximumRuns = 2000
 
-    init(_ script: Script) { self.script = script }
+    init(_ script: Script, _ faults: [String]) { (self.script, kind) = (script, Self.kind(faults)) }
+
+    /// The first fault without moments, names and numbers.
+    private static func kind(_ faults: [String]) -> String {
+        let words = (faults.first ?? "").split(separator: " ").filter { word in word.allSatisfy { $0.isLetter } }
+        return words.joined(separator: " ")
+    }
 
     private func faults(_ places: [Int]) -> [String] {
-        Episode.run(script, items: places.map { script.items[$0] })
+        let faults = Episode.run(script, items: places.map { script.items[$0] })
+        return Self.kind(faults) == kind ? faults : []
     }
 
     func shortest() -> (places: [Int], faults: [String]) {

@@ -21,6 +21,7 @@ func simEpollControl(_ epoll: Int32, _ operation: Int32, _ fd: Int32, _ events: 
 func simEpollNext(
     _ epoll: Int32, _ start: Int32, _ events: UnsafeMutablePointer<UInt32>, _ token: UnsafeMutablePointer<UInt64>
 ) -> Int {
+    kernel.isIdling()
     guard let found = (kernel[epoll] as? KernelEpoll)?.next(Int(start)) else { return 0 }
     (events.pointee, token.pointee) = (found.events, found.token)
     return found.place

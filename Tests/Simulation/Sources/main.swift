@@ -22,6 +22,7 @@ kernel_take_random()
 kernel.random = Chance(seed: 1)
 Scheduler.isReadable = { kernel[$0]?.isReadable ?? false }
 Scheduler.advance = { kernel.advance() }
+Scheduler.stuck = { judge.stuck("there is no end to what has to be done at this moment") }
 _ = certificates.trusted
 
 let began = kernel_real_nanoseconds()
@@ -31,7 +32,7 @@ func rounded(_ number: Double) -> String { "\((number * 10).rounded() / 10)" }
 /// Says what is wrong, with the fewest events that still bring it about.
 func report(_ script: Script, _ faults: [String]) -> Never {
     print("seed \(script.seed), after \(rounded(seconds())) s: \(faults[0])")
-    let few = Shortening(script).shortest()
+    let few = Shortening(script, faults).shortest()
     print("the shortest script that fails:\n")
     print("# \(few.faults.first ?? faults[0])")
     for place in few.places { print(Script.text(script.items[place])) }

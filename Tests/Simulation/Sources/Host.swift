@@ -91,7 +91,7 @@ final class Host {
     }
 
     /// The same as long as the trouble lasts.
-    var brokenStatus: Int { 500 + Int((troubles[.broken] ?? 0) / 1_000_000 % 5) }
+    var brokenStatus: Int { 500 + Int((troubles[.broken] ?? 0) / 1_000_000_000 % 5) }
 
     var silentUntil: UInt64? { troubles[.silent] }
     var isSilent: Bool { has(.silent) }
@@ -123,6 +123,7 @@ final class Host {
             judge.fault("\(name) is sent what is no query")
             return []
         }
+        judge.asked(self, query.name, query.type)
         var answers: [Datagram] = []
         if has(.forged) { answers += forgeries(query) }
         if !has(.mute), let answer = DNSServer.answer(query, at: self, isStream: false) {

@@ -25,8 +25,10 @@ final class Judge {
     private var said: [Said] = []
     private var denied: Set<String> = []
     private var bills: [String: [UInt64]] = [:]
-    /// What was asked upstream lately, and when.
-    private var lately: [String: [UInt64]] = [:]
+    /// What groups were asked, and when they were last.
+    private var lately: [String: UInt64] = [:]
+    /// What hosts were asked lately, and when.
+    private var attempts: [String: [UInt64]] = [:]
     private var questionTimes: [String: [UInt64]] = [:]
     private var plans: [(plan: Plan, from: UInt64)] = []
     private var questions: [Endpoint: [UInt16: Asked]] = [:]
@@ -40,6 +42,8 @@ final class Judge {
         let slept: UInt64
         let era: Int
         let plan: Plan
+        /// The place of the plan.
+        let place: Int
         /// The cache has something past its time.
         let hasStale: Bool
         var answers = 0
@@ -53,7 +57,7 @@ final class Judge {
 
     func begin() {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [], [:], [:], [], [:])
-        lately = [:]
+        (lately, attempts) = ([:], [:])
         isCalmAt = 0
         digest = 14_695_981_039_346_656_037
         era = 0
@@ -102,14 +106,15 @@ final class Judge {
         queries += 1
         note(kernel.now, UInt64(type), UInt64(name.utf8.count))
         kernel.network.tell("\(host.name) is asked for \(name) \(type)")
-        let what = "\(host.group) \(name) \(type)"
         let now = kernel.now
-        lately[what, default: []].append(now)
-        if lately[what]!.count > 12 {
-            lately[what]!.removeAll { $0 + 10_000_000_000 < now }
+        lately["\(host.group) \(name) \(type)"] = now
+        let what = "\(host.name) \(name) \(type)"
+        attempts[what, default: []].append(now)
+        if attempts[what]!.count > 9 {
+            attempts[what]!.removeAll { $0 + 10_000_000_000 < now }
             let wanted = 2 + (questionTimes[name]?.count { $0 + 20_000_000_000 > now } ?? 0)
-            if lately[what]!.count > 6 * wanted {
-                fault("\(what) is asked \(lately[what]!.count) times in ten seconds for \(wanted - 2) questions")
+            if attempts[what]!.count > 3 * wanted {
+                fault("\(what) is asked \(attempts[what]!.count) times in ten seconds for \(wanted - 2) questions")
             }
         }
         if !mayBeTold(name).contains(host.group) { fault("\(host.name) is told of \(name)") }
@@ -117,11 +122,11 @@ final class Judge {
 
     /// A server has said that it has not looked at a question: it is asked again at once, here or elsewhere.
     func leaves(_ host: Host, _ name: String, _ type: UInt16) {
-        guard host.isWell else { return }
+        guard host.isWell, isCalmAt < kernel.now else { return }
         let (now, era, count) = (kernel.now, era, plans.count)
         kernel.after(200_000_000) { [self] in
-            guard era == self.era, count == plans.count, kernel.now < now + 300_000_000, host.isWell else { return }
-            let isAsked = lately["\(host.group) \(name) \(type)"]?.contains { $0 > now } ?? false
+            guard era == self.era, count == plans.count, isCalmAt < now, host.isWell else { return }
+            let isAsked = lately["\(host.group) \(name) \(type)"].map { $0 > now } ?? false
             if !isAsked { fault("\(name), which \(host.name) has left to another connection, is not asked again") }
         }
     }
@@ -186,7 +191,8 @@ final class Judge {
         let plan = plans[plans.count - 1].plan
         questionTimes[query.name, default: []].append(kernel.now)
         questions[client, default: [:]][query.id] = Asked(
-            number: number, query: query, at: kernel.now, slept: kernel.slept, era: era, plan: plan, hasStale: hasStale)
+            number: number, query: query, at: kernel.now, slept: kernel.slept, era: era, plan: plan,
+            place: plans.count - 1, hasStale: hasStale)
         watch(client, query.id)
     }
 
@@ -218,7 +224,7 @@ final class Judge {
         let took = kernel.now - asked.at
         if asked.slept == kernel.slept {
             if took > 4_000_000_000 { fault("\(who) answered after \(took / 1_000_000) ms") }
-            if asked.hasStale, asked.era == era, took > 1_800_000_000 {
+            if asked.hasStale, asked.era == era, asked.place == plans.count - 1, took > 1_800_000_000 {
                 fault("\(who) answered after \(took / 1_000_000) ms although something stale is there")
             }
         }
@@ -228,9 +234,10 @@ final class Judge {
 
     private func check(_ message: Reading, _ asked: Asked, _ who: String) {
         let truth = Truth(asked.query.name, asked.query.type)
-        let groups = asked.plan.groups(for: asked.query.name).union(
-            plans[plans.count - 1].plan.groups(for: asked.query.name))
+        // Under any settings since the question.
+        let groups = plans[asked.place...].reduce(into: Set()) { $0.formUnion($1.plan.groups(for: asked.query.name)) }
         let isStale = message.errors.contains(3)
+        let staleSeconds = max(asked.plan.staleSeconds, plans[plans.count - 1].plan.staleSeconds)
         if asked.at > isCalmAt, !asked.plan.isHTTPOnly {
             if message.code != 0, message.code != 3 { fault("\(who) RCODE \(message.code), though all is well") }
             if isStale, groups.count == 1 { fault("\(who) stale, though all is well") }
@@ -239,8 +246,7 @@ final class Judge {
         if isStale { stale += 1 }
         if message.code == 3, truth.exists { return fault("\(who) NXDOMAIN, which nobody says") }
         if message.code == 0, !message.isTruncated, message.records.isEmpty, truth.count > 0, asked.query.type != 16 {
-            let plan = plans[plans.count - 1].plan
-            if !asked.plan.denies(asked.query.name, asked.query.type), !plan.denies(asked.query.name, asked.query.type),
+            if !plans[asked.place...].contains(where: { $0.plan.denies(asked.query.name, asked.query.type) }),
                 !groups.contains(where: { denied.contains("\($0) \(asked.query.name) \(asked.query.type)") })
             {
                 fault("\(who) no record, which nobody says")
@@ -264,7 +270,7 @@ final class Judge {
             let life = UInt64(told.ttl) * 1_000_000_000 + Self.slack
             if isStale {
                 if record.ttl > 30 { fault("\(who) stale, with the TTL \(record.ttl)") }
-                if age > life + UInt64(asked.plan.staleSeconds) * 1_000_000_000 + 4_000_000_000, asked.era == era {
+                if age > life + UInt64(staleSeconds) * 1_000_000_000 + 4_000_000_000, asked.era == era {
                     fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago, stale")
                 }
             } else if age > life {

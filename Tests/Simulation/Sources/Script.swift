@@ -67,7 +67,13 @@ struct Script {
         let names = (0..<1 + chance.below(6)).map { _ in all[chance.below(all.count)] }
         let seconds = [1, 10, 100, 400][chance.below(4)]
         func moment(_ chance: inout Chance) -> UInt64 { start + UInt64(chance.below(seconds * 1000)) * 1_000_000 }
-        for _ in 0..<chance.below(5) {
+        // Most of what goes wrong is with those who are asked.
+        let groups = names.map { name in
+            Topology.zones.keys.sorted().first { name.hasSuffix("." + Topology.zones[$0]!) } ?? "httpdns"
+        }
+        let asked = groups + groups + ["fallback"]
+        let near = asked + hosts.filter { host in asked.contains { host.hasPrefix($0 == "httpdns" ? "account" : $0) } }
+        for _ in 0..<chance.below(9) {
             let what: What =
                 switch chance.below(30) {
                 case 0: .reset(host: hosts[chance.below(hosts.count)])
@@ -82,10 +88,10 @@ struct Script {
                 case 11, 12: .goAway(host: "shop-\(1 + chance.below(2))")
                 case 13: .stutter(host: "account-\(1 + chance.below(3))")
                 case 14: .flood(client: chance.below(5), count: 50 + chance.below(3000))
-                case 15..<20:
+                case 15..<27:
                     .trouble(
-                        host: ["httpdns", "fallback", "office", "shop", "lab"][chance.below(5)],
-                        Trouble.allCases[chance.below(Trouble.allCases.count)], seconds: [2, 30, 300][chance.below(3)])
+                        host: near[chance.below(near.count)], Trouble.allCases[chance.below(Trouble.allCases.count)],
+                        seconds: [2, 30, 300][chance.below(3)])
                 default:
                     .trouble(
                         host: hosts[chance.below(hosts.count)], Trouble.allCases[chance.below(Trouble.allCases.count)],

@@ -40,7 +40,6 @@ extension [UInt8] {
 enum DNSServer {
     /// What a server of the group says, as whole octets; nil: nothing.
     static func answer(_ query: DNSQuery, at host: Host, isStream: Bool) -> [UInt8]? {
-        judge.asked(host, query.name, query.type)
         if host.mayDo(.fails) { return failure(query, code: kernel.network.chance.below(2) == 0 ? 2 : 5) }
         if host.mayDo(.lies) { return lie(query, host) }
         let truth = Truth(query.name, query.type)
@@ -149,6 +148,7 @@ final class FramesSpeaker: Speaker {
             let query = DNSQuery(Array(buffer[2..<2 + length]))
             buffer.removeFirst(2 + length)
             guard let query, let end else { return judge.fault("a stream is sent what is no query") }
+            judge.asked(end.host, query.name, query.type)
             // In any order.
             kernel.after(kernel.network.milliseconds(0...10)) { [self] in answer(query, end.host) }
         }
@@ -305,6 +305,7 @@ final class HTTP2Speaker: Speaker {
         guard let host = end?.host, !isGone else { return }
         guard let query = DNSQuery(body) else { return judge.fault("\(host.name) is sent a body that is no query") }
         if query.id != 0 { judge.fault("\(host.name) is sent an id over HTTPS") }
+        judge.asked(host, query.name, query.type)
         // A server that leaves the first request on a fresh connection is taken for one that leaves them all.
         let isLeaving = host.isGoingAway && hasAnswered
         if isLeaving || host.mayDo(.goesAway) {

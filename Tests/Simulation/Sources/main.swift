@@ -49,6 +49,7 @@ if let kept {
 }
 
 print("seed \(seed)")
+fflush(nil)
 var seeds = Chance(seed: seed)
 var simulated: UInt64 = 0
 var episodes = 0

@@ -10,16 +10,26 @@ public import Transport
 /// Not `Sendable`: confined, with its conversations, to one queue.
 public final class ServiceEngine {
     private let accounts: ServiceAccounts
-    private let zone = DemoZone.service
+    private let result: (Name, ServiceFamily) -> NameResult
     private let configuration: String
 
     /// - Parameters:
     ///   - addresses: The service's addresses, for its configuration (`/conf`).
     ///   - unixSeconds: Gives the time of day, by which a request's validity is judged.
-    public init(
+    public convenience init(
         _ account: DemoAccount, addresses: [IPAddress] = [.v4(127, 0, 0, 1)],
         unixSeconds: @escaping () -> UInt64 = WallClock.unixSeconds
     ) throws(CryptographyError) {
+        try self.init(account, addresses: addresses, unixSeconds: unixSeconds, result: DemoZone.service.result)
+    }
+
+    /// - Parameter result: Gives what the service knows of a name.
+    init(
+        _ account: DemoAccount, addresses: [IPAddress] = [.v4(127, 0, 0, 1)],
+        unixSeconds: @escaping () -> UInt64 = WallClock.unixSeconds,
+        result: @escaping (Name, ServiceFamily) -> NameResult
+    ) throws(CryptographyError) {
+        self.result = result
         accounts = try ServiceAccounts(account, unixSeconds: unixSeconds)
         let list = addresses.map(\.description).joined(separator: ";")
         configuration = "log:0|domain:0|ip:\(list)|ttl:\(Self.configurationMinutes)"
@@ -46,7 +56,7 @@ public final class ServiceEngine {
         switch try accounts.parse(request.target, isSecure: isSecure) {
         case .configuration(let cipher): return try body(configuration, cipher)
         case .lookup(let lookup):
-            let lines = lookup.names.map { line(lookup, $0, zone.result($0, lookup.family), client) }
+            let lines = lookup.names.map { line(lookup, $0, result($0, lookup.family), client) }
             return try body(lines.joined(separator: "\n"), lookup.cipher)
         }
     }

@@ -65,6 +65,22 @@ def pytest_cmdline_main(config):
         return subprocess.run(again, env=variables).returncode
 
 
+# The files whose tests keep a core busy. Those of the others mostly wait, so that the two kinds fit beside each other.
+BUSY = {f"test_{name}.py" for name in (
+    "comparison", "cost", "encrypted", "flights", "floods", "hostile", "instructions", "reload", "status_page")}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--kind", choices=["busy", "waiting"], help="the files that keep a core busy, or those that do not")
+
+
+def pytest_ignore_collect(collection_path, config):
+    kind = config.getoption("kind")
+    if kind is None or not collection_path.name.startswith("test_"):
+        return None
+    return (collection_path.name in BUSY) != (kind == "busy") or None
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "real_time(scenario=…): measured beside all other tests; runs last")
 

@@ -1,7 +1,8 @@
 import Base
 import DNSWire
-import DemoService
 import HTTPDNS
+
+@testable import DemoService
 
 /// A question as a server reads it, by rules of its own.
 struct DNSQuery {
@@ -174,9 +175,7 @@ final class AccountSpeaker: Speaker {
     init(_ end: ServerEnd, isSecure: Bool) {
         self.end = end
         let host = end.host
-        let engine = try? ServiceEngine(Topology.account) { names, family, done in
-            done(names.map { Self.result($0, family, host) })
-        }
+        let engine = try? ServiceEngine(Topology.account, result: { Self.result($0, $1, host) })
         conversation = engine?.conversation(isSecure: isSecure, client: .v4(192, 0, 2, 9)) { [weak self] in
             self?.respond($0, isLast: $1)
         }

@@ -2,29 +2,29 @@ import Base
 import Counters
 import Forwarding
 
-/// A local resolver as it is asked in the clear. Confined to the resolver's loop.
+/// What is known of a local resolver that is asked in the clear. Confined to the forwarder's loop.
 final class PlainServer {
     let server: Server
-    /// It is one of those that are listed: what is kept for it is looked through now and then.
+    /// Whether the upstream remembers it; the ports of one that is not remembered take a single query.
     var isKept: Bool
     var spelling = Spelling()
-    /// From which the next query goes, if it takes more.
+    /// The port for the next query, if it still takes queries.
     var port: QueryPort?
-    /// From its first answer on.
+    /// Its figures; nil before its first answer.
     var tally: UpstreamTallies.ServerTally?
 
     init(_ server: Server, isKept: Bool) { (self.server, self.isKept) = (server, isKept) }
 }
 
-/// A query under way to a local resolver, by each way it went out.
+/// A query under way to a local resolver, with each datagram and stream it was sent on.
 final class LocalQuery {
     let id: QueryID
     let question: MessageQuestion
     let server: PlainServer
     var sent = SmallList<SentQuery>()
-    /// The answer did not fit a datagram, and comes over TCP.
+    /// Whether the answer did not fit a datagram, and comes over TCP.
     var isOverTCP = false
-    /// The server was silent, and this is the second time that it is asked.
+    /// Whether it was sent a second time, because the server was silent.
     var isRepeat = false
 
     init(_ id: QueryID, _ question: MessageQuestion, _ server: PlainServer) {
@@ -32,7 +32,7 @@ final class LocalQuery {
     }
 }
 
-/// A query as it went to a local resolver in a datagram.
+/// A query as it was sent to a local resolver in a datagram.
 final class SentQuery {
     let id: UInt16
     let query: LocalQuery
@@ -40,12 +40,12 @@ final class SentQuery {
     let bytes: [UInt8]
     /// Whether it has an OPT record.
     let edns: EDNS
-    /// The name has a letter in upper case, so an answer shows whether its server repeats them.
+    /// Whether the name has a letter in upper case, so that an answer shows if the server repeats the case.
     let isMixed: Bool
-    /// The server was silent, and this is the second time that it is asked.
+    /// Whether it was sent a second time, because the server was silent.
     let isRepeat: Bool
     let at: Tick
-    /// Something came that was the answer but for its letters' case.
+    /// Whether a message came that was the answer except for its letters' case.
     var sawOtherCase = false
 
     init(

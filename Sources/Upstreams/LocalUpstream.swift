@@ -294,9 +294,9 @@ package final class LocalUpstream: Upstream, Sender {
 
     /// Fails all queries of a port: the server cannot be reached.
     private func fail(_ port: QueryPort, _ error: SystemError) {
-        port.retire()
+        let waiting = port.takeWaiting()
         close(port)
-        for sent in port.takeWaiting() {
+        for sent in waiting {
             sent.query.sent.removeAll { $0 === sent }
             failed(sent.query, Failure(.unreachable, error.description))
         }

@@ -3,34 +3,33 @@ import Transport
 
 /// A UDP port from which queries go to one server, several at a time. Confined to its loop.
 ///
-/// What somebody must guess who cannot see the queries, and answers in the server's name (RFC 5452 §4): the port, one of
-/// some 28,000 (14.8 bits) as the kernel draws it; the id (16 bits); and the case of each letter of the name, if the server
-/// repeats it (`Query.mixCase`, up to 32 bits). An answer counts for one id of one port and for the question that went out
-/// under it, so of all queries on a port a forged answer can fit one: that they share it makes none of them easier to hit.
-/// A port that can be learned beforehand would: therefore it takes queries for a moment only, and is open no longer than
-/// one of its own for each query would be, but for that moment.
+/// A forger who cannot see the queries must guess (RFC 5452 §4) the port, one of some 28,000 (14.8 bits) that the kernel
+/// chooses from; the id (16 bits); and the case of each letter of the name, if the server repeats it (`Query.mixCase`, up
+/// to 32 bits). A forged answer matches one id of one port, and is accepted only for the question sent under that id: so
+/// sharing a port makes no query easier to hit. Learning the port first would help a forger: therefore a port takes
+/// queries for a moment only, and stays open hardly longer than a port for each query would.
 final class QueryPort: EventHandler {
     private var socket: QuerySocket
     private var registration: Registration?
     private let loop: EventLoop
     private let received: (QueryPort) -> Void
-    /// It takes queries before then.
+    /// When it stops taking queries, in the time of ``Clock``.
     private let end: UInt64
     private var isRetired = false
-    /// The ids of all queries that it ever took, and by the same places those that wait for an answer.
+    /// The ids of all queries that it ever took, and at the same places the queries that still wait for an answer.
     private var ids: [UInt16] = []
     private var queries: [SentQuery?] = []
     private var waiting = 0
 
-    /// For so many nanoseconds from its opening a port takes queries: as long as a turn of the loop lasts that has many.
-    /// Somebody who tries ports, and is told by ICMP of those that are closed, learns of some thousand in a second at most
-    /// (`net.ipv4.icmp_msgs_per_sec`).
+    /// How long a port takes queries after it was opened, in nanoseconds: as long as a busy turn of the loop lasts. An
+    /// attacker who probes ports learns of a thousand closed ones a second at most, since the kernel sends no more ICMP
+    /// errors (`net.ipv4.icmp_msgs_per_sec`).
     static let takingTime: UInt64 = 250_000
-    /// Queries that a port takes in its life: their answers fit into what a socket can hold, and no more of them fail when one
-    /// forged message says that nobody listens at the server's.
+    /// The most queries that a port ever takes: a socket's buffer holds their answers, and a forged ICMP "port
+    /// unreachable" fails no more of them.
     static let maximumQueries = 64
 
-    /// - Parameter received: Told when something may have come, until ``close()``.
+    /// - Parameter received: Called when datagrams may have come, until ``close()``.
     init(to endpoint: Endpoint, loop: EventLoop, at now: Tick, received: @escaping (QueryPort) -> Void)
         throws(SystemError)
     {
@@ -44,17 +43,17 @@ final class QueryPort: EventHandler {
 
     var isOpen: Bool { registration != nil }
 
-    /// No query waits here for an answer.
+    /// Whether no query waits here for an answer.
     var isIdle: Bool { waiting == 0 }
 
     func takesQueries(at now: Tick) -> Bool {
         !isRetired && now.nanoseconds < end && ids.count < Self.maximumQueries
     }
 
-    /// It takes no more queries.
+    /// Makes it take no more queries.
     func retire() { isRetired = true }
 
-    /// An id that no query of this port has or had.
+    /// An id that no query of this port ever had.
     func newID(_ random: () -> UInt16) -> UInt16 {
         while true {
             let id = random()
@@ -62,14 +61,14 @@ final class QueryPort: EventHandler {
         }
     }
 
-    /// A query is to leave from here.
+    /// Adds a query that will leave from here.
     func add(_ sent: SentQuery) {
         ids.append(sent.id)
         queries.append(sent)
         waiting += 1
     }
 
-    /// Whom it is for.
+    /// The resolver it is for.
     var server: SocketAddress { socket.resolver }
 
     func send(_ batch: inout ReplyBatch) throws(SystemError) { try socket.send(&batch) }
@@ -78,10 +77,10 @@ final class QueryPort: EventHandler {
 
     func isFromServer(_ batch: borrowing ReceiveBatch, _ index: Int) -> Bool { socket.isFromResolver(batch, index) }
 
-    /// What an id stands for here.
+    /// The query that an id belongs to.
     enum Meaning {
         case query(SentQuery)
-        /// One that has had its answer, or that nobody waits for any more.
+        /// A query that was answered or given up.
         case endedQuery
         case nothing
     }
@@ -91,13 +90,13 @@ final class QueryPort: EventHandler {
         return queries[place].map { .query($0) } ?? .endedQuery
     }
 
-    /// Nobody waits for its answer any more.
+    /// Tells it that the answer to a query is not awaited any more.
     func ended(_ sent: SentQuery) {
         guard let place = ids.firstIndex(of: sent.id), queries[place].take() != nil else { return }
         waiting -= 1
     }
 
-    /// All that wait, which do so no longer.
+    /// Gives up all queries under way, and returns them.
     func takeWaiting() -> [SentQuery] {
         waiting = 0
         let all = queries.compactMap(\.self)
@@ -107,6 +106,8 @@ final class QueryPort: EventHandler {
 
     func close() {
         isRetired = true
+        // Queries hold their ports, and would be held by them.
+        _ = takeWaiting()
         if let registration { loop.unregister(registration, closing: true) }
         registration = nil
         socket.close()

@@ -67,7 +67,8 @@ def pytest_cmdline_main(config):
 
 # The files whose tests keep a core busy. Those of the others mostly wait, so that the two kinds fit beside each other.
 BUSY = {f"test_{name}.py" for name in (
-    "comparison", "cost", "encrypted", "flights", "floods", "hostile", "instructions", "reload", "status_page")}
+    "comparison", "cost", "encrypted", "flights", "floods", "hostile", "http2_hostile", "instructions", "reload",
+    "status_page")}
 
 
 def pytest_addoption(parser):

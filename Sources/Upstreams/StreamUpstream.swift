@@ -200,7 +200,7 @@ package class StreamUpstream: Upstream {
         guard query.retries == 0 else { return failed(query, failure, on: connection, at: now) }
         query.connections.removeAll { $0 === connection }
         query.retries += 1
-        if query.connections.isEmpty { retry(query, on: connection.pool, after: connection, at: now) }
+        if query.connections.isEmpty { putElsewhere(query, after: connection, at: now) }
     }
 
     private final func askPlainer(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
@@ -225,8 +225,7 @@ package class StreamUpstream: Upstream {
         guard query.refusals <= Self.maximumRefusals else {
             return end(query, .failed(Failure(.unreachable, "refused by the server")))
         }
-        let other = connection.pool.connection(after: connection.serial)
-        if let other { other.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
+        putElsewhere(query, after: connection, at: now)
     }
 
     final func failed(
@@ -260,7 +259,7 @@ package class StreamUpstream: Upstream {
                 // The server had closed a connection that still seemed open here: that does not count as an attempt. This
                 // ends of itself, since each further connection was made after the last.
                 if !connection.isSilentSinceIdle { query.retries += 1 }
-                retry(query, on: connection.pool, after: connection, at: now)
+                putElsewhere(query, after: connection, at: now)
             } else {
                 end(query, .failed(failure ?? Failure(.unreachable, "closed")))
             }
@@ -268,14 +267,10 @@ package class StreamUpstream: Upstream {
         serveWaiting(connection.pool, at: now)
     }
 
-    private final func retry(
-        _ query: StreamQuery, on pool: StreamPool, after lost: StreamConnection, at now: Tick
-    ) {
-        if let fresh = pool.connection(after: lost.serial) {
-            fresh.put(query, at: now)
-        } else {
-            putOnFreshConnection(query, at: now)
-        }
+    /// Sends a query once more, on a connection made later than this one.
+    private final func putElsewhere(_ query: StreamQuery, after connection: StreamConnection, at now: Tick) {
+        let other = connection.pool.connection(after: connection.serial)
+        if let other { other.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
     }
 
     // MARK: Time

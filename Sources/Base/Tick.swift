@@ -22,3 +22,11 @@ public struct Tick: Comparable, Hashable, Sendable {
         nanoseconds > earlier.nanoseconds ? Int((nanoseconds - earlier.nanoseconds) / 1_000_000) : 0
     }
 }
+
+extension Tick? {
+    /// The earlier of two moments, of which either may be missing.
+    public func orEarlier(_ other: Tick?) -> Tick? {
+        guard let self, let other else { return self ?? other }
+        return min(self, other)
+    }
+}

@@ -272,33 +272,5 @@ struct Ring: ~Copyable {
     static func tag(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash) }
     private func bucket(of hash: UInt64) -> Int { Int(Ring.tag(hash)) & bucketMask }
     private static func reference(_ place: Int) -> UInt32 { UInt32(place / Entry.alignment + 1) }
-    fileprivate static func place(_ reference: UInt32) -> Int { (Int(reference) - 1) * Entry.alignment }
-}
-
-/// Where a ring's memory is, which never changes: enough to prefetch an entry before the lock is taken.
-///
-/// Sound without the lock for as long as the ring lives: a bucket is read atomically, and the memory of an entry is
-/// prefetched but not read; if another entry is there meanwhile, the prefetch was merely useless.
-@safe
-struct RingMap: @unchecked Sendable {
-    fileprivate let memory: UnsafeMutableRawPointer
-    fileprivate let buckets: UnsafeMutablePointer<Atomic<UInt32>>
-    fileprivate let bucketMask: Int
-
-    func prefetchBucket(of hash: UInt64) {
-        unsafe cmemory_prefetch(buckets + Int(Ring.tag(hash)) & bucketMask)
-    }
-
-    /// Prefetches the first entry of the bucket, which is nearly always the one wanted: there are no more entries than
-    /// buckets.
-    func prefetchEntry(of hash: UInt64) {
-        let reference = unsafe buckets[Int(Ring.tag(hash)) & bucketMask].load(ordering: .relaxed)
-        guard reference != 0 else { return }
-        let entry = unsafe memory + Ring.place(reference)
-        unsafe cmemory_prefetch(entry)
-        unsafe cmemory_prefetch(entry + RingMap.cacheLine)
-    }
-
-    /// Octets of a cache line; an entry with its body usually takes two lines.
-    private static let cacheLine = 64
+    static func place(_ reference: UInt32) -> Int { (Int(reference) - 1) * Entry.alignment }
 }

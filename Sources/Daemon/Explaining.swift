@@ -6,6 +6,7 @@ public import DNSWire
 import Forwarding
 import Log
 import Transport
+import Upstreams
 
 extension Explained {
     /// - Parameters:
@@ -54,7 +55,13 @@ extension ForwarderLoop {
             let isTaken = carriers.inquire(asked.compactMap(\.target), at: now) { results in
                 var results = results[...]
                 explained.said = targets.map { servers in
-                    servers.map { $0.target == nil ? Explained.Said(.notAsked($0.whyNot)) : results.removeFirst() }
+                    servers.map { server in
+                        guard server.target != nil else { return Explained.Said(.notAsked(server.whyNot)) }
+                        guard let said = results.removeFirst() else {
+                            return Explained.Said(.notAsked("there was no time left"))
+                        }
+                        return Explained.Said(.outcome(said.outcome), milliseconds: said.milliseconds)
+                    }
                 }
                 done(explained)
             }
@@ -83,7 +90,7 @@ extension ForwarderLoop {
                 guard count < Explained.mostServers else { return (nil, "there are too many") }
                 count += 1
                 let ask = group.carriesAddresses ? addresses : message
-                return (Inquiry.Target(server: server.server, group: group.id, timeout: group.timeout, ask: ask), "")
+                return (Inquiry.Target(server.server, of: group.id, timeout: group.timeout, ask), "")
             }
         }
     }

@@ -1,28 +1,6 @@
 internal import Dispatch
 internal import Synchronization
 
-/// The events that a descriptor is watched for, or is ready for.
-public struct Readiness: OptionSet, Sendable {
-    public let rawValue: UInt8
-    public init(rawValue: UInt8) { self.rawValue = rawValue }
-
-    public static let readable = Readiness(rawValue: 1)
-    public static let writable = Readiness(rawValue: 2)
-}
-
-/// Is told when its descriptor is ready.
-public protocol EventHandler: AnyObject {
-    /// Called on the loop, again and again while the descriptor is ready. An error or a hang-up is reported as
-    /// readiness for everything that was waited for; the read or write that follows gives the error.
-    func ready(_ readiness: Readiness)
-}
-
-/// One registration of one descriptor. A registration that has ended is never confused with a later one.
-public struct Registration: Equatable, Sendable {
-    let slot: UInt32
-    let generation: UInt32
-}
-
 /// Waits for everything except the UDP listeners' datagrams: one serial queue with an epoll descriptor, a mailbox and a
 /// timer.
 ///

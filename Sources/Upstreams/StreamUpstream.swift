@@ -299,11 +299,3 @@ package class StreamUpstream: Upstream {
         for pool in pools.values { pool.close() }
     }
 }
-
-extension Tick? {
-    /// The earlier of two moments, of which either may be missing.
-    package func orEarlier(_ other: Tick?) -> Tick? {
-        guard let self, let other else { return self ?? other }
-        return min(self, other)
-    }
-}

@@ -133,7 +133,7 @@ final class Carriers {
     /// - Parameter done: called later with what each target says.
     /// - Returns: false if too many inquire already.
     func inquire(
-        _ targets: [Inquiry.Target], at now: Tick, _ done: @escaping ([Explained.Said]) -> Void
+        _ targets: [Inquiry.Target], at now: Tick, _ done: @escaping ([Inquiry.Said]) -> Void
     ) -> Bool {
         guard inquiries.hasRoom else { return false }
         if !inquires {
@@ -201,28 +201,6 @@ extension Settings.HTTPDNS {
     fileprivate func hasAccess(of other: Self?) -> Bool {
         credential == other?.credential && routeIp == other?.routeIp && routeIpEncrypted == other?.routeIpEncrypted
             && authExpirySeconds == other?.authExpirySeconds
-    }
-}
-
-extension Settings {
-    /// The groups that are asked with DNS messages.
-    fileprivate var messageGroups: [Group] { [fallback.group] + upstreams }
-}
-
-extension Settings {
-    /// Whether a server has to be looked up before it can be asked.
-    var isLookupNeeded: Bool { messageGroups.contains { !$0.named.isEmpty } }
-}
-
-extension Settings.Group {
-    /// Its servers whose host is a name without addresses.
-    fileprivate var named: [Server] {
-        servers.compactMap { if case .server(let server) = $0, server.endpoints.isEmpty { server } else { nil } }
-    }
-
-    /// Whether it has encrypted servers, whose certificates are verified.
-    fileprivate var isEncrypted: Bool {
-        servers.contains { if case .server(let server) = $0 { server.isEncrypted } else { false } }
     }
 }
 

@@ -99,20 +99,6 @@ struct UpstreamGroups {
 }
 
 extension Settings {
-    /// Whether names without a group may go to `[fallback]`: not with httpOnly, where only HTTPDNS is asked.
-    var isFallbackAsked: Bool { !(httpdns?.httpOnly ?? false) }
-
-    /// Whether `[fallback]` is asked for any names.
-    var isFallbackNeeded: Bool {
-        isFallbackAsked || upstreams.contains { $0.thenTry.contains(Group.fallbackName) }
-    }
-
-    /// Whether the resolvers of `resolvConf` are used for more than the addresses of servers.
-    var isResolvConfNeeded: Bool {
-        isFallbackNeeded && fallback.group.entries.contains(.resolvConf)
-            || upstreams.contains { $0.entries.contains(.resolvConf) } || isLookupNeeded
-    }
-
     /// The addresses of `dnsIp`, as servers of the account.
     var services: [Server] { (httpdns?.dnsIp ?? []).map { Server($0, .account) } }
 }

@@ -1,18 +1,18 @@
-import Base
-import Configuration
-import Forwarding
-import Log
+package import Base
+package import Configuration
+package import Forwarding
+package import Log
 import Logging
-import Transport
+package import Transport
 
 /// The local resolvers and the hosts file, read again when their files change. Confined to the forwarder's loop.
-final class LocalServers {
+package final class LocalServers {
     /// Called when ``found`` has changed.
-    var serversChanged: () -> Void = {}
-    var hostsChanged: (HostsTable) -> Void = { _ in }
+    package var serversChanged: () -> Void = {}
+    package var hostsChanged: (HostsTable) -> Void = { _ in }
     /// The servers of `resolvConf`; empty while they are not used.
-    private(set) var found: [Endpoint] = []
-    private(set) var hosts = HostsTable()
+    package private(set) var found: [Endpoint] = []
+    package private(set) var hosts = HostsTable()
 
     private var settings: Settings?
     private let listening: [Endpoint]
@@ -27,12 +27,12 @@ final class LocalServers {
     private static let hostsLimit = 16 * 1024 * 1024
 
     /// - Parameter listening: the endpoints of the daemon itself.
-    init(listening: [Endpoint], loop: EventLoop, report: Report) {
+    package init(listening: [Endpoint], loop: EventLoop, report: Report) {
         (self.listening, self.loop, self.report) = (listening, loop, report)
     }
 
     /// Reads the files that the settings name, without the callbacks, and follows them from now on.
-    func apply(_ new: Settings) throws(SystemError) {
+    package func apply(_ new: Settings) throws(SystemError) {
         let old = settings
         guard old.map({ $0.fallback != new.fallback || $0.isResolvConfNeeded != new.isResolvConfNeeded }) ?? true else {
             return
@@ -49,11 +49,11 @@ final class LocalServers {
         if !paths.isEmpty { watch = try FileWatch(paths, in: loop) { [unowned self] in readFiles() } }
     }
 
-    func stop() { watch?.stop() }
+    package func stop() { watch?.stop() }
 
     /// The servers of a group: with the servers found by `resolvConf` in the place of that word, each once, and none
     /// that leads back to this daemon.
-    func servers(of group: Settings.Group) -> [Server] {
+    package func servers(of group: Settings.Group) -> [Server] {
         var loops: [Loop] = []
         let servers = Self.servers(of: group, listening, found: found, loops: &loops)
         reportLoops(loops)
@@ -86,10 +86,10 @@ final class LocalServers {
     }
 
     /// A server that leads back to this daemon, and the file or key that names it.
-    typealias Loop = (server: Endpoint, source: String)
+    package typealias Loop = (server: Endpoint, source: String)
 
     /// The servers of `[fallback]`, read once.
-    static func find(_ settings: Settings.Fallback, listening: [Endpoint]) -> (usable: [Server], loops: [Loop]) {
+    package static func find(_ settings: Settings.Fallback, listening: [Endpoint]) -> (usable: [Server], loops: [Loop]) {
         let found: (usable: [Endpoint], loops: [Loop]) =
             settings.group.entries.contains(.resolvConf) ? inResolvConf(settings, listening) : ([], [])
         var loops = found.loops
@@ -97,7 +97,7 @@ final class LocalServers {
     }
 
     /// The servers of a group of these settings, read once.
-    static func servers(of group: Settings.Group, of settings: Settings) -> [Server] {
+    package static func servers(of group: Settings.Group, of settings: Settings) -> [Server] {
         var loops: [Loop] = []
         let listening = settings.listen.addresses
         return servers(
@@ -122,7 +122,7 @@ final class LocalServers {
     }
 
     /// The servers that `resolvConf` finds, read once.
-    static func inResolvConf(_ settings: Settings) -> [Endpoint] {
+    package static func inResolvConf(_ settings: Settings) -> [Endpoint] {
         inResolvConf(settings.fallback, settings.listen.addresses).usable
     }
 
@@ -160,7 +160,7 @@ final class LocalServers {
 
     /// What the hosts file of settings says, read once.
     /// - Parameter failed: told why it cannot be read, if it is there.
-    static func hosts(of settings: Settings, _ failed: (SystemError) -> Void = { _ in }) -> HostsTable {
+    package static func hosts(of settings: Settings, _ failed: (SystemError) -> Void = { _ in }) -> HostsTable {
         guard !settings.fallback.hosts.isEmpty else { return HostsTable() }
         do throws(SystemError) {
             let text = try SystemFile.read(settings.fallback.hosts, limit: hostsLimit)
@@ -178,11 +178,6 @@ final class LocalServers {
     }
 }
 
-extension Settings.Group {
-    /// The entries of `servers`; where there are none, as is possible in `[fallback]`, `resolvConf`.
-    var entries: [UpstreamServer] { servers.isEmpty ? [.resolvConf] : servers }
-}
-
 extension Report {
     func localResolvers(_ servers: [Server], isNeeded: Bool) {
         if !servers.isEmpty {
@@ -196,9 +191,9 @@ extension Report {
         log.warning("\(Self.loop(server, source))")
     }
 
-    static let noLocalResolver = "no local resolver found: what HTTPDNS does not answer gets SERVFAIL"
+    package static let noLocalResolver = "no local resolver found: what HTTPDNS does not answer gets SERVFAIL"
 
-    static func loop(_ server: Endpoint, _ source: String) -> String {
+    package static func loop(_ server: Endpoint, _ source: String) -> String {
         "\(source) names \(server), which is this daemon itself or asks it: left out, it would ask itself for ever"
     }
 

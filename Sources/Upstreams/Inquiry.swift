@@ -1,26 +1,31 @@
-import Base
-import Control
-import DNSWire
-import Forwarding
+package import Base
+package import Forwarding
 import Transport
-import Upstreams
 
 /// One question put straight to several servers, for an operator who wants to know what each of them says: past the cache
 /// and past everything that decides whom clients' questions are put to. Each group is asked through an upstream of the
 /// inquiry's own, so nothing is learned or counted either. Confined to the resolver's loop.
-final class Inquiry {
+package final class Inquiry {
     /// A server that is asked, and for how long, in milliseconds.
-    struct Target {
+    package struct Target {
         let server: Server
-        let group: GroupID
+        package let group: GroupID
         let timeout: Int
         let ask: Ask
+
+        package init(_ server: Server, of group: GroupID, timeout: Int, _ ask: Ask) {
+            (self.server, self.group, self.timeout, self.ask) = (server, group, timeout, ask)
+        }
     }
+
+    /// What a target says; nil if there was no time left to ask it.
+    package typealias Said = (outcome: Outcome, milliseconds: Double)?
 
     private let targets: [Target]
     private let upstreams: [GroupID: any Upstream]
     private let end: Tick
-    private var said: [Explained.Said?]
+    /// What each target says, in their order.
+    private(set) var said: [Said]
     /// The first that was not asked yet.
     private var next = 0
     private var underWay: [QueryID: (place: Int, began: Tick, until: Tick)] = [:]
@@ -32,7 +37,7 @@ final class Inquiry {
     private static let longest = 4000
 
     /// - Parameter upstreams: nobody else's; closed by this.
-    init(_ targets: [Target], _ upstreams: [GroupID: any Upstream], at now: Tick) {
+    package init(_ targets: [Target], _ upstreams: [GroupID: any Upstream], at now: Tick) {
         (self.targets, self.upstreams) = (targets, upstreams)
         end = now.advanced(milliseconds: Self.longest)
         said = Array(repeating: nil, count: targets.count)
@@ -40,9 +45,6 @@ final class Inquiry {
     }
 
     var isOver: Bool { next == targets.count && underWay.isEmpty }
-
-    /// What each target says, in their order.
-    var results: [Explained.Said] { said.map { $0 ?? Explained.Said(.notAsked("there was no time left")) } }
 
     /// Asks those that may be asked now.
     func proceed(at now: Tick) {
@@ -67,7 +69,7 @@ final class Inquiry {
         guard let query = underWay.removeValue(forKey: id) else { return }
         let now = Tick(nanoseconds: Clock.now())
         let took = Double(now.nanoseconds &- min(query.began.nanoseconds, now.nanoseconds)) / 1_000_000
-        said[query.place] = Explained.Said(.outcome(outcome), milliseconds: took)
+        said[query.place] = (outcome, took)
         proceed(at: now)
     }
 
@@ -90,36 +92,38 @@ final class Inquiry {
 }
 
 /// The inquiries under way. Confined to the resolver's loop.
-final class Inquiries {
-    private var all: [(inquiry: Inquiry, done: ([Explained.Said]) -> Void)] = []
+package final class Inquiries {
+    private var all: [(inquiry: Inquiry, done: ([Inquiry.Said]) -> Void)] = []
 
     /// At once: operators are few.
     private static let most = 4
 
-    var hasRoom: Bool { all.count < Self.most }
+    package init() {}
+
+    package var hasRoom: Bool { all.count < Self.most }
 
     /// - Parameter done: called later, with what each target says.
-    func begin(_ inquiry: Inquiry, at now: Tick, _ done: @escaping ([Explained.Said]) -> Void) {
+    package func begin(_ inquiry: Inquiry, at now: Tick, _ done: @escaping ([Inquiry.Said]) -> Void) {
         all.append((inquiry, done))
         inquiry.proceed(at: now)
     }
 
     /// Ends those that are over. At the end of a turn: none of their upstreams is at work then.
-    func endTurn() {
+    package func endTurn() {
         guard !all.isEmpty else { return }
         let over = all.filter(\.inquiry.isOver)
         all.removeAll { $0.inquiry.isOver }
         for (inquiry, done) in over {
             inquiry.close()
-            done(inquiry.results)
+            done(inquiry.said)
         }
     }
 
-    var nextDeadline: Tick? { all.reduce(nil) { $0.orEarlier($1.inquiry.nextDeadline) } }
+    package var nextDeadline: Tick? { all.reduce(nil) { $0.orEarlier($1.inquiry.nextDeadline) } }
 
-    func expire(at now: Tick) { for (inquiry, _) in all { inquiry.expire(at: now) } }
+    package func expire(at now: Tick) { for (inquiry, _) in all { inquiry.expire(at: now) } }
 
-    func close() {
+    package func close() {
         for (inquiry, _) in all { inquiry.close() }
         all = []
     }

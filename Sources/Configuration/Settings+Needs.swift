@@ -1,0 +1,39 @@
+package import Base
+
+/// What the settings of groups together ask for.
+extension Settings {
+    /// The groups that are asked with DNS messages.
+    package var messageGroups: [Group] { [fallback.group] + upstreams }
+
+    /// Whether names without a group may go to `[fallback]`: not with httpOnly, where only HTTPDNS is asked.
+    package var isFallbackAsked: Bool { !(httpdns?.httpOnly ?? false) }
+
+    /// Whether `[fallback]` is asked for any names.
+    package var isFallbackNeeded: Bool {
+        isFallbackAsked || upstreams.contains { $0.thenTry.contains(Group.fallbackName) }
+    }
+
+    /// Whether a server has to be looked up before it can be asked.
+    package var isLookupNeeded: Bool { messageGroups.contains { !$0.named.isEmpty } }
+
+    /// Whether the resolvers of `resolvConf` are used.
+    package var isResolvConfNeeded: Bool {
+        isFallbackNeeded && fallback.group.entries.contains(.resolvConf)
+            || upstreams.contains { $0.entries.contains(.resolvConf) } || isLookupNeeded
+    }
+}
+
+extension Settings.Group {
+    /// The entries of `servers`; where there are none, as is possible in `[fallback]`, `resolvConf`.
+    package var entries: [UpstreamServer] { servers.isEmpty ? [.resolvConf] : servers }
+
+    /// Its servers whose host is a name without addresses.
+    package var named: [Server] {
+        servers.compactMap { if case .server(let server) = $0, server.endpoints.isEmpty { server } else { nil } }
+    }
+
+    /// Whether it has encrypted servers, whose certificates are verified.
+    package var isEncrypted: Bool {
+        servers.contains { if case .server(let server) = $0 { server.isEncrypted } else { false } }
+    }
+}

@@ -89,7 +89,8 @@ package final class LocalServers {
     package typealias Loop = (server: Endpoint, source: String)
 
     /// The servers of `[fallback]`, read once.
-    package static func find(_ settings: Settings.Fallback, listening: [Endpoint]) -> (usable: [Server], loops: [Loop]) {
+    package static func find(_ settings: Settings.Fallback, listening: [Endpoint]) -> (usable: [Server], loops: [Loop])
+    {
         let found: (usable: [Endpoint], loops: [Loop]) =
             settings.group.entries.contains(.resolvConf) ? inResolvConf(settings, listening) : ([], [])
         var loops = found.loops

@@ -10,9 +10,9 @@ package func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte 
 package func isLowerLetter(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") }
 
 /// The octet with an ASCII letter in lower case; every other octet as it is (RFC 4343).
-@inline(__always)
+@inlinable @inline(__always)
 package func lowercased(_ byte: UInt8) -> UInt8 {
-    byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
+    byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
 }
 
 /// Whether an octet is a space, tab, line feed or carriage return.
@@ -80,6 +80,19 @@ extension [UInt8] {
     package mutating func append(_ bytes: Span<UInt8>) {
         // Sound: they are copied during the call.
         unsafe bytes.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
+    }
+
+    /// Appends a number, its highest octet first.
+    @inline(__always)
+    package mutating func append16(_ value: UInt16) {
+        append(UInt8(truncatingIfNeeded: value >> 8))
+        append(UInt8(truncatingIfNeeded: value))
+    }
+
+    @inline(__always)
+    package mutating func append32(_ value: UInt32) {
+        append16(UInt16(truncatingIfNeeded: value >> 16))
+        append16(UInt16(truncatingIfNeeded: value))
     }
 }
 

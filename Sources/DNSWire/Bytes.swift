@@ -63,19 +63,26 @@ extension MutableSpan where Element == UInt8 {
     }
 }
 
-extension OutputSpan<UInt8> {
-    mutating func append16(_ value: UInt16) {
-        append(UInt8(truncatingIfNeeded: value >> 8))
-        append(UInt8(truncatingIfNeeded: value))
-    }
-
-    mutating func append32(_ value: UInt32) {
-        append16(UInt16(truncatingIfNeeded: value >> 16))
-        append16(UInt16(truncatingIfNeeded: value))
-    }
-}
-
 extension [UInt8] {
+    /// An array that `write` fills, of at most `count` octets. The standard library's initializer for the same is not
+    /// specialized, and looks the type up each time.
+    @inline(__always)
+    init(ofAtMost count: Int, _ write: (inout OutputSpan<UInt8>) -> Void) {
+        unsafe self.init(unsafeUninitializedCapacity: count) { buffer, written in
+            // Sound: the span writes within the buffer, and says how many octets it has written.
+            var span = unsafe OutputSpan(buffer: buffer, initializedCount: 0)
+            write(&span)
+            written = unsafe span.finalize(for: buffer)
+        }
+    }
+}
+
+extension OutputSpan<UInt8> {
+    /// Appends a copy of the octets; traps when there is no room for them.
+    mutating func append(_ octets: Span<UInt8>) {
+        for index in octets.indices { append(octets[index]) }
+    }
+
     mutating func append16(_ value: UInt16) {
         append(UInt8(truncatingIfNeeded: value >> 8))
         append(UInt8(truncatingIfNeeded: value))
@@ -85,10 +92,4 @@ extension [UInt8] {
         append16(UInt16(truncatingIfNeeded: value >> 16))
         append16(UInt16(truncatingIfNeeded: value))
     }
-}
-
-/// An octet with its ASCII letter in lower case, every other octet unchanged (RFC 4343).
-@inline(__always)
-func lowercased(_ octet: UInt8) -> UInt8 {
-    octet &- 0x41 < 26 ? octet | 0x20 : octet
 }

@@ -1,3 +1,5 @@
+import Base
+
 /// Patterns in little memory, in their order: each takes two octets more than its text, all in one block.
 ///
 /// A list may have been read from a file; it then knows the line of each pattern.

@@ -1,3 +1,5 @@
+import Base
+
 /// Extended errors (RFC 8914) in the form an answer keeps them: OPT options, one behind the other, at the end of its
 /// body.
 ///

@@ -19,9 +19,11 @@ struct Lifetime {
 
     /// Sets `keep` and `isCacheable`, and corrects the TTLs in the body that must not be passed on as sent.
     func set(on answer: inout Answer, _ records: ResponseRecords, _ message: Span<UInt8>) {
-        let all = records.answer + records.authority + records.additional
-        for record in all where record.ttl > RecordHeader.maximumTTL { setTTL(0, record, &answer) }
-        let shown = all.lazy.map(\.effectiveTTL).min()
+        var shown: UInt32?
+        for record in records.all {
+            if record.ttl > RecordHeader.maximumTTL { setTTL(0, record, &answer) }
+            shown = min(shown ?? .max, record.effectiveTTL)
+        }
         switch (destination(records, message), code) {
         case (.found, .noError):
             answer.keep = shown ?? 0
@@ -34,11 +36,22 @@ struct Lifetime {
         }
     }
 
+    /// Whether a record of the type asked has the name asked as its owner by a pointer to the question, as is usual.
+    private func isAnswered(_ records: ResponseRecords, _ message: Span<UInt8>) -> Bool {
+        let pointerToQuestion = 0xC000 | UInt16(Header.length)
+        return records.answer.contains { record in
+            record.recordClass == asked.recordClass && (record.type == asked.type || asked.type == .any)
+                && message.integer16(at: record.ownerOffset) == pointerToQuestion
+        }
+    }
+
     private func destination(_ records: ResponseRecords, _ message: Span<UInt8>) -> Destination {
+        if isAnswered(records, message) { return .found }
+        let owners = records.answer.map { (try? Name.read(message, at: $0.ownerOffset).name) ?? .root }
         var name = asked.name
         for aliases in 0...Lifetime.maximumAliases {
             var alias: Name?
-            for (record, owner) in zip(records.answer, records.answerOwners)
+            for (record, owner) in zip(records.answer, owners)
             where record.recordClass == asked.recordClass {
                 if owner == name {
                     if record.type == asked.type || asked.type == .any { return .found }

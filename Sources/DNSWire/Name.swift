@@ -1,3 +1,5 @@
+import Base
+
 /// A domain name of its own: the uncompressed wire form in ASCII lower case, so that equal names (RFC 4343) have equal
 /// octets.
 public struct Name: Hashable, Sendable {

@@ -15,44 +15,53 @@ public enum Query {
         id: UInt16, _ name: Name, type: RecordType, recordClass: RecordClass = .in, dnssecOK: Bool,
         checkingDisabled: Bool, hasEDNS: Bool = true, subnet: IPAddress? = nil, paddedTo block: Int = 1
     ) -> [UInt8] {
-        var message: [UInt8] = []
-        message.reserveCapacity(Header.length + name.wire.count + 4 + EDNS.recordLength)
-        message.append16(id)
-        message.append16(
-            Header.recursionDesired | Header.authenticData | (checkingDisabled ? Header.checkingDisabled : 0))
-        for count: UInt16 in [1, 0, 0, hasEDNS ? 1 : 0] { message.append16(count) }
-        message.append(contentsOf: name.wire)
-        message.append16(type.rawValue)
-        message.append16(recordClass.rawValue)
-        guard hasEDNS else { return message }
-        message.append(0)
-        message.append16(RecordType.opt.rawValue)
-        message.append16(Reply.udpSize)
-        message.append32(dnssecOK ? EDNS.dnssecOKBit : 0)
-        let lengthOffset = message.count
-        message.append16(0)
-        if let subnet { appendSubnet(subnet, to: &message) }
-        if block > 1 {
-            let padding = (block - (message.count + 4) % block) % block
+        var length = Header.length + name.wire.count + 4
+        var optionsLength = 0
+        var padding = 0
+        if hasEDNS {
+            optionsLength = subnet.map { 8 + sentOctets(of: $0) } ?? 0
+            length += EDNS.recordLength + optionsLength
+            if block > 1 {
+                padding = (block - (length + 4) % block) % block
+                optionsLength += 4 + padding
+                length += 4 + padding
+            }
+        }
+        return [UInt8](ofAtMost: length) { message in
+            message.append16(id)
+            message.append16(
+                Header.recursionDesired | Header.authenticData | (checkingDisabled ? Header.checkingDisabled : 0))
+            message.append32(1 << 16)
+            message.append32(hasEDNS ? 1 : 0)
+            message.append(name.wire.span)
+            message.append16(type.rawValue)
+            message.append16(recordClass.rawValue)
+            guard hasEDNS else { return }
+            message.append(0)
+            message.append16(RecordType.opt.rawValue)
+            message.append16(Reply.udpSize)
+            message.append32(dnssecOK ? EDNS.dnssecOKBit : 0)
+            message.append16(UInt16(optionsLength))
+            if let subnet { append(subnet, to: &message) }
+            guard block > 1 else { return }
             message.append16(EDNS.paddingOption)
             message.append16(UInt16(padding))
-            message.append(contentsOf: repeatElement(0, count: padding))
+            message.append(repeating: 0, count: padding)
         }
-        let length = UInt16(message.count - lengthOffset - 2)
-        message[lengthOffset] = UInt8(length >> 8)
-        message[lengthOffset + 1] = UInt8(length & 0xFF)
-        return message
     }
 
+    /// How many octets of an address are sent.
+    private static func sentOctets(of address: IPAddress) -> Int { address.isIPv4 ? 3 : 7 }
+
     /// Appends the client subnet option (RFC 7871 §6), its scope 0.
-    private static func appendSubnet(_ address: IPAddress, to message: inout [UInt8]) {
-        let (family, octets): (UInt16, Int) = address.isIPv4 ? (1, 3) : (2, 7)
+    private static func append(_ address: IPAddress, to message: inout OutputSpan<UInt8>) {
+        let octets = sentOctets(of: address)
         message.append16(EDNS.clientSubnetOption)
         message.append16(UInt16(4 + octets))
-        message.append16(family)
+        message.append16(address.isIPv4 ? 1 : 2)
         message.append(UInt8(8 * octets))
         message.append(0)
-        message.append(contentsOf: address.octets.prefix(octets))
+        for octet in address.octets.prefix(octets) { message.append(octet) }
     }
 
     /// The block of RFC 8467 §4.1 for queries, in octets.
@@ -72,13 +81,14 @@ public enum Query {
         var pool: UInt64 = 0
         var left = 0
         var hasChanged = false
-        while offset < message.count, message[offset] != 0 {
-            let end = offset + 1 + Int(message[offset])
-            for index in offset + 1..<min(end, message.count) {
-                guard message[index] &- UInt8(ascii: "a") < 26 else { continue }
+        var octets = message.mutableSpan
+        while offset < octets.count, octets[offset] != 0 {
+            let end = offset + 1 + Int(octets[offset])
+            for index in offset + 1..<min(end, octets.count) {
+                guard octets[index] &- UInt8(ascii: "a") < 26 else { continue }
                 if left == 0 { (pool, left) = (bits(), 64) }
                 if pool & 1 != 0 {
-                    message[index] ^= 0x20
+                    octets[index] ^= 0x20
                     hasChanged = true
                 }
                 pool >>= 1

@@ -1,3 +1,5 @@
+import Base
+
 /// The labels in a response that repeat the random spelling of one of our queries, this one or an earlier one.
 ///
 /// Queries go to a resolver with random case. The case comes back wherever a name of the response is a copy of the

@@ -1,3 +1,5 @@
+import Base
+
 /// Parses the response of an upstream resolver: hostile until it was validated.
 public enum Response {
     /// The longest a negative answer is kept, in seconds (RFC 2308 §5: one to three hours work well).
@@ -110,9 +112,8 @@ struct Asked {
         guard message.integer16(at: 4) == 1 else { throw .mismatch }
         let end = Header.length + name.wire.count
         guard message.count >= end + 4 else { throw .truncated(at: message.count) }
-        for index in name.wire.indices where lowercased(message[Header.length + index]) != name.wire[index] {
-            throw .mismatch
-        }
+        let wire = name.wire.span
+        for index in wire.indices where lowercased(message[Header.length + index]) != wire[index] { throw .mismatch }
         guard message.integer16(at: end) == type.rawValue, message.integer16(at: end + 2) == recordClass.rawValue else {
             throw .mismatch
         }
@@ -125,38 +126,38 @@ struct Asked {
 
 /// The records of a response, all validated; those behind the first OPT or TSIG are left out.
 struct ResponseRecords {
-    private(set) var answer: [RecordHeader] = []
-    private(set) var authority: [RecordHeader] = []
-    private(set) var additional: [RecordHeader] = []
-    /// Owner names of the answer section, uncompressed.
-    private(set) var answerOwners: [Name] = []
+    /// Of all sections, in their order.
+    private(set) var all: [RecordHeader] = []
+    private var answerCount = 0
+    private var authorityCount = 0
     private(set) var extendedErrors = ExtendedErrors()
     private(set) var repeatedLabels = RepeatedLabels()
     private(set) var upperCodeBits: UInt16 = 0
     /// Behind the last record kept.
     private var keptEnd: Int
-    /// What an owner's name is that was compressed: nearly always the one asked.
-    private static let pointerToQuestion = 0xC000 | UInt16(Header.length)
     private var rewritten: RewrittenFields
+
+    /// The shortest record: the root as its owner's name, and no data.
+    private static let shortestRecord = 1 + RecordHeader.fixedLength
 
     /// - Parameter name: the one asked, with which the question begins.
     init(_ message: Span<UInt8>, to name: Name) throws(WireError) {
         let questionNameEnd = Header.length + name.wire.count
-        rewritten = RewrittenFields(questionEnd: questionNameEnd)
         var offset = questionNameEnd + 4
         keptEnd = offset
-        for _ in 0..<message.integer16(at: 6) {
-            let isAsked = offset + 1 < message.count && message.integer16(at: offset) == Self.pointerToQuestion
-            answerOwners.append(isAsked ? name : try Name.read(message, at: offset).name)
-            answer.append(try record(message, &offset))
-        }
-        for _ in 0..<message.integer16(at: 8) {
-            authority.append(try record(message, &offset))
-        }
+        let (answers, authorities) = (Int(message.integer16(at: 6)), Int(message.integer16(at: 8)))
+        let additionals = Int(message.integer16(at: 10))
+        let most = min(answers + authorities + additionals, (message.count - offset) / Self.shortestRecord)
+        rewritten = RewrittenFields(questionEnd: questionNameEnd, room: most)
+        all.reserveCapacity(most)
+        for _ in 0..<answers { all.append(try record(message, &offset)) }
+        answerCount = all.count
+        for _ in 0..<authorities { all.append(try record(message, &offset)) }
+        authorityCount = all.count - answerCount
         keptEnd = offset
         var hasOPT = false
         var isKept = true
-        for _ in 0..<message.integer16(at: 10) {
+        for _ in 0..<additionals {
             let owner = offset
             let record = try record(message, &offset, isAdditional: true)
             if record.type == .opt {
@@ -167,12 +168,15 @@ struct ResponseRecords {
             }
             isKept = isKept && record.type != .opt && record.type != .tsig
             if isKept {
-                additional.append(record)
+                all.append(record)
                 keptEnd = offset
             }
         }
         guard offset == message.count else { throw .trailingBytes(at: offset) }
     }
+
+    var answer: ArraySlice<RecordHeader> { all[..<answerCount] }
+    var authority: ArraySlice<RecordHeader> { all[answerCount..<answerCount + authorityCount] }
 
     private mutating func record(
         _ message: Span<UInt8>, _ offset: inout Int, isAdditional: Bool = false
@@ -202,11 +206,15 @@ struct ResponseRecords {
 
     /// The answer, with its lifetime not yet set.
     func answer(_ message: Span<UInt8>, _ asked: Asked, _ code: ResponseCode, authenticData: Bool) -> Answer {
-        var body = message.bytes(in: Header.length..<keptEnd)
-        body.replaceSubrange(0..<asked.name.wire.count, with: asked.name.wire)
+        let questionNameEnd = Header.length + asked.name.wire.count
+        let body = [UInt8](ofAtMost: keptEnd - Header.length) { body in
+            body.append(asked.name.wire.span)
+            body.append(message.extracting(questionNameEnd..<keptEnd))
+        }
         let head = AnswerHead(
-            responseCode: code, authenticData: authenticData, answerCount: UInt16(answer.count),
-            authorityCount: UInt16(authority.count), additionalCount: UInt16(additional.count))
+            responseCode: code, authenticData: authenticData, answerCount: UInt16(answerCount),
+            authorityCount: UInt16(authorityCount),
+            additionalCount: UInt16(all.count - answerCount - authorityCount))
         return Answer(head: head, body: body, keep: 0, isCacheable: false)
     }
 }

@@ -1,3 +1,5 @@
+import Base
+
 /// Names as they stand in a message, with compression (RFC 1035 §4.1.4).
 ///
 /// The attacker is a resolver, or a forger of its datagrams. A pointer must lead backwards, so that no name can loop,
@@ -70,7 +72,11 @@ struct RewrittenFields {
     private var ttlOffsets: [Int] = []
 
     /// - Parameter questionEnd: the offset behind the question's name, or 0 if it stays as it is.
-    init(questionEnd: Int = 0) { self.questionEnd = questionEnd }
+    /// - Parameter room: how many records there may be.
+    init(questionEnd: Int = 0, room: Int = 0) {
+        self.questionEnd = questionEnd
+        if room > 0 { ttlOffsets.reserveCapacity(room) }
+    }
 
     mutating func append(_ record: RecordHeader) { ttlOffsets.append(record.ttlOffset) }
 

@@ -77,8 +77,7 @@ extension Forwarder {
         let id = queries.insert(Query(group: group, server: server, sent: now, subject: subject))
         let timeout = groups[place].group.timeout
         deadlines.insert(.query(id), at: now.advanced(milliseconds: timeout))
-        let roundTrip = groups[place].place(of: server).flatMap { groups[place].servers[$0].health.roundTrip }
-        let patience = Timing.patience(roundTrip: roundTrip)
+        let patience = Timing.patience(roundTrip: groups[place].roundTrip(of: server))
         if patience < timeout { deadlines.insert(.silence(id), at: now.advanced(milliseconds: patience)) }
         groups[place].counters.queries += 1
         groups[place].underWay += 1

@@ -77,6 +77,12 @@ struct GroupState {
     /// Compares by place, as the functions below do: passing a state to a closure copies it.
     func place(of server: Server) -> Int? { servers.indices.first { servers[$0].server == server } }
 
+    /// What a server's answers usually take, in milliseconds, as far as it is known. Mutating, so that reading a group
+    /// copies nothing.
+    mutating func roundTrip(of server: Server) -> Double? {
+        servers.first { $0.server == server }?.health.roundTrip
+    }
+
     /// Why the current server failed last.
     var lastFailure: Failure? {
         current.flatMap { place(of: $0) }.flatMap { servers[$0].health.lastFailure }

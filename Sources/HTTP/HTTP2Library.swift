@@ -111,13 +111,15 @@ internal import CNGHTTP2
         }
     }
 
+    private static let lengthName = Array("content-length".utf8)
+
     /// Gives a head the form in which the library takes it.
     /// - Parameter length: That of the body behind it, said by a field more; nil: nothing is said.
     @inline(__always)
     private static func withFields(
         _ head: HTTP2Head, length: Int?, _ take: (UnsafePointer<nghttp2_nv>?, Int) -> Int32
     ) -> Int32 {
-        let length = length.map { Array("content-length\($0)".utf8) } ?? []
+        let length = length.map { lengthName + String($0).utf8 } ?? []
         // Sound: the library copies the fields during the call, and names lie within the memory they point to.
         return unsafe head.text.withUnsafeBufferPointer { text in
             unsafe length.withUnsafeBufferPointer { length in
@@ -138,8 +140,7 @@ internal import CNGHTTP2
                         position += name + value
                     }
                     if !length.isEmpty {
-                        let name = "content-length".utf8.count
-                        unsafe add(length, name, length.count - name)
+                        unsafe add(length, lengthName.count, length.count - lengthName.count)
                     }
                     return unsafe take(fields.baseAddress, count)
                 }

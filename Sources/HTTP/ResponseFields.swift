@@ -47,6 +47,8 @@ struct ResponseFields: Equatable {
     private static func mediaType(_ value: Span<UInt8>) -> String {
         let end = firstIndex(of: UInt8(ascii: ";"), in: value, value.indices) ?? value.count
         let range = trimmed(value, 0..<end)
+        // The only one that is awaited is not put together anew.
+        if isEqual(value, range, to: "application/dns-message") { return "application/dns-message" }
         guard range.count <= mediaTypeLimit else { return "" }
         var text: [UInt8] = []
         text.reserveCapacity(range.count)

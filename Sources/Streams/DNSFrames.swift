@@ -1,3 +1,5 @@
+import Base
+
 /// DNS messages over a stream, each behind its length in two octets (RFC 1035 §4.2.2): many questions at once, answered
 /// in any order and told apart by an id of their own (RFC 7766 §6.2.1.1, §7).
 ///
@@ -5,9 +7,10 @@
 /// another question; with too many of them the connection is given up.
 package struct DNSFrames: Conversation {
     private let nextID: () -> UInt16
-    /// By the id on the wire; nil: the request was cancelled, but its id must not be given to another until it is
-    /// answered.
-    private var underWay: [UInt16: RequestID?] = [:]
+    /// The ids on the wire that are in use, and at the same places the requests they stand for; nil: the request was
+    /// cancelled, but its id must not be given to another until it is answered.
+    private var wireIDs: [UInt16] = []
+    private var requests: [RequestID?] = []
     private var waiting = 0
     private var incoming: [UInt8] = []
     private var output: [UInt8] = []
@@ -24,7 +27,7 @@ package struct DNSFrames: Conversation {
     /// - Parameter nextID: Gives unpredictable ids; one that is in use is skipped.
     package init(nextID: @escaping () -> UInt16) { self.nextID = nextID }
 
-    package var room: Int { max(0, Self.maximumUnderWay - underWay.count) }
+    package var room: Int { max(0, Self.maximumUnderWay - wireIDs.count) }
     package var mayTakeMore: Bool { strays <= Self.maximumStrays }
     package var isIdle: Bool { waiting == 0 && incoming.isEmpty }
 
@@ -33,22 +36,19 @@ package struct DNSFrames: Conversation {
         precondition(room > 0 && Self.headerLength...Int(UInt16.max) ~= request.count)
         var wireID = nextID()
         // Ends soon: far fewer ids are in use than there are.
-        while underWay[wireID] != nil { wireID = nextID() }
-        underWay[wireID] = .some(id)
+        while wireIDs.contains(wireID) { wireID = nextID() }
+        wireIDs.append(wireID)
+        requests.append(id)
         waiting += 1
-        output.reserveCapacity(output.count + 2 + request.count)
-        for octet in [UInt16(request.count), wireID] {
-            output.append(UInt8(octet >> 8))
-            output.append(UInt8(truncatingIfNeeded: octet))
-        }
-        output.append(contentsOf: request[2...])
+        output.append16(UInt16(request.count))
+        output.append16(wireID)
+        output.append(request.span.extracting(2...))
     }
 
     package mutating func cancel(_ id: RequestID) -> Bool {
-        for (wireID, request) in underWay where request == id {
-            underWay[wireID] = .some(nil)
+        if let place = requests.firstIndex(of: id) {
+            requests[place] = nil
             waiting -= 1
-            break
         }
         return true
     }
@@ -56,31 +56,48 @@ package struct DNSFrames: Conversation {
     package mutating func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
-        incoming.reserveCapacity(incoming.count + bytes.count)
-        for index in bytes.indices { incoming.append(bytes[index]) }
-        var offset = 0
-        defer { incoming.removeFirst(offset) }
-        while incoming.count - offset >= 2 {
-            let length = Int(incoming[offset]) << 8 | Int(incoming[offset + 1])
-            guard length >= Self.headerLength else { throw ConversationFailure("the server does not speak DNS") }
-            guard incoming.count - offset - 2 >= length else { return }
-            offset += 2 + length
-            try readMessage(incoming[(offset - length)..<offset], &events)
+        guard !incoming.isEmpty else {
+            // Usually whole messages come, which are read where they lie.
+            let end = try readMessages(bytes, &events)
+            return incoming.append(bytes.extracting(end...))
         }
+        incoming.append(bytes)
+        let all = exchange(&incoming, with: [])
+        let end = try readMessages(all.span, &events)
+        incoming = end == 0 ? all : Array(all[end...])
+    }
+
+    /// Reads the messages that have come whole, and returns the offset behind the last.
+    private mutating func readMessages(
+        _ bytes: Span<UInt8>, _ events: inout [ConversationEvent]
+    ) throws(ConversationFailure) -> Int {
+        var offset = 0
+        while bytes.count - offset >= 2 {
+            let length = Int(bytes[offset]) << 8 | Int(bytes[offset + 1])
+            guard length >= Self.headerLength else { throw ConversationFailure("the server does not speak DNS") }
+            guard bytes.count - offset - 2 >= length else { break }
+            offset += 2 + length
+            try readMessage(bytes.extracting(offset - length..<offset), &events)
+        }
+        return offset
     }
 
     private mutating func readMessage(
-        _ message: ArraySlice<UInt8>, _ events: inout [ConversationEvent]
+        _ message: Span<UInt8>, _ events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
-        let wireID = UInt16(message[message.startIndex]) << 8 | UInt16(message[message.startIndex + 1])
-        guard let request = underWay.removeValue(forKey: wireID) else {
+        guard let place = wireIDs.firstIndex(of: UInt16(message[0]) << 8 | UInt16(message[1])) else {
             strays += 1
             guard mayTakeMore else { throw ConversationFailure("answers that nobody asked for") }
             return
         }
-        guard let request else { return }
+        // The last one takes its place.
+        wireIDs.swapAt(place, wireIDs.count - 1)
+        requests.swapAt(place, requests.count - 1)
+        wireIDs.removeLast()
+        guard let request = requests.removeLast() else { return }
         waiting -= 1
-        var answer = Array(message)
+        var answer: [UInt8] = []
+        answer.append(message)
         (answer[0], answer[1]) = (0, 0)
         events.append(.answered(request, .message(answer)))
     }

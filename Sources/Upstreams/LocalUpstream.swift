@@ -21,19 +21,10 @@ package final class LocalUpstream: Upstream, Sender {
     private var latest: PlainServer?
     private var queries: [QueryID: LocalQuery] = [:]
     /// Nil until something is asked.
-    private var datagrams: Datagrams?
-    /// The port from which the queries gathered since the last ``pump()`` will leave.
-    private var gathering: QueryPort?
+    private var datagrams: QueryDatagrams?
     private(set) var openPorts = 0
     /// When to look for ports without a query under way.
     private var tidyAt: Tick?
-
-    /// Memory for received and outgoing datagrams, which all ports use in turn.
-    private final class Datagrams {
-        /// A datagram may be longer than was asked for, and none is longer than this.
-        var incoming = ReceiveBatch(slots: 32, size: 65_535)
-        var outgoing = ReplyBatch()
-    }
 
     /// The most ports open at once, each a descriptor; further queries fail. Two and a half for each possible flight.
     static let maximumPorts = 4096
@@ -121,11 +112,8 @@ package final class LocalUpstream: Upstream, Sender {
 
     /// Sends the queries that were gathered.
     func pump() {
-        guard let port = gathering, let datagrams else { return }
-        gathering = nil
-        do throws(SystemError) {
-            try port.send(&datagrams.outgoing)
-        } catch {
+        guard let datagrams, let port = datagrams.port else { return }
+        do throws(SystemError) { try datagrams.send() } catch {
             // "Connection refused" is about an earlier datagram, and reading reports it again.
             if !error.isConnectionRefused { fail(port, error) }
         }
@@ -179,16 +167,12 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     private func gather(_ sent: SentQuery) {
-        let datagrams = self.datagrams ?? Datagrams()
+        let datagrams = self.datagrams ?? QueryDatagrams()
         self.datagrams = datagrams
-        if gathering !== sent.port || datagrams.outgoing.isFull { pump() }
+        if !datagrams.takes(sent) { pump() }
         // Sending the earlier ones may have failed, and this one with them.
         guard sent.port.isOpen else { return }
-        gathering = sent.port
-        let bytes = sent.bytes
-        let room = unsafe datagrams.outgoing.next()
-        for index in bytes.indices { unsafe room[index] = bytes[index] }
-        datagrams.outgoing.commit(bytes.count, to: sent.port.server, from: nil)
+        datagrams.add(sent)
         if let outbox { outbox.add(self) } else { pump() }
     }
 
@@ -200,7 +184,7 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     private func close(_ port: QueryPort) {
-        if gathering === port { pump() }
+        if datagrams?.port === port { pump() }
         guard port.isOpen else { return }
         port.close()
         openPorts -= 1

@@ -183,8 +183,7 @@ final class StreamConnection: Sender {
     }
 
     private func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
-        let isWorthAnother = pool.dialect.knowsAnotherWay(after: failure)
-        attemptFailed(stream, Failure(failure), isWorthAnother: isWorthAnother)
+        attemptFailed(stream, Failure(failure), isWorthAnother: pool.dialect.knowsAnotherWay(after: failure))
     }
 
     private func stands(_ winner: Stream) {
@@ -243,27 +242,17 @@ extension StreamConnection: StreamOwner {
 
     func received(_ bytes: Span<UInt8>, on stream: Stream) {
         (isSuspect, idleBefore) = (false, 0)
-        var events = upstream.takeEvents()
-        var failure: ConversationFailure?
-        do throws(ConversationFailure) {
+        converse { conversation, events throws(ConversationFailure) in
             try conversation.receive(bytes, into: &events)
-        } catch {
-            failure = error
         }
-        told(&events, failure)
     }
 
     func ended(_ stream: Stream, isCut: Bool) {
         guard self.stream === stream else { return attemptFailed(stream, .closed) }
-        var events = upstream.takeEvents()
-        var failure: ConversationFailure?
-        do throws(ConversationFailure) {
-            try conversation.endOfStream(isCut: isCut, into: &events)
-        } catch {
-            failure = error
-        }
         retire()
-        told(&events, failure)
+        converse { conversation, events throws(ConversationFailure) in
+            try conversation.endOfStream(isCut: isCut, into: &events)
+        }
         if !isClosed { closedByServer(Failure(.unreachable, "closed by the server")) }
     }
 
@@ -280,18 +269,20 @@ extension StreamConnection: StreamOwner {
         case .refused(let number):
             if let query = takeCarried(number) { upstream.refused(query, on: self, at: now) }
         case .failed(let number, let failure):
-            if let query = takeCarried(number) {
-                upstream.failed(query, Failure(.badAnswer, failure.reason), on: self, at: now)
-            }
+            if let query = takeCarried(number) { upstream.failed(query, Failure(failure), on: self, at: now) }
         case .givenUp(let number, let failure):
-            if let query = takeCarried(number) {
-                upstream.askElsewhere(query, Failure(.badAnswer, failure.reason), on: self, at: now)
-            }
+            if let query = takeCarried(number) { upstream.askElsewhere(query, Failure(failure), on: self, at: now) }
         case .goingAway: retire()
         }
     }
 
-    private func told(_ events: inout [ConversationEvent], _ failure: ConversationFailure?) {
+    /// Tells the conversation something, and heeds what it says.
+    private func converse(
+        _ tell: (inout any Conversation, inout [ConversationEvent]) throws(ConversationFailure) -> Void
+    ) {
+        var events = upstream.takeEvents()
+        var failure: ConversationFailure?
+        do throws(ConversationFailure) { try tell(&conversation, &events) } catch { failure = error }
         pump()
         guard !events.isEmpty || failure != nil else { return upstream.giveBack(&events) }
         let now = upstream.now()
@@ -299,7 +290,7 @@ extension StreamConnection: StreamOwner {
         while let event = events.popLast() { told(event, at: now) }
         upstream.giveBack(&events)
         if let failure {
-            upstream.lost(self, Failure(.badAnswer, failure.reason))
+            upstream.lost(self, Failure(failure))
         } else if !isClosed {
             upstream.advanced(self, at: now)
         }

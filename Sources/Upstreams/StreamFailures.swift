@@ -11,6 +11,8 @@ extension Failure {
         }
     }
 
+    init(_ failure: ConversationFailure) { self.init(.badAnswer, failure.reason) }
+
     init(_ failure: HTTPExchange.Failure) {
         switch failure {
         case .stream(let failure): self.init(failure)

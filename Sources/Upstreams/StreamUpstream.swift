@@ -193,9 +193,7 @@ package class StreamUpstream: Upstream {
 
     /// Once more, on another connection; this one takes nothing more.
     /// - Parameter failure: What it is when that has been tried.
-    final func askElsewhere(
-        _ query: StreamQuery, _ failure: Failure, on connection: StreamConnection, at now: Tick
-    ) {
+    final func askElsewhere(_ query: StreamQuery, _ failure: Failure, on connection: StreamConnection, at now: Tick) {
         connection.retire()
         guard query.retries == 0 else { return failed(query, failure, on: connection, at: now) }
         query.connections.removeAll { $0 === connection }
@@ -228,9 +226,7 @@ package class StreamUpstream: Upstream {
         putElsewhere(query, after: connection, at: now)
     }
 
-    final func failed(
-        _ query: StreamQuery, _ failure: Failure, on connection: StreamConnection, at now: Tick
-    ) {
+    final func failed(_ query: StreamQuery, _ failure: Failure, on connection: StreamConnection, at now: Tick) {
         query.connections.removeAll { $0 === connection }
         guard query.connections.isEmpty else { return }
         connection.pool.tally.answered(.servFail, nanoseconds: now.nanoseconds &- query.sent.nanoseconds)

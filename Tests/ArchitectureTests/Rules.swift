@@ -64,7 +64,7 @@ enum Rules {
         ],
     ]
 
-    static let maximumLines = 320
+    static let maximumLines = 300
 
     /// Where `unsafe` is at home: the borders to C, the cache's memory, and the reader of DNS messages.
     static let unsafeModules: Set<String> = ["DNSWire", "DNSCache", "Cryptography", "Transport"]
@@ -81,7 +81,8 @@ enum Rules {
         // Calls of libsystemd.
         "Sources/Log/Journal.swift", "Sources/Daemon/Systemd/ServiceManager.swift",
         // Memory that a batch, or the connections of a loop, use in turn.
-        "Sources/Upstreams/LocalUpstream.swift", "Sources/Streams/Stream.swift",
+        "Sources/Upstreams/LocalUpstream.swift", "Sources/Upstreams/QueryDatagrams.swift",
+        "Sources/Streams/Stream.swift",
         "Sources/Daemon/Listening/Client.swift", "Sources/Daemon/Listening/DatagramListener.swift",
         "Sources/Daemon/Listening/TurnReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",
         "Sources/Daemon/Listening/StreamServer.swift",

@@ -11,6 +11,7 @@ import pytest
 
 from conftest import measures_the_build
 from httpdns_service import Record
+from resolvers import answer_locally
 
 pytestmark = measures_the_build
 HERE = pathlib.Path(__file__).parent
@@ -18,7 +19,7 @@ HERE = pathlib.Path(__file__).parent
 # machine stood still, can only add.
 ROUNDS = 3
 HITS = 3200
-MISSES, MISSES_AT_ONCE = 400, 8
+MISSES = {"": 400, "-alone": 150}
 
 
 def ceilings():
@@ -91,13 +92,31 @@ def test_a_hit(counted, service, ask, kind, at_once):
     check(kind, [instructions(lambda: ask(HITS, at_once, 64, "cost.example.com")) for _ in range(ROUNDS)], HITS)
 
 
-@pytest.mark.parametrize("encryption", ["aes", "https"])
-def test_a_miss(counted, service, ask, encryption):
-    zone = {f"n{i}.round{round}.example.com": Record([f"203.0.113.{i % 250}"], [], 3600)
-            for round in range(ROUNDS + 1) for i in range(MISSES)}
-    instructions = counted(service(encryption, zone), SETTINGS)
+# Misses under way at once.
+TOGETHER = pytest.mark.parametrize("kind, at_once", [("", 8), ("-alone", 1)], ids=["together", "alone"])
+
+
+def check_misses(name, kind, instructions, ask, at_once):
+    count = MISSES[kind]
 
     def misses(round):
-        ask(MISSES, MISSES_AT_ONCE, MISSES, f"round{round}.example.com")
+        ask(count, at_once, count, f"round{round}.example.com")
     misses(ROUNDS)  # the first connection, and what is done once
-    check(f"miss-{encryption}", [instructions(lambda: misses(round)) for round in range(ROUNDS)], MISSES)
+    check(f"miss-{name}{kind}", [instructions(lambda: misses(round)) for round in range(ROUNDS)], count)
+
+
+@TOGETHER
+@pytest.mark.parametrize("encryption", ["aes", "https"])
+def test_a_miss(counted, service, ask, encryption, kind, at_once):
+    zone = {f"n{i}.round{round}.example.com": Record([f"203.0.113.{i % 250}"], [], 3600)
+            for round in range(ROUNDS + 1) for i in range(MISSES[kind])}
+    check_misses(encryption, kind, counted(service(encryption, zone), SETTINGS), ask, at_once)
+
+
+@TOGETHER
+@pytest.mark.parametrize("name, protocol", [("plain", "udp"), ("dot", "tls"), ("doh", "https")])
+def test_a_miss_of_a_resolver(counted, scripted_resolver, encrypted_resolver, authority, ask, name, protocol, kind, at_once):
+    server = (scripted_resolver(answer_locally).endpoint if protocol == "udp" else encrypted_resolver(protocol).url)
+    trust = {} if protocol == "udp" else {"caFile": str(authority.file)}
+    settings = {"listen": SETTINGS["listen"], "fallback": {"servers": [server], "timeout": 20000} | trust}
+    check_misses(name, kind, counted(None, settings), ask, at_once)

@@ -1,0 +1,23 @@
+import Transport
+
+/// The memory for datagrams that all query ports use in turn, and the queries in it that will be sent together.
+final class QueryDatagrams {
+    /// A datagram may be longer than was asked for, and none is longer than this.
+    var incoming = ReceiveBatch(slots: 32, size: 65_535)
+    private var outgoing = ReplyBatch()
+    /// The port from which the queries that were added will leave; nil: there are none.
+    private(set) var port: QueryPort?
+
+    /// Whether a query can be added; if not, the others have to be sent first.
+    func takes(_ sent: SentQuery) -> Bool { port === sent.port && !outgoing.isFull }
+
+    func add(_ sent: SentQuery) {
+        port = sent.port
+        let bytes = sent.bytes
+        let room = unsafe outgoing.next()
+        for index in bytes.indices { unsafe room[index] = bytes[index] }
+        outgoing.commit(bytes.count, to: sent.port.server, from: nil)
+    }
+
+    func send() throws(SystemError) { try port.take()?.send(&outgoing) }
+}

@@ -133,7 +133,9 @@ let package = Package(
         tests(
             "UpstreamsTests", "Base", "DNSWire", "Configuration", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
             "Transport", "Counters", "Upstreams", "DemoService", "ShellTestSupport", "TestSupport"),
-        tests("ControlTests", "Base", "DNSWire", "Configuration", "DNSCache", "Forwarding", "Counters", "Control"),
+        tests(
+            "ControlTests", "Base", "DNSWire", "Configuration", "DNSCache", "Forwarding", "Transport", "Counters",
+            "Control"),
         tests("ArchitectureTests"),
     ]
 )

@@ -1,3 +1,4 @@
+import Base
 import HTTP
 import Streams
 import Transport
@@ -18,11 +19,15 @@ final class ControlConnection: @unchecked Sendable {
     private static let headLimit = 8 * 1024
     /// The longest response, in octets: the metrics of a hundred servers take half of it.
     private static let responseLimit = 1 << 20
+    /// The most octets that wait for one who watches: some 4000 questions, old ones when it reads at last.
+    static let watchLimit = 256 * 1024
 
     enum Phase {
         /// The client has not sent a whole request.
         case reading
         case answering, writing
+        /// The response goes on until the client closes.
+        case watching
         /// The response is written, and the client has yet to close.
         case ending
     }
@@ -45,8 +50,20 @@ final class ControlConnection: @unchecked Sendable {
         server.remove(self)
     }
 
+    /// How many more octets may wait for one who watches.
+    var room: Int { max(0, Self.watchLimit - (stream?.queued ?? Self.watchLimit)) }
+
+    /// Sends more of a response that goes on.
+    func sendFrames(_ frames: Span<UInt8>) { stream?.send(frames) }
+
     private func send(_ response: ControlResponse) {
         guard let stream else { return }
+        if let filter = response.watch, !isHead {
+            phase = .watching
+            stream.isReading = true
+            stream.send(response.head.span)
+            return server.watch(self, filter)
+        }
         phase = .writing
         stream.isReading = false
         stream.send(response.head.span)
@@ -58,6 +75,7 @@ final class ControlConnection: @unchecked Sendable {
 
 extension ControlConnection: StreamOwner {
     func received(_ bytes: Span<UInt8>, on stream: Stream) {
+        guard phase != .watching else { return }
         do throws(MalformedRequest) {
             try reader.receive(bytes)
             guard let request = try reader.next() else { return }
@@ -107,6 +125,8 @@ struct ControlResponse: Sendable {
     let body: [UInt8]
     /// Further header fields, each with its line end.
     var fields = ""
+    /// What is to be seen by a client whose response goes on until it closes; nil: this is all of the response.
+    var watch: WatchFilter?
 
     init(_ status: Status, _ text: String, type: String = "text/plain; charset=utf-8") {
         (self.status, self.type) = (status, type)
@@ -118,7 +138,7 @@ struct ControlResponse: Sendable {
             """
             HTTP/1.1 \(status.rawValue) \(status.reason)\r
             Content-Type: \(type)\r
-            Content-Length: \(body.count)\r
+            \(watch == nil ? "Content-Length: \(body.count)\r\n" : "")\
             Cache-Control: no-store\r
             X-Content-Type-Options: nosniff\r
             \(fields)Connection: close\r

@@ -24,6 +24,7 @@ extension ControlServer {
         switch route {
         case .flush: flush(target.values("name"), done)
         case .explain: explain(target, asJSON: asJSON, done)
+        case .watch: done(watch(target))
         case .health:
             liveness { isAlive in
                 done(isAlive ? ControlResponse(.ok, "alive\n") : ControlResponse(.unavailable, "a queue is stuck\n"))
@@ -97,11 +98,24 @@ extension ControlServer {
         }
     }
 
+    private func watch(_ target: RequestTarget) -> ControlResponse {
+        guard let filter = WatchFilter(target) else {
+            return ControlResponse(.badRequest, "what is to be seen cannot be read\n")
+        }
+        guard hasRoomToWatch else {
+            return ControlResponse(.unavailable, "\(Watchers.most) watch already, which is the most; end one of them\n")
+        }
+        var response = ControlResponse(.ok, "", type: "application/octet-stream")
+        response.watch = filter
+        return response
+    }
+
     private enum Route: String {
         case status = "/status"
         case cache = "/cache"
         case flush = "/flush"
         case explain = "/explain"
+        case watch = "/watch"
         case page = "/"
         case metrics = "/metrics"
         case health = "/healthz"
@@ -111,7 +125,7 @@ extension ControlServer {
 
         var isForOperators: Bool {
             switch self {
-            case .status, .cache, .flush, .explain: true
+            case .status, .cache, .flush, .explain, .watch: true
             case .page, .metrics, .health, .ready: false
             }
         }
@@ -125,58 +139,5 @@ extension ControlResponse {
 
     fileprivate static func json(_ value: JSON) -> ControlResponse {
         ControlResponse(.ok, value.text + "\n", type: "application/json")
-    }
-}
-
-/// A request's path and the parameters behind it (RFC 3986 §3.3, §3.4).
-struct RequestTarget {
-    let path: String
-    private let parameters: [(name: String, value: String)]
-
-    init(_ target: [UInt8]) {
-        let parts = target.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
-        path = Self.decoded(parts[0])
-        guard parts.count == 2 else {
-            parameters = []
-            return
-        }
-        parameters = parts[1].split(separator: UInt8(ascii: "&")).map { pair in
-            let sides = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            return (Self.decoded(sides[0]), sides.count == 2 ? Self.decoded(sides[1]) : "")
-        }
-    }
-
-    func values(_ name: String) -> [String] { parameters.filter { $0.name == name }.map(\.value) }
-
-    /// A text that cannot be decoded stays as it is.
-    private static func decoded(_ octets: ArraySlice<UInt8>) -> String {
-        var decoded: [UInt8] = []
-        var rest = octets
-        while let octet = rest.popFirst() {
-            let digits = rest.prefix(2)
-            if octet == UInt8(ascii: "%"), digits.count == 2,
-                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
-            {
-                decoded.append(value)
-                rest = rest.dropFirst(2)
-            } else {
-                decoded.append(octet)
-            }
-        }
-        return String(decoding: decoded, as: UTF8.self)
-    }
-
-    /// A value with the escapes that a target needs.
-    static func encoded(_ text: String) -> String {
-        text.utf8.map { octet -> String in
-            switch octet {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-                return String(UnicodeScalar(octet))
-            default:
-                let digits = String(octet, radix: 16, uppercase: true)
-                return "%" + (digits.count == 1 ? "0" : "") + digits
-            }
-        }.joined()
     }
 }

@@ -1,5 +1,6 @@
 package import Base
 package import Configuration
+package import Counters
 package import DNSWire
 import HTTP
 package import Log
@@ -27,10 +28,12 @@ package final class ControlServer: @unchecked Sendable {
     private let flush: @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
     private(set) var history: RateHistory?
+    private let watchers: Watchers
     private let overviews = Coalescer<Overview>()
     private let lives = Coalescer<Bool>()
 
-    /// The most connections at once on each of the two sockets, so that monitoring cannot keep operators out.
+    /// The most connections at once on each of the two sockets, so that monitoring cannot keep operators out; those that
+    /// watch have a limit of their own.
     private static let maximumConnections = 16
     /// The longest time from accept to close, in nanoseconds.
     private static let longestConnection: UInt64 = 10_000_000_000
@@ -47,13 +50,15 @@ package final class ControlServer: @unchecked Sendable {
     }
 
     package init(
-        _ unix: UnixListener?, metrics: StreamListener?, host: Name?, observer: Observer, report: Report,
+        _ unix: UnixListener?, metrics: StreamListener?, host: Name?, observer: Observer, watched: [WatchNotes],
+        report: Report,
         explain: @escaping @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void,
         flush: @escaping @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
     ) throws(SystemError) {
         loop = try EventLoop(label: "httpdnsd.control")
         (self.unix, self.metrics, hosts) = (unix, metrics, ServedHosts(host))
         (self.observer, self.report, self.explain, self.flush) = (observer, report, explain, flush)
+        watchers = Watchers(watched)
         if metrics != nil { history = RateHistory(at: Clock.now()) }
         overviews.begin = { [unowned self] round in
             observer.overview { [self] overview in loop.submit { [self] in overviews.arrived(overview, in: round) } }
@@ -97,7 +102,9 @@ package final class ControlServer: @unchecked Sendable {
     /// so that idle connections, however fast they are opened, cannot keep out a client that asks.
     /// - Returns: false if all connections wait for their answers.
     private func makeRoom(isOperator: Bool) -> Bool {
-        func alike() -> [ControlConnection] { connections.values.filter { $0.isOperator == isOperator } }
+        func alike() -> [ControlConnection] {
+            connections.values.filter { $0.isOperator == isOperator && $0.phase != .watching }
+        }
         guard alike().count >= Self.maximumConnections else { return true }
         // Connections accepted in this turn of the loop have not been read yet.
         for connection in alike() where connection.phase == .reading { connection.read() }
@@ -113,20 +120,33 @@ package final class ControlServer: @unchecked Sendable {
 
     func remove(_ connection: ControlConnection) {
         connections.removeValue(forKey: ObjectIdentifier(connection))
+        watchers.remove(connection)
+    }
+
+    /// Whether one more may watch.
+    var hasRoomToWatch: Bool { !watchers.isFull }
+
+    /// - Parameter connection: the head of its response is sent.
+    func watch(_ connection: ControlConnection, _ filter: WatchFilter) {
+        watchers.add(connection, filter, at: Clock.now())
     }
 
     // MARK: Time
 
     private var nextDeadline: UInt64? {
-        let oldest = connections.values.lazy.map(\.begun).min().map { $0 + Self.longestConnection }
-        return [oldest, history?.next, overviews.nextDeadline, lives.nextDeadline].compactMap { $0 }.min()
+        let oldest = connections.values.lazy.filter { $0.phase != .watching }.map(\.begun).min()
+            .map { $0 + Self.longestConnection }
+        return [oldest, history?.next, overviews.nextDeadline, lives.nextDeadline, watchers.nextDeadline]
+            .compactMap { $0 }.min()
     }
 
     private func expire() {
         let now = Clock.now()
-        for connection in connections.values where connection.begun + Self.longestConnection <= now {
+        for connection in connections.values
+        where connection.phase != .watching && connection.begun + Self.longestConnection <= now {
             connection.close()
         }
+        watchers.expire(at: now)
         history?.tick(observer.asked, at: now)
         overviews.expire(at: now)
         lives.expire(at: now)
@@ -177,7 +197,7 @@ package final class ControlServer: @unchecked Sendable {
 
 extension Report {
     func noControlSocket(_ error: SystemError) {
-        log.warning("no control socket, so no status, cache, flush and explain: \(error)")
+        log.warning("no control socket, so no status, cache, flush, explain and watch: \(error)")
     }
 
     package func metrics(on endpoint: Endpoint) {

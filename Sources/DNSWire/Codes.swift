@@ -39,20 +39,28 @@ public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringCo
     public static let badVers = ResponseCode(rawValue: 16)
     public static let badCookie = ResponseCode(rawValue: 23)
 
+    private static let mnemonics: [(ResponseCode, String)] = [
+        (.noError, "NOERROR"), (.formErr, "FORMERR"), (.servFail, "SERVFAIL"), (.nxDomain, "NXDOMAIN"),
+        (.notImp, "NOTIMP"), (.refused, "REFUSED"), (.yxDomain, "YXDOMAIN"), (.notAuth, "NOTAUTH"),
+        (.badVers, "BADVERS"), (.badCookie, "BADCOOKIE"),
+    ]
+
     /// As dig prints it.
     public var description: String {
-        switch self {
-        case .noError: "NOERROR"
-        case .formErr: "FORMERR"
-        case .servFail: "SERVFAIL"
-        case .nxDomain: "NXDOMAIN"
-        case .notImp: "NOTIMP"
-        case .refused: "REFUSED"
-        case .yxDomain: "YXDOMAIN"
-        case .notAuth: "NOTAUTH"
-        case .badVers: "BADVERS"
-        case .badCookie: "BADCOOKIE"
-        default: "RCODE\(rawValue)"
+        ResponseCode.mnemonics.first { $0.0 == self }?.1 ?? "RCODE\(rawValue)"
+    }
+
+    /// From the description, in any case; nil for anything else, and for more than 12 bits.
+    public init?(parsing text: String) {
+        let upper = text.uppercased()
+        if let known = ResponseCode.mnemonics.first(where: { $0.1 == upper }) {
+            self = known.0
+        } else if upper.hasPrefix("RCODE"), upper.utf8.dropFirst(5).allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
+            let value = UInt16(upper.dropFirst(5)), value < 1 << 12
+        {
+            self.init(rawValue: value)
+        } else {
+            return nil
         }
     }
 

@@ -94,7 +94,7 @@ extension Question {
     }
 
     /// The offset behind the name of the only question; `nameOffset` if there is no question; nil for two or a bad one.
-    private static func questionNameEnd(_ message: Span<UInt8>) -> Int? {
+    static func questionNameEnd(_ message: Span<UInt8>) -> Int? {
         switch message.integer16(at: 4) {
         case 0: return nameOffset
         case 1:

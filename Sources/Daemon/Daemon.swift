@@ -101,11 +101,12 @@ public final class Daemon: @unchecked Sendable {
         }
         let observer = Observer(
             settings, Observer.Sources(forwarderLoop, streams, datagrams, cache, logLinesLost: logLinesLost))
-        control = try StartFailure.ofSystem { [cacheFile] () throws(SystemError) in
+        control = try StartFailure.ofSystem { [cacheFile, streams, datagrams] () throws(SystemError) in
             let unix = ControlServer.listen(settings.control, report)
             guard unix != nil || metrics != nil else { return nil }
             return try ControlServer(
-                unix, metrics: metrics, host: settings.control.host, observer: observer, report: report,
+                unix, metrics: metrics, host: settings.control.host, observer: observer,
+                watched: datagrams.map(\.notes) + [streams.notes, forwarderLoop.notes], report: report,
                 explain: { question, done in forwarderLoop.explain(question, done) }
             ) { name, done in
                 Self.flush(name, cache, cacheFile, forwarderLoop, done)

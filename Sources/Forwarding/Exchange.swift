@@ -8,7 +8,7 @@ public typealias ClientNumber = Int
 /// `Forwarder.settle`, at any later time, or never: deadlines are the forwarder's own.
 public enum Action {
     /// Give each client the answer, with the client's own id, spelling and size limit.
-    case reply(SmallList<ClientNumber>, Answer, Reply.Age)
+    case reply(SmallList<ClientNumber>, Answer, Reply.Age, by: Answerer)
     /// Send this to a server of the query's group.
     case ask(QueryID, Server, Ask)
     /// The server is silent, or the network has changed: send the same to it once more in another way (over a fresh

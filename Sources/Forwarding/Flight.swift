@@ -51,6 +51,8 @@ final class Flight {
     var secondBest: Answer?
     /// Whose that is.
     var secondBestBy: GroupID?
+    /// Who has given what the clients get: the answer, or the second best; nobody before either has come.
+    var answerer = Answerer.nobody
     var lastFailure: Failure?
     /// The server that failed last, if one did.
     var lastFailed: (group: GroupID, server: Server)?

@@ -16,6 +16,7 @@ extension Forwarder {
         if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
             replyStale(takeClients(of: newest), known.answer)
         } else {
+            newest.answerer = .daemon
             give(newest, .failure(key.name.name, type: key.type, .servFail, extendedError: nil))
         }
         withdraw(newest)
@@ -67,6 +68,7 @@ extension Forwarder {
     }
 
     /// Answers without asking: with a stale answer, else a failure.
+    /// - Parameter reason: why nobody is asked; nil: one of the daemon's own limits is reached.
     mutating func giveUp(
         _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, _ reason: FailureReason?
     ) {
@@ -74,7 +76,7 @@ extension Forwarder {
         if let known { return replyStale(client, known.answer) }
         var answer = Answer.failure(key.name.name, type: key.type, .servFail, extendedError: nil)
         if let reason { answer.add(reason.code, text: reason.text) }
-        reply(client, answer)
+        reply(client, answer, by: reason == nil ? .daemon : .nobody)
     }
 
     /// Whether a group must not be asked for a name because too many names below its domain had no record. The limit

@@ -153,5 +153,6 @@ extension Forwarder {
         GroupOverview(
             groups[group.rawValue], thenTry: policy.steps(of: group).map(\.group).filter { $0 != group })
     }
+    public func name(of group: GroupID) -> String { groups[group.rawValue].group.name }
     public var flightsUnderWay: Int { flights.count }
 }

@@ -71,7 +71,7 @@ extension Forwarder {
 
     /// Answers all waiting clients; the flight goes on.
     mutating func give(_ flight: Flight, _ answer: Answer) {
-        reply(takeClients(of: flight), answer, age: .elapsed(0))
+        reply(takeClients(of: flight), answer, age: .elapsed(0), by: flight.answerer)
     }
 
     /// Removes the waiting clients from the flight, to be answered now.
@@ -100,29 +100,31 @@ extension Forwarder {
 }
 
 extension Forwarder {
-    mutating func reply(_ clients: SmallList<Waiter>, _ answer: Answer, age: Reply.Age) {
+    mutating func reply(_ clients: SmallList<Waiter>, _ answer: Answer, age: Reply.Age, by answerer: Answerer) {
         guard !clients.isEmpty else { return }
         let numbers = clients.map { client in
             shares.answered(client.place)
             return client.number
         }
-        act(.reply(numbers, answer, age))
+        act(.reply(numbers, answer, age, by: answerer))
     }
 
     /// Answers a client at once.
-    mutating func reply(_ client: Asker?, _ answer: Answer, age: Reply.Age = .elapsed(0)) {
+    mutating func reply(
+        _ client: Asker?, _ answer: Answer, age: Reply.Age = .elapsed(0), by answerer: Answerer = .daemon
+    ) {
         guard let client else { return }
-        act(.reply(SmallList(client.number), answer, age))
+        act(.reply(SmallList(client.number), answer, age, by: answerer))
     }
 
     mutating func replyStale(_ clients: SmallList<Waiter>, _ answer: Answer) {
         counters.servedStale += UInt64(clients.count)
-        reply(clients, answer.stale, age: .fixed(timing.staleTTL))
+        reply(clients, answer.stale, age: .fixed(timing.staleTTL), by: .stale)
     }
 
     mutating func replyStale(_ client: Asker, _ answer: Answer) {
         counters.servedStale += 1
-        reply(client, answer.stale, age: .fixed(timing.staleTTL))
+        reply(client, answer.stale, age: .fixed(timing.staleTTL), by: .stale)
     }
 
     mutating func report(_ events: [Event]) {

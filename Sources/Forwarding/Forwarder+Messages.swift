@@ -87,17 +87,23 @@ extension Forwarder {
     }
 
     /// A server of a step's group has answered.
-    mutating func settle(_ flight: Flight, _ answer: Answer, at now: Tick) {
+    mutating func settle(_ flight: Flight, _ answer: Answer, by answerer: Answerer, at now: Tick) {
         let step = flight.messages.step
-        guard let end = StepEnds(of: answer) else { return finish(flight, answer, of: step, at: now) }
+        guard let end = StepEnds(of: answer) else {
+            flight.answerer = answerer
+            return finish(flight, answer, of: step, at: now)
+        }
         switch end {
         case .failure, .refused:
             // An answer of an earlier group is better than a SERVFAIL or the like.
-            if flight.secondBest?.head.responseCode.isAnswer != true { flight.secondBest = answer }
+            if flight.secondBest?.head.responseCode.isAnswer != true {
+                (flight.secondBest, flight.answerer) = (answer, answerer)
+            }
             if end == .failure { flight.messages.hasFailed = true } else { flight.messages.hasRefused = true }
             sendMessage(flight, at: now)
         default:
             (flight.secondBest, flight.secondBestBy) = (answer, flight.route[step].group)
+            flight.answerer = answerer
             let isLast = !flight.route[(step + 1)...].contains { $0.after.contains(end) }
             if isLast { return finish(flight, answer, of: step, at: now) }
             for query in flight.messages.underWay { leave(query) }
@@ -140,9 +146,4 @@ extension StepEnds {
         default: self = .failure
         }
     }
-}
-
-extension ResponseCode {
-    /// Whether this code answers the question, rather than say that the resolver could not or would not.
-    var isAnswer: Bool { self == .noError || self == .nxDomain }
 }

@@ -14,7 +14,7 @@ extension Forwarder {
             guard let lookup = lookups.first(where: { $0.key.name == result.name }), lookup.query == id else {
                 continue
             }
-            settle(lookup, result, asked: families, at: group, now)
+            settle(lookup, result, asked: families, by: query.server, at: group, now)
         }
         for lookup in lookups where lookup.query == id {
             guard lookups.count > 1 else {
@@ -28,7 +28,8 @@ extension Forwarder {
 
     /// Handles the result of both families of a name, whichever the flights asked for.
     private mutating func settle(
-        _ lookup: Lookup, _ result: NameAddresses, asked families: Families, at group: GroupID, _ now: Tick
+        _ lookup: Lookup, _ result: NameAddresses, asked families: Families, by server: Server, at group: GroupID,
+        _ now: Tick
     ) {
         lookup.query = nil
         remove(lookup, at: group)
@@ -39,7 +40,7 @@ extension Forwarder {
                 groups[group.rawValue].namesWithoutRecord.insert(lookup.key, (), until: until)
             }
             for flight in lookup.flights where !askOther(than: families, flight, at: group, now) {
-                settleWithoutRecord(flight, flight.step(of: group), at: group, now)
+                settleWithoutRecord(flight, flight.step(of: group), by: server, at: group, now)
             }
             return
         }
@@ -47,6 +48,7 @@ extension Forwarder {
         let aaaa = keep(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, now)
         for flight in lookup.flights where !askOther(than: families, flight, at: group, now) {
             let type = flight.key.type
+            flight.answerer = .server(group, server)
             finish(
                 flight,
                 (type == .a ? a : aaaa)
@@ -106,7 +108,9 @@ extension Forwarder {
     }
 
     /// The account has no record of a name: the next group is asked, even for questions of the daemon itself.
-    private mutating func settleWithoutRecord(_ flight: Flight, _ step: Int, at group: GroupID, _ now: Tick) {
+    private mutating func settleWithoutRecord(
+        _ flight: Flight, _ step: Int, by server: Server, at group: GroupID, _ now: Tick
+    ) {
         flight.isOwed = !groups[group.rawValue].group.isProven
         guard step + 1 < flight.route.count, flight.route[step + 1].after.contains(.noRecord) else {
             guard !flight.isOwed else {
@@ -116,6 +120,7 @@ extension Forwarder {
             let (name, type) = (flight.key.name.name, flight.key.type)
             let answer = policy.noRecord(name, type)
             keep(answer, by: group, to: name, type, for: .everyone, flight.generation, at: now)
+            flight.answerer = .server(group, server)
             return finish(flight, answer)
         }
         if flight.isOwed, !flight.isWanted {

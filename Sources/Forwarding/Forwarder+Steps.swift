@@ -138,7 +138,8 @@ extension Forwarder {
             settle(lookups, id.id, results, families, query, at: now)
         case (.message(let flight), .answer(let answer)):
             reportAnswered(answer.head.responseCode.isAnswer)
-            settle(flight, permitted(answer, to: flight.key, at: now), at: now)
+            settle(
+                flight, permitted(answer, to: flight.key, at: now), by: .server(query.group, query.server), at: now)
         case (.measurement, .answer(let answer)): reportAnswered(answer.head.responseCode.isAnswer)
         case (_, .failed(let failure)): fail(query, failure, at: now)
         case (.names, .answer), (.message, .addresses), (.measurement, .addresses):

@@ -134,7 +134,7 @@ public struct Forwarder: ~Copyable {
     ) {
         let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
         if let client, let known, known.isFresh {
-            return reply(client, known.answer, age: .elapsed(known.elapsed))
+            return reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
         }
         if let client, !client.recursionDesired {
             // RFC 8914 §4.21: this daemon has no upstream for the name.

@@ -105,6 +105,9 @@ package final class Stream: EventHandler {
 
     package var isClosed: Bool { registration == nil }
 
+    /// How many octets wait for the peer to read; not told for a stream with TLS, which holds some itself.
+    package var queued: Int { outgoing.count }
+
     /// Whether it is open and nothing from the peer is held here, not even part of a TLS record.
     package var isIdle: Bool { !isClosed && tls?.isIdle ?? true }
 

@@ -136,6 +136,14 @@ extension MessageSlots {
         }
     }
 
+    /// The payload of a slot that was prepared.
+    func prepared(_ index: Int) -> UnsafeBufferPointer<UInt8> {
+        precondition(index < count)
+        let vector = unsafe vectors[index]
+        return unsafe UnsafeBufferPointer(
+            start: vector.iov_base.assumingMemoryBound(to: UInt8.self), count: vector.iov_len)
+    }
+
     func send(_ descriptor: Int32, _ range: Range<Int>) -> Int {
         precondition(range.lowerBound >= 0 && range.upperBound <= count)
         let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)

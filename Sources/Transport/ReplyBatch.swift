@@ -43,6 +43,18 @@ public struct ReplyBatch: ~Copyable {
         end += (length + MessageSlots.cacheLine - 1) & ~(MessageSlots.cacheLine - 1)
     }
 
+    /// A committed reply; its bytes are valid until the batch is flushed.
+    public func bytes(_ index: Int) -> UnsafeBufferPointer<UInt8> {
+        precondition(index < count)
+        return unsafe slots.prepared(index)
+    }
+
+    /// To whom a committed reply goes.
+    public func receiver(_ index: Int) -> SocketAddress {
+        precondition(index < count)
+        return slots.peer(index)
+    }
+
     /// Sends what was committed. Never waits: a datagram that cannot be sent at once is dropped, the rest still go.
     public mutating func flush(_ socket: DatagramSocket) {
         _ = flush(through: socket.descriptor.raw)

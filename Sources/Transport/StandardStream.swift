@@ -8,6 +8,11 @@ package enum StandardStream {
 
     package var isTerminal: Bool { isatty(descriptor) == 1 }
 
+    /// Whether text may be coloured: on a terminal that knows colours, unless NO_COLOR is set (no-color.org).
+    package func isColoured(_ environment: [String: String]) -> Bool {
+        isTerminal && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
+    }
+
     /// `DEVICE:INODE`, as systemd names the journal's stream (JOURNAL_STREAM, systemd.exec(5)); nil if it is closed.
     package var deviceAndInode: String? {
         var status = stat()
@@ -19,8 +24,11 @@ package enum StandardStream {
     /// if another program has made the stream nonblocking.
     /// - Returns: false if it cannot be written.
     @discardableResult
-    package func write(_ line: String) -> Bool {
-        let bytes = Array((line + "\n").utf8)
+    package func write(_ line: String) -> Bool { write(Array((line + "\n").utf8)) }
+
+    /// The same for any octets.
+    @discardableResult
+    package func write(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }

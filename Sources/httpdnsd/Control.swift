@@ -12,16 +12,20 @@ struct ControlOptions: ParsableArguments {
     @Option(help: "The daemon's control socket, in the place of control.socket.")
     var socket: String?
 
-    /// Sends a request to the daemon and returns its response.
-    func ask(_ request: ControlClient.Request) throws -> ControlClient.Response {
+    /// Makes a client of the daemon's socket.
+    func connecting<Client>(_ make: (String) throws(SystemError) -> Client) throws -> Client {
         let path = try socket ?? configuration.controlSocket()
         guard !path.isEmpty else { throw Ending.unreachable("control.socket is off: give --socket, or a path there") }
-        let client: ControlClient
         do throws(SystemError) {
-            client = try ControlClient(path)
+            return try make(path)
         } catch {
             throw Ending.system("\(error)")
         }
+    }
+
+    /// Sends a request to the daemon and returns its response.
+    func ask(_ request: ControlClient.Request) throws -> ControlClient.Response {
+        let client = try connecting { path throws(SystemError) in try ControlClient(path) }
         switch waiting(for: { client.send(request, $0) }) {
         case .success(let response): return response
         case .failure(let failure): throw Ending.unreachable("\(failure)")

@@ -56,14 +56,14 @@ struct Explain: ParsableCommand {
 }
 
 extension Name {
-    fileprivate init(explained argument: String) throws {
+    init(explained argument: String) throws {
         guard let name = Name(argument) else { throw ValidationError("\(argument) is not a domain name") }
         self = name
     }
 }
 
 extension RecordType {
-    fileprivate init(argument: String) throws {
+    init(argument: String) throws {
         guard let type = RecordType(parsing: argument) else {
             throw ValidationError("\(argument) is not a record type, as A, HTTPS and TYPE65 are")
         }

@@ -9,8 +9,8 @@ struct HTTPDNSD: ParsableCommand {
         abstract: "Answers ordinary DNS through an encrypted HTTPDNS service.",
         version: Version.current,
         subcommands: [
-            Run.self, Check.self, Status.self, Cache.self, Flush.self, Explain.self, Query.self, ProbeCommand.self,
-            Demo.self,
+            Run.self, Check.self, Status.self, Cache.self, Flush.self, Explain.self, Watch.self, Query.self,
+            ProbeCommand.self, Demo.self,
         ],
         defaultSubcommand: Run.self)
 }

@@ -23,7 +23,8 @@ struct ScenarioFailure: Error, CustomStringConvertible {
 /// - `late` behind `answers` or `fails`: of a query that was given up
 /// - `0s settings become KEY VALUE`, as when they are read again; keys as behind `set`
 /// - `0s servers of GROUP become 2` (others than before), `0s families become ipv4 | ipv6 | dual`, `0s network changes`
-/// - `0s expect …`: one action; `0s expect nothing`: none up to this moment
+/// - `0s expect …`: one action; behind a client's answer `by WHO` may say who has given it; `0s expect nothing`: none up
+///   to this moment
 /// - `0s each 1-20 …` is the line for each number, put where `#` stands; a word with `{1-8}` stands for so many words
 ///
 /// A client's question goes through the cache first, as a listener has it. Time goes forward by the lines; a deadline
@@ -108,7 +109,8 @@ final class ScenarioRunner {
             endTurn()
             let expected = words.rest
             if expected == "nothing" { return try expectNothing() }
-            guard let at = unexpected.firstIndex(of: expected) else {
+            let matching = unexpected.firstIndex { $0 == expected || $0.hasPrefix("\(expected) by ") }
+            guard let at = matching else {
                 let there = unexpected.isEmpty ? "nothing" : unexpected.joined(separator: "\n    ")
                 throw failure("expected\n    \(expected)\nbut there is\n    \(there)")
             }
@@ -268,7 +270,7 @@ final class ScenarioRunner {
 
     private func said(_ action: Action) -> [String] {
         switch action {
-        case .reply(let clients, let answer, let age):
+        case .reply(let clients, let answer, let age, by: let answerer):
             return clients.map { client in
                 guard let query = questions[client], case .question(let question) = Question.read(query.span) else {
                     return "client \(client), who asked nothing"
@@ -278,7 +280,7 @@ final class ScenarioRunner {
                 let length = Reply.write(
                     answer, age: age, to: question, query: query.span,
                     limit: Reply.udpLimit(question, isLoopback: true), into: &out)
-                return "client \(client) \(query.reading(reply[..<length]))"
+                return "client \(client) \(query.reading(reply[..<length])) by \(answerer.said)"
             }
         case .ask(let id, let server, let ask):
             let label = "\(server.placed(id.group)) \(ask.said)"

@@ -256,6 +256,19 @@ extension Server {
     func placed(_ group: GroupID) -> String { place == 1 ? "\(group)" : "\(group) \(place)" }
 }
 
+extension Answerer {
+    /// In a scenario's words: `cache`, or the group and the place of its server.
+    var said: String {
+        switch self {
+        case .cache: "cache"
+        case .stale: "stale"
+        case .daemon: "daemon"
+        case .server(let group, let server): server.placed(group)
+        case .nobody: "nobody"
+        }
+    }
+}
+
 extension Ask {
     /// What is asked, in a scenario's words.
     var said: String {

@@ -15,16 +15,20 @@ struct Client: Sendable {
     enum Way: Sendable {
         case datagram(DatagramSocket, to: SocketAddress, from: IPAddress?)
         /// Takes the reply; may be called from any thread.
-        case stream(from: Source, @Sendable ([UInt8]) -> Void)
+        case stream(from: IPAddress, @Sendable ([UInt8]) -> Void)
     }
 
-    /// The source that asks.
-    var source: Source {
+    var address: IPAddress {
         switch way {
-        case .datagram(_, let address, _): Source(address.address)
-        case .stream(let source, _): source
+        case .datagram(_, let address, _): address.address
+        case .stream(let address, _): address
         }
     }
+
+    var isStream: Bool { if case .stream = way { true } else { false } }
+
+    /// The source that asks.
+    var source: Source { Source(address) }
 
     init(_ question: Question, message: Span<UInt8>, way: Way, at now: Tick) {
         self.question = question

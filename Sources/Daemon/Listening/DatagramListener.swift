@@ -8,6 +8,7 @@ import Transport
 final class DatagramListener: Sendable {
     let socket: DatagramSocket
     let tally: Tally
+    let notes = WatchNotes()
     private let reader: LingeringReader<QueryReceiver>
 
     /// - Parameter failed: the socket could not be read; it is tried again.
@@ -19,7 +20,7 @@ final class DatagramListener: Sendable {
         tally = Tally(.udp)
         reader = LingeringReader(
             socket, label: label, failed: failed,
-            receiver: QueryReceiver(socket, CurrentFrontend.Copy(of: frontend), forwarderLoop, tally))
+            receiver: QueryReceiver(socket, CurrentFrontend.Copy(of: frontend), forwarderLoop, tally, notes))
     }
 
     func start() throws(SystemError) {
@@ -42,6 +43,7 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
     private var frontend: CurrentFrontend.Copy
     private let forwarderLoop: ForwarderLoop
     private let tally: Tally
+    private let notes: WatchNotes
     /// How many messages take each step together: about as many as a core can have cache misses under way.
     private var reads = InlineArray<16, QueryFrontend.Read>(repeating: .nothing)
     /// The misses of the batch. A property, because as a local variable even an empty array would cost reference
@@ -50,12 +52,13 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
 
     init(
         _ socket: DatagramSocket, _ frontend: consuming CurrentFrontend.Copy, _ forwarderLoop: ForwarderLoop,
-        _ tally: Tally
+        _ tally: Tally, _ notes: WatchNotes
     ) {
         self.socket = socket
         self.frontend = frontend
         self.forwarderLoop = forwarderLoop
         self.tally = tally
+        self.notes = notes
     }
 
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch) {
@@ -97,7 +100,18 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
             forwarderLoop.submit(exchange(&misses, with: []), here: batch.count == 1 && replies.count == 0)
         }
         // The clock is read once for the whole batch: each hit counts with the time of its batch.
-        if replies.count > 0 { tally.took(Clock.now() - now.nanoseconds, times: replies.count) }
+        guard replies.count > 0 else { return }
+        let took = Clock.now() - now.nanoseconds
+        tally.took(took, times: replies.count)
+        if notes.isWatched {
+            notes.note(replies.count) { page in
+                for index in 0..<replies.count {
+                    page.add(
+                        unsafe replies.bytes(index).span, to: replies.receiver(index).address, isStream: false,
+                        at: WallClock.unixMicroseconds(), took: took)
+                }
+            }
+        }
     }
 
     /// The first two steps for a group of messages.

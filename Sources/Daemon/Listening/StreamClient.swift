@@ -56,7 +56,7 @@ final class StreamClient: EventHandler, @unchecked Sendable {
 
     /// The way back for answers from the forwarder's loop.
     private var way: Client.Way {
-        .stream(from: source) { [self] reply in server.loop.submit { self.send(reply) } }
+        .stream(from: address) { [self] reply in server.loop.submit { self.send(reply) } }
     }
 
     private func send(_ reply: [UInt8]) {
@@ -132,17 +132,26 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         switch server.receive(message, from: address, at: now) {
         case .silence: break
         case .reply(let length):
-            unsafe queue(written.first(length))
-            server.tally.took(Clock.now() - now.nanoseconds)
+            unsafe answered(written.first(length), at: now)
         case .ask(let question):
             waiting += 1
             server.forwarderLoop.submit([Miss(client: Client(question, message: message, way: way, at: now))])
         case .replyAndRefresh(let length, let question):
-            unsafe queue(written.first(length))
-            server.tally.took(Clock.now() - now.nanoseconds)
+            unsafe answered(written.first(length), at: now)
             let client = Client(question, message: message, way: way, at: now)
             server.forwarderLoop.submit([Miss(client: client, isRefresh: true)])
         }
+    }
+
+    private func answered(_ reply: UnsafeBufferPointer<UInt8>, at now: Tick) {
+        let took = Clock.now() - now.nanoseconds
+        server.tally.took(took)
+        if server.notes.isWatched {
+            server.notes.note(1) {
+                $0.add(unsafe reply.span, to: address, isStream: true, at: WallClock.unixMicroseconds(), took: took)
+            }
+        }
+        unsafe queue(reply)
     }
 
     private func queue(_ reply: UnsafeBufferPointer<UInt8>) {

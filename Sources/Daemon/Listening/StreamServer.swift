@@ -22,6 +22,7 @@ final class StreamServer: @unchecked Sendable {
     private var kept = 0
     private(set) var counters = StreamCounters()
     let tally = Tally(.tcp)
+    let notes = WatchNotes()
     private let report: Report
     /// Memory into which clients' bytes are read, and in which replies are written before they are queued.
     let scratch = Scratch(65_535)

@@ -36,6 +36,7 @@ final class ForwarderLoop: @unchecked Sendable {
     var contextChanged: (UInt64) -> Void = { _ in }
     /// The counts of answers that did not come from a listener; their transport is not distinguished.
     let tally = Tally(.udp)
+    let notes = WatchNotes()
     /// `confIp` and `enableReport`, on the same loop.
     var serviceList: ServiceList?
     var reporter: AbnormalReporter?
@@ -244,12 +245,14 @@ final class ForwarderLoop: @unchecked Sendable {
     ) {
         for action in actions {
             switch action {
-            case .reply(let numbers, let answer, let age):
+            case .reply(let numbers, let answer, let age, by: let answerer):
                 for number in numbers {
                     let client = clients.remove(number)
                     Self.reply(to: client, answer, age, by: &outgoing)
                     tally.answered(answer.head.responseCode)
-                    tally.took(now.nanoseconds &- min(now.nanoseconds, client.arrived.nanoseconds))
+                    let took = now.nanoseconds &- min(now.nanoseconds, client.arrived.nanoseconds)
+                    tally.took(took)
+                    if notes.isWatched { note(client, answer.head.responseCode, answerer, took) }
                 }
             case .ask(let id, let server, let ask):
                 guard let upstream = carriers[id.group] else {

@@ -1,0 +1,114 @@
+import Base
+package import Counters
+import HTTP
+import Streams
+package import Transport
+
+/// Watches what a running daemon answers, over its control socket.
+package final class WatchClient: @unchecked Sendable {
+    // Unchecked: used only on the loop once that has started.
+    private let path: String
+    private let loop: EventLoop
+    private var stream: Stream?
+    /// Octets of which the head of the response, or a frame, is not whole yet.
+    private var incoming: [UInt8] = []
+    private var status: Int?
+    private var received: ([WatchFrame]) -> Bool = { _ in true }
+    private var ended: @Sendable (ControlClient.Failed?) -> Void = { _ in }
+
+    /// The longest head of a response, and the longest text of a refusal, in octets.
+    private static let headLimit = 8 * 1024
+    private static let maximumRead = 64 * 1024
+
+    /// - Parameter path: the daemon's control socket.
+    package init(_ path: String) throws(SystemError) {
+        self.path = path
+        loop = try EventLoop(label: "httpdnsd.watch")
+    }
+
+    /// Call once.
+    /// - Parameters:
+    ///   - received: called on a queue of its own with what has come, in order, and first with nothing when the daemon
+    ///     has begun; while it runs nothing more is read. False: no more is wanted.
+    ///   - ended: called once at the end; with nil if no more was wanted.
+    package func start(
+        _ filter: WatchFilter, received: @escaping @Sendable ([WatchFrame]) -> Bool,
+        ended: @escaping @Sendable (ControlClient.Failed?) -> Void
+    ) {
+        (self.received, self.ended) = (received, ended)
+        loop.start()
+        loop.submit { [self] in
+            do throws(SystemError) {
+                stream = try Stream(
+                    StreamSocket.connect(toPath: path), isConnected: false, tls: nil, limit: Self.headLimit,
+                    scratch: Scratch(Self.maximumRead), loop: loop, owner: self)
+            } catch {
+                return end("no daemon answers: \(error)")
+            }
+            let request =
+                "GET /watch?\(filter.query) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            stream?.send(Array(request.utf8).span)
+        }
+    }
+
+    private func end(_ why: String?) {
+        guard stream != nil || why != nil else { return }
+        stream?.close()
+        stream = nil
+        loop.stop { [ended] in ended(why.map { ControlClient.Failed(description: $0) }) }
+    }
+
+    /// Takes the head of the response; false while it is not whole.
+    private func takeHead() -> Bool {
+        let mark = Array("\r\n\r\n".utf8)
+        guard let start = (0..<max(0, incoming.count - 3)).first(where: { incoming[$0..<$0 + 4].elementsEqual(mark) })
+        else { return false }
+        let line = incoming.prefix { $0 != UInt8(ascii: "\r") }
+        // `HTTP/1.1 200 OK`
+        status = line.split(separator: UInt8(ascii: " ")).dropFirst().first.flatMap {
+            Int(String(decoding: $0, as: UTF8.self))
+        }
+        incoming.removeFirst(start + mark.count)
+        return true
+    }
+}
+
+extension WatchClient: StreamOwner {
+    func received(_ bytes: Span<UInt8>, on stream: Stream) {
+        incoming.append(bytes)
+        var frames: [WatchFrame] = []
+        if status == nil {
+            guard takeHead() else {
+                if incoming.count > Self.headLimit { end("what answers at \(path) is no daemon") }
+                return
+            }
+            if status == 200, !received([]) { return end(nil) }
+        }
+        guard status == 200 else {
+            if incoming.count > Self.headLimit { end("what answers at \(path) is no daemon") }
+            return
+        }
+        var offset = 0
+        while let length = WatchFrame.length(incoming.span, at: offset) {
+            guard let frame = WatchFrame(incoming.span.extracting(offset..<offset + length)) else {
+                return end("the daemon at \(path) is of another version")
+            }
+            frames.append(frame)
+            offset += length
+        }
+        incoming.removeFirst(offset)
+        if !frames.isEmpty, !received(frames) { end(nil) }
+    }
+
+    func ended(_ stream: Stream, isCut: Bool) {
+        switch status {
+        case 200: end("the daemon has ended")
+        case nil: end("no daemon answers at \(path): closed by the server")
+        case _?: end(String(decoding: incoming.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+        }
+    }
+
+    func failed(_ stream: Stream, _ failure: StreamFailure) {
+        end(status == 200 ? "the daemon has ended: \(failure)" : "no daemon answers at \(path): \(failure)")
+    }
+}

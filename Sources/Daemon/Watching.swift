@@ -1,0 +1,40 @@
+import Base
+import Counters
+import DNSWire
+import Forwarding
+import Transport
+
+/// What is noted of a question for those who watch.
+extension WatchNotes.Page {
+    /// Adds a reply of a listener: from the cache, or a refusal.
+    mutating func add(
+        _ reply: Span<UInt8>, to client: IPAddress, isStream: Bool, at time: UInt64, took: UInt64
+    ) {
+        guard let summary = ReplySummary(reply) else { return }
+        let watched = Watched(
+            at: time, took: took, client: client, isStream: isStream, name: nil, type: summary.type,
+            code: summary.code, by: summary.isAnswer ? .cache : .daemon)
+        add(watched, name: reply.extracting(summary.name))
+    }
+}
+
+extension ForwarderLoop {
+    /// Notes an answer that did not come from a listener.
+    func note(_ client: Client, _ code: ResponseCode, _ answerer: Answerer, _ took: UInt64) {
+        let name = client.query.span.extracting(Question.nameOffset..<client.question.nameEnd)
+        let by: Watched.By =
+            switch answerer {
+            case .cache: .cache
+            case .stale: .stale
+            case .nobody: .nobody
+            case .server(let group, let server): .server(group: forwarder.name(of: group), "\(server)")
+            case .daemon:
+                forwarder.policy.reason(client.question.name(in: client.query.span), client.question.type) == .hosts
+                    ? .hosts : .daemon
+            }
+        let watched = Watched(
+            at: WallClock.unixMicroseconds(), took: took, client: client.address, isStream: client.isStream, name: nil,
+            type: client.question.type, code: code, by: by)
+        notes.note(1) { $0.add(watched, name: name) }
+    }
+}

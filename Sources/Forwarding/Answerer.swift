@@ -1,0 +1,15 @@
+public import Base
+
+/// Who has given an answer to a client.
+public enum Answerer: Sendable, Equatable {
+    /// The cache, while the answer was fresh.
+    case cache
+    /// The cache, with what is stale, because nobody else answered (in time).
+    case stale
+    /// The daemon itself, by its rules, the hosts file or its limits.
+    case daemon
+    /// A server of a group, now.
+    case server(GroupID, Server)
+    /// No server could be asked, or none answered: the client is told of the failure.
+    case nobody
+}

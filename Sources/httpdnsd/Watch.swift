@@ -1,0 +1,106 @@
+import ArgumentParser
+import Base
+import Configuration
+import Control
+import DNSWire
+import Daemon
+import Synchronization
+import Transport
+
+struct Watch: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show each question that the running daemon answers, as it happens.",
+        discussion: """
+            A line says when, who asked, the name and type, who answered, how it went and how long it took. Nothing is \
+            kept. What comes faster than it is read is dropped and counted; the daemon never waits. Ctrl-C ends it.
+            """)
+
+    @Argument(help: "Names: only these and those under them.", transform: Name.init(explained:))
+    var names: [Name] = []
+
+    @OptionGroup var options: ControlOptions
+
+    @Flag(help: "A JSON object a line.")
+    var json = false
+
+    @Option(
+        help: "Only this type: A, AAAA, MX, TYPE65 and so on. May be given again, as the others.",
+        transform: RecordType.init(argument:))
+    var type: [RecordType] = []
+
+    @Option(
+        help: ArgumentHelp("Only answers with this RCODE: NOERROR, NXDOMAIN, SERVFAIL and so on.", valueName: "code"),
+        transform: ResponseCode.init(argument:))
+    var rcode: [ResponseCode] = []
+
+    @Option(
+        help: ArgumentHelp("Only questions from this address or network.", valueName: "network"),
+        transform: Network.init(argument:))
+    var client: [Network] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Only answers by cache, stale, hosts, daemon (itself), nobody (no server answered) or this group.",
+            valueName: "who"))
+    var by: [String] = []
+
+    @Option(help: ArgumentHelp("Only answers that took longer than so many milliseconds.", valueName: "ms"))
+    var slowerThan: Double?
+
+    func validate() throws {
+        if let slowerThan, !(slowerThan >= 0 && slowerThan.isFinite) {
+            throw ValidationError("--slower-than is a number of milliseconds")
+        }
+    }
+
+    func run() throws {
+        try ending {
+            let client = try options.connecting { path throws(SystemError) in try WatchClient(path) }
+            let text = Mutex(WatchText(form))
+            SignalSource.ignoreBrokenPipe()
+            let failed: ControlClient.Failed? = waiting { done in
+                // Kept until the end: they are what ends it.
+                let signals = SignalSource([.terminate, .interrupt, .hangup]) { _ in done(nil) }
+                client.start(
+                    filter,
+                    received: { frames in
+                        var lines: [UInt8] = []
+                        text.withLock { text in for frame in frames { text.append(frame, to: &lines) } }
+                        return StandardStream.output.write(lines)
+                    },
+                    ended: { failed in withExtendedLifetime(signals) { done(failed) } })
+            }
+            if let failed { throw Ending.unreachable("\(failed)") }
+        }
+    }
+
+    private var form: WatchText.Form {
+        if json { return .json }
+        return StandardStream.output.isColoured(Environment.variables) ? .coloured : .plain
+    }
+
+    private var filter: WatchFilter {
+        var filter = WatchFilter()
+        (filter.names, filter.types, filter.codes, filter.clients) = (names, type, rcode, client)
+        (filter.by, filter.slowerThan) = (by, slowerThan ?? 0)
+        return filter
+    }
+}
+
+extension ResponseCode {
+    fileprivate init(argument: String) throws {
+        guard let code = ResponseCode(parsing: argument) else {
+            throw ValidationError("\(argument) is not an RCODE, as NXDOMAIN and SERVFAIL are")
+        }
+        self = code
+    }
+}
+
+extension Network {
+    fileprivate init(argument: String) throws {
+        guard let network = Network(argument) else {
+            throw ValidationError("\(argument) is not an address or a network, as 192.0.2.7 and 192.0.2.0/24 are")
+        }
+        self = network
+    }
+}

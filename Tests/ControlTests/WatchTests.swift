@@ -1,0 +1,149 @@
+import Base
+import Counters
+import DNSWire
+import Testing
+import Transport
+
+@testable import Control
+
+@Suite struct WatchTests {
+    private static func watched(
+        _ name: String? = "www.example.com", _ type: RecordType = .a, _ code: ResponseCode = .noError,
+        by: Watched.By = .cache, took: UInt64 = 21_400, client: IPAddress = .v4(127, 0, 0, 1), isStream: Bool = false
+    ) -> Watched {
+        Watched(
+            at: 1_700_000_000_007_089, took: took, client: client, isStream: isStream, name: name.flatMap { Name($0) },
+            type: type, code: code, by: by)
+    }
+
+    private static func lines(_ form: WatchText.Form, _ frames: [WatchFrame]) -> [String] {
+        var text = WatchText(form) { TimeText(utc: $0) }
+        var octets: [UInt8] = []
+        for frame in frames { text.append(frame, to: &octets) }
+        #expect(octets.last == UInt8(ascii: "\n"))
+        return String(decoding: octets, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    @Test func linesStandBelowEachOther() {
+        let lines = Self.lines(
+            .plain,
+            [
+                .answered(Self.watched()),
+                .answered(
+                    Self.watched(
+                        "mail.corp.example", .aaaa, .nxDomain, by: .server(group: "office", "tls://10.1.0.53"),
+                        took: 21_400_000, client: .v4(192, 0, 2, 177))),
+                .answered(Self.watched(nil, .a, .formErr, by: .daemon, took: 1_530_000_000)),
+            ])
+        #expect(
+            lines == [
+                "22:13:20.007  127.0.0.1  www.example.com           A      cache  NOERROR     21 µs",
+                "22:13:20.007  192.0.2.177  mail.corp.example         AAAA   office tls://10.1.0.53  NXDOMAIN    21 ms",
+                "22:13:20.007  127.0.0.1    -                         -      daemon                  FORMERR     1.5 s",
+            ])
+    }
+
+    @Test func coloursStandAroundWordsAlone() {
+        let frames: [WatchFrame] = [
+            .answered(Self.watched()), .answered(Self.watched(by: .nobody, took: 3_800_000_000)), .dropped(3),
+        ]
+        let coloured = Self.lines(.coloured, frames)
+        #expect(coloured[0].contains("\u{1B}[32mNOERROR\u{1B}[0m ") && coloured[0].contains("\u{1B}[2mcache\u{1B}[0m"))
+        #expect(coloured[1].contains("\u{1B}[31mnobody\u{1B}[0m") && coloured[1].hasSuffix("\u{1B}[33m3.8 s\u{1B}[0m"))
+        let stripped = coloured.map { $0.replacing(/\u{1B}\[\d*m/, with: "") }
+        #expect(stripped == Self.lines(.plain, frames))
+    }
+
+    @Test func whatIsDroppedIsTold() {
+        #expect(
+            Self.lines(.plain, [.dropped(1), .dropped(20)]) == [
+                "… 1 question is not shown: they came faster than this was read",
+                "… 20 questions are not shown: they came faster than this was read",
+            ])
+        #expect(Self.lines(.json, [.dropped(20)]) == ["{\"dropped\":20}"])
+    }
+
+    @Test func programsGetJSON() {
+        #expect(
+            Self.lines(
+                .json,
+                [
+                    .answered(Self.watched()),
+                    .answered(
+                        Self.watched(
+                            "a\\.b.example", .https, .servFail, by: .server(group: "office", "x\"y"),
+                            took: 1_234_567_890, client: IPAddress(v6: 0, 1), isStream: true)),
+                    .answered(Self.watched(nil, by: .nobody)),
+                ]) == [
+                    #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":"www.example.com","type":"A","by":"cache","group":null,"server":null,"rcode":"NOERROR","milliseconds":0.021}"#,
+                    #"{"time":"2023-11-14T22:13:20.007089Z","client":"::1","transport":"tcp","name":"a\\.b.example","type":"HTTPS","by":"server","group":"office","server":"x\"y","rcode":"SERVFAIL","milliseconds":1234.567}"#,
+                    #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":null,"type":null,"by":"nobody","group":null,"server":null,"rcode":"NOERROR","milliseconds":0.021}"#,
+                ])
+    }
+
+    @Test("no octet that a terminal could take for a command comes through, whatever the name")
+    func hostileNames() {
+        let wire: [UInt8] = [5, 0x1B, 0x5B, 0x32, 0x4A, 0x07, 4, 0x9B, 0x0A, 0x00, 0x7F, 0]
+        let name = Name(wire: wire.span, at: 0, length: wire.count)
+        var one = Self.watched()
+        one.name = name
+        one.by = .server(group: "g\u{1B}", "s\u{9B}\n")
+        for form in [WatchText.Form.plain, .json] {
+            let lines = Self.lines(form, [.answered(one)])
+            #expect(lines.count == 1)
+            #expect(lines[0].unicodeScalars.allSatisfy { $0.value >= 0x20 && $0 != "\u{7F}" }, "\(lines)")
+            #expect(form == .json || lines[0].unicodeScalars.allSatisfy { $0.isASCII || $0 == "µ" }, "\(lines)")
+        }
+    }
+
+    @Test(
+        "each kind of filter",
+        arguments: [
+            ("", true), ("name=example.com", true), ("name=www.example.com.", true), ("name=ww.example.com", false),
+            ("name=other.example&name=com", true), ("name=xample.com", false), ("type=A", true), ("type=AAAA", false),
+            ("type=AAAA&type=a", true), ("code=NOERROR", true), ("code=servfail", false), ("code=RCODE0", true),
+            ("client=127.0.0.0/8", true), ("client=::1", false), ("client=127.0.0.1", true), ("by=httpdns", true),
+            ("by=cache", false), ("by=cache&by=httpdns", true), ("slower=20", true), ("slower=22", false),
+            ("slower=0", true), ("name=com&type=AAAA", false), ("name=com&type=A&by=httpdns&slower=1.5", true),
+        ])
+    func filters(_ query: String, _ holds: Bool) throws {
+        let one = Self.watched(by: .server(group: "httpdns", "119.29.29.99:443"), took: 21_400_000)
+        let filter = try #require(WatchFilter(RequestTarget(Array("/watch?\(query)".utf8))))
+        #expect(filter.holds(one) == holds)
+        #expect(WatchFilter(RequestTarget(Array("/watch?\(filter.query)".utf8))) == filter)
+    }
+
+    @Test func aMessageWithoutAQuestionHasNeitherNameNorType() throws {
+        for (query, holds) in [("name=.", false), ("type=A", false), ("code=FORMERR", true)] {
+            let filter = try #require(WatchFilter(RequestTarget(Array("/watch?\(query)".utf8))))
+            #expect(filter.holds(Self.watched(nil, .a, .formErr, by: .daemon)) == holds, "\(query)")
+        }
+    }
+
+    @Test(arguments: ["name=a..b", "type=NOPE", "code=RCODE4096", "code=x", "client=1.2.3", "slower=-1", "slower=nan"])
+    func whatCannotBeReadIsNoFilter(_ query: String) {
+        #expect(WatchFilter(RequestTarget(Array("/watch?\(query)".utf8))) == nil)
+    }
+
+    @Test func framesOfSeveralQueuesComeInOrderOfTime() {
+        let times: [[UInt64]] = [[1, 5, 5, 9], [], [2, 3, 20], [0]]
+        let lists = times.map { times in
+            var octets: [UInt8] = []
+            for time in times {
+                var one = Self.watched()
+                one.at = time
+                let wire = one.name?.wire ?? []
+                WatchFrame.append(one, name: wire.span, to: &octets)
+            }
+            return octets
+        }
+        var merged = MergedFrames(lists)
+        var order: [UInt64] = []
+        while let (list, range) = merged.next() {
+            let octets = Array(lists[list][range])
+            guard case .answered(let one) = WatchFrame(octets.span) else { continue }
+            order.append(one.at)
+        }
+        #expect(order == [0, 1, 2, 3, 5, 5, 9, 20])
+    }
+}

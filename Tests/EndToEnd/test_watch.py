@@ -1,0 +1,348 @@
+"""`watch` shows what the daemon answers while it does, slows nobody down, and counts what it could not show."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+
+import dns.message
+import pytest
+
+import daemon as processes
+from conftest import LOCAL_RESOLVER
+from dns_client import addresses, ask, exchange
+from encrypted import address_reply
+from httpdns_service import Record
+from waiting import eventually
+
+HERE = pathlib.Path(__file__).parent
+OFFICE = "127.0.0.41"
+
+
+@pytest.fixture
+def place():
+    """A folder whose path is short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="w-", dir="/tmp") as folder:
+        yield pathlib.Path(folder)
+
+
+class Watcher:
+    """A running `watch` whose output is a pipe or, with `terminal`, a terminal."""
+
+    def __init__(self, binary, path, *arguments, terminal=False, variables=None):
+        self.text, self.is_closed = "", False
+        reading, writing = pty.openpty() if terminal else os.pipe()
+        variables = {"TERM": "xterm", "NO_COLOR": ""} | (variables or {})
+        self.process = subprocess.Popen(
+            [binary, "watch", "--socket", str(path), *arguments], stdin=subprocess.DEVNULL, stdout=writing,
+            stderr=writing if terminal else subprocess.PIPE, env=processes.environment(variables))
+        os.close(writing)
+        self.output = reading
+        self.reading = threading.Event()
+        self.reading.set()
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self):
+        while True:
+            self.reading.wait()
+            try:
+                octets = os.read(self.output, 1 << 16)
+            except OSError:  # the other end of a terminal has gone
+                return
+            if not octets:
+                return
+            self.text += octets.decode()
+
+    def begin(self):
+        """Waits until it shows what is asked from now on."""
+        def shown():
+            ask("begins.localhost")
+            return "begins.localhost" in self.text
+        eventually(shown, "it watches")
+        return self
+
+    def lines(self, *, until):
+        """All whole lines but those of `begin`, once one of them has this word."""
+        def whole():
+            return self.text[:self.text.rfind("\n") + 1]
+        eventually(lambda: until in whole(), f"a line with {until}", 10)
+        return [line for line in whole().splitlines() if "begins.localhost" not in line]
+
+    def values(self, *, until="ends.localhost"):
+        ask(until)
+        lines = self.lines(until=until)
+        return [json.loads(line) for line in lines if until not in line]
+
+    def stop(self, code=0):
+        self.reading.set()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        ended = self.process.wait(5)
+        self.thread.join(5)
+        os.close(self.output)
+        self.is_closed = True
+        if self.process.stderr:
+            with self.process.stderr:
+                self.text += self.process.stderr.read().decode()
+        assert code is None or ended == code
+
+
+@pytest.fixture
+def watch(binary, place):
+    started = []
+
+    def start(*arguments, **options):
+        started.append(Watcher(binary, place / "s", *arguments, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if not one.is_closed:
+            one.stop(None)
+
+
+@pytest.fixture
+def world(daemon, service, place, scripted_resolver):
+    """A daemon with HTTPDNS, a local resolver, a wall whose server can fall silent, and a hosts file."""
+    def start(settings=None, names=None):
+        hosts = place / "hosts"
+        hosts.write_text("192.0.2.9 nas.lan\n")
+        office = scripted_resolver(lambda asked: address_reply(asked), address=OFFICE)
+        chosen = service("aes", names or {"www.example.com": Record(["203.0.113.1"], [], 300)})
+        running = daemon(chosen, {
+            "control": {"socket": str(place / "s")}, "fallback": {"hosts": str(hosts)},
+            "upstreams.office": {"servers": [office.endpoint], "domains": ["corp.example"], "timeout": 300},
+        } | (settings or {}))
+        running.office, running.service = office, chosen
+        return running
+    return start
+
+
+def test_each_answer_is_one_line(world, watch):
+    running = world()
+    watcher = watch("--json").begin()
+    ask("www.example.com")
+    ask("WWW.example.COM")
+    ask("www.example.com", transport="tcp")
+    ask("nas.lan")
+    ask("a.invalid", "AAAA")
+    ask("mail.corp.example", "A")
+    running.office.stop()
+    ask("web.corp.example", "A")
+    ask("b.example.com", "MX")
+    seen = watcher.values()
+    assert [set(one) for one in seen] == [
+        {"time", "client", "transport", "name", "type", "by", "group", "server", "rcode", "milliseconds"}] * 8
+    service = running.service.settings()["dnsIp"][0]
+    assert [(one["name"], one["type"], one["transport"], one["by"], one["group"], one["server"], one["rcode"])
+            for one in seen] == [
+        ("www.example.com", "A", "udp", "server", "httpdns", service, "NOERROR"),
+        ("www.example.com", "A", "udp", "cache", None, None, "NOERROR"),
+        ("www.example.com", "A", "tcp", "cache", None, None, "NOERROR"),
+        ("nas.lan", "A", "udp", "hosts", None, None, "NOERROR"),
+        ("a.invalid", "AAAA", "udp", "daemon", None, None, "NXDOMAIN"),
+        ("mail.corp.example", "A", "udp", "server", "office", running.office.endpoint, "NOERROR"),
+        ("web.corp.example", "A", "udp", "nobody", None, None, "SERVFAIL"),
+        ("b.example.com", "MX", "udp", "server", "fallback", LOCAL_RESOLVER, "NXDOMAIN")]
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", one["time"]) for one in seen)
+    assert all(one["client"] == "127.0.0.1" and 0 < one["milliseconds"] < 5000 for one in seen)
+    assert seen[1]["milliseconds"] < seen[0]["milliseconds"]
+    assert not running.log_lines("example")
+
+
+def test_what_is_refused_is_shown_too(world, watch):
+    world({"listen": {"addresses": ["127.0.0.1:53"], "allow": ["127.0.0.1/32"]}})
+    watcher = watch("--json").begin()
+    ask("www.example.com", source="127.0.0.2")
+    exchange(bytes([0, 7, 0x28, 0, 0, 1, 0, 0, 0, 0, 0, 0]))  # opcode UPDATE, and nothing that could be asked
+    ask("", message=dns.message.make_query("version.example", "A", use_edns=1))
+    assert [(one["client"], one["name"], one["type"], one["by"], one["rcode"]) for one in watcher.values()] == [
+        ("127.0.0.2", "www.example.com", "A", "daemon", "REFUSED"),
+        ("127.0.0.1", None, None, "daemon", "NOTIMP"),
+        ("127.0.0.1", "version.example", "A", "daemon", "BADVERS")]
+
+
+@pytest.mark.parametrize("arguments, expected", [
+    (["corp.example"], ["mail.corp.example"]),
+    (["corp.example", "nas.lan"], ["nas.lan", "mail.corp.example"]),
+    (["--type", "mx", "--type", "TXT"], ["b.example.com"]),
+    (["--rcode", "NXDOMAIN"], ["a.invalid", "b.example.com"]),
+    (["--by", "hosts", "--by", "office"], ["nas.lan", "mail.corp.example"]),
+    (["--client", "127.0.0.2"], ["nas.lan"]),
+    (["--client", "127.0.0.0/30", "--slower-than", "4000"], []),
+    (["--by", "cache", "example.com"], ["www.example.com"]),
+])
+def test_filters(world, watch, arguments, expected):
+    world()
+    ask("www.example.com")
+    watcher, all_seen = watch("--json", *arguments), watch("--json").begin()
+    eventually(lambda: len(os.listdir(f"/proc/{watcher.process.pid}/task")) > 1, "the other has begun, too")
+    ask("www.example.com")
+    ask("nas.lan", source="127.0.0.2")
+    ask("a.invalid")
+    ask("mail.corp.example")
+    ask("b.example.com", "MX")
+    assert len(all_seen.values()) == 5
+    # Both are given what there is in the same turn; then this one has to write it.
+    eventually(lambda: watcher.text.count("\n") >= len(expected), f"{expected} in {watcher.text}")
+    assert [json.loads(line)["name"] for line in watcher.text.splitlines()] == expected
+
+
+def columns(line):
+    return [match.start() for match in re.finditer(r"(?<=  )\S", line)]
+
+
+def test_a_terminal_gets_columns_and_colours(world, watch):
+    world()
+    watcher = watch(terminal=True).begin()
+    for name in ("nas.lan", "www.example.com", "a.invalid", "ends.localhost"):
+        ask(name)
+    lines = [line for line in watcher.lines(until="ends.localhost") if "Ctrl-C" not in line]
+    assert "\x1b[32mNOERROR\x1b[0m" in lines[0] and "\x1b[33mNXDOMAIN\x1b[0m" in lines[2], lines
+    bare = [re.sub(r"\x1b\[\d*m", "", line) for line in lines]
+    assert not any("\x1b" in line for line in bare), bare
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}  127\.0\.0\.1  nas\.lan +A +hosts +NOERROR +\S+ (µs|ms)", bare[0]), bare
+    # The columns before the widest text so far.
+    assert all(columns(line)[:4] == columns(bare[0])[:4] for line in bare), bare
+    assert columns(bare[2])[:5] == columns(bare[3])[:5], bare
+    watcher.process.send_signal(signal.SIGINT)
+    watcher.stop()
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"terminal": True, "variables": {"NO_COLOR": "1"}}, {"terminal": True, "variables": {"TERM": "dumb"}}],
+    ids=["a pipe", "NO_COLOR", "a dumb terminal"])
+def test_no_colours_where_they_are_not_wanted(world, watch, options):
+    world()
+    watcher = watch(**options).begin()
+    ask("ends.localhost")
+    lines = watcher.lines(until="ends.localhost")
+    assert not any(re.search(r"\x1b\[\d*m", line) for line in lines), lines
+
+
+def test_names_are_harmless_on_a_terminal(world, watch):
+    world()
+    watcher = watch(terminal=True).begin()
+    labels = [b"\x1b]0;title\x07", b"\x1b[2J\x9b", b"new\r\nline", bytes(range(128, 160)), b"invalid"]
+    name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
+    assert exchange(b"\0\7\1\0\0\1\0\0\0\0\0\0" + name + b"\0\1\0\1")
+    ask("ends.localhost")
+    line = next(line for line in watcher.lines(until="ends.localhost") if "invalid" in line)
+    assert r"\027]0\;title\007.\027[2j\155.new\013\010line.\128" in line, line
+    assert all(" " <= letter <= "~" for letter in re.sub(r"\x1b\[\d*m|µ", "", line)), line
+
+
+def test_when_it_cannot_watch(world, watch, place, binary):
+    running = world()
+    for arguments in (["--type", "NONSENSE"], ["--rcode", "FINE"], ["--client", "300.1.2.3"], ["--slower-than", "-1"],
+                      ["bad..name"]):
+        assert processes.run(binary, "watch", "--socket", str(place / "s"), *arguments).returncode == 64, arguments
+    four = [watch().begin() for _ in range(4)]
+    refused = processes.run(binary, "watch", "--socket", str(place / "s"))
+    assert refused.returncode == 69 and refused.stderr == "4 watch already, which is the most; end one of them\n"
+    # One that goes, in whatever way, makes room.
+    four[0].process.kill()
+    four[0].process.wait()
+    eventually(lambda: "begins.localhost" in another_try(watch), "there is room again")
+    running.stop()
+    for one in four[1:]:
+        assert one.process.wait(5) == 69
+        one.stop(69)
+        assert one.text.endswith("the daemon has ended\n")
+    absent = processes.run(binary, "watch", "--socket", str(place / "absent"))
+    assert absent.returncode == 69 and "no daemon answers" in absent.stderr and absent.stdout == ""
+
+
+def another_try(watch):
+    one = watch()
+    eventually(lambda: ask("begins.localhost") and one.text or one.process.poll() is not None, "it watches or has ended")
+    return one.text
+
+
+def test_it_ends_with_who_reads_it(world, binary, place):
+    world()
+    process = subprocess.Popen(f"{binary} watch --socket {place}/s | head -n 1", shell=True, stdout=subprocess.PIPE)
+
+    def ended():
+        ask("a.localhost")
+        return process.poll() is not None
+    eventually(ended, "both have ended")
+    assert process.stdout.read().count(b"\n") == 1
+    process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def ask_in_batches(tmp_path_factory):
+    program = str(tmp_path_factory.mktemp("helpers") / "ask")
+    subprocess.run(["gcc", "-O2", "-o", program, str(HERE / "helpers.c")], check=True)
+
+    def run(count, names, suffix, size=32):
+        command = [program, "53", str(count // size), str(size), str(names), suffix]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and int(done.stdout) == count, done
+    return run
+
+
+FLOOD = 320_000
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["a reader that keeps up as it can", "a reader that stops"])
+def test_what_is_dropped_is_counted_exactly(world, watch, ask_in_batches, reads):
+    """Every question of a flood is shown or counted, and none of them waited."""
+    names = {f"n{number}.flood.example": Record(["203.0.113.1"], [], 3600) for number in range(100)}
+    running = world(names=names)
+    for name in names:
+        assert addresses(ask(name))
+    watcher = watch("--json").begin()
+    assert watcher.values(until="quiet.localhost") == []
+    begun = len(watcher.text.splitlines())
+    before = running.held_kilobytes()
+    if not reads:
+        watcher.reading.clear()
+        watcher.process.send_signal(signal.SIGSTOP)
+    ask_in_batches(FLOOD, 100, "flood.example")
+    grown = running.held_kilobytes() - before
+    if not reads:
+        watcher.process.send_signal(signal.SIGCONT)
+        watcher.reading.set()
+    asked = 0
+
+    def lines():
+        # What was dropped is told with the first question that is shown after it.
+        nonlocal asked
+        asked += 1
+        ask(f"ends{asked}.localhost")
+        whole = watcher.text[:watcher.text.rfind("\n") + 1].splitlines()[begun:]
+        return whole if whole and '"ends' in whole[-1] else None
+    seen = [json.loads(line) for line in eventually(lines, "the last question is shown", 20)]
+    dropped = sum(one.get("dropped", 0) for one in seen)
+    shown = sum("name" in one for one in seen)
+    last = int(re.fullmatch(r"ends(\d+)\.localhost", seen[-1]["name"]).group(1))
+    assert shown + dropped == FLOOD + last, (shown, dropped, last)
+    flooded = sum(one.get("name", "").endswith("flood.example") for one in seen)
+    assert flooded + dropped >= FLOOD >= flooded and flooded > 1000, (flooded, dropped)
+    assert reads or dropped > FLOOD // 2, (shown, dropped)
+    assert grown < 16 << 10, f"{grown} kB"
+
+
+def test_a_watcher_that_stops_keeps_nobody_waiting(world, watch):
+    world()
+    stopped = watch("--json").begin()
+    stopped.process.send_signal(signal.SIGSTOP)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.settimeout(1)
+        channel.connect(("127.0.0.1", 53))
+        question = dns.message.make_query("www.example.com", "A").to_wire()
+        for _ in range(20_000):
+            channel.send(question)
+            assert channel.recv(512)
+    another = watch("--json").begin()
+    assert another.values() == []
+    stopped.process.send_signal(signal.SIGCONT)

@@ -6,12 +6,12 @@ public enum StartFailure: Error, Sendable, Equatable {
     case system(String)
 
     package static func ofSystem<T, Failure: CustomStringConvertible>(
-        _ body: () throws(Failure) -> T
+        saying words: (Failure) -> String = { $0.description }, _ body: () throws(Failure) -> T
     ) throws(StartFailure) -> T {
         do throws(Failure) {
             return try body()
         } catch {
-            throw .system(error.description)
+            throw .system(words(error))
         }
     }
 }

@@ -70,7 +70,7 @@ public final class ControlClient: @unchecked Sendable {
                 }
                 loop.setDeadline(Clock.now() + Self.patience)
             } catch {
-                end(.failure(Failed(description: "no daemon answers: \(error)")))
+                end(.failure(Failed(description: "no daemon answers: \(error.explained)")))
             }
         }
     }

@@ -27,7 +27,7 @@ extension ControlServer {
         case .watch: done(watch(target))
         case .health:
             liveness { isAlive in
-                done(isAlive ? ControlResponse(.ok, "alive\n") : ControlResponse(.unavailable, "a queue is stuck\n"))
+                done(isAlive ? ControlResponse(.ok, "alive\n") : .stuck)
             }
         case .ready:
             overview { overview in
@@ -135,7 +135,9 @@ extension ControlServer {
 }
 
 extension ControlResponse {
-    fileprivate static var stuck: ControlResponse { ControlResponse(.unavailable, "a queue is stuck\n") }
+    fileprivate static var stuck: ControlResponse {
+        ControlResponse(.unavailable, "a queue of the daemon stands still, and its questions with it; restart the daemon\n")
+    }
 
     fileprivate static func json(_ value: JSON) -> ControlResponse {
         ControlResponse(.ok, value.text + "\n", type: "application/json")

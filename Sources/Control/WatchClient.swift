@@ -43,7 +43,7 @@ package final class WatchClient: @unchecked Sendable {
                     StreamSocket.connect(toPath: path), isConnected: false, tls: nil, limit: Self.headLimit,
                     scratch: Scratch(Self.maximumRead), loop: loop, owner: self)
             } catch {
-                return end("no daemon answers: \(error)")
+                return end("no daemon answers: \(error.explained)")
             }
             let request =
                 "GET /watch?\(filter.query) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"

@@ -60,13 +60,13 @@ public final class Daemon: @unchecked Sendable {
             prefetchAt: settings.cache.prefetchAt, seed: (random.uint64(), random.uint64()))
         Machine.raiseDescriptorLimit()
         Heap.share()
-        let (sockets, resolverLoop) = try StartFailure.ofSystem { () throws(SystemError) in
+        let (sockets, resolverLoop) = try StartFailure.ofSystem(saying: \.explained) { () throws(SystemError) in
             (
                 try Sockets.open(settings.listen.addresses, workers: Machine.workers(settings.listen.workers)),
                 try EventLoop(label: "httpdnsd.resolver")
             )
         }
-        let metrics = try StartFailure.ofSystem { () throws(SystemError) in
+        let metrics = try StartFailure.ofSystem(saying: \.explained) { () throws(SystemError) in
             try settings.control.metrics.map { address throws(SystemError) in try StreamListener.listen(address) }
         }
         // First the parts that can fail: a daemon that does not start logs only that.

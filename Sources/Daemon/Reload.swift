@@ -256,7 +256,10 @@ extension Report {
         }
         let rest = reloading.needingRestart
         if !rest.isEmpty {
-            log.warning("\(rest.joined(separator: ", ")) \(rest.count == 1 ? "needs a restart" : "need a restart")")
+            let words =
+                rest.count == 1
+                ? "needs a restart; until then it stays as it was" : "need a restart; until then they stay as they were"
+            log.warning("\(rest.joined(separator: ", ")) \(words)")
         }
     }
 

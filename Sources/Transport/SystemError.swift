@@ -27,6 +27,19 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
         return subject.isEmpty ? "\(call): \(reason)" : "\(call) \(subject): \(reason)"
     }
 
+    /// The description, and what to do about it where the reason does not say that.
+    public var explained: String { advice.map { "\(self): \($0)" } ?? description }
+
+    private var advice: String? {
+        switch (call, code) {
+        case ("bind", EADDRINUSE): "another program has it; ss -lntup says which"
+        case ("bind", EACCES): "ports below 1024 need root or CAP_NET_BIND_SERVICE"
+        case ("bind", EADDRNOTAVAIL): "this machine does not have that address"
+        case ("connect", EACCES): "only root and the daemon's own group may use it"
+        default: nil
+        }
+    }
+
     /// Whether no program listens on the port that was reached.
     public var isConnectionRefused: Bool { code == ECONNREFUSED }
     /// Whether the file, or a folder on the way to it, does not exist.

@@ -192,13 +192,14 @@ extension Report {
         log.warning("\(Self.loop(server, source))")
     }
 
-    package static let noLocalResolver = "no local resolver found: what HTTPDNS does not answer gets SERVFAIL"
+    package static let noLocalResolver =
+        "no local resolver found: what HTTPDNS does not answer gets SERVFAIL; name one in fallback.servers"
 
     package static func loop(_ server: Endpoint, _ source: String) -> String {
         "\(source) names \(server), which is this daemon itself or asks it: left out, it would ask itself for ever"
     }
 
     func cannotRead(_ path: String, _ error: SystemError) {
-        log.warning("\(path) cannot be read: \(error)")
+        log.warning("\(path) cannot be read, so nothing is answered from it: \(error)")
     }
 }

@@ -17,9 +17,8 @@ struct ProbeCommand: ParsableCommand {
             let probe = try loaded.naming { () throws(StartFailure) in
                 try Probe(loaded.settings, environment: Environment.variables, say: StandardOutput.write)
             }
-            guard waiting(for: { probe.run($0) }) else {
-                throw Ending.unreachable("what is configured cannot be reached; see above")
-            }
+            let trouble: String? = waiting { probe.run($0) }
+            if let trouble { throw Ending.unreachable(trouble) }
         }
     }
 }

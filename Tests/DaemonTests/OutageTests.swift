@@ -61,21 +61,21 @@ import Testing
 
     /// What is said of each group in turn when all that are named here fail.
     @Test(arguments: [
-        (["httpdns"], ["HTTPDNS is out of use: the local resolver answers"]),
+        (["httpdns"], ["HTTPDNS is out of use: the local resolver is asked in its place"]),
         (["fallback"], ["local resolver is out of use: what HTTPDNS does not answer gets SERVFAIL, or what is stale"]),
         (
             ["httpdns", "fallback"],
             [
-                "HTTPDNS is out of use, and so is the local resolver: what is known is answered, and nothing else",
-                "local resolver is out of use, and so is HTTPDNS: what is known is answered, and nothing else",
+                "HTTPDNS is out of use, and so is the local resolver: questions get SERVFAIL, or what is cached, be it stale",
+                "local resolver is out of use, and so is HTTPDNS: questions get SERVFAIL, or what is cached, be it stale",
             ]
         ),
         (["office"], ["office is out of use: its names get SERVFAIL, or what is stale"]),
-        (["shop"], ["shop is out of use: HTTPDNS answers"]),
+        (["shop"], ["shop is out of use: HTTPDNS is asked in its place"]),
         (
             ["httpdns", "shop"],
             [
-                "HTTPDNS is out of use: the local resolver answers",
+                "HTTPDNS is out of use: the local resolver is asked in its place",
                 "shop is out of use, and so is HTTPDNS: its names get SERVFAIL, or what is stale",
             ]
         ),
@@ -105,7 +105,7 @@ import Testing
         for groups in [[lonely], [lonely, group(.fallback, "fallback", health: [])]] {
             lines.report.outage(of: lonely, among: groups, out: [.httpdns])
         }
-        let line = "warning HTTPDNS is out of use: what is known is answered, and nothing else"
+        let line = "warning HTTPDNS is out of use: questions get SERVFAIL, or what is cached, be it stale"
         #expect(lines.all == [line, line])
     }
 }

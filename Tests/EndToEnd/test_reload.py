@@ -232,7 +232,7 @@ def test_what_needs_a_restart_is_named(reloading, service, tmp_path):
         assert ("again: cache.minTTL" if not again else "nothing has changed") in lines[-2]
     assert ask("n0.example.com").answer[0].ttl == 1000
     lines = running.change(chosen, cache={"file": str(tmp_path / "cache")})
-    assert lines[-1].endswith(" cache.file needs a restart")
+    assert lines[-1].endswith(" cache.file needs a restart; until then it stays as it was")
     lines = running.change(chosen)
     assert not any("restart" in line for line in lines)
 

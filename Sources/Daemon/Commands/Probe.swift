@@ -24,6 +24,8 @@ public final class Probe: @unchecked Sendable {
     private var number: UInt32 = 0
     /// The groups that have a server which answered.
     private var working: Set<GroupID> = []
+    /// The first failure of each group, in the words of the log.
+    private var failures: [GroupID: String] = [:]
 
     /// A server to be asked, with its group.
     private struct Step {
@@ -70,8 +72,10 @@ public final class Probe: @unchecked Sendable {
         if servers.isEmpty { remarks.append(Report.noLocalResolver) }
     }
 
-    /// Takes all steps, one after the other, and reports at the end whether questions can be answered.
-    public func run(_ done: @escaping @Sendable (Bool) -> Void) {
+    /// Takes all steps, one after the other.
+    /// - Parameter done: called once at the end; with nil if questions can be answered as configured, else with what
+    ///   does not work, what becomes of clients' questions, and the first reason.
+    public func run(_ done: @escaping @Sendable (String?) -> Void) {
         carriers.settle = { [unowned self] _, outcome, _ in settle(outcome) }
         carriers.follow { [unowned self] in progressed($0) }
         loop.deadlineReached = { [unowned self] in deadlineReached() }
@@ -80,9 +84,9 @@ public final class Probe: @unchecked Sendable {
                 while current == nil, !steps.isEmpty { begin(steps.removeFirst()) }
             } while carriers.outbox.send()
             guard current == nil else { return setDeadline() }
-            let isUsable = conclude()
+            let trouble = conclude()
             carriers.close()
-            loop.stop { done(isUsable) }
+            loop.stop { done(trouble) }
         }
         loop.start()
         loop.submit { [self] in
@@ -120,7 +124,10 @@ public final class Probe: @unchecked Sendable {
     private func settle(_ outcome: Outcome) {
         guard let step = current?.step else { return }
         switch outcome {
-        case .failed(let failure): say(Report.fails(who, failure))
+        case .failed(let failure):
+            let line = Report.fails(who, failure)
+            if failures[step.group.id] == nil { failures[step.group.id] = line }
+            say(line)
         case .addresses(let results):
             working.insert(step.group.id)
             say("\(who) answers after \(elapsed) ms: \(results.first?.words ?? "nothing about") \(step.name)")
@@ -147,18 +154,23 @@ public final class Probe: @unchecked Sendable {
         current.map { Tick(nanoseconds: Clock.now()).milliseconds(since: $0.began) } ?? 0
     }
 
-    /// - Returns: whether the service works, or without a service the local resolver.
-    private func conclude() -> Bool {
+    /// - Returns: what does not work; nil if the service does, or without a service any group.
+    private func conclude() -> String? {
         if httpdns?.httpOnly ?? false { say("httpOnly: the local resolver is never asked") }
-        let (serviceWorks, resolverWorks) = (working.contains(.httpdns), working.contains(.fallback))
-        switch (httpdns == nil, serviceWorks, resolverWorks) {
-        case (false, true, _): say("HTTPDNS works")
-        case (false, false, true): say("HTTPDNS does not work; the local resolver would answer")
-        case (true, _, true): say("the local resolver works")
-        case (true, _, false) where !working.isEmpty: say("only groups of your own answer")
-        default: say("nobody answers")
+        if httpdns != nil, working.contains(.httpdns) {
+            say("HTTPDNS works")
+            return nil
         }
-        return httpdns == nil ? !working.isEmpty : serviceWorks
+        if httpdns == nil, !working.isEmpty {
+            say(working.contains(.fallback) ? "the local resolver works" : "only groups of your own answer")
+            return nil
+        }
+        let trouble =
+            working.contains(.fallback)
+            ? "HTTPDNS does not work, so the local resolver would answer its names"
+            : "\(httpdns == nil ? "the local resolver" : "HTTPDNS") does not work, so clients would get SERVFAIL, or what is cached"
+        let first = failures[httpdns == nil ? .fallback : .httpdns]
+        return first.map { "\(trouble); \($0)" } ?? trouble
     }
 }
 

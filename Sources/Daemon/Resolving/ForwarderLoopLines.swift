@@ -40,10 +40,12 @@ extension Report {
         case .privateRefused:
             say(
                 .notice, .privateRefused, about: "private addresses",
-                "private addresses are taken out of answers (domains.privateAddresses)")
+                "private addresses are taken out of answers (domains.privateAddresses); names that may have them belong in domains.privateAllowed"
+            )
         case .refusing(let refusal):
             say(
-                .warning, .questionsRefused, about: "limits", "questions are refused: \(refusal.text)",
+                .warning, .questionsRefused, about: "limits",
+                "questions are refused: \(refusal.text); their clients get SERVFAIL, or what is stale",
                 ["reason": refusal.text])
         }
     }
@@ -80,7 +82,9 @@ extension Report {
 
     func network(isGone: Bool) {
         if isGone {
-            say(.warning, .networkGone, about: "network", "the network is gone: no route leads out of this machine")
+            say(
+                .warning, .networkGone, about: "network",
+                "the network is gone, no route leads out of this machine: what is cached is answered, and nothing else")
         } else {
             say(.notice, .networkBack, about: "network", "the network is back")
         }

@@ -70,7 +70,7 @@ extension Report {
     private static func outOfUse(_ group: GroupOverview, _ groups: [GroupOverview], _ out: Set<GroupID>) -> String {
         let others = group.thenTry.compactMap { id in groups.first { $0.id == id && !$0.servers.isEmpty } }
         if let next = others.first(where: { !out.contains($0.id) }) {
-            return "\(group.title) is out of use: \(noun(next)) answers"
+            return "\(group.title) is out of use: \(noun(next)) is asked in its place"
         }
         let account = groups.first { $0.id == .httpdns && !$0.servers.isEmpty }
         let mates = group.id == .fallback ? groups.filter { $0.id == .httpdns && out.contains($0.id) } : others
@@ -80,7 +80,7 @@ extension Report {
         switch group.id {
         case .fallback where account != nil && mates.isEmpty:
             return "\(head): what HTTPDNS does not answer gets SERVFAIL, or what is stale"
-        case .httpdns, .fallback: return "\(head): what is known is answered, and nothing else"
+        case .httpdns, .fallback: return "\(head): questions get SERVFAIL, or what is cached, be it stale"
         default: return "\(head): its names get SERVFAIL, or what is stale"
         }
     }

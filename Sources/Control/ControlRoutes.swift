@@ -136,7 +136,7 @@ extension ControlServer {
 
 extension ControlResponse {
     fileprivate static var stuck: ControlResponse {
-        ControlResponse(.unavailable, "a queue of the daemon stands still, and its questions with it; restart the daemon\n")
+        ControlResponse(.unavailable, "a queue of the daemon stands still, and its questions with it: restart it\n")
     }
 
     fileprivate static func json(_ value: JSON) -> ControlResponse {

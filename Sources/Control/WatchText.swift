@@ -72,7 +72,8 @@ package struct WatchText {
         let thousandths = "\(watched.at / 1000 % 1000)"
         text.append(
             paint(
-                "\(time(watched.at).time).\(String(repeating: "0", count: 3 - thousandths.utf8.count))\(thousandths)", .dim))
+                "\(time(watched.at).time).\(String(repeating: "0", count: 3 - thousandths.utf8.count))\(thousandths)",
+                .dim))
         column("\(watched.client)", &widths.client, Self.bounds.client, to: &text)
         column(watched.name.map { "\($0)" } ?? "-", &widths.name, Self.bounds.name, to: &text)
         column(watched.name == nil ? "-" : "\(watched.type)", &widths.type, Self.bounds.type, to: &text)

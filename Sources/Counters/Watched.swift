@@ -126,7 +126,9 @@ package enum WatchFrame: Sendable, Equatable {
     }
 
     /// When the question of the frame at `offset` was answered.
-    package static func time(_ frames: Span<UInt8>, at offset: Int) -> UInt64 { integer(frames, at: offset + 8, octets: 8) }
+    package static func time(_ frames: Span<UInt8>, at offset: Int) -> UInt64 {
+        integer(frames, at: offset + 8, octets: 8)
+    }
 
     /// - Parameter frame: of the length that it gives itself; nil if it is none.
     package init?(_ frame: Span<UInt8>) {

@@ -8,6 +8,11 @@ package enum Machine {
         configured > 0 ? configured : min(4, max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     }
 
+    /// Lets everything else go first from now on, for this thread and those that it begins (sched(7)).
+    package static func giveWay() {
+        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
+    }
+
     /// Raises the limit of open descriptors: each query to a local resolver has a socket of its own, so the usual 1024
     /// are few.
     package static func raiseDescriptorLimit() {

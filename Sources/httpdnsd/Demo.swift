@@ -21,7 +21,10 @@ struct Demo: ParsableCommand {
             let signals = Signals()
             let service: DemoService
             do throws(DemoError) {
-                service = try DemoService(resolver: Daemon.fallbackServers(Settings()).lazy.flatMap(\.endpoints).first)
+                service = try Progress.during("making certificates, and a service and a resolver on loopback") {
+                    _ throws(DemoError) in
+                    try DemoService(resolver: Daemon.fallbackServers(Settings()).lazy.flatMap(\.endpoints).first)
+                }
             } catch {
                 throw Ending.system("\(error)")
             }

@@ -33,7 +33,9 @@ struct Explain: ParsableCommand {
                 "\(name)", type: "\(type)", asksAccounts: ask, asJSON: json)
             let response: ControlClient.Response
             do {
-                response = try options.ask(request)
+                response = try Progress.during("the daemon asks the servers, for 4 s at most") { _ in
+                    try options.ask(request)
+                }
             } catch Ending.unreachable(let why) {
                 return try explainAlone(why)
             }

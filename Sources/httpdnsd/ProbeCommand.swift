@@ -14,10 +14,14 @@ struct ProbeCommand: ParsableCommand {
     func run() throws {
         try ending {
             let loaded = try options.load()
-            let probe = try loaded.naming { () throws(StartFailure) in
-                try Probe(loaded.settings, environment: Environment.variables, say: StandardOutput.write)
+            let trouble: String? = try Progress.during("beginning") { progress in
+                let probe = try loaded.naming { () throws(StartFailure) in
+                    try Probe(
+                        loaded.settings, environment: Environment.variables, asking: { progress.say("asking \($0)") },
+                        say: { line in progress.aside { StandardOutput.write(line) } })
+                }
+                return waiting { probe.run($0) }
             }
-            let trouble: String? = waiting { probe.run($0) }
             if let trouble { throw Ending.unreachable(trouble) }
         }
     }

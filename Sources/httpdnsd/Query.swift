@@ -36,7 +36,9 @@ struct Query: ParsableCommand {
             let query = try loaded.naming { () throws(StartFailure) in
                 try DirectQuery(loaded.settings, ipv4: type != .aaaa, ipv6: type != .a)
             }
-            let outcome: Result<[DirectQuery.Answer], DirectQuery.Failed> = waiting { query.ask(names, $0) }
+            let outcome: Result<[DirectQuery.Answer], DirectQuery.Failed> = Progress.during("beginning") { progress in
+                waiting { done in query.ask(names, asking: { progress.say("asking \($0)") }, done) }
+            }
             switch outcome {
             case .success(let results): show(first ? results.map(\.firstOfEach) : results)
             case .failure(let failure): throw Ending.unreachable("\(failure)")

@@ -55,8 +55,12 @@ struct Watch: ParsableCommand {
 
     func run() throws {
         try ending {
+            // A reader that falls behind loses lines; one that takes the daemon's core costs answers.
+            Machine.giveWay()
             let client = try options.connecting { path throws(SystemError) in try WatchClient(path) }
             let text = Mutex(WatchText(form))
+            let progress = Progress("nothing that is to be shown was asked yet; Ctrl-C ends it")
+            defer { progress.end() }
             SignalSource.ignoreBrokenPipe()
             let failed: ControlClient.Failed? = waiting { done in
                 // Kept until the end: they are what ends it.
@@ -64,6 +68,8 @@ struct Watch: ParsableCommand {
                 client.start(
                     filter,
                     received: { frames in
+                        guard !frames.isEmpty else { return true }
+                        progress.end()
                         var lines: [UInt8] = []
                         text.withLock { text in for frame in frames { text.append(frame, to: &lines) } }
                         return StandardStream.output.write(lines)

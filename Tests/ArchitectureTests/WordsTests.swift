@@ -46,7 +46,8 @@ import Testing
 
     /// What stands in a quoted line for something else: the system's words, an example of a value, a group's name.
     private static let examples = [
-        "Connection refused", "Network is unreachable", "Address already in use", "Permission denied", "connect", "recv",
+        "Connection refused", "Network is unreachable", "Address already in use", "Permission denied", "connect",
+        "recv",
         "http_proxy",
         "what is wrong, and what would be right", " https ", "alert", "certificate ", "FILE:LINE",
         "local resolver is ", "tls://",

@@ -7,7 +7,8 @@ import Testing
 
 @Suite struct WatchNotesTests {
     private static let some = Watched(
-        at: 1_700_000_000_123_456, took: 4_567, client: .v4(192, 0, 2, 7), isStream: false, name: Name("www.example.com"),
+        at: 1_700_000_000_123_456, took: 4_567, client: .v4(192, 0, 2, 7), isStream: false,
+        name: Name("www.example.com"),
         type: .aaaa, code: .nxDomain, by: .cache)
 
     private static func frames(_ octets: [UInt8]) -> [WatchFrame?] {

@@ -21,6 +21,7 @@ public final class DirectQuery: @unchecked Sendable {
     private var known: [Name: NameAddresses] = [:]
     private var asked: (names: [Name], request: QueryID)?
     private var failures: [String] = []
+    private var asking: @Sendable (String) -> Void = { _ in }
 
     /// The service's result for one name.
     public struct Answer: Sendable, Equatable {
@@ -51,7 +52,12 @@ public final class DirectQuery: @unchecked Sendable {
     }
 
     /// Asks about all names, `batch` in a request, and calls back once; only once in this object's life.
-    public func ask(_ names: [Name], _ done: @escaping @Sendable (Result<[Answer], Failed>) -> Void) {
+    /// - Parameter asking: called on a queue of its own before each request with whom it goes to, and how far this is.
+    public func ask(
+        _ names: [Name], asking: @escaping @Sendable (String) -> Void = { _ in },
+        _ done: @escaping @Sendable (Result<[Answer], Failed>) -> Void
+    ) {
+        self.asking = asking
         var seen: Set<Name> = []
         let distinct = names.filter { seen.insert($0).inserted }
         pending = stride(from: 0, to: distinct.count, by: settings.batch).map {
@@ -77,6 +83,7 @@ public final class DirectQuery: @unchecked Sendable {
             return .success(names.map { Answer(known[$0], $0, families) })
         }
         requests += 1
+        asking("HTTPDNS \(settings.dnsIp[server]); \(known.count) of \(Set(names).count) names are known")
         let request = QueryID(standalone: requests, of: .httpdns)
         asked = (batch, request)
         let now = Tick(nanoseconds: Clock.now())

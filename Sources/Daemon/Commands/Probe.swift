@@ -12,6 +12,7 @@ public final class Probe: @unchecked Sendable {
     private let loop: EventLoop
     private let carriers: Carriers
     private let httpdns: Settings.HTTPDNS?
+    private let asking: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
     /// What the daemon would log of these settings at its start.
     private var remarks: [String] = []
@@ -39,12 +40,14 @@ public final class Probe: @unchecked Sendable {
 
     /// - Parameters:
     ///   - environment: where `http_proxy` and the like are looked for.
+    ///   - asking: called on the loop with each server before it is asked, and which of how many it is.
     ///   - say: called on the loop with one line after the other; failures have the words of the daemon's log.
     public init(
-        _ settings: Settings, environment: [String: String] = [:], say: @escaping @Sendable (String) -> Void
+        _ settings: Settings, environment: [String: String] = [:],
+        asking: @escaping @Sendable (String) -> Void = { _ in }, say: @escaping @Sendable (String) -> Void
     ) throws(StartFailure) {
         httpdns = settings.httpdns
-        self.say = say
+        (self.asking, self.say) = (asking, say)
         let loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.probe") }
         self.loop = loop
         var numbers = GroupNumbers()
@@ -107,6 +110,7 @@ public final class Probe: @unchecked Sendable {
         number += 1
         let now = Tick(nanoseconds: Clock.now())
         current = (step, number, now)
+        asking("\(who) (\(number) of \(Int(number) + steps.count))")
         deadline = now.advanced(milliseconds: step.group.timeout)
         let ask: Ask =
             step.group.carriesAddresses

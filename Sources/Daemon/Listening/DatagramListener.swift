@@ -104,11 +104,12 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
         let took = Clock.now() - now.nanoseconds
         tally.took(took, times: replies.count)
         if notes.isWatched {
+            let time = WallClock.unixMicroseconds()
             notes.note(replies.count) { page in
                 for index in 0..<replies.count {
                     page.add(
                         unsafe replies.bytes(index).span, to: replies.receiver(index).address, isStream: false,
-                        at: WallClock.unixMicroseconds(), took: took)
+                        at: time, took: took)
                 }
             }
         }

@@ -188,7 +188,8 @@ extension CacheFile.Event: CustomStringConvertible {
         case .cannotSetAside(let reason, let error): "cache.file is not taken over: \(reason); \(error)"
         case .otherSettings: "cache.file is not taken over: it was written under other settings"
         case .cannotRead(let error): "cache.file is not taken over: \(error)"
-        case .cannotWrite(let error): "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)"
+        case .cannotWrite(let error):
+            "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)"
         case .writesAgain: "cache.file can be written again"
         }
     }

@@ -129,7 +129,8 @@ extension Report {
         let question = isAnswered ? nil : "a question of the daemon's own is not answered"
         let reason = [queues, question].compactMap { $0 }.joined(separator: ", and ")
         say(
-            .error, .watchdogWithheld, about: "watchdog", "the service manager is not told that all is well, and restarts the daemon unless that passes: \(reason)",
+            .error, .watchdogWithheld, about: "watchdog",
+            "the service manager is not told that all is well, and restarts the daemon unless that passes: \(reason)",
             ["reason": reason])
     }
 

@@ -34,6 +34,7 @@ public struct Server: Hashable, Sendable {
         let certificateName: String?
         let hashes: [[UInt8]]
         let endpoints: [Endpoint]
+        let exposure: Exposure
 
         init(
             _ kind: Kind, _ host: Host, _ port: UInt16, _ addresses: [IPAddress], _ certificateName: String?,
@@ -44,6 +45,12 @@ public struct Server: Hashable, Sendable {
             switch host {
             case .address(let address, let zone): endpoints = [Endpoint(address, port: port, zone: zone)]
             case .name: endpoints = addresses.map { Endpoint($0, port: port) }
+            }
+            switch kind {
+            case .tls, .https, .account: exposure = .encrypted
+            case .plain, .tcp:
+                let isHere = !endpoints.isEmpty && endpoints.allSatisfy(\.address.isLoopback)
+                exposure = isHere ? .loopback : .clear
             }
         }
     }
@@ -79,6 +86,9 @@ public struct Server: Hashable, Sendable {
         case .plain, .tcp, .account: false
         }
     }
+
+    /// How a question goes to it.
+    public var exposure: Exposure { form.exposure }
 
     /// The addresses to dial, in this order; empty if the host's name has to be looked up first.
     public var endpoints: [Endpoint] { form.endpoints }

@@ -1,3 +1,5 @@
+import Base
+
 /// A chart of numbers as HTML: columns that fill the width of the page.
 struct Bars {
     private let counts: [UInt64]
@@ -28,6 +30,56 @@ struct Bars {
             <svg class="bars" viewBox="0 0 \(counts.count * 10) 100" preserveAspectRatio="none" role="img" \
             aria-label="\(escaped(label))">\(columns)</svg>
             """
+    }
+
+    /// The mean round trip of each minute as columns, the newest on the right; minutes with failures stand out, and one
+    /// without any answer has its full height.
+    static func roundTrips(_ minutes: [Hour.Answers], label: String) -> String {
+        let most = minutes.compactMap(\.mean).max() ?? 0
+        let places = Growth<UInt64>.count + 1
+        var columns = ""
+        for (place, minute) in zip((places - minutes.count)..., minutes) {
+            guard minute.mean != nil || minute.failures > 0 else { continue }
+            let tall = minute.mean.map { most > 0 ? max(4, $0 / most * height) : 4 } ?? height
+            let mark = minute.failures > 0 ? " class=\"bad\"" : ""
+            columns += """
+                <rect\(mark) x="\(place * 10 + 1)" y="\(Overview.decimal(height - tall, 1))" width="8" \
+                height="\(Overview.decimal(tall, 1))"/>
+                """
+        }
+        return """
+            <svg class="spark" viewBox="0 0 \(places * 10) 100" preserveAspectRatio="none" role="img" \
+            aria-label="\(escaped(label))">\(columns)</svg>
+            """
+    }
+
+    /// A bar of several parts beside each other, each by the class of its exposure.
+    static func stack(_ parts: [(exposure: Exposure, count: UInt64)], label: String) -> String {
+        let all = Double(parts.reduce(0) { $0 + $1.count })
+        var (left, pieces) = (0.0, "")
+        for part in parts where part.count > 0 {
+            // Every part above zero is visible, however small; what it is drawn too wide, the last one is too narrow.
+            let width = max(1, Double(part.count) / all * 100)
+            pieces += """
+                <rect class="\(name(part.exposure))" x="\(Overview.decimal(left, 2))" \
+                width="\(Overview.decimal(min(width, 100 - left), 2))" height="4"/>
+                """
+            left += width
+        }
+        return """
+            <svg class="stack" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" \
+            aria-label="\(escaped(label))">\(pieces)</svg>
+            """
+    }
+
+    /// The style sheet's class for what went in this way.
+    static func name(_ exposure: Exposure) -> String {
+        switch exposure {
+        case .none: "stayed"
+        case .loopback: "loopback"
+        case .encrypted: "encrypted"
+        case .clear: "clear"
+        }
     }
 
     /// A bar that is filled to a share, 0…1.

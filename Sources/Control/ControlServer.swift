@@ -27,8 +27,8 @@ package final class ControlServer: @unchecked Sendable {
     /// thread.
     private let flush: @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
-    private(set) var history: RateHistory?
     private let watchers: Watchers
+    private var history = History(at: Clock.now())
     private let overviews = Coalescer<Overview>()
     private let lives = Coalescer<Bool>()
 
@@ -59,7 +59,6 @@ package final class ControlServer: @unchecked Sendable {
         (self.unix, self.metrics, hosts) = (unix, metrics, ServedHosts(host))
         (self.observer, self.report, self.explain, self.flush) = (observer, report, explain, flush)
         watchers = Watchers(watched)
-        if metrics != nil { history = RateHistory(at: Clock.now()) }
         overviews.begin = { [unowned self] round in
             observer.overview { [self] overview in loop.submit { [self] in overviews.arrived(overview, in: round) } }
         }
@@ -78,7 +77,7 @@ package final class ControlServer: @unchecked Sendable {
         }
         loop.deadlineReached = { [unowned self] in expire() }
         loop.turnEnded = { [unowned self] in loop.setDeadline(nextDeadline) }
-        if history != nil { loop.setDeadline(nextDeadline) }
+        loop.setDeadline(nextDeadline)
         loop.start()
     }
 
@@ -136,7 +135,7 @@ package final class ControlServer: @unchecked Sendable {
     private var nextDeadline: UInt64? {
         let oldest = connections.values.lazy.filter { $0.phase != .watching }.map(\.begun).min()
             .map { $0 + Self.longestConnection }
-        return [oldest, history?.next, overviews.nextDeadline, lives.nextDeadline, watchers.nextDeadline]
+        return [oldest, history.next, overviews.nextDeadline, lives.nextDeadline, watchers.nextDeadline]
             .compactMap { $0 }.min()
     }
 
@@ -147,7 +146,11 @@ package final class ControlServer: @unchecked Sendable {
             connection.close()
         }
         watchers.expire(at: now)
-        history?.tick(observer.asked, at: now)
+        if history.isOver(at: now) {
+            overviews.ask(at: now) { [unowned self] overview in
+                if let overview { history.take(overview) }
+            }
+        }
         overviews.expire(at: now)
         lives.expire(at: now)
     }
@@ -161,10 +164,7 @@ package final class ControlServer: @unchecked Sendable {
     func overview(_ done: @escaping (Overview?) -> Void) {
         overviews.ask(at: Clock.now()) { [unowned self] overview in
             guard var overview else { return done(nil) }
-            if let history {
-                overview.minutes = history.minutes
-                overview.thisMinute = history.thisMinute(overview.asked)
-            }
+            overview.hour = history.hour(overview)
             done(overview)
         }
     }

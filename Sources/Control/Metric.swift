@@ -144,6 +144,14 @@ extension Metric {
         .each("httpdnsd_upstream_in_use", .gauge, ["group", "to"], "1: the server of its group that is asked first") {
             $0.byGroup { $0.isInUse($1) ? 1 : 0 }
         },
+        .each(
+            "httpdnsd_upstream_failing", .gauge, ["group", "to", "reason"],
+            "1: the last attempt at this server failed for this reason"
+        ) { $0.failureSamples },
+        .each(
+            "httpdnsd_upstream_certificate_expiry_seconds", .gauge, ["group", "to"],
+            "Until the certificate expires that this server showed at the last handshake"
+        ) { overview in overview.byGroup { overview.certificateSeconds($1.server) } },
         .each("httpdnsd_group_questions_total", .counter, ["group"], "Questions that came to this group") {
             $0.groups.map { ([$0.name], $0.counters.questions) }
         },
@@ -189,6 +197,15 @@ extension Metric {
         .one(
             "httpdnsd_lookups_overdue_total", .counter,
             "Lookups whose clients were answered because time ran out", \.counters.overdue),
+        .each(
+            "httpdnsd_lookups_sent_total", .counter, ["way"],
+            "Lookups that somebody was asked for, by the most readable way in which they were sent"
+        ) {
+            [
+                (["encrypted"], $0.counters.sentEncrypted), (["loopback"], $0.counters.sentToLoopback),
+                (["clear"], $0.counters.sentInClear),
+            ]
+        },
         .each("httpdnsd_refused_total", .counter, ["limit"], "Questions and connections past a limit") {
             [
                 (["lookups"], $0.counters.refusedFlights), (["waiting"], $0.counters.refusedWaiting),

@@ -51,6 +51,17 @@ extension Overview {
         servers { group, server in value(group, server).map { ([group.name, server.server.description], $0) } }
     }
 
+    /// For each server and each kind of failure: 1 if its last attempt ended so.
+    var failureSamples: [([String], Int)] {
+        servers { group, server in
+            let failing = server.isFailing ? server.health.lastFailure.map { FallbackReason($0.kind) } : nil
+            return FallbackReason.failures.map {
+                ([group.name, server.server.description, $0.label], $0 == failing ? 1 : 0)
+            }
+        }
+        .flatMap(\.self)
+    }
+
     private func servers<Sample>(_ sample: (Group, ServerState) -> Sample?) -> [Sample] {
         groups.flatMap { group in group.servers.compactMap { sample(group, $0) } }
     }

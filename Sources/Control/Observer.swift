@@ -88,9 +88,6 @@ package final class Observer: Sendable {
         }
     }
 
-    /// Questions since the start; may be read from any thread.
-    var asked: UInt64 { sources.doors.reduce(0) { $0 + $1.asked } }
-
     /// Whether every queue that a query may pass makes progress.
     /// - Parameter done: called once, on any queue, after ``patience`` at the latest.
     package func liveness(_ done: @escaping @Sendable (Bool) -> Void) {

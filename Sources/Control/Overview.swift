@@ -34,10 +34,8 @@ package struct Overview: Sendable {
     var logLinesLost: UInt64 = 0
     /// Zeros where they were not collected.
     var process = ProcessFigures()
-    /// Questions in each of the last minutes, at most sixty, the newest last; nil where they are not counted.
-    var minutes: [UInt64]?
-    /// Questions since the last full minute.
-    var thisMinute: UInt64 = 0
+    /// The last hour, minute by minute.
+    var hour = Hour(minutes: [])
 
     /// The overview of a daemon that has done nothing and has no upstreams.
     package init(_ cache: DNSCache.Statistics) { self.cache = cache }
@@ -106,6 +104,15 @@ extension Overview {
         return all == 0 ? nil : Double(cache.hits) / Double(all)
     }
 
+    /// Seconds until the certificate expires that a server showed at the last handshake, negative after that; nil where
+    /// there was no handshake.
+    func certificateSeconds(_ server: Server) -> Int64? {
+        upstreams[server]?.certificateEnd.map { Int64(clamping: $0) - Int64(clamping: now) }
+    }
+
+    /// Whether an operator is told of a certificate that ends so soon; most are renewed a month before.
+    static let certificateIsNear: Int64 = 14 * 86_400
+
     var asked: UInt64 { questions.reduce(0) { $0 + $1.counts.reduce(0, +) } }
     var uptimeSeconds: UInt64 { now > startedAt ? now - startedAt : 0 }
 
@@ -117,6 +124,11 @@ extension Overview {
 }
 
 extension FallbackReason {
+    /// Those that are failures of a server.
+    static let failures: [FallbackReason] = [
+        .timedOut, .unreachable, .untrusted, .unauthorized, .tooOften, .badAnswer,
+    ]
+
     /// The reason as a label of metrics and in JSON.
     var label: String {
         switch self {

@@ -77,8 +77,8 @@ extension Overview.Group {
     /// How a server is asked, and what an observer on the path can read of it.
     func way(_ server: ServerState) -> String {
         switch server.server.kind {
-        case .plain: "DNS over UDP and TCP, in the clear"
-        case .tcp: "DNS over TCP, in the clear"
+        case .plain: "DNS over UDP and TCP, \(Self.clear(server))"
+        case .tcp: "DNS over TCP, \(Self.clear(server))"
         case .tls: "DNS over TLS, encrypted"
         case .https: "DNS over HTTPS, encrypted"
         case .account:
@@ -87,6 +87,23 @@ extension Overview.Group {
             case "des": "HTTPDNS by des, weakly encrypted and not proven"
             default: "HTTPDNS by \(encryption ?? "https"), encrypted"
             }
+        }
+    }
+
+    private static func clear(_ server: ServerState) -> String {
+        server.server.exposure == .loopback ? "in the clear on this machine" : "in the clear"
+    }
+
+    /// How questions go to the group's servers, all together: the most readable way counts. Nil without servers.
+    var exposure: Exposure? { servers.map(\.server.exposure).max() }
+
+    /// The same in words.
+    var exposureText: String? {
+        switch exposure {
+        case nil, .some(.none): nil
+        case .loopback: "on this machine"
+        case .encrypted: "encrypted"
+        case .clear: servers.contains { $0.server.exposure == .encrypted } ? "partly in the clear" : "in the clear"
         }
     }
 

@@ -44,6 +44,7 @@ extension Overview {
             ("name", .string(group.name)),
             ("kind", .string(group.isAccount ? "httpdns" : "dns")),
             ("protocols", .array(protocols.map { .string($0) })),
+            ("way", group.exposureText.map { .string($0) } ?? .null),
             ("wall", .bool(group.isWall)),
             ("thenTry", .array(next.map { .string($0) })),
             ("servers", .array(serversJSON(group))),
@@ -52,6 +53,7 @@ extension Overview {
                 .object([
                     ("questions", .integer(counters.questions)), ("queries", .integer(counters.queries)),
                     ("names", group.isAccount ? .integer(counters.names) : .null),
+                    ("namesLastHour", hour.names[group.id].map { .integer($0) } ?? .null),
                     ("repeats", .integer(counters.repeats)), ("failures", .integer(counters.failures)),
                 ])
             ),
@@ -88,9 +90,29 @@ extension Overview {
             ("roundTripMilliseconds", health.roundTrip.map { .number($0) } ?? .null),
             ("p50Milliseconds", milliseconds(0.5)), ("p95Milliseconds", milliseconds(0.95)),
             ("resumed", figures?.isResumed.map { .bool($0) } ?? .null),
+            ("certificateExpiresAt", figures?.certificateEnd.map { .integer($0) } ?? .null),
+            ("lastHour", lastHourJSON(of: server.server)),
             ("answers", .integer(health.answers)), ("failures", .integer(health.failures)),
             ("consecutiveFailures", .integer(UInt64(health.consecutiveFailures))),
             ("lastFailure", failure ?? .null),
+        ])
+    }
+
+    /// The mean round trip and the failures of each minute, the newest last.
+    private func lastHourJSON(of server: Server) -> JSON {
+        let minutes = hour.answers[server] ?? []
+        return .object([
+            ("roundTripMilliseconds", .array(minutes.map { $0.mean.map { .number($0) } ?? .null })),
+            ("failures", .array(minutes.map { .integer($0.failures) })),
+        ])
+    }
+
+    private var lastHourJSON: JSON {
+        let questions = hour.questions
+        return .object([
+            ("questions", .integer(questions.asked)), ("encrypted", .integer(questions.encrypted)),
+            ("loopback", .integer(questions.loopback)), ("clear", .integer(questions.clear)),
+            ("clearShare", questions.clearShare.map { .number($0) } ?? .null),
         ])
     }
 
@@ -108,7 +130,8 @@ extension Overview {
             ("asked", .integer(asked)),
             ("responses", .object(responses)),
             ("durations", .array(buckets)),
-            ("lastMinutes", minutes.map { .array($0.map { .integer($0) }) } ?? .null),
+            ("lastHour", lastHourJSON),
+            ("lastMinutes", .array(hour.minutes.dropLast().map { .integer($0.asked) })),
         ])
     }
 

@@ -113,6 +113,7 @@ extension Overview {
                 "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it.")
         }
         lines.append("Up \(Self.span(uptimeSeconds)); \(asked) questions.")
+        lines.append("Last hour: \(whereQuestionsWent).")
         if durations.total > 0 {
             lines.append("Half of the answers took \(bound(0.5)), 99 in 100 \(bound(0.99)).")
         }
@@ -132,16 +133,28 @@ extension Overview {
         }
         let widths = (0..<3).map { column in rows.joined().map { $0[column].count }.max() ?? 0 }
         return zip(groups, rows).flatMap { group, rows in
-            let count = group.counters.questions
-            let facts = [order(of: group), "\(count) question\(count == 1 ? "" : "s")"].filter { !$0.isEmpty }
+            let facts = [group.exposureText ?? ""] + facts(group)
             let servers = rows.map { row in
                 zip(row, widths).reduce("  ") { line, cell in
                     cell.1 == 0 ? line : line + cell.0 + String(repeating: " ", count: cell.1 - cell.0.count + 2)
                 } + row[3]
             }
-            return ["\(group.heading): \(facts.joined(separator: "; "))"]
+            return ["\(group.heading): \(facts.filter { !$0.isEmpty }.joined(separator: "; "))"]
                 + (servers.isEmpty ? ["  no server"] : servers)
         }
+    }
+
+    /// Who is asked after a group, what it was asked, and what it is billed.
+    func facts(_ group: Group) -> [String] {
+        let count = group.counters.questions
+        var facts = [order(of: group), "\(Self.grouped(count)) question\(count == 1 ? "" : "s")"]
+        if group.isAccount {
+            let names = group.counters.names
+            facts.append(
+                "billed \(Self.grouped(names)) name\(names == 1 ? "" : "s"), "
+                    + "\(Self.grouped(hour.names[group.id] ?? 0)) in the last hour")
+        }
+        return facts.filter { !$0.isEmpty }
     }
 
     /// What `httpdnsd cache` prints.
@@ -173,9 +186,11 @@ extension Overview {
         } else {
             parts.append("answers" + (health.roundTrip.map { " in \(Self.milliseconds($0))" } ?? ""))
             parts += latest(server.server)
+            if let span = roundTrips(server.server) { parts.append("\(span) in the last hour") }
             if let last { parts.append("last failure: \(last)") }
         }
         if let passedOver = passedOver(server, of: group) { parts.append(passedOver) }
+        if let expiry = expiry(server.server) { parts.append(expiry) }
         return parts.joined(separator: "; ")
     }
 
@@ -194,6 +209,43 @@ extension Overview {
         return parts
     }
 
+    /// The shortest and the longest round trip of a minute of the last hour: `12 ms to 95 ms`; nil: there was none.
+    func roundTrips(_ server: Server) -> String? {
+        let means = (hour.answers[server] ?? []).compactMap(\.mean)
+        guard let least = means.min(), let most = means.max() else { return nil }
+        let (first, last) = (Self.milliseconds(least), Self.milliseconds(most))
+        return first == last ? first : "\(first) to \(last)"
+    }
+
+    /// When a server's certificate expires, if that is near.
+    func expiry(_ server: Server) -> String? {
+        guard let seconds = certificateSeconds(server), seconds < Self.certificateIsNear else { return nil }
+        return seconds > 0
+            ? "its certificate expires in \(Self.span(UInt64(seconds)))"
+            : "its certificate expired \(Self.span(UInt64(-seconds))) ago"
+    }
+
+    /// How many questions of the last hour left this machine, and in which way, in one sentence without its full stop.
+    var whereQuestionsWent: String {
+        let questions = hour.questions
+        guard questions.all > 0 else { return "nobody has asked" }
+        let parts = questionParts.filter { $0.count > 0 }.map { part in
+            "\(Self.share(part.count, of: questions.all)) \(part.words)"
+        }
+        return
+            "\(Self.grouped(questions.all)) question\(questions.all == 1 ? "" : "s"), \(parts.joined(separator: ", "))"
+    }
+
+    /// The last hour's questions by where they went.
+    var questionParts: [(exposure: Exposure, count: UInt64, words: String)] {
+        let questions = hour.questions
+        return [
+            (.clear, questions.clear, "left in the clear"), (.encrypted, questions.encrypted, "left encrypted"),
+            (.loopback, questions.loopback, "went to a resolver on this machine"),
+            (.none, questions.stayed, "answered here"),
+        ]
+    }
+
     /// Why a server is passed over, and until when: `paused, next try in 12 s`; nil: it is not passed over.
     func passedOver(_ server: ServerState, of group: Group) -> String? {
         let isPaused = server.health.isPaused(at: at)
@@ -206,47 +258,5 @@ extension Overview {
     func bound(_ share: Double) -> String {
         guard let bound = durations.bound(ofShare: share) else { return "more than 8 s" }
         return "under \(Self.milliseconds(nanoseconds: bound))"
-    }
-
-    // MARK: Numbers
-
-    static func percent(_ share: Double) -> String { "\(Int(share * 100)) %" }
-
-    /// With two significant digits: `0.25 ms`, `2.5 ms`, `21 ms`, `1.5 s`.
-    static func milliseconds(_ value: Double) -> String {
-        if value >= 1000 { return "\(decimal(value / 1000, 1)) s" }
-        return "\(decimal(value, value < 1 ? 2 : value < 10 ? 1 : 0)) ms"
-    }
-
-    /// - Parameter nanoseconds: a bound of the histogram; nil: above all bounds.
-    static func milliseconds(nanoseconds: UInt64?) -> String {
-        guard let nanoseconds else { return "over 8 s" }
-        return nanoseconds < 100_000
-            ? "\((nanoseconds + 500) / 1000) µs" : milliseconds(Double(nanoseconds) / 1_000_000)
-    }
-
-    /// A number with at most `places` decimal places, without zeros at the end.
-    static func decimal(_ value: Double, _ places: Int) -> String {
-        var scale = 1
-        for _ in 0..<places { scale *= 10 }
-        let scaled = Int((value * Double(scale)).rounded())
-        guard scale > 1, scaled % scale != 0 else { return "\(scaled / scale)" }
-        let digits = String(scaled % scale)
-        let fraction = String(repeating: "0", count: places - digits.count) + digits
-        return "\(scaled / scale).\(fraction.prefix(fraction.count - fraction.reversed().prefix { $0 == "0" }.count))"
-    }
-
-    static func octets(_ count: Int) -> String {
-        if count < 10_000 { return "\(count) B" }
-        if count < 10 << 20 { return "\(decimal(Double(count) / 1024, 0)) KiB" }
-        return "\(decimal(Double(count) / Double(1 << 20), 1)) MiB"
-    }
-
-    /// A duration in its two largest units: `3 d 4 h`.
-    static func span(_ seconds: UInt64) -> String {
-        if seconds < 60 { return "\(seconds) s" }
-        if seconds < 3600 { return "\(seconds / 60) min" }
-        if seconds < 86_400 { return "\(seconds / 3600) h \(seconds % 3600 / 60) min" }
-        return "\(seconds / 86_400) d \(seconds % 86_400 / 3600) h"
     }
 }

@@ -48,6 +48,7 @@ struct StatusPage {
         <p class="why">\(escaped(overview.explanation))</p>
         </header>
         \(figures)
+        \(section("What left this machine in the last hour", whatLeft))
         \(section("Who is asked", servers))
         <div class="pair">
         \(section("How fast", speed))
@@ -57,8 +58,8 @@ struct StatusPage {
         \(section("Cache", cache))
         \(section("Fallback", fallbacks))
         </div>
-        <footer>httpdnsd \(Version.current), up \(Overview.span(overview.uptimeSeconds)). \
-        This page renews itself every ten seconds.</footer>
+        <footer>httpdnsd \(Version.current), up \(Overview.span(overview.uptimeSeconds)), \
+        \(Overview.grouped(overview.asked)) questions. This page renews itself every ten seconds.</footer>
         </main>
         </body>
         </html>
@@ -86,14 +87,41 @@ struct StatusPage {
         let half =
             overview.durations.total > 0
             ? Overview.milliseconds(nanoseconds: overview.durations.bound(ofShare: 0.5)) : "–"
-        let figures = [
+        let questions = overview.hour.questions
+        var figures = [
+            (
+                questions.all > 0 ? Overview.share(questions.clear, of: questions.all) : "–",
+                "left in the clear in the last hour"
+            ),
             (half, "median answer, at most"),
             (overview.hitRate.map(Overview.percent) ?? "–", "answered from the cache"),
-            (overview.minutes?.last.map(grouped) ?? grouped(overview.thisMinute), "questions in the last minute"),
-            (grouped(overview.asked), "questions since the start"),
+            (Overview.grouped(questions.asked), "questions in the last hour"),
         ]
+        if !overview.hour.names.isEmpty {
+            let names = overview.hour.names.values.reduce(0, +)
+            figures.append((Overview.grouped(names), "names billed in the last hour"))
+        }
         return "<dl class=\"figures\">\n"
             + figures.map { "<div><dt>\($0.1)</dt><dd>\($0.0)</dd></div>\n" }.joined() + "</dl>"
+    }
+
+    // MARK: Where questions went
+
+    private var whatLeft: String {
+        let questions = overview.hour.questions
+        guard questions.all > 0 else { return "<p class=\"quiet\">Nobody has asked.</p>" }
+        let parts = overview.questionParts.filter { $0.count > 0 || $0.exposure == .clear }
+        let items = parts.map { part in
+            let share = Overview.share(part.count, of: questions.all)
+            let place = "<span>\(Overview.grouped(part.count))</span>"
+            return "<li class=\"\(Bars.name(part.exposure))\"><b>\(share)</b> \(part.words) \(place)</li>"
+        }
+        return """
+            \(Bars.stack(parts.map { ($0.exposure, $0.count) }, label: overview.whereQuestionsWent))
+            <ul class="parts">
+            \(items.joined(separator: "\n"))
+            </ul>
+            """
     }
 
     // MARK: Servers
@@ -106,15 +134,14 @@ struct StatusPage {
     }
 
     private func group(_ group: Overview.Group) -> String {
-        let count = group.counters.questions
-        let facts = [overview.order(of: group), "\(grouped(count)) question\(count == 1 ? "" : "s")"]
+        let way = group.exposureText.map { "<em class=\"\(Bars.name(group.exposure ?? .none))\">\($0)</em>" } ?? ""
         let list =
             group.servers.isEmpty
             ? "<p class=\"quiet\">It has no server: what only it could answer fails.</p>"
             : "<ul class=\"servers\">\n\(group.servers.map { item($0, group) }.joined(separator: "\n"))\n</ul>"
         return """
             <div class="group">
-            <h3>\(escaped(group.heading)) <span>\(escaped(facts.filter { !$0.isEmpty }.joined(separator: "; ")))</span></h3>
+            <h3>\(escaped(group.heading)) \(way) <span>\(escaped(overview.facts(group).joined(separator: "; ")))</span></h3>
             \(list)
             </div>
             """
@@ -131,8 +158,8 @@ struct StatusPage {
         var facts: [String] = []
         if let roundTrip = health.roundTrip { facts.append("in about \(Overview.milliseconds(roundTrip))") }
         facts += overview.latest(server.server)
-        if server.isKnown { facts.append("\(grouped(health.answers)) answered") }
-        if health.failures > 0 { facts.append("\(grouped(health.failures)) failed") }
+        if server.isKnown { facts.append("\(Overview.grouped(health.answers)) answered") }
+        if health.failures > 0 { facts.append("\(Overview.grouped(health.failures)) failed") }
         if let passedOver = overview.passedOver(server, of: group) { facts.append(passedOver) }
         var last = ""
         if let failure = health.lastFailure {
@@ -140,15 +167,27 @@ struct StatusPage {
             let head = server.isFailing ? "Fails" : "Last failure"
             last = "<p class=\"failure\">\(head): \(escaped(failure.detail)), \(Overview.span(UInt64(when))) ago</p>"
         }
+        if let expiry = overview.expiry(server.server) { last += "<p class=\"failure warn\">\(expiry)</p>" }
         let mark = group.servers.count > 1 && group.isInUse(server) ? ", in use" : ""
         return """
             <li>
             <p class="server">\(escaped(server.server.description))</p>
             <p class="way">\(escaped(group.way(server)))\(mark)</p>
             <p class="state \(state)">\(word)</p>
-            <p class="facts">\(escaped(facts.joined(separator: ", ")))</p>\(last)
+            <p class="facts">\(escaped(facts.joined(separator: ", ")))</p>\(last)\(roundTrips(server.server))
             </li>
             """
+    }
+
+    /// The round trips of the last hour: a column for each minute, red where attempts failed.
+    private func roundTrips(_ server: Server) -> String {
+        let minutes = overview.hour.answers[server] ?? []
+        let failures = minutes.reduce(0) { $0 + $1.failures }
+        let span = overview.roundTrips(server).map { "Round trips \($0)" }
+        guard span != nil || failures > 0 else { return "" }
+        let failed = failures > 0 ? "\(Overview.grouped(failures)) failed (red)" : nil
+        let words = [span, failed].compactMap(\.self).joined(separator: ", ") + " in the last hour"
+        return "<div class=\"trips\">\(Bars.roundTrips(minutes, label: words))<p class=\"facts\">\(words)</p></div>"
     }
 
     // MARK: Pictures
@@ -166,10 +205,11 @@ struct StatusPage {
     }
 
     private var lastHour: String {
-        let minutes = (overview.minutes ?? []) + [overview.thisMinute]
+        let minutes = overview.hour.minutes.map(\.asked)
         let peak = minutes.max() ?? 0
-        let words = "\(grouped(minutes.reduce(0, +))) questions, \(grouped(peak)) in the busiest minute."
-        let missing = [UInt64](repeating: 0, count: RateHistory.count + 1 - minutes.count)
+        let words =
+            "\(Overview.grouped(minutes.reduce(0, +))) questions, \(Overview.grouped(peak)) in the busiest minute."
+        let missing = [UInt64](repeating: 0, count: Growth<UInt64>.count + 1 - minutes.count)
         return """
             <p>\(words)</p>
             \(Bars(missing + minutes, isRooted: false, label: words).svg)
@@ -183,12 +223,12 @@ struct StatusPage {
         let share = overview.cacheLimit > 0 ? Double(cache.bytes) / Double(overview.cacheLimit) : 0
         let fill = "\(Overview.octets(cache.bytes)) of \(Overview.octets(overview.cacheLimit))"
         return """
-            <p>\(grouped(UInt64(cache.entries))) answers in \(fill).</p>
+            <p>\(Overview.grouped(UInt64(cache.entries))) answers in \(fill).</p>
             \(Bars.meter(share, label: "Fill: \(fill)"))
             <p>\(overview.hitRate.map { "\(Overview.percent($0)) of the questions were answered from it." } ?? "Nothing was asked yet.")</p>
             \(Bars.meter(overview.hitRate ?? 0, label: "Hit rate"))
-            <p class="quiet">\(grouped(cache.hits)) hits, \(grouped(cache.misses)) misses, \
-            \(grouped(overview.counters.servedStale)) served stale, \(grouped(cache.evictions)) evicted.</p>
+            <p class="quiet">\(Overview.grouped(cache.hits)) hits, \(Overview.grouped(cache.misses)) misses, \
+            \(Overview.grouped(overview.counters.servedStale)) served stale, \(Overview.grouped(cache.evictions)) evicted.</p>
             """
     }
 
@@ -199,7 +239,7 @@ struct StatusPage {
         }
         let items = fallbacks.map { reason, count in
             """
-            <li><p><b>\(grouped(count))</b> \(escaped(reason.text))</p>\
+            <li><p><b>\(Overview.grouped(count))</b> \(escaped(reason.text))</p>\
             \(Bars.meter(Double(count) / Double(most), label: reason.text))</li>
             """
         }
@@ -210,16 +250,6 @@ struct StatusPage {
             </ul>
             """
     }
-}
-
-/// A number with commas: `1,234,567`.
-private func grouped(_ number: UInt64) -> String {
-    var text = ""
-    for (place, digit) in String(number).reversed().enumerated() {
-        if place > 0, place % 3 == 0 { text.append(",") }
-        text.append(digit)
-    }
-    return String(text.reversed())
 }
 
 /// A text escaped for HTML. The words of a failure may come from a server's certificate.

@@ -60,6 +60,21 @@ extension StatusPage {
         .bars { height: 8rem; margin-top: 1rem; border-bottom: 1px solid var(--quiet); }
         .meter { height: .625rem; border-radius: .3125rem; margin: .5rem 0 1rem; }
         .empty { fill: var(--empty); }
+        .stack { height: 1.25rem; border-radius: .375rem; margin-bottom: .75rem; }
+        .parts { display: flex; flex-wrap: wrap; gap: .375rem 1.5rem; }
+        .parts b { font-variant-numeric: tabular-nums; }
+        .parts span { color: var(--quiet); margin-left: .25rem; }
+        .parts li::before { content: ""; display: inline-block; width: .75rem; height: .75rem; border-radius: .1875rem;
+          margin-right: .5rem; background: var(--part); }
+        .clear { --part: var(--warn); fill: var(--warn); }
+        .encrypted { --part: var(--good); fill: var(--good); }
+        .loopback { --part: var(--bar); fill: var(--bar); }
+        .stayed { --part: var(--empty); fill: var(--empty); }
+        h3 em { font-style: normal; font-size: .8125rem; font-weight: 600; color: var(--part); white-space: nowrap;
+          border: 1px solid currentColor; border-radius: 1rem; padding: .0625rem .5rem; margin-left: .375rem; }
+        .trips { grid-column: 1 / -1; display: flex; flex-wrap: wrap; align-items: end; gap: .25rem 1rem; }
+        .spark { width: min(100%, 20rem); height: 2rem; margin-top: .5rem; border-bottom: 1px solid var(--line); }
+        rect.bad { fill: var(--bad); }
         .axis { display: flex; justify-content: space-between; color: var(--quiet); font-size: .8125rem;
           font-variant-numeric: tabular-nums; margin: .25rem 0 .75rem; }
         .reasons { margin-top: .75rem; }

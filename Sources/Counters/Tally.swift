@@ -85,9 +85,6 @@ package final class Tally: Sendable {
 
     package func answered(_ kind: Int) -> UInt64 { value(Self.responses + kind) }
 
-    /// Questions of all types and families.
-    package var asked: UInt64 { (0..<2 * QuestionKind.count).reduce(0) { $0 + value($1) } }
-
     /// Answers of all response codes.
     package var answered: UInt64 { (0..<ResponseKind.count).reduce(0) { $0 + answered($1) } }
 

@@ -22,6 +22,8 @@ package final class UpstreamTallies {
         /// Whether the last TLS handshake resumed an earlier session (RFC 8446 §2.2); nil before the first, and without
         /// TLS.
         package fileprivate(set) var isResumed: Bool?
+        /// When the certificate that it showed then ends, in seconds since 1970; nil likewise.
+        package fileprivate(set) var certificateEnd: UInt64?
 
         package init() {}
     }
@@ -49,7 +51,9 @@ package final class UpstreamTallies {
         }
 
         /// Records the end of a TLS handshake.
-        package func secured(isResumed: Bool) { figures.isResumed = isResumed }
+        package func secured(isResumed: Bool, certificateEnd: UInt64?) {
+            (figures.isResumed, figures.certificateEnd) = (isResumed, certificateEnd)
+        }
     }
 
     /// The counts of a server, which are kept from now on if there is room.

@@ -100,16 +100,22 @@ func isDNSName(_ text: String, wildcard: Bool) -> Bool {
 func chainEnd(_ verification: OpaquePointer) -> UInt64 {
     // Sound: the chain and its certificates belong to the verification, which outlives this call.
     let chain = unsafe X509_STORE_CTX_get0_chain(verification)
-    guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return 0 }
-    defer { unsafe ASN1_STRING_free(epoch) }
     var end = UInt64.max
     for index in 0..<(unsafe max(0, copenssl_sk_X509_num(chain))) {
-        let notAfter = unsafe X509_get0_notAfter(copenssl_sk_X509_value(chain, index))
-        var (days, seconds): (Int32, Int32) = (0, 0)
-        guard unsafe ASN1_TIME_diff(&days, &seconds, epoch, notAfter) == 1 else { return 0 }
-        end = min(end, UInt64(max(0, Int64(days) * 86_400 + Int64(seconds))))
+        end = unsafe min(end, validityEnd(copenssl_sk_X509_value(chain, index)) ?? 0)
     }
     return end
+}
+
+/// The end of a certificate's validity, in seconds since 1970, 0 if it lies before that; nil if it cannot be read.
+func validityEnd(_ certificate: OpaquePointer?) -> UInt64? {
+    guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return nil }
+    defer { unsafe ASN1_STRING_free(epoch) }
+    var (days, seconds): (Int32, Int32) = (0, 0)
+    guard let certificate = unsafe certificate,
+        unsafe ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(certificate)) == 1
+    else { return nil }
+    return UInt64(max(0, Int64(days) * 86_400 + Int64(seconds)))
 }
 
 /// How many names of a certificate a refusal lists at most; a certificate may hold thousands.

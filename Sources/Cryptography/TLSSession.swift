@@ -56,6 +56,13 @@ public final class TLSSession {
         return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
     }
 
+    /// When the certificate that the peer has shown ends, in seconds since 1970; with a resumed session, that of the
+    /// handshake it goes back to. Nil until the handshake is done, and when the peer has shown none.
+    public var certificateEnd: UInt64? {
+        // Sound: the certificate belongs to the session, and only a number is taken from it.
+        state == .open ? unsafe validityEnd(SSL_get0_peer_certificate(ssl.pointer)) : nil
+    }
+
     private let ssl: Owned
     /// Memory BIOs, shared with `ssl`: bytes from the peer, and bytes for it.
     private let input: Owned

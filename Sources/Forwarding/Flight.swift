@@ -56,6 +56,8 @@ final class Flight {
     var lastFailure: Failure?
     /// The server that failed last, if one did.
     var lastFailed: (group: GroupID, server: Server)?
+    /// The most readable way in which the question was sent so far.
+    var exposure = Exposure.none
     /// When the next step begins even if the last has not ended; nil once it has begun.
     var hedgeAt: Tick?
     /// When the clients get a stale answer; nil if there is none.
@@ -87,6 +89,8 @@ final class Flight {
         guard !isOverdue else { return hedgeAt }
         return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
     }
+
+    func sent(to server: Server) { if server.exposure > exposure { exposure = server.exposure } }
 
     var isDone: Bool { underWay.isEmpty }
 

@@ -81,7 +81,10 @@ extension Forwarder {
     }
 
     mutating func remove(_ flight: Flight) {
-        if flights.remove(flight.id) != nil { shares.end(flight.place) }
+        if flights.remove(flight.id) != nil {
+            shares.end(flight.place)
+            counters.ended(flight.exposure)
+        }
         flightOf.remove(flight, forKey: flight.key)
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
         if let messages = flight.messagesBegun { for query in messages.underWay { leave(query) } }

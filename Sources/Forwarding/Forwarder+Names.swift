@@ -142,6 +142,7 @@ extension Forwarder {
         for lookup in lookups {
             lookup.query = id
             lookup.wasSent = true
+            for flight in lookup.flights { flight.sent(to: server) }
         }
         groups[group.rawValue].counters.names += UInt64(names.count)
     }

@@ -1,3 +1,5 @@
+import Base
+
 /// The times of the forwarder: how long it waits and how long it caches, by the configuration.
 public struct Timing: Sendable, Equatable {
     /// `[cache]`, seconds.
@@ -57,10 +59,23 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var servedStale: UInt64 = 0
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0
+    /// Flights that have ended, by the most readable way in which they were sent: see ``Exposure``.
+    public internal(set) var sentEncrypted: UInt64 = 0
+    public internal(set) var sentToLoopback: UInt64 = 0
+    public internal(set) var sentInClear: UInt64 = 0
 
     public init() {}
 
     public func fallbacks(because reason: FallbackReason) -> UInt64 { fallbackReasons[reason.rawValue] }
+
+    mutating func ended(_ exposure: Exposure) {
+        switch exposure {
+        case .none: break
+        case .loopback: sentToLoopback += 1
+        case .encrypted: sentEncrypted += 1
+        case .clear: sentInClear += 1
+        }
+    }
 
     mutating func fellBack(because reason: FallbackReason) { fallbackReasons[reason.rawValue] += 1 }
 }

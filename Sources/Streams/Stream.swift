@@ -120,6 +120,9 @@ package final class Stream: EventHandler {
     /// Whether its handshake resumed an earlier session.
     package var isResumed: Bool { tls?.isResumed ?? false }
 
+    /// When the peer's certificate ends, in seconds since 1970; nil without TLS and before the handshake is done.
+    package var certificateEnd: UInt64? { tls?.certificateEnd }
+
     /// Whether the verification of the server's certificate may still be relied on; true without TLS.
     /// - Parameter now: Seconds since 1970.
     package func isTrusted(at now: UInt64) -> Bool { tls?.isTrusted(at: now) ?? true }

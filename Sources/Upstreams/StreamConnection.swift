@@ -234,7 +234,7 @@ extension StreamConnection: StreamOwner {
     }
 
     func secured(_ stream: Stream) {
-        pool.tally.secured(isResumed: stream.isResumed)
+        pool.tally.secured(isResumed: stream.isResumed, certificateEnd: stream.certificateEnd)
         upstream.progressed(.secured(stream.protocolVersion))
         if let refusal = pool.dialect.refusal(of: stream) { return attemptFailed(stream, refusal) }
         stands(stream)

@@ -3,20 +3,6 @@ import Testing
 @testable import Control
 
 @Suite struct CoalescerTests {
-    @Test("an hour of minutes, whatever the clock does")
-    func history() {
-        var history = RateHistory(at: 0)
-        history.tick(7, at: RateHistory.minute - 1)
-        #expect(history.minutes == [])
-        history.tick(10, at: RateHistory.minute + 5)
-        #expect(history.minutes == [10] && history.next == 2 * RateHistory.minute)
-        history.tick(15, at: 4 * RateHistory.minute + 1)
-        #expect(history.minutes == [10, 5, 0, 0])
-        history.tick(16, at: 10_000 * RateHistory.minute)
-        #expect(history.minutes.count == RateHistory.count && history.minutes.first == 1)
-        #expect(history.next == 10_001 * RateHistory.minute)
-    }
-
     @Test("what many ask for is fetched once, and not too often")
     func coalescer() {
         let coalescer = Coalescer<Int>()

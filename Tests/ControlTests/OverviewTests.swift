@@ -117,11 +117,11 @@ import Testing
         let overview = overview(
             [server("119.29.29.99:443", .account, roundTrip: nil)], [server("192.0.2.53:53")], own: [own])
         let expected = """
-            HTTPDNS: then the local resolver; 0 questions
+            HTTPDNS: encrypted; then the local resolver; 0 questions; billed 0 names, 0 in the last hour
               119.29.29.99:443  HTTPDNS by https, encrypted                 not asked yet
-            Local resolver: 0 questions
+            Local resolver: in the clear; 0 questions
               192.0.2.53:53     DNS over UDP and TCP, in the clear          answers in 21 ms
-            office: nobody else is asked; 0 questions
+            office: partly in the clear; nobody else is asked; 0 questions
               tls://10.1.0.53   DNS over TLS, encrypted                     fails (1 in a row): certificate is for <b>"x"</b> & 'y', 4 s ago
               [2001:db8::1]:53  DNS over UDP and TCP, in the clear  in use  answers in 21 ms
             """
@@ -136,14 +136,14 @@ import Testing
         for milliseconds in 1...99 {
             tallies.server(server.server).answered(.noError, nanoseconds: UInt64(milliseconds) * 1_000_000)
         }
-        tallies.server(server.server).secured(isResumed: true)
+        tallies.server(server.server).secured(isResumed: true, certificateEnd: 7)
         overview.upstreams = tallies.figures
         let expected = """
-            {"name":"office","kind":"dns","protocols":["tls"],"wall":false,"thenTry":["fallback"],"servers":[\
+            {"name":"office","kind":"dns","protocols":["tls"],"way":"encrypted","wall":false,"thenTry":["fallback"],"servers":[\
             {"address":"tls://10.1.0.53","protocol":"tls","state":"answers","inUse":true,"paused":false,"setAside":false,\
             "secondsUntilNextTry":null,"roundTripMilliseconds":21.0,"p50Milliseconds":50.0,"p95Milliseconds":95.0,\
-            "resumed":true,"answers":1,"failures":0,"consecutiveFailures":0,"lastFailure":null}],\
-            "counters":{"questions":0,"queries":0,"names":null,"repeats":0,"failures":0}}
+            "resumed":true,"certificateExpiresAt":7,"lastHour":{"roundTripMilliseconds":[],"failures":[]},"answers":1,"failures":0,"consecutiveFailures":0,"lastFailure":null}],\
+            "counters":{"questions":0,"queries":0,"names":null,"namesLastHour":null,"repeats":0,"failures":0}}
             """
         let text = overview.json.text
         #expect(text.contains(expected), "\(text)")

@@ -18,10 +18,11 @@ import Testing
         let figures = tallies.figures[first]
         #expect(figures?.connections?.fresh == 1 && figures?.connections?.reused == 2)
         #expect(figures?.durations.mapValues(\.total) == [0: 1, 2: 1])
-        #expect(figures?.isResumed == nil)
-        tallies.server(first).secured(isResumed: true)
-        tallies.server(first).secured(isResumed: false)
-        #expect(tallies.figures[first]?.isResumed == false)
+        #expect(figures?.isResumed == nil && figures?.certificateEnd == nil)
+        tallies.server(first).secured(isResumed: true, certificateEnd: 5)
+        tallies.server(first).secured(isResumed: false, certificateEnd: 7)
+        let last = tallies.figures[first]
+        #expect(last?.isResumed == false && last?.certificateEnd == 7)
     }
 
     /// Two rows with the same labels make a page of metrics unreadable as a whole.

@@ -47,6 +47,9 @@ struct TLSTrustTests {
             link.carry()
             #expect(link.client.state == .open)
             #expect(link.client.isResumed == isResumed, "\(Int64(now) - Int64(end)) s after the end")
+            // That is the server's own certificate's end, not its chain's, also of a session that is resumed.
+            #expect((link.client.certificateEnd == end) == (name == "ending"))
+            #expect(link.server.certificateEnd == nil)
         }
     }
 

@@ -1,10 +1,7 @@
 """Clocks: a time of day that was never set, which certificates must not depend on, and a machine that was suspended."""
 
 import os
-import pathlib
 import signal
-import struct
-import subprocess
 import time
 
 import dns.rcode
@@ -13,40 +10,13 @@ import pytest
 import daemon as processes
 from asking import OURS, PORT
 from clients import state
+from clocks import clocks, library
 from dns_client import addresses, ask, reasons
 from networks import BlackHole
 from resolvers import reply_to
 from waiting import eventually
 
-HERE = pathlib.Path(__file__).parent
 UNSET = "clock stands before"
-
-
-class Clocks:
-    """The clocks of what is started with these variables."""
-
-    def __init__(self, library, file):
-        self._file = file
-        self.set()
-        self.variables = {"LD_PRELOAD": str(library), "CLOCKS": str(file)}
-
-    def set(self, *, day=0, boot=0):
-        """Seconds by which the time of day, and the time since the machine started, are off."""
-        with open(self._file, "r+b" if self._file.exists() else "wb") as file:
-            file.write(struct.pack("=qq", day, boot))
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    made = tmp_path_factory.mktemp("clocks") / "clocks.so"
-    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(made),
-                    str(HERE / "clocks.c")], check=True)
-    return made
-
-
-@pytest.fixture
-def clocks(library, tmp_path):
-    return Clocks(library, tmp_path / "clocks")
 
 
 def answer_of(name):

@@ -8,9 +8,12 @@ import html5lib
 import pytest
 
 import chromium
-from control import fetch
-from dns_client import ask
+from clocks import clocks, library
+from control import Control, fetch
+from dns_client import addresses, ask
 from httpdns_service import Fault
+from resolvers import reply_to
+from waiting import eventually
 
 CONTROL = {"control": {"metrics": "127.0.0.1:9153"}}
 URL = "http://127.0.0.1:9153/"
@@ -107,21 +110,66 @@ def test_it_says_what_went_elsewhere(daemon, service):
     assert heading(page()[1]) == "HTTPDNS fails. Names come from the local resolver."
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_browser_likes_it(daemon, service, case):
+def looked_at(case, words):
     """No word of complaint, nothing asked of anybody else, and it fits a telephone."""
-    CASES[case][0](daemon, service)
     browser = chromium.Chromium()
     try:
-        for width in (375, 1200):
+        for width in (375, 1280):
             for dark in (False, True):
                 shown = browser.open(URL, width, dark=dark)
                 assert shown.complaints == []
                 assert [one for one in shown.requests if not one.startswith("data:")] == [URL]
                 assert shown.width <= width
-                assert CASES[case][1] in shown.text
+                assert words in shown.text
                 if PICTURES:
                     name = f"{case}-{width}-{'dark' if dark else 'light'}.png"
                     (pathlib.Path(PICTURES) / name).write_bytes(shown.picture)
     finally:
         browser.close()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_browser_likes_it(daemon, service, case):
+    CASES[case][0](daemon, service)
+    looked_at(case, CASES[case][1])
+
+
+def test_the_last_hour(daemon, binary, service, clocks, scripted_resolver, encrypted_resolver, authority):
+    """Forty minutes of an account that was away for two of them, a plain resolver elsewhere and an encrypted one."""
+    account = service("https")
+    plain = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"), address="10.53.53.53")
+    office = encrypted_resolver("tls", tls=authority.server(addresses=["127.0.0.6"], until=5))
+    running = daemon(account, CONTROL | {
+        "httpdns": {"batch": 1}, "fallback": {"servers": [plain.endpoint]},
+        "upstreams.office": {"servers": [office.url], "domains": ["corp.example"], "caFile": str(authority.file)}},
+        variables=clocks.variables)
+    status = Control(binary, running)
+    asked, failed = [], {20, 21}
+    for minute in range(40):
+        if minute in (20, 22):
+            (account.stop if minute in failed else account.start)()
+        names = [f"n{minute}.example.com", f"n{minute}.example.com"]
+        names += [f"m{minute}x{number}.corp.example" for number in range(minute % 7)]
+        for name in names:
+            assert addresses(ask(name))
+        asked.append(len(names))
+        clocks.set(boot=60 * (minute + 1), day=60 * (minute + 1))
+        eventually(lambda: len(status.json()["questions"]["lastMinutes"]) == minute + 1, "the minute is over")
+    shown = status.json()
+    assert shown["questions"]["lastMinutes"] == asked
+    # What the account could not answer was asked in the clear; the rest left encrypted, or was in the cache.
+    hour = shown["questions"]["lastHour"]
+    assert hour == {"questions": sum(asked), "encrypted": sum(asked) - 40 - 2, "loopback": 0, "clear": 2,
+                    "clearShare": 2 / sum(asked)}
+    assert len(plain.questions) == 2
+    groups = {group["name"]: group for group in shown["groups"]}
+    assert {name: group["way"] for name, group in groups.items()} == {
+        "httpdns": "encrypted", "fallback": "in the clear", "office": "encrypted"}
+    minutes = groups["httpdns"]["servers"][0]["lastHour"]
+    assert {place for place, count in enumerate(minutes["failures"]) if count} == failed
+    assert {place for place, trip in enumerate(minutes["roundTripMilliseconds"]) if trip is None} == failed | {40}
+    assert groups["httpdns"]["counters"]["namesLastHour"] == groups["httpdns"]["counters"]["names"]
+    # The certificate ends soon, which is said.
+    text = status("status")
+    assert "; its certificate expires in 4 d " in text and " left in the clear, " in text and "; billed " in text, text
+    looked_at("hour", "its certificate expires in 4 d ")

@@ -60,6 +60,38 @@ import Testing
         #expect(failed == 2)
     }
 
+    /// The most readable way counts, once for each question, however many servers were asked.
+    @Test func aLookupIsCountedByTheWayItWasSent() throws {
+        func sent(_ resolver: String, serviceFails: Bool) throws -> [UInt64] {
+            var upstreams = TestUpstreams()
+            upstreams.service = [Server(try #require(Endpoint("127.0.0.1:443")), .account)]
+            upstreams.resolvers = [Server(try #require(Endpoint(resolver)))]
+            var forwarder = made(upstreams)
+            let name = Name("www.example.com")!
+            for client in 1...2 { forwarder.receive(name, .a, for: .everyone, from: client, at: Self.now) }
+            for _ in 1...2 {
+                forwarder.endTurn(at: Self.now)
+                for case .ask(let id, _, let ask) in forwarder.takeActions() {
+                    let found = NameAddresses(
+                        name: name, ipv4: .addresses([.v4(192, 0, 2, 1)], ttl: 60), ipv6: .noRecord)
+                    let isService = if case .addresses = ask { true } else { false }
+                    let outcome: Outcome =
+                        !isService
+                        ? .answer(.failure(name, type: .a, .nxDomain, extendedError: nil))
+                        : serviceFails ? .failed(Failure(.unreachable, "x")) : .addresses([found])
+                    forwarder.settle(id, outcome, at: Self.now)
+                }
+            }
+            // From the cache, or refused without a lookup: nothing more is sent.
+            forwarder.receive(Name("localhost")!, .a, for: .everyone, from: 3, at: Self.now)
+            let counters = forwarder.counters
+            return [counters.sentEncrypted, counters.sentToLoopback, counters.sentInClear]
+        }
+        #expect(try sent("192.0.2.53:53", serviceFails: false) == [1, 0, 0])
+        #expect(try sent("192.0.2.53:53", serviceFails: true) == [0, 0, 1])
+        #expect(try sent("127.0.0.53:53", serviceFails: true) == [1, 0, 0])
+    }
+
     @Test func aServerThatIsPassedOverIsTriedAgainAtATimeThatIsKnown() {
         let servers = [Server].scenario(2, list: 0)
         func tries(_ state: GroupState, at now: Tick) -> [Tick?] {

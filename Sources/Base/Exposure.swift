@@ -1,0 +1,13 @@
+/// How a question went on its way to those who answer it, in the order of how many can read it.
+public enum Exposure: UInt8, Comparable, Sendable {
+    /// Nobody was asked.
+    case none
+    /// Asked in the clear, of a resolver on this machine. Which way that one asks further is not known here.
+    case loopback
+    /// Over TLS, or encrypted by an HTTPDNS account.
+    case encrypted
+    /// Left this machine so that everybody on the path can read it.
+    case clear
+
+    public static func < (a: Exposure, b: Exposure) -> Bool { a.rawValue < b.rawValue }
+}

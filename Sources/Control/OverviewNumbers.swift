@@ -1,0 +1,60 @@
+/// Numbers as people read them.
+extension Overview {
+    static func percent(_ share: Double) -> String { "\(Int(share * 100)) %" }
+
+    /// A share in whole per cent, which does not say none or all where there are few or nearly all.
+    static func share(_ part: UInt64, of all: UInt64) -> String {
+        guard part > 0, part < all else { return part == 0 ? "0 %" : "100 %" }
+        let share = Double(part) / Double(all)
+        if share < 0.01 { return "under 1 %" }
+        return share > 0.99 ? "over 99 %" : "\(Int((share * 100).rounded())) %"
+    }
+
+    /// A number with commas: `1,234,567`.
+    static func grouped(_ number: UInt64) -> String {
+        var text = ""
+        for (place, digit) in String(number).reversed().enumerated() {
+            if place > 0, place % 3 == 0 { text.append(",") }
+            text.append(digit)
+        }
+        return String(text.reversed())
+    }
+
+    /// With two significant digits: `0.25 ms`, `2.5 ms`, `21 ms`, `1.5 s`.
+    static func milliseconds(_ value: Double) -> String {
+        if value >= 1000 { return "\(decimal(value / 1000, 1)) s" }
+        return "\(decimal(value, value < 1 ? 2 : value < 10 ? 1 : 0)) ms"
+    }
+
+    /// - Parameter nanoseconds: a bound of the histogram; nil: above all bounds.
+    static func milliseconds(nanoseconds: UInt64?) -> String {
+        guard let nanoseconds else { return "over 8 s" }
+        return nanoseconds < 100_000
+            ? "\((nanoseconds + 500) / 1000) µs" : milliseconds(Double(nanoseconds) / 1_000_000)
+    }
+
+    /// A number with at most `places` decimal places, without zeros at the end.
+    static func decimal(_ value: Double, _ places: Int) -> String {
+        var scale = 1
+        for _ in 0..<places { scale *= 10 }
+        let scaled = Int((value * Double(scale)).rounded())
+        guard scale > 1, scaled % scale != 0 else { return "\(scaled / scale)" }
+        let digits = String(scaled % scale)
+        let fraction = String(repeating: "0", count: places - digits.count) + digits
+        return "\(scaled / scale).\(fraction.prefix(fraction.count - fraction.reversed().prefix { $0 == "0" }.count))"
+    }
+
+    static func octets(_ count: Int) -> String {
+        if count < 10_000 { return "\(count) B" }
+        if count < 10 << 20 { return "\(decimal(Double(count) / 1024, 0)) KiB" }
+        return "\(decimal(Double(count) / Double(1 << 20), 1)) MiB"
+    }
+
+    /// A duration in its two largest units: `3 d 4 h`.
+    static func span(_ seconds: UInt64) -> String {
+        if seconds < 60 { return "\(seconds) s" }
+        if seconds < 3600 { return "\(seconds / 60) min" }
+        if seconds < 86_400 { return "\(seconds / 3600) h \(seconds % 3600 / 60) min" }
+        return "\(seconds / 86_400) d \(seconds % 86_400 / 3600) h"
+    }
+}

@@ -1,0 +1,128 @@
+import Base
+import Counters
+import DNSCache
+import DNSWire
+import Testing
+
+@testable import Control
+@testable import Forwarding
+
+@Suite struct HistoryTests {
+    private let server = Server(Endpoint("192.0.2.53:53")!)
+    private let other = Server(Endpoint("192.0.2.54:53")!)
+
+    @Test("an hour of minutes, whatever the clock does")
+    func minutes() {
+        var growth = Growth<UInt64>(from: 0)
+        growth.pass(1, 10)
+        #expect(growth.minutes == [10])
+        growth.pass(3, 15)
+        #expect(growth.minutes == [10, 5, 0, 0] && growth.hour(17) == [10, 5, 0, 0, 2])
+        growth.pass(10_000, 16)
+        #expect(growth.minutes.count == Growth<UInt64>.count && growth.minutes.first == 1)
+        // A count that began again.
+        #expect(growth.thisMinute(3) == 0)
+    }
+
+    @Test("a minute is over once, and those in which the machine slept as well")
+    func time() {
+        var history = History(at: 5)
+        let minute = History.minute
+        func isOver(_ now: UInt64) -> Bool { history.isOver(at: now) }
+        #expect(!isOver(5 + minute - 1))
+        #expect(isOver(5 + minute) && !isOver(5 + minute))
+        history.take(overview(asked: 10))
+        #expect(asked(history, 12) == [10, 2])
+        #expect(isOver(5 + 4 * minute + 1) && history.next == 5 + 5 * minute)
+        history.take(overview(asked: 15))
+        #expect(asked(history, 15) == [10, 5, 0, 0, 0])
+        // What was not asked for, since no minute is over, changes nothing.
+        history.take(overview(asked: 20))
+        #expect(asked(history, 20) == [10, 5, 0, 0, 5])
+        // A minute whose totals never came belongs to the next.
+        #expect(isOver(5 + 5 * minute) && isOver(5 + 6 * minute))
+        history.take(overview(asked: 21))
+        #expect(asked(history, 21) == [10, 5, 0, 0, 6, 0, 0])
+        #expect(isOver(.max / 2))
+        history.take(overview(asked: 22))
+        #expect(asked(history, 22).count == 61)
+    }
+
+    private func asked(_ history: History, _ total: UInt64) -> [UInt64] {
+        history.hour(overview(asked: total)).minutes.map(\.asked)
+    }
+
+    private func overview(
+        asked: UInt64 = 0, clear: UInt64 = 0, encrypted: UInt64 = 0, servers: [Server] = [], failures: UInt64 = 0,
+        _ tallies: UpstreamTallies = UpstreamTallies()
+    ) -> Overview {
+        var overview = Overview(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)
+        var questions = Overview.Questions(transport: .udp, isIPv4: true)
+        questions.counts[0] = asked
+        overview.questions = [questions]
+        (overview.counters.sentInClear, overview.counters.sentEncrypted) = (clear, encrypted)
+        let states = servers.map { server in
+            var health = ServerHealth()
+            health.failures = failures
+            return ServerState(server, health: health)
+        }
+        let group = UpstreamGroup(.fallback, servers, .messages, .lastThatAnswered, timeout: 1000)
+        overview.groups = [Overview.Group(GroupOverview(group, states))]
+        overview.upstreams = tallies.figures
+        return overview
+    }
+
+    @Test("where questions went is said in shares that hide neither few nor the rest")
+    func shares() {
+        var history = History(at: 0)
+        _ = history.isOver(at: History.minute)
+        history.take(overview(asked: 500, clear: 400, encrypted: 10))
+        for minute in 2...62 {
+            _ = history.isOver(at: UInt64(minute) * History.minute)
+            history.take(overview(asked: 1000, clear: 401, encrypted: 260))
+        }
+        // The first minute is an hour ago.
+        var now = overview(asked: 1500, clear: 402, encrypted: 260)
+        now.hour = history.hour(now)
+        #expect(now.hour.minutes.count == 61 && now.hour.questions.asked == 500 && now.hour.questions.clear == 1)
+        #expect(now.whereQuestionsWent == "500 questions, under 1 % left in the clear, over 99 % answered here")
+        now.hour = Hour(minutes: [Hour.Questions(asked: 3, encrypted: 1, loopback: 0, clear: 2)])
+        #expect(now.whereQuestionsWent == "3 questions, 67 % left in the clear, 33 % left encrypted")
+        // Names that the daemon looks up by itself were sent, and asked by nobody.
+        now.hour = Hour(minutes: [Hour.Questions(asked: 0, encrypted: 4, loopback: 0, clear: 0)])
+        #expect(now.whereQuestionsWent == "4 questions, 100 % left encrypted" && now.hour.questions.clearShare == 0)
+        now.hour = Hour(minutes: [])
+        #expect(now.whereQuestionsWent == "nobody has asked" && now.hour.questions.clearShare == nil)
+    }
+
+    @Test("round trips and failures of each minute, of the servers there are")
+    func roundTrips() {
+        let tallies = UpstreamTallies()
+        func answers(_ milliseconds: UInt64...) {
+            for one in milliseconds { tallies.server(server).answered(.noError, nanoseconds: one * 1_000_000) }
+        }
+        var history = History(at: 0)
+        answers(10, 30)
+        _ = history.isOver(at: History.minute)
+        history.take(overview(servers: [server], tallies))
+        _ = history.isOver(at: 2 * History.minute)
+        history.take(overview(servers: [server], failures: 3, tallies))
+        answers(95)
+        tallies.server(server).answered(.nxDomain, nanoseconds: 5_000_000)
+        var now = overview(servers: [server], failures: 3, tallies)
+        now.hour = history.hour(now)
+        let minutes = now.hour.answers[server] ?? []
+        #expect(minutes.map(\.mean) == [20, nil, 50] && minutes.map(\.failures) == [0, 3, 0])
+        #expect(now.roundTrips(server) == "20 ms to 50 ms" && now.roundTrips(other) == nil)
+        // Forgotten with the server, and begun again with another.
+        _ = history.isOver(at: 3 * History.minute)
+        history.take(overview(servers: [other]))
+        #expect(history.hour(overview(servers: [other, server])).answers[server]?.count == 1)
+        // A thousand servers take no more room than there is.
+        let many = (0..<1000).map { Server(Endpoint(IPAddress(v4: $0), port: 53)) }
+        _ = history.isOver(at: 4 * History.minute)
+        history.take(overview(servers: many))
+        let kept = history.hour(overview(servers: many)).answers.values.filter { $0.count > 1 }
+        #expect(kept.count == History.maximumServers)
+    }
+}

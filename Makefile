@@ -19,8 +19,8 @@ PYTHON := /usr/bin/python3 -B
 # The modules whose tests use sockets and time.
 REAL_TIME := DaemonTests|UpstreamsTests|StreamsTests|LogTests|TransportTests|DemoServiceTests
 # The readers of strangers' bytes (Tests/Fuzz/Sources), and for how long each is tried: make fuzz TARGETS="query http"
-TARGETS := query response stream frames http http2 keepalive request service conf cachefile configuration server \
-	resolvconf hosts addresses domains
+TARGETS := query response stream frames http http2 keepalive request service providers conf cachefile configuration \
+	server resolvconf hosts addresses domains
 FUZZ_SECONDS ?= 60
 # Hours that the daemon lives in `make simulate`, and the seed of a run to see again, with the places of the events that KEEP
 # names; VERBOSE=1 tells the story.

@@ -106,6 +106,16 @@ package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: StaticS
     return true
 }
 
+/// Whether the bytes are `text`, which must be ASCII.
+package func isSame(_ bytes: Span<UInt8>, _ range: Range<Int>, as text: StaticString) -> Bool {
+    guard range.count == text.utf8CodeUnitCount else { return false }
+    for offset in 0..<range.count {
+        // Sound: the text has so many octets and is never freed.
+        guard unsafe text.utf8Start[offset] == bytes[range.lowerBound &+ offset] else { return false }
+    }
+    return true
+}
+
 /// A decimal number without sign; nil for anything else. What exceeds `maximum` is `maximum`.
 package func decimal(_ bytes: Span<UInt8>, _ range: Range<Int>, maximum: Int) -> Int? {
     guard !range.isEmpty else { return nil }

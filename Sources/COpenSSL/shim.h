@@ -5,9 +5,11 @@
 #define COPENSSL_SHIM_H
 
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
 #include <openssl/rand.h>
@@ -50,6 +52,14 @@ static inline int copenssl_SSL_CTX_add1_chain_cert(SSL_CTX *context, X509 *certi
 
 static inline int copenssl_SSL_set_tlsext_host_name(SSL *session, const char *name) {
     return (int)SSL_set_tlsext_host_name(session, name);
+}
+
+// Message authentication
+
+static inline int copenssl_HMAC_init(EVP_MAC_CTX *context, const unsigned char *key, size_t length, const char *digest) {
+    OSSL_PARAM parameters[2] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)digest, 0), OSSL_PARAM_construct_end()};
+    return EVP_MAC_init(context, key, length, parameters);
 }
 
 // Memory BIOs

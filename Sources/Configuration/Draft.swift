@@ -7,26 +7,42 @@ struct Draft: Sendable {
     var settings = Settings()
     var account = Account()
 
-    struct Account: Sendable {
-        var encryptType = EncryptType.https
+    /// The keys of an account as they were given, of `[httpdns]` or of a group.
+    struct Account: Sendable, Equatable {
+        var provider = Provider.tencent
+        var encryptType = Provider.Encryption.https
         /// 0: not given.
         var dnsId: UInt32 = 0
-        var dnsKey = SecretSource()
-        var token = SecretSource()
+        var secrets = Secrets()
         /// Empty: the public service. Port 0: the default of the encryption.
         var dnsIp: [Endpoint] = []
         var httpOnly = false
-        /// The other keys of the section; the credential and `dnsIp` in it are not used.
+        /// The other keys; the credential and `dnsIp` in it are not used.
         var rest = Settings.HTTPDNS(credential: .https(token: Secret([])))
     }
 
-    enum EncryptType: String, Sendable, CaseIterable {
-        case https, aes, des
+    /// The secrets of an account.
+    struct Secrets: Sendable, Equatable {
+        var dnsKey = SecretSource()
+        var aesKey = SecretSource()
+        var token = SecretSource()
+
+        var all: [(name: String, source: SecretSource)] { [("dnsKey", dnsKey), ("aesKey", aesKey), ("token", token)] }
+
+        /// Whether one stands in the configuration itself.
+        var isAnyInText: Bool { all.contains { !$0.source.value.bytes.isEmpty } }
+
+        /// Takes from others what is not given here.
+        mutating func complete(from others: Secrets) {
+            if !dnsKey.isGiven { dnsKey = others.dnsKey }
+            if !aesKey.isGiven { aesKey = others.aesKey }
+            if !token.isGiven { token = others.token }
+        }
     }
 
     /// A secret may be given directly or as a file that holds it, but not both; a property is empty if it was not
     /// given.
-    struct SecretSource: Sendable {
+    struct SecretSource: Sendable, Equatable {
         var value = Secret([])
         var file = ""
 
@@ -38,22 +54,24 @@ extension Draft {
     /// The draft from which these settings would result.
     init(_ settings: Settings) {
         self.settings = settings
-        guard let httpdns = settings.httpdns else { return }
-        account.rest = httpdns
-        account.dnsIp = httpdns.dnsIp
-        account.httpOnly = httpdns.httpOnly
-        switch httpdns.credential {
-        case .https(let token):
-            account.encryptType = .https
-            account.token.value = token
-        case .aes(let id, let key):
-            account.encryptType = .aes
-            account.dnsId = id
-            account.dnsKey.value = key
-        case .des(let id, let key):
-            account.encryptType = .des
-            account.dnsId = id
-            account.dnsKey.value = key
+        if let httpdns = settings.httpdns { account = Account(httpdns) }
+    }
+}
+
+extension Draft.Account {
+    /// What would have to be given for this account.
+    init(_ account: Settings.HTTPDNS) {
+        rest = account
+        dnsIp = account.dnsIp
+        httpOnly = account.httpOnly
+        provider = account.credential.provider
+        encryptType = account.credential.encryption
+        switch account.credential {
+        case .https(let token): secrets.token.value = token
+        case .aes(let id, let key), .des(let id, let key): (dnsId, secrets.dnsKey.value) = (id, key)
+        case .signed(_, let id, let secret, let aesKey):
+            (dnsId, secrets.dnsKey.value) = (id, secret)
+            if let aesKey { secrets.aesKey.value = aesKey }
         }
     }
 }

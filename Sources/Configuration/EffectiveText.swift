@@ -8,7 +8,7 @@ extension Settings {
             case .httpdns where httpdns == nil:
                 return ["# [httpdns] is not configured: everything is asked of the local resolver.\n"]
             case .upstreams:
-                return upstreams.map { text($0.path, Key.ofGroup, of: $0) }
+                return upstreams.map { text($0.path, Key.keys(of: $0), of: $0) }
             default:
                 return [text(section.rawValue, Key.all.filter { $0.section == section }, of: draft)]
             }

@@ -1,6 +1,15 @@
 extension Key where Root == Settings.Group {
     /// The keys of `[upstreams.NAME]`.
     static var ofGroup: [Key] { groupKeys }
+    /// Those of them that a group takes: an account has no servers of messages, and only an account has an account's
+    /// keys.
+    static func keys(of group: Settings.Group) -> [Key] {
+        ofGroup.filter { group.account == nil ? !accountsOwn.contains($0.name) : !messagesOwn.contains($0.name) }
+    }
+    /// The keys that only an account has.
+    static var accountsOwn: Set<String> { Set(Key<Draft.Account>.account.map(\.name) + ["serverName"]) }
+    /// The keys that only a group has that is asked with messages.
+    static var messagesOwn: Set<String> { ["servers", "trustAD"] }
     /// The keys of `[upstreams.NAME]` that `[fallback]` has as well.
     static var shared: [Key] { sharedKeys }
 }
@@ -25,6 +34,11 @@ private let groupKeys: [Key<Settings.Group>] =
             .upstreams, "except", \.except, .list(of: .pattern),
             "names it does not take"),
     ] + sharedKeys
+    + Key<Draft.Account>.account.map { $0.of(\.given, .upstreams) } + [
+        Key(
+            .upstreams, "serverName", \.tls.serverName, .optionalServerName,
+            "with a provider: certificate name to require, also SNI and Host; empty = the provider's own")
+    ]
 
 private let sharedKeys: [Key<Settings.Group>] =
     [
@@ -32,8 +46,8 @@ private let sharedKeys: [Key<Settings.Group>] =
             .upstreams, "thenTry", \.thenTry, .list(of: .groupName),
             "groups asked next, in order; empty = nobody"),
         Key(
-            .upstreams, "thenTryOn", \.thenTryOn, .reasonsWithoutAccount,
-            "why: \"failure\" | \"refused\" | \"nxdomain\" | \"nodata\""),
+            .upstreams, "thenTryOn", \.thenTryOn, .reasons,
+            "why: \"failure\" | \"norecord\" (with a provider) | \"refused\" | \"nxdomain\" | \"nodata\""),
         Key(
             .upstreams, "timeout", \.timeout, .number(100...60_000, of: "milliseconds"),
             "milliseconds for one attempt"),

@@ -66,9 +66,11 @@ extension Key where Root == Draft {
     var path: String { place.path }
     /// The environment variable that overrides the file.
     var variable: String { place.variable }
+}
 
+extension Key {
     /// Whether it is a secret or names the file that holds one: `token` and `tokenFile`.
     var isSecretSource: Bool {
-        isSecret || name.hasSuffix("File") && Key.named(section.rawValue, String(name.dropLast(4)))?.isSecret == true
+        isSecret || Key<Draft.Account>.account.contains { $0.isSecret && $0.name + "File" == name }
     }
 }

@@ -33,93 +33,10 @@ private let sectionKeys: [Key<Draft>] =
         Key(
             .listen, "tcpIdleSeconds", \.settings.listen.tcpIdleSeconds, .number(1...3600, of: "seconds"),
             "RFC 7766 idle timeout"),
-
-        Key(
-            .httpdns, "encryptType", \.account.encryptType, .choice,
-            "\"https\" | \"aes\" | \"des\""),
-        Key(
-            .httpdns, "dnsId", \.account.dnsId, .number(0...UInt32.max),
-            "authorization ID; aes and des need it"),
-        Key(
-            .httpdns, "dnsKey", \.account.dnsKey.value, .secret("a string", showsLength: true),
-            "aes: 16 bytes, des: 8 bytes; or dnsKeyFile"),
-        Key(
-            .httpdns, "dnsKeyFile", \.account.dnsKey.file, .optionalPath,
-            "a file that holds the dnsKey"),
-        Key(
-            .httpdns, "token", \.account.token.value, .secret("a string", showsLength: false),
-            "https needs it; or tokenFile"),
-        Key(
-            .httpdns, "tokenFile", \.account.token.file, .optionalPath,
-            "a file that holds the token"),
-        Key(
-            .httpdns, "dnsIp", \.account.dnsIp,
-            .list(of: .server(defaultPort: 0, example: "119.29.29.99"), atLeastOne: true),
-            "service addresses in order"),
-        Key(
-            .httpdns, "timeout", \.account.rest.timeout, .number(100...60_000, of: "milliseconds"),
-            "milliseconds for one attempt"),
-        Key(
-            .httpdns, "concurrency", \.account.rest.concurrency, .number(1...1000, of: "requests"),
-            "requests at once to one server"),
-        Key(
-            .httpdns, "routeIp", \.account.rest.routeIp, .optionalAddress,
-            "ECS: the address whose answers are wanted; sent as ip="),
-        Key(
-            .httpdns, "routeIpEncrypted", \.account.rest.routeIpEncrypted, .boolean,
-            "the service's documentation and its SDKs disagree"),
-        Key(
-            .httpdns, "httpOnly", \.account.httpOnly, .boolean,
-            "true: never ask the local resolver, nor anybody else"),
-        Key(
-            .httpdns, "thenTry", \.account.rest.thenTry, .list(of: .groupName),
-            "groups asked next, in order; empty = httpOnly"),
-        Key(
-            .httpdns, "thenTryOn", \.account.rest.thenTryOn, .reasons,
-            "why: \"failure\" | \"norecord\" | \"refused\" | \"nxdomain\" | \"nodata\""),
-        Key(
-            .httpdns, "retryTimesBeforeSwitchServer", \.account.rest.retryTimesBeforeSwitchServer,
-            .number(1...100, of: "attempts"),
-            "failed attempts in a row before the next of dnsIp"),
-        Key(
-            .httpdns, "minutesBeforeSwitchToMain", \.account.rest.minutesBeforeSwitchToMain,
-            .number(1...1440, of: "minutes"),
-            "minutes before the first of dnsIp is tried again"),
-        Key(
-            .httpdns, "addressType", \.account.rest.addressType, .choice,
-            "\"auto\" | \"ipv4\" | \"ipv6\" | \"dual\"; auto looks for a route of each family"),
-        Key(
-            .httpdns, "batch", \.account.rest.batch, .number(1...8, of: "names"),
-            "names in one request at most; 1 = no batching"),
-        Key(
-            .httpdns, "queriesPerSecond", \.account.rest.queriesPerSecond, .number(0...1_000_000, of: "names"),
-            "the plan's limit; past it the local resolver is asked; 0 = none"),
-        Key(
-            .httpdns, "authExpirySeconds", \.account.rest.authExpirySeconds, .number(0...86_400, of: "seconds"),
-            "seconds a request is valid; 0 = off"),
-        Key(
-            .httpdns, "confIp", \.account.rest.confIp,
-            .list(of: .server(defaultPort: 0, example: "192.0.2.1")),
-            "start-up servers for the service-address list (/conf); empty = off"),
-        Key(
-            .httpdns, "proxy", \.account.rest.proxy, .choice,
-            "http(s)_proxy in the environment: \"bypass\" = use the local resolver | \"ignore\""),
-        Key(
-            .httpdns, "appId", \.account.rest.appId, .label,
-            "only named in reports"),
-        Key(
-            .httpdns, "enableReport", \.account.rest.enableReport, .boolean,
-            "report abnormal lookups, to reportUrl or, without it, to the log"),
-        Key(
-            .httpdns, "reportUrl", \.account.rest.reportUrl, .optionalURL,
-            "where reports are sent; empty = the log"),
-        Key(
-            .httpdns, "debug", \.account.rest.debug, .boolean,
-            "log each lookup"),
-
+    ] + Key<Draft.Account>.ofHTTPDNS.map { $0.of(\.account, .httpdns) } + [
         Key(
             .tls, "serverName", \.settings.tls.serverName, .optionalServerName,
-            "certificate name to require, also SNI and Host; empty = the address dialled"),
+            "certificate name to require, also SNI and Host; empty = the provider's, with Tencent the address dialled")
     ] + Key<Settings.TLS>.trust.map { $0.of(\.settings.tls, .tls) } + [
         Key(
             .domains, "intercept", \.settings.domains.intercept, .list(of: .domain),

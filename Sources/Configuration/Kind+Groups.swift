@@ -84,28 +84,9 @@ extension Settings.Group {
 }
 
 extension Kind where Value == Set<Settings.Group.Reason> {
-    /// The reasons for a group with an HTTPDNS account.
-    static var reasons: Kind { reasons(of: .choice) }
-
-    /// The reasons for a group without an account.
-    static var reasonsWithoutAccount: Kind {
-        let usual = Settings.Group.Reason.allCases.filter { $0 != .norecord }
-        let expected = "one of " + usual.map { quoted($0.rawValue) }.joined(separator: ", ")
-        return reasons(
-            of: Kind<Settings.Group.Reason>(
-                expected: expected,
-                read: { given throws(Problem) in
-                    guard let reason = given.text.flatMap(Settings.Group.Reason.init), reason != .norecord else {
-                        let account = given.text == Settings.Group.Reason.norecord.rawValue
-                        throw Problem(given.shown + (account ? " without an HTTPDNS account" : ""), expected: expected)
-                    }
-                    return reason
-                },
-                show: { quoted($0.rawValue) }))
-    }
-
-    private static func reasons(of reason: Kind<Settings.Group.Reason>) -> Kind {
-        let list = Kind<[Settings.Group.Reason]>.list(of: reason, atLeastOne: true)
+    /// Why the next group is asked; "norecord" only after an HTTPDNS account.
+    static var reasons: Kind {
+        let list = Kind<[Settings.Group.Reason]>.list(of: .choice, atLeastOne: true)
         return Kind(
             expected: list.expected,
             read: { given throws(Problem) in Set(try list.read(given)) },

@@ -3,7 +3,7 @@ import DNSWire
 extension Loader {
     /// Checks what can be wrong between groups although each key is valid by itself.
     func checkGroups(of settings: Settings) throws(ConfigurationError) {
-        for group in settings.upstreams where group.servers.isEmpty {
+        for group in settings.upstreams where group.servers.isEmpty && group.account == nil {
             let message = "missing; give whom this group asks, such as [\"192.168.1.1\"]"
             throw origins.error(group.path + ".servers", message)
         }
@@ -12,6 +12,14 @@ extension Loader {
             throw origins.error(
                 group.path + ".servers",
                 "\"resolvConf\" finds nobody, as fallback.resolvConf is empty; name files there")
+        }
+        for group in settings.upstreams + [settings.fallback.group]
+        where group.account == nil && group.thenTryOn.contains(.norecord) {
+            let section = group.name == Settings.Group.fallbackName ? group.name : group.path
+            let others = Settings.Group.Reason.allCases.filter { $0 != .norecord }.map { quoted($0.rawValue) }
+            throw origins.error(
+                section + ".thenTryOn",
+                "\"norecord\" without an HTTPDNS account is not right; give one of " + others.joined(separator: ", "))
         }
         try refuseThenTryBesideHTTPOnly()
         let routes = routes(of: settings)

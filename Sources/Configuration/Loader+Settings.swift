@@ -10,6 +10,11 @@ extension Loader {
             let message = "minTTL \(settings.cache.minTTL) is more than maxTTL \(settings.cache.maxTTL)"
             throw origins.error(key, message + "; give a minTTL that is not")
         }
+        func secret(_ path: String, _ key: String, _ name: String) throws(ConfigurationError) -> [UInt8] {
+            try secretFile(
+                path, key: key, holds: name, credentialsDirectory: credentialsDirectory, readFile: readFile
+            ).bytes
+        }
         func resolve(_ tls: Settings.TLS, _ section: String) throws(ConfigurationError) -> Settings.TLS {
             try self.tls(tls, section, credentialsDirectory: credentialsDirectory, readFile: readFile)
         }
@@ -25,21 +30,22 @@ extension Loader {
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
         settings.control.socket = controlSocket
+        for (place, group) in settings.upstreams.enumerated() {
+            guard try isAccount(group) else { continue }
+            var given = group.given
+            (given.rest.thenTry, given.rest.thenTryOn, given.rest.timeout) = (
+                group.thenTry, group.thenTryOn, group.timeout
+            )
+            if origins.keys[group.path + ".thenTryOn"] == nil { given.rest.thenTryOn.insert(.norecord) }
+            (given.rest.concurrency, given.rest.routeIp) = (group.concurrency, group.routeIp)
+            var account = Settings.Group(
+                name: group.name, account: try self.account(given, in: group.path, secret))
+            (account.domains, account.domainsFile, account.except) = (group.domains, group.domainsFile, group.except)
+            account.tls = group.tls
+            settings.upstreams[place] = account
+        }
         try checkGroups(of: settings)
-        guard hasHTTPDNS else { return settings }
-
-        let credential = try credential { (name, source) throws(ConfigurationError) in
-            try secret(name, source, credentialsDirectory: credentialsDirectory, readFile: readFile)
-        }
-        var httpdns = draft.account.rest
-        httpdns.credential = credential
-        if draft.account.httpOnly { httpdns.httpOnly = true }
-        func withPort(_ endpoint: Endpoint) -> Endpoint {
-            endpoint.port == 0 ? Endpoint(endpoint.address, port: credential.defaultPort) : endpoint
-        }
-        httpdns.dnsIp = draft.account.dnsIp.isEmpty ? [credential.publicService] : draft.account.dnsIp.map(withPort)
-        httpdns.confIp = httpdns.confIp.map(withPort)
-        settings.httpdns = httpdns
+        if hasHTTPDNS { settings.httpdns = try account(draft.account, in: Section.httpdns.rawValue, secret) }
         return settings
     }
 
@@ -78,49 +84,6 @@ extension Loader {
             throw origins.error(key, "cannot read \(quoted(path)); give a file that this user may read")
         }
         return bytes
-    }
-
-    /// The credential for `encryptType`. Keys for other types are ignored, so that they can stay in the file.
-    private func credential(
-        _ secret: (String, Draft.SecretSource) throws(ConfigurationError) -> (bytes: [UInt8], key: String)
-    ) throws(ConfigurationError) -> Settings.HTTPDNS.Credential {
-        let account = draft.account
-        let encryptType = quoted(account.encryptType.rawValue)
-        if account.encryptType == .https {
-            let (token, key) = try secret("token", account.token)
-            // The token stands in a URL without escapes.
-            guard token.allSatisfy(isUnreserved) else {
-                let right = "letters, digits, \"-\", \".\", \"_\" and \"~\" alone"
-                throw origins.error(key, "the token has other characters than a URL takes; give \(right)")
-            }
-            return .https(token: Secret(token))
-        }
-        guard account.dnsId > 0 else {
-            throw origins.error("httpdns.dnsId", "\(encryptType) needs an authorization ID; give 1 to \(UInt32.max)")
-        }
-        let (bytes, key) = try secret("dnsKey", account.dnsKey)
-        let length = account.encryptType == .aes ? 16 : 8
-        guard bytes.count == length else {
-            let message = "the key has \(bytes.count) bytes; \(encryptType) needs exactly \(length)"
-            throw origins.error(key, message)
-        }
-        return account.encryptType == .aes
-            ? .aes(id: account.dnsId, key: Secret(bytes)) : .des(id: account.dnsId, key: Secret(bytes))
-    }
-
-    /// The bytes of a secret, never empty, and the key by which it was given.
-    private func secret(
-        _ name: String, _ source: Draft.SecretSource, credentialsDirectory: String?, readFile: (String) -> [UInt8]?
-    ) throws(ConfigurationError) -> (bytes: [UInt8], key: String) {
-        if !source.value.bytes.isEmpty { return (source.value.bytes, "httpdns." + name) }
-        guard !source.file.isEmpty else {
-            let encryptType = quoted(draft.account.encryptType.rawValue)
-            throw origins.error("httpdns." + name, "missing; \(encryptType) needs it: give \(name) or \(name)File")
-        }
-        let key = "httpdns.\(name)File"
-        let (bytes, _) = try secretFile(
-            source.file, key: key, holds: name, credentialsDirectory: credentialsDirectory, readFile: readFile)
-        return (bytes, key)
     }
 
     /// The bytes of a secret's file, never empty and without a final newline, and its full path.

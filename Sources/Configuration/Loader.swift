@@ -73,9 +73,8 @@ struct Loader {
         }
         if let wrong { throw wrong }
         try refuseBothSources()
-        if let file, !(draft.account.dnsKey.value.bytes + draft.account.token.value.bytes).isEmpty {
-            origins.secretFiles = [file]
-        }
+        let secrets = [draft.account.secrets] + draft.settings.upstreams.map(\.given.secrets)
+        if let file, secrets.contains(where: \.isAnyInText) { origins.secretFiles = [file] }
     }
 
     /// Begins a group for each section of a group.
@@ -139,21 +138,27 @@ struct Loader {
     }
 
     mutating func apply(_ environment: [String: String]) throws(ConfigurationError) {
-        let secretsOfFile = (dnsKey: draft.account.dnsKey, token: draft.account.token)
-        draft.account.dnsKey = Draft.SecretSource()
-        draft.account.token = Draft.SecretSource()
+        // A secret of the environment replaces that of the file, in whichever way either was given.
+        let ofFile = (draft.account.secrets, draft.settings.upstreams.map(\.given.secrets))
+        draft.account.secrets = Draft.Secrets()
+        for place in draft.settings.upstreams.indices {
+            draft.settings.upstreams[place].given.secrets = Draft.Secrets()
+        }
         for (variable, text) in environment.sorted(by: { $0.key < $1.key })
         where variable.hasPrefix(KeyPlace.variablePrefix) && !ServiceLink.isOne(variable, text) {
             do { try read(variable, text) } catch { throw origins.error(variable: variable, error) }
         }
         try refuseBothSources()
-        if !draft.account.dnsKey.isGiven { draft.account.dnsKey = secretsOfFile.dnsKey }
-        if !draft.account.token.isGiven { draft.account.token = secretsOfFile.token }
+        draft.account.secrets.complete(from: ofFile.0)
+        for (place, secrets) in ofFile.1.enumerated() {
+            draft.settings.upstreams[place].given.secrets.complete(from: secrets)
+        }
     }
 
     private mutating func read(_ variable: String, _ text: String) throws(Problem) {
         if let (name, key) = KeyPlace.group(ofVariable: variable) {
             let group = try group(named: name.lowercased(), begins: false)
+            if key.isSecretSource && text.isEmpty { return }
             try key.read(.environment(text), &draft.settings.upstreams[group])
             origins.keys[key.place(in: draft.settings.upstreams[group]).path] = .environment
         } else if let key = Key.variable(variable) {
@@ -168,9 +173,12 @@ struct Loader {
     }
 
     private func refuseBothSources() throws(ConfigurationError) {
-        for (name, source) in [("dnsKey", draft.account.dnsKey), ("token", draft.account.token)]
-        where !source.value.bytes.isEmpty && !source.file.isEmpty {
-            throw origins.error("httpdns.\(name)File", "\(name) is given as well; give one of the two")
+        let accounts =
+            [(Section.httpdns.rawValue, draft.account)] + draft.settings.upstreams.map { ($0.path, $0.given) }
+        for (section, account) in accounts {
+            for (name, source) in account.secrets.all where !source.value.bytes.isEmpty && !source.file.isEmpty {
+                throw origins.error("\(section).\(name)File", "\(name) is given as well; give one of the two")
+            }
         }
     }
 }

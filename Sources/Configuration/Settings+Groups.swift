@@ -31,6 +31,10 @@ extension Settings {
         public var trustAD = false
         /// How its encrypted servers are verified.
         public var tls = TLS()
+        /// The HTTPDNS account that it is, which has its own servers then; nil: its servers are asked with DNS messages.
+        public internal(set) var account: HTTPDNS?
+        /// The keys of that account as they were given.
+        var given = Draft.Account()
 
         /// How a group may fail to answer so that the next group is asked.
         public enum Reason: String, Sendable, CaseIterable {
@@ -49,6 +53,14 @@ extension Settings {
         public static let fallbackName = "fallback"
 
         public init(name: String) { self.name = name }
+
+        /// A group that is an account, with its times, limits and next groups.
+        public init(name: String, account: HTTPDNS) {
+            self.name = name
+            (thenTry, thenTryOn, timeout) = (account.thenTry, account.thenTryOn, account.timeout)
+            (concurrency, routeIp) = (account.concurrency, account.routeIp)
+            (self.account, given) = (account, Draft.Account(account))
+        }
 
         /// The group's section, as in messages.
         public var path: String { "\(Section.upstreams.rawValue).\(name)" }
@@ -73,5 +85,34 @@ extension Settings {
             get { group[keyPath: property] }
             set { group[keyPath: property] = newValue }
         }
+    }
+}
+
+extension Settings {
+    /// An HTTPDNS account and the group that it is.
+    public struct Account: Sendable, Equatable {
+        /// The group's name.
+        public let name: String
+        /// The section of its keys, and that of the keys of ``tls``, as in messages.
+        public let section: String
+        public let tlsSection: String
+        public let settings: HTTPDNS
+        public let tls: TLS
+    }
+
+    /// All accounts: that of `[httpdns]` first, then those of groups.
+    public var accounts: [Account] {
+        let first = httpdns.map {
+            Account(
+                name: Group.httpdnsName, section: Section.httpdns.rawValue, tlsSection: Section.tls.rawValue,
+                settings: $0, tls: tls)
+        }
+        return (first.map { [$0] } ?? [])
+            + upstreams.compactMap { group in
+                group.account.map {
+                    Account(
+                        name: group.name, section: group.path, tlsSection: group.path, settings: $0, tls: group.tls)
+                }
+            }
     }
 }

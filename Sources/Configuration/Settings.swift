@@ -47,10 +47,13 @@ public struct Settings: Sendable, Equatable {
             case aes(id: UInt32, key: Secret)
             /// The key has 8 bytes.
             case des(id: UInt32, key: Secret)
+            /// Of a provider other than Tencent: requests are signed with the secret. The aesKey has 32 hexadecimal
+            /// digits, which are not looked at here; without it TLS protects names and answers.
+            case signed(Provider, id: UInt32, secret: Secret, aesKey: Secret?)
         }
 
         public var credential: Credential
-        /// The service's addresses in the order they are tried; never empty.
+        /// The service's addresses in the order in which they are tried; never empty.
         public var dnsIp: [Endpoint]
         /// Milliseconds for one attempt, 100…60000.
         public var timeout = 2000
@@ -68,13 +71,13 @@ public struct Settings: Sendable, Equatable {
         /// Minutes, 1…1440, after which the first of `dnsIp` is tried again.
         public var minutesBeforeSwitchToMain = 10
         public var addressType = AddressType.auto
-        /// Names in one request at most, 1…8.
-        public var batch = 8
+        /// Names in one request at most, 1 to ``Provider/Facts/namesPerRequest``.
+        public var batch: Int
         /// Names a second that the account's plan allows, 0…1000000; 0: no limit.
         public var queriesPerSecond = 0
         /// Seconds for which a request is valid, 0…86400; 0: for ever, and the request holds no limit.
         public var authExpirySeconds = 0
-        /// The servers asked for the list of service addresses (`/conf`); empty: no list is fetched.
+        /// The servers asked for the list of service addresses; empty: no list is fetched.
         public var confIp: [Endpoint] = []
         public var proxy = Proxy.bypass
         /// A name for this application in reports; printable ASCII, 128 characters at most.
@@ -106,10 +109,11 @@ public struct Settings: Sendable, Equatable {
             case ignore
         }
 
-        /// An account with defaults for everything else, the service's public address included.
+        /// An account with defaults for everything else, the service's public addresses included.
         public init(credential: Credential) {
             self.credential = credential
-            dnsIp = [credential.publicService]
+            dnsIp = credential.publicServices
+            batch = credential.provider.facts.namesPerRequest
         }
     }
 
@@ -188,16 +192,27 @@ public struct Settings: Sendable, Equatable {
 }
 
 extension Settings.HTTPDNS.Credential {
-    /// Whether TLS proves the service's identity; aes and des only hide questions and answers.
-    public var isHTTPS: Bool {
-        if case .https = self { true } else { false }
+    public var provider: Provider {
+        if case .signed(let provider, _, _, _) = self { provider } else { .tencent }
     }
+
+    public var encryption: Provider.Encryption {
+        switch self {
+        case .https, .signed(_, _, _, nil): .https
+        case .aes, .signed: .aes
+        case .des: .des
+        }
+    }
+
+    /// Whether TLS proves the service's identity; aes and des only hide questions and answers.
+    public var isHTTPS: Bool { encryption == .https }
 
     /// 443 for HTTPS, 80 for the encrypted requests over plain HTTP.
     var defaultPort: UInt16 { isHTTPS ? 443 : 80 }
 
-    /// The service's published address for this kind of request.
-    var publicService: Endpoint {
-        Endpoint(isHTTPS ? .v4(119, 29, 29, 99) : .v4(119, 29, 29, 98), port: defaultPort)
+    /// The service's published addresses for this kind of request.
+    var publicServices: [Endpoint] {
+        let facts = provider.facts
+        return (isHTTPS ? facts.addresses : facts.plainAddresses).map { Endpoint($0, port: defaultPort) }
     }
 }

@@ -15,8 +15,8 @@ package struct Explained: Sendable {
     package var remark: String?
     /// Whether there is an HTTPDNS account.
     package var hasAccount = false
-    /// `encryptType` of the account.
-    package var encryption: String?
+    /// How each account is asked, by its group.
+    package var credentials: [String: Settings.HTTPDNS.Credential] = [:]
     package var hostsFile = ""
     /// On the scale of the ticks in the groups.
     package var at = Tick(nanoseconds: 0)
@@ -87,7 +87,7 @@ extension Explained {
         explanation.parts.enumerated().map { place, part in
             Part(
                 part: part,
-                group: Overview.Group(part.group, encryption: part.group.carriesAddresses ? encryption : nil),
+                group: Overview.Group(part.group, of: credentials[part.group.name]),
                 said: said.indices.contains(place) ? said[place] : [], place: place)
         }
     }

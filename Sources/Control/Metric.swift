@@ -161,6 +161,10 @@ extension Metric {
         .each("httpdnsd_group_failures_total", .counter, ["group"], "Those of them that failed") {
             $0.groups.map { ([$0.name], $0.counters.failures) }
         },
+        .each(
+            "httpdnsd_group_names_total", .counter, ["group"],
+            "Names in requests to an HTTPDNS account: what it is billed for"
+        ) { $0.groups.filter(\.isAccount).map { ([$0.name], $0.counters.names) } },
         .one("httpdnsd_httpdns_requests_total", .counter, "Requests to HTTPDNS") {
             $0.account?.counters.queries ?? 0
         },

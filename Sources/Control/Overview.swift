@@ -141,6 +141,7 @@ extension FallbackReason {
         case .untrusted: "untrusted"
         case .unauthorized: "unauthorized"
         case .tooOften: "too_often"
+        case .denied: "denied"
         case .badAnswer: "bad_answer"
         }
     }
@@ -157,6 +158,7 @@ extension FallbackReason {
         case .untrusted: "its certificate was refused"
         case .unauthorized: "it refused the account"
         case .tooOften: "it was asked too often"
+        case .denied: "it did not serve the account"
         case .badAnswer: "its answer was no use"
         }
     }

@@ -1,4 +1,5 @@
 import Base
+package import Configuration
 package import Forwarding
 
 extension Overview {
@@ -7,9 +8,12 @@ extension Overview {
         private let overview: GroupOverview
         /// `encryptType` of an HTTPDNS account; nil for a group that is asked with DNS messages.
         let encryption: String?
+        /// `provider` of one.
+        let provider: String?
 
-        package init(_ overview: GroupOverview, encryption: String? = nil) {
-            (self.overview, self.encryption) = (overview, encryption)
+        package init(_ overview: GroupOverview, of account: Settings.HTTPDNS.Credential? = nil) {
+            self.overview = overview
+            (encryption, provider) = (account?.encryption.rawValue, account?.provider.rawValue)
         }
 
         var id: GroupID { overview.id }
@@ -83,9 +87,9 @@ extension Overview.Group {
         case .https: "DNS over HTTPS, encrypted"
         case .account:
             switch encryption {
-            case "aes": "HTTPDNS by aes, encrypted but not proven"
-            case "des": "HTTPDNS by des, weakly encrypted and not proven"
-            default: "HTTPDNS by \(encryption ?? "https"), encrypted"
+            case "aes": "\(service) by aes, encrypted but not proven"
+            case "des": "\(service) by des, weakly encrypted and not proven"
+            default: "\(service) by \(encryption ?? "https"), encrypted"
             }
         }
     }
@@ -105,6 +109,11 @@ extension Overview.Group {
         case .encrypted: "encrypted"
         case .clear: servers.contains { $0.server.exposure == .encrypted } ? "partly in the clear" : "in the clear"
         }
+    }
+
+    private var service: String {
+        let other = provider.flatMap(Provider.init).flatMap { $0 == .tencent ? nil : $0 }
+        return other.map { "HTTPDNS of \($0.facts.title)" } ?? "HTTPDNS"
     }
 
     /// How a server is asked as one word, for programs.

@@ -43,6 +43,7 @@ extension Overview {
         return .object([
             ("name", .string(group.name)),
             ("kind", .string(group.isAccount ? "httpdns" : "dns")),
+            ("provider", group.provider.map { .string($0) } ?? .null),
             ("protocols", .array(protocols.map { .string($0) })),
             ("way", group.exposureText.map { .string($0) } ?? .null),
             ("wall", .bool(group.isWall)),

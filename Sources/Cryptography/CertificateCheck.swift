@@ -6,31 +6,33 @@ internal import COpenSSL
 /// OpenSSL verifies the chain and the name; this type sets what is expected, and reads the reason while the refusal
 /// happens, because OpenSSL does not keep a refused certificate.
 enum ExpectedPeer: Equatable {
-    case name(String)
+    /// The name, or instead of it the address.
+    case name(String, or: IPAddress? = nil)
     case address(IPAddress)
 
     /// The peer for a configured name: an address written as text is compared with the certificate's addresses. A name
     /// with an empty label is refused, because OpenSSL takes a leading dot for "any host under it".
-    init(serverName: String) throws(TLSError) {
+    /// - Parameter other: An address that may stand in the certificate instead of the name.
+    init(serverName: String, or other: IPAddress? = nil) throws(TLSError) {
         if let address = IPAddress(serverName) {
             self = .address(address)
             return
         }
         let name = serverName.hasSuffix(".") ? String(serverName.dropLast()) : serverName
         guard isDNSName(name, wildcard: false) else { throw .serverName(serverName) }
-        self = .name(name)
+        self = .name(name, or: other)
     }
 
     var text: String {
         switch self {
-        case .name(let name): name
+        case .name(let name, _): name
         case .address(let address): address.description
         }
     }
 
     /// Makes `session` send a name as SNI (RFC 6066 §3 allows names only) and, if `validating`, require this peer.
     func require(in session: OpaquePointer, validating: Bool) -> Bool {
-        if case .name(let name) = self {
+        if case .name(let name, _) = self {
             guard unsafe copenssl_SSL_set_tlsext_host_name(session, name) == 1 else { return false }
         }
         guard validating else { return true }
@@ -39,12 +41,24 @@ enum ExpectedPeer: Equatable {
         unsafe X509_VERIFY_PARAM_set_hostflags(
             parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
         switch self {
-        case .name(let name):
+        case .name(let name, _):
             return unsafe X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1
         case .address(let address):
             let octets = address.octets
             return unsafe X509_VERIFY_PARAM_set1_ip(parameters, octets, octets.count) == 1
         }
+    }
+
+    /// Whether the certificate that `verification` (an X509_STORE_CTX) is about to refuse for its names has the address
+    /// that may stand there instead.
+    func isAccepted(_ verification: OpaquePointer) -> Bool {
+        guard case .name(_, let other?) = self,
+            unsafe X509_STORE_CTX_get_error(verification) == X509_V_ERR_HOSTNAME_MISMATCH,
+            let certificate = unsafe X509_STORE_CTX_get_current_cert(verification)
+        else { return false }
+        // Sound: the certificate outlives this call, and the octets are read during it.
+        let octets = other.octets
+        return unsafe X509_check_ip(certificate, octets, octets.count, 0) == 1
     }
 
     /// The reason for the refusal that `verification` (an X509_STORE_CTX) reports.

@@ -22,9 +22,14 @@ extension TLSSession {
     /// arrival of a session to remember (with TLS 1.3 after the handshake, perhaps several times).
     static func installClientCallbacks(in context: OpaquePointer) {
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER) { accepted, verification in
-            // OpenSSL's verdict stands; only its reason is recorded.
+            // OpenSSL's verdict stands, and its reason is recorded, but for a certificate with another name that is
+            // expected as well.
             guard accepted == 0, let verification = unsafe verification else { return accepted }
             if let session = unsafe TLSSession.of(verification: verification), let client = session.client {
+                if unsafe client.peer.isAccepted(verification) {
+                    unsafe X509_STORE_CTX_set_error(verification, X509_V_OK)
+                    return 1
+                }
                 session.refusal = unsafe client.peer.refusal(verification)
             }
             return accepted

@@ -26,7 +26,7 @@ public final class TLSClientContext {
         pins = try Pins(policy.pins)
         hasCertificate = policy.clientCertificate != nil
         if let name = policy.serverName, !name.isEmpty {
-            peer = try ExpectedPeer(serverName: name)
+            peer = try ExpectedPeer(serverName: name, or: policy.serverAddress)
         } else {
             peer = nil
         }

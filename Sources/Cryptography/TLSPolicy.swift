@@ -1,8 +1,12 @@
+public import Base
+
 /// How a server is verified, and which certificate it is shown. Prints without its secrets.
 public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
     /// The name the certificate must have, also sent as SNI; an address as text is looked for among the certificate's
     /// addresses and not sent. Nil or empty: the address that was dialled.
     public var serverName: String?
+    /// An address that may be in the certificate instead of a `serverName` that is a name; nil: none.
+    public var serverAddress: IPAddress?
     /// Trusted certificates, several in PEM or one in DER, authorities or the server's own. Nil: the system's
     /// (OpenSSL's default paths, SSL_CERT_FILE and SSL_CERT_DIR included).
     public var anchors: [UInt8]?
@@ -24,11 +28,13 @@ public struct TLSPolicy: Sendable, CustomStringConvertible, CustomReflectable {
     public var refusesUnsetClock: Bool
 
     public init(
-        serverName: String? = nil, anchors: [UInt8]? = nil, anchorsOnly: Bool = true, pins: [[UInt8]] = [],
+        serverName: String? = nil, serverAddress: IPAddress? = nil, anchors: [UInt8]? = nil, anchorsOnly: Bool = true,
+        pins: [[UInt8]] = [],
         validatesName: Bool = true, clientCertificate: (pkcs12: [UInt8], password: [UInt8])? = nil,
         refusesUnsetClock: Bool = false
     ) {
         self.serverName = serverName
+        self.serverAddress = serverAddress
         self.anchors = anchors
         self.anchorsOnly = anchorsOnly
         self.pins = pins

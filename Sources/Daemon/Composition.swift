@@ -93,28 +93,25 @@ extension Settings {
 }
 
 extension ForwarderLoop {
-    /// Starts to fetch the list of service addresses, if `confIp` names servers.
-    func followServiceList(at now: Tick) {
-        serviceList?.close()
-        serviceList = nil
-        guard let httpdns = settings.httpdns, !httpdns.confIp.isEmpty, let access = carriers.account?.access else {
-            return
-        }
-        let list = ServiceList(
-            httpdns, serverName: settings.tls.serverName, account: access.account, tls: access.tls, loop: loop,
-            report: report, at: now)
+    /// Starts to fetch the list of an account's servers, if `confIp` names start-up servers.
+    func followServiceList(of account: Settings.Account, at now: Tick) {
+        let id = numbers[account.name]
+        serviceLists.removeValue(forKey: id)?.close()
+        guard !account.settings.confIp.isEmpty, let access = carriers.access(of: id) else { return }
+        let list = ServiceList(account.settings, access: access, loop: loop, report: report, at: now)
         list.changed = { [unowned self] in
-            services = $0.map { Server($0, .account) }
+            services[id] = $0.map { Server($0, .account) }
             lookUpServers()
-            replaceServers(of: .httpdns, services)
+            replaceServers(of: id, services[id] ?? [])
         }
-        serviceList = list
+        serviceLists[id] = list
     }
 
-    func makeReporter(_ settings: Settings) throws(StartFailure) -> AbnormalReporter? {
+    func makeReporter(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) -> AbnormalReporter? {
         guard let httpdns = settings.httpdns, httpdns.enableReport else { return nil }
         return try AbnormalReporter(
-            httpdns, loop: loop, localServers: { [unowned self] in plainResolvers }, report: report)
+            httpdns, accounts: settings.accounts(numbers), loop: loop,
+            localServers: { [unowned self] in plainResolvers }, report: report)
     }
 }
 
@@ -126,47 +123,63 @@ extension ForwarderLoop {
 }
 
 extension ServiceUpstream {
-    convenience init(_ settings: Settings.HTTPDNS, _ tls: Settings.TLS, loop: EventLoop) throws(StartFailure) {
-        self.init(loop: loop, access: try Access(settings, tls))
+    convenience init(_ account: Settings.Account, loop: EventLoop) throws(StartFailure) {
+        self.init(loop: loop, access: try Access(account))
     }
 }
 
 extension ServiceUpstream.Access {
-    init(_ settings: Settings.HTTPDNS, _ tls: Settings.TLS) throws(StartFailure) {
-        let account: ServiceAccount
+    init(_ account: Settings.Account) throws(StartFailure) {
+        let protocolAccount: any ServiceAccount
         do throws(RequestError) {
-            account = try ServiceAccount(settings)
+            protocolAccount = try account.settings.account()
+        } catch .badSecret(let key) {
+            throw .setting(key: "\(account.section).\(key)", RequestError.badSecret(key: key).description)
         } catch {
-            throw .setting(key: "httpdns", error.description)
+            throw .setting(key: account.section, error.description)
         }
-        self.init(
-            account: account, tls: try TLSClientContext?(settings, tls),
-            serverName: tls.serverName.isEmpty ? nil : tls.serverName)
+        let name = account.certificateName
+        let tls: TLSClientContext? =
+            if account.settings.credential.isHTTPS {
+                try TLSClientContext(account.tls, account.tlsSection, name, or: account.certificateAddress)
+            } else {
+                nil
+            }
+        self.init(account: protocolAccount, tls: tls, serverName: name)
     }
 }
 
-extension ServiceAccount {
-    convenience init(_ settings: Settings.HTTPDNS) throws(RequestError) {
+extension Settings.Account {
+    /// The name that certificates must have, and that requests give as Host; nil: the address that is dialled.
+    fileprivate var certificateName: String? {
+        let name = tls.serverName.isEmpty ? settings.credential.provider.facts.certificateName : tls.serverName
+        return name.isEmpty ? nil : name
+    }
+
+    /// An address that may stand in certificates instead.
+    fileprivate var certificateAddress: IPAddress? {
+        tls.serverName.isEmpty ? settings.credential.provider.facts.certificateAddress : nil
+    }
+}
+
+extension Settings.HTTPDNS {
+    fileprivate func account() throws(RequestError) -> any ServiceAccount {
         let credential: ServiceCredential =
-            switch settings.credential {
+            switch credential {
             case .https(let token): .https(token: token.bytes)
             case .aes(let id, let key): .aes(id: id, key: key.bytes)
             case .des(let id, let key): .des(id: id, key: key.bytes)
+            case .signed(let provider, let id, let secret, let aesKey):
+                .signed(provider, id: id, secret: secret.bytes, aesKey: try Self.octets(aesKey))
             }
-        try self.init(
-            credential, routeIp: settings.routeIp, routeIpEncrypted: settings.routeIpEncrypted,
-            authExpirySeconds: settings.authExpirySeconds)
+        return try credential.account(
+            routeIp: routeIp, routeIpEncrypted: routeIpEncrypted, authExpirySeconds: authExpirySeconds)
     }
-}
 
-extension TLSClientContext? {
-    /// Nil unless the account uses https.
-    init(_ settings: Settings.HTTPDNS, _ tls: Settings.TLS) throws(StartFailure) {
-        guard settings.credential.isHTTPS else {
-            self = nil
-            return
-        }
-        self = try TLSClientContext(tls, "tls", tls.serverName.isEmpty ? nil : tls.serverName)
+    private static func octets(_ digits: Secret?) throws(RequestError) -> [UInt8]? {
+        guard let digits else { return nil }
+        guard let octets = Hexadecimal.decode(digits.bytes.span) else { throw .badSecret(key: "aesKey") }
+        return octets
     }
 }
 
@@ -174,9 +187,13 @@ extension TLSClientContext {
     /// - Parameters:
     ///   - section: the section of the keys, for errors.
     ///   - serverName: the name that certificates must have; nil: each server gives its own.
-    convenience init(_ tls: Settings.TLS, _ section: String, _ serverName: String? = nil) throws(StartFailure) {
+    ///   - address: an address that may stand there instead.
+    convenience init(
+        _ tls: Settings.TLS, _ section: String, _ serverName: String? = nil, or address: IPAddress? = nil
+    ) throws(StartFailure) {
         let policy = TLSPolicy(
-            serverName: serverName, anchors: tls.anchors, anchorsOnly: tls.caOnly, pins: tls.pins,
+            serverName: serverName, serverAddress: address, anchors: tls.anchors, anchorsOnly: tls.caOnly,
+            pins: tls.pins,
             validatesName: tls.validateDomain,
             clientCertificate: tls.clientCertificateBytes.map { ($0, tls.clientCertificatePassword?.bytes ?? []) },
             refusesUnsetClock: tls.whenClockUnset == .refuse)
@@ -222,17 +239,25 @@ extension Families {
 
 extension Report {
     func service(_ settings: Settings) {
-        guard let settings = settings.httpdns else {
-            return log.notice("\(Self.noService(settings))")
+        if settings.httpdns == nil { log.notice("\(Self.noService(settings))") }
+        for account in settings.accounts {
+            let credential = account.settings.credential
+            let servers = account.settings.dnsIp.map(\.description).joined(separator: ", ")
+            let who = account.section == Settings.Group.httpdnsName ? "HTTPDNS" : "\(account.name): HTTPDNS"
+            let provider = credential.provider == .tencent ? "" : " of \(credential.provider.facts.title)"
+            log.notice("\(who)\(provider) by \(credential.encryption.rawValue) at \(servers)")
+            if let limits = Self.limits(of: account) { log.warning("\(limits)") }
         }
-        let servers = settings.dnsIp.map(\.description).joined(separator: ", ")
-        log.notice("HTTPDNS by \(settings.credential.name) at \(servers)")
-        if let limits = Self.limits(of: settings.credential) { log.warning("\(limits)") }
     }
 
     /// The protection that the credential lacks, in words; nil for https.
-    static func limits(of credential: Settings.HTTPDNS.Credential) -> String? {
-        switch credential {
+    static func limits(of account: Settings.Account) -> String? {
+        let prefix = account.section == Settings.Group.httpdnsName ? "" : "\(account.section): "
+        return limits(of: account.settings.credential.encryption).map { prefix + $0 }
+    }
+
+    private static func limits(of encryption: Provider.Encryption) -> String? {
+        switch encryption {
         case .https: nil
         case .aes:
             "encryptType \"aes\" hides names and proves nothing: whoever is on the path can repeat old answers, write those "
@@ -247,15 +272,5 @@ extension Report {
     static func noService(_ settings: Settings) -> String {
         let names = settings.upstreams.isEmpty ? "everything" : "what no [upstreams] group takes"
         return "no [httpdns] section: the local resolver answers \(names)"
-    }
-}
-
-extension Settings.HTTPDNS.Credential {
-    var name: String {
-        switch self {
-        case .https: "https"
-        case .aes: "aes"
-        case .des: "des"
-        }
     }
 }

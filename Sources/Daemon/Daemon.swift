@@ -245,10 +245,8 @@ extension Daemon {
         numbers.add(settings)
         _ = try Carriers.Prepared(settings, after: nil)
         _ = try NameLists(settings, numbers)
-        if let httpdns = settings.httpdns {
-            if let limits = Report.limits(of: httpdns.credential) { words.append(limits) }
-            if httpdns.httpOnly { return words }
-        }
+        words += settings.accounts.compactMap { Report.limits(of: $0) }
+        if settings.httpdns?.httpOnly ?? false { return words }
         let found = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
         if !found.usable.isEmpty { return words }
         guard let (server, source) = found.loops.first else { return words + [Report.noLocalResolver] }

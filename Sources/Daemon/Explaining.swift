@@ -18,7 +18,8 @@ extension Explained {
         self.init(explanation)
         at = now
         hasAccount = settings.httpdns != nil
-        encryption = settings.httpdns?.credential.name
+        credentials = Dictionary(
+            settings.accounts.map { ($0.name, $0.settings.credential) }, uniquingKeysWith: { first, _ in first })
         hostsFile = settings.fallback.hosts
         remark = provenance.proxy.map { Report.proxy($0) }
         let origins = provenance.origins
@@ -111,7 +112,9 @@ extension Daemon {
         numbers.add(settings)
         let names = try NameLists(settings, numbers)
         let described = UpstreamGroups(settings: settings, numbers: numbers)
-        let groups = described.groups(services: settings.services) { LocalServers.servers(of: $0, of: settings) }
+        let groups = described.groups(services: settings.services(numbers)) {
+            LocalServers.servers(of: $0, of: settings)
+        }
         let policy = Policy(
             settings, groups: groups, routes: described.routes, names, hosts: LocalServers.hosts(of: settings))
         let cache = DNSCache(bytes: 1 << 20, seed: (0, 0))

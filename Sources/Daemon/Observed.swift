@@ -35,8 +35,9 @@ extension Observer.Sources {
 extension ForwarderLoop {
     /// Adds what the loop knows; called on the loop.
     fileprivate func describe(_ overview: inout Overview) {
+        let accounts = settings.accounts
         overview.groups = forwarder.groupOverviews.map { group in
-            Overview.Group(group, encryption: group.id == .httpdns ? settings.httpdns?.credential.name : nil)
+            Overview.Group(group, of: accounts.first { $0.name == group.name }?.settings.credential)
         }
         overview.isOpen = isOpen
         overview.counters = forwarder.counters

@@ -46,7 +46,9 @@ extension Daemon {
         settings = new
         settings.forgetFiles()
         if let proxy, proxy != proxyBefore { report.proxy(proxy) }
-        if prepared.isOtherService || proxy != proxyBefore, !(proxy?.bypassesService ?? false) {
+        if prepared.areOtherServices || !prepared.renewed.isEmpty || proxy != proxyBefore,
+            !(proxy?.bypassesService ?? false)
+        {
             report.service(next)
         }
         if next.listen != running.listen {
@@ -75,8 +77,10 @@ extension ForwarderLoop {
         let names: NameLists
         fileprivate let provenance: Provenance
         fileprivate let carriers: Carriers.Prepared
-        /// Whether the servers of HTTPDNS have changed, or the way in which they are asked.
-        let isOtherService: Bool
+        /// The accounts whose servers have changed, or the way in which they are asked.
+        let renewed: [Settings.Account]
+        /// Whether an account was added, changed or removed.
+        let areOtherServices: Bool
         fileprivate let isOtherReporter: Bool
         fileprivate let reporter: AbnormalReporter?
     }
@@ -92,9 +96,13 @@ extension ForwarderLoop {
         return Prepared(
             settings: new, numbers: numbers, names: try NameLists(new, numbers), provenance: provenance,
             carriers: carriers,
-            isOtherService: carriers.isOtherAccess || new.httpdns?.dnsIp != old?.httpdns?.dnsIp
-                || new.httpdns?.confIp != old?.httpdns?.confIp,
-            isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new) : nil)
+            renewed: new.accounts.filter { account in
+                let before = old?.accounts.first { $0.name == account.name }
+                return carriers.isOtherAccess(account.name) || account.settings.dnsIp != before?.settings.dnsIp
+                    || account.settings.confIp != before?.settings.confIp
+            },
+            areOtherServices: new.accounts.map(\.name) != old?.accounts.map(\.name),
+            isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new, numbers) : nil)
     }
 
     /// Applies new settings; on the loop, or before it starts.
@@ -109,18 +117,23 @@ extension ForwarderLoop {
         let hosts = local.hosts
         try local.apply(new.settings)
         if local.hosts != hosts { forwarder.change(.hosts(local.hosts), at: now) }
-        if new.isOtherService {
-            services = settings.services
-            followServiceList(at: now)
+        let accounts = Set(settings.accounts.map { numbers[$0.name] })
+        for (id, list) in serviceLists where !accounts.contains(id) {
+            list.close()
+            serviceLists[id] = nil
+        }
+        for account in new.renewed {
+            services[numbers[account.name]] = account.services
+            followServiceList(of: account, at: now)
         }
         if new.isOtherReporter {
             reporter?.close()
             reporter = new.reporter
         } else if let httpdns = settings.httpdns {
-            reporter?.apply(httpdns)
+            reporter?.apply(httpdns, accounts: settings.accounts(numbers))
         }
         let suspects = oldNames.map { new.settings.suspects(after: old, areNamesOther: $0 != new.names) } ?? []
-        takeOver(renewed: new.isOtherService ? [.httpdns] : [], suspects, at: now)
+        takeOver(renewed: Set(new.renewed.map { numbers[$0.name] }), suspects, at: now)
         try followNames()
         guard let oldNames else { return }
         if settings.cacheContext(new.names) != old.cacheContext(oldNames) {
@@ -144,7 +157,7 @@ extension ForwarderLoop {
         guard let names else { return }
         let described = UpstreamGroups(settings: settings, numbers: numbers)
         let groups = described.groups(services: services) { local.servers(of: $0) }
-        carriers.lookUp(settings, services: services, resolvers: local.found, at: now)
+        carriers.lookUp(settings, services: services[.httpdns] ?? [], resolvers: local.found, at: now)
         for group in groups { carriers.keep(group.servers, of: group.id) }
         forwarder.change(
             .settings(
@@ -156,8 +169,8 @@ extension ForwarderLoop {
     func replaceResolvers() {
         lookUpServers()
         let described = UpstreamGroups(settings: settings, numbers: numbers)
-        for group in described.groups(services: services, servers: { local.servers(of: $0) }) where group.id != .httpdns
-        {
+        for group in described.groups(services: services, servers: { local.servers(of: $0) })
+        where !group.carriesAddresses {
             let before = forwarder.overview(of: group.id).servers.map(\.server)
             if group.servers != before { replaceServers(of: group.id, group.servers) }
         }
@@ -166,7 +179,7 @@ extension ForwarderLoop {
     /// The sources for the addresses of servers may have changed.
     func lookUpServers() {
         carriers.lookUp(
-            settings, services: services, resolvers: local.found, at: Tick(nanoseconds: Clock.now()))
+            settings, services: services[.httpdns] ?? [], resolvers: local.found, at: Tick(nanoseconds: Clock.now()))
     }
 
     /// The servers of a group have changed.
@@ -231,11 +244,16 @@ extension Settings {
         {
             suspects.insert(.routes)
         }
-        if httpdns?.routeIp != old.httpdns?.routeIp || httpdns?.routeIpEncrypted != old.httpdns?.routeIpEncrypted {
-            suspects.insert(.accountAnswers)
-        }
+        if accounts.map(\.route) != old.accounts.map(\.route) { suspects.insert(.accountAnswers) }
         if whoseWord != old.whoseWord { suspects.insert(.messageAnswers) }
         return suspects
+    }
+}
+
+extension Settings.Account {
+    /// For whose network it is asked.
+    fileprivate var route: String {
+        "\(name) \(settings.routeIp.map(\.description) ?? "-") \(settings.routeIpEncrypted)"
     }
 }
 

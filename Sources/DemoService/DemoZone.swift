@@ -41,16 +41,16 @@ struct DemoZone {
     }
 
     /// The service's result for a name; "no record" if it does not know the name.
-    func result(_ name: Name, _ family: ServiceFamily) -> NameResult {
+    func result(_ name: Name, _ family: Families) -> NameAddresses {
         let entry = entries[name]
-        func familyResult(_ addresses: [IPAddress]?, asked: Bool) -> FamilyResult {
+        func familyResult(_ addresses: [IPAddress]?, asked: Bool) -> FamilyAddresses {
             guard asked else { return .notAsked }
             guard let entry, let addresses, !addresses.isEmpty else { return .noRecord }
             return .addresses(addresses, ttl: entry.ttl)
         }
-        return NameResult(
-            name: name, ipv4: familyResult(entry?.ipv4, asked: family.includesIPv4),
-            ipv6: familyResult(entry?.ipv6, asked: family.includesIPv6))
+        return NameAddresses(
+            name: name, ipv4: familyResult(entry?.ipv4, asked: family.contains(.ipv4)),
+            ipv6: familyResult(entry?.ipv6, asked: family.contains(.ipv6)))
     }
 
     /// What DNS says of a name; nil if it is not known.

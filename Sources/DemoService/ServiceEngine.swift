@@ -10,7 +10,8 @@ public import Transport
 /// Not `Sendable`: confined, with its conversations, to one queue.
 public final class ServiceEngine {
     private let accounts: ServiceAccounts
-    private let result: (Name, ServiceFamily) -> NameResult
+    private let signed: SignedRequests
+    private let result: (Name, Families) -> NameAddresses
     private let configuration: String
 
     /// - Parameters:
@@ -27,10 +28,15 @@ public final class ServiceEngine {
     init(
         _ account: DemoAccount, addresses: [IPAddress] = [.v4(127, 0, 0, 1)],
         unixSeconds: @escaping () -> UInt64 = WallClock.unixSeconds,
-        result: @escaping (Name, ServiceFamily) -> NameResult
+        result: @escaping (Name, Families) -> NameAddresses
     ) throws(CryptographyError) {
         self.result = result
         accounts = try ServiceAccounts(account, unixSeconds: unixSeconds)
+        do throws(RequestError) {
+            signed = try SignedRequests(account, unixSeconds: unixSeconds)
+        } catch {
+            throw .library(code: 0)
+        }
         let list = addresses.map(\.description).joined(separator: ";")
         configuration = "log:0|domain:0|ip:\(list)|ttl:\(Self.configurationMinutes)"
     }
@@ -53,6 +59,7 @@ public final class ServiceEngine {
     /// The body of a 200, or another status.
     func answer(_ request: HTTPRequest, isSecure: Bool, client: IPAddress) throws(Refusal) -> [UInt8] {
         guard request.method == .get else { throw .notImplemented }
+        if isSecure, let body = try signed.answer(request.target, result) { return body }
         switch try accounts.parse(request.target, isSecure: isSecure) {
         case .configuration(let cipher): return try body(configuration, cipher)
         case .lookup(let lookup):
@@ -73,7 +80,7 @@ public final class ServiceEngine {
     /// A line of the answer, `[NAME.:]LIST[-LIST][|CLIENT]`; empty for a single name without record if names are not
     /// asked for.
     private func line(
-        _ lookup: ServiceRequest, _ name: Name, _ result: NameResult, _ client: IPAddress
+        _ lookup: ServiceRequest, _ name: Name, _ result: NameAddresses, _ client: IPAddress
     ) -> String {
         let ipv4 = list(result.ipv4, withTTL: lookup.wantsTTL)
         let ipv6 = list(result.ipv6, withTTL: lookup.wantsTTL)
@@ -83,12 +90,12 @@ public final class ServiceEngine {
         switch lookup.family {
         case .ipv4: line += ipv4 ?? "0"
         case .ipv6: line += ipv6 ?? "0"
-        case .both: line += "\(ipv4 ?? "0")-\(ipv6 ?? "0")"
+        default: line += "\(ipv4 ?? "0")-\(ipv6 ?? "0")"
         }
         return lookup.wantsClient ? "\(line)|\(lookup.routeIp ?? client)" : line
     }
 
-    private func list(_ result: FamilyResult, withTTL: Bool) -> String? {
+    private func list(_ result: FamilyAddresses, withTTL: Bool) -> String? {
         guard case .addresses(let addresses, let ttl) = result else { return nil }
         let list = addresses.map(\.description).joined(separator: ";")
         return withTTL ? "\(list),\(ttl)" : list

@@ -6,7 +6,7 @@ internal import HTTPDNS
 /// One lookup, as parsed from a request.
 struct ServiceRequest {
     let names: [Name]
-    let family: ServiceFamily
+    let family: Families
     /// The cipher for the answer; nil under TLS.
     let cipher: PayloadCipher?
     /// `ip=`: the address for whose network answers are wanted, echoed as the client's.
@@ -75,7 +75,7 @@ final class ServiceAccounts {
         return des
     }
 
-    private func family(_ type: [UInt8]?) throws(Refusal) -> ServiceFamily {
+    private func family(_ type: [UInt8]?) throws(Refusal) -> Families {
         guard let type else { return .ipv4 }
         if isEqual(type.span, type.indices, to: "aaaa") { return .ipv6 }
         if isEqual(type.span, type.indices, to: "addrs") { return .both }
@@ -92,7 +92,7 @@ final class ServiceAccounts {
             guard UInt64(expiry) >= unixSeconds() else { throw .unauthorized }
         }
         let parts = listed.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
-        guard parts.count <= ServiceProtocol.namesPerRequest else { throw .badRequest }
+        guard parts.count <= Provider.tencent.facts.namesPerRequest else { throw .badRequest }
         var names: [Name] = []
         for part in parts {
             guard let name = Name(String(decoding: part, as: UTF8.self)), name.isHostname else { throw .badRequest }
@@ -115,7 +115,7 @@ final class ServiceAccounts {
 }
 
 /// `NAME=VALUE&…` of a URL, without percent-encoding, which no value of the service needs.
-private struct Parameters {
+struct Parameters {
     private let target: [UInt8]
     private let start: Int
 

@@ -66,50 +66,6 @@ public enum Outcome: Sendable, Equatable {
     case failed(Failure)
 }
 
-/// The address families that are looked up (`addressType`).
-public struct Families: OptionSet, Sendable, Hashable {
-    public let rawValue: UInt8
-    public init(rawValue: UInt8) { self.rawValue = rawValue }
-    public static let ipv4 = Families(rawValue: 1)
-    public static let ipv6 = Families(rawValue: 2)
-    public static let both: Families = [.ipv4, .ipv6]
-
-    /// The family that questions of a type are for.
-    init?(of type: RecordType) {
-        switch type {
-        case .a: self = .ipv4
-        case .aaaa: self = .ipv6
-        default: return nil
-        }
-    }
-}
-
-/// The result of HTTPDNS for one family of a name.
-public enum FamilyAddresses: Sendable, Equatable {
-    case addresses([IPAddress], ttl: UInt32)
-    case noRecord
-    case notAsked
-}
-
-/// The result of HTTPDNS for a name.
-public struct NameAddresses: Sendable, Equatable {
-    public var name: Name
-    public var ipv4: FamilyAddresses
-    public var ipv6: FamilyAddresses
-
-    public init(name: Name, ipv4: FamilyAddresses, ipv6: FamilyAddresses) {
-        self.name = name
-        self.ipv4 = ipv4
-        self.ipv6 = ipv6
-    }
-
-    var hasAddresses: Bool {
-        if case .addresses = ipv4 { return true }
-        if case .addresses = ipv6 { return true }
-        return false
-    }
-}
-
 /// Why an attempt failed: `kind` for decisions, `detail` for the log (one line, no secrets, no query names).
 public struct Failure: Sendable, Equatable {
     public enum Kind: Sendable, Equatable {
@@ -117,10 +73,12 @@ public struct Failure: Sendable, Equatable {
         case unreachable
         /// The peer's certificate or TLS was refused.
         case untrusted
-        /// HTTP 401: the account was refused.
+        /// The account was refused, or the way it is asked (HTTP 401 and 403).
         case unauthorized
         /// HTTP 429: too many requests.
         case tooOften
+        /// The server says that it does not serve the account now; another may.
+        case denied
         /// Another status, or an answer that does not decrypt or parse.
         case badAnswer
     }
@@ -148,6 +106,8 @@ public struct Failure: Sendable, Equatable {
 
 /// A lookup at an HTTPDNS account that failed, or whose names were then asked of the next group of their route.
 public struct AbnormalLookup: Sendable, Equatable {
+    /// The account's group.
+    public var group = GroupID.httpdns
     public var names: [Name]
     public var families: Families
     /// The server that failed; nil when every server failed or none could be asked.

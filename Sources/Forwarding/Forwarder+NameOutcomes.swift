@@ -137,7 +137,8 @@ extension Forwarder {
     ) {
         report(
             AbnormalLookup(
-                names: lookups.map(\.key.name), families: families, server: query.server, failure: failure,
+                group: query.group, names: lookups.map(\.key.name), families: families, server: query.server,
+                failure: failure,
                 spend: now.milliseconds(since: query.sent), fellBack: false))
         for lookup in lookups where lookup.query != nil {
             for flight in lookup.flights {

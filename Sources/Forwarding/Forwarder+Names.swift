@@ -176,7 +176,7 @@ extension Forwarder {
         }
         report(
             AbnormalLookup(
-                names: [lookup.key.name], families: policy.families, server: nil, failure: failure,
+                group: group, names: [lookup.key.name], families: policy.families, server: nil, failure: failure,
                 spend: now.milliseconds(since: lookup.started), fellBack: fellBack))
     }
 }

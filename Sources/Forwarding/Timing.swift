@@ -91,7 +91,7 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
     /// Too many names below the same domain had no record.
     case noRecordBudget
     /// The last server's failure: see ``Failure/Kind``.
-    case timedOut, unreachable, untrusted, unauthorized, tooOften, badAnswer
+    case timedOut, unreachable, untrusted, unauthorized, tooOften, denied, badAnswer
 
     public init(_ kind: Failure.Kind) {
         switch kind {
@@ -100,6 +100,7 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
         case .untrusted: self = .untrusted
         case .unauthorized: self = .unauthorized
         case .tooOften: self = .tooOften
+        case .denied: self = .denied
         case .badAnswer: self = .badAnswer
         }
     }

@@ -34,6 +34,8 @@ struct HTTPHead: Equatable {
                 isChunked = true
             } else if isEqual(bytes, name, to: "connection") {
                 if Self.list(bytes, value, holds: "close") { keepAlive = false }
+            } else if status >= 400, isEqual(bytes, name, to: "date") {
+                fields.readDate(bytes.extracting(value))
             } else {
                 try fields.read(bytes.extracting(name), bytes.extracting(value))
             }

@@ -13,6 +13,9 @@ public struct HTTPResponse: Sendable, Equatable {
     /// How many seconds the server asks not to be asked again (RFC 9110 §10.2.3); nil without the field or when it
     /// holds a date.
     public var retryAfter: Int?
+    /// The server's time in seconds since 1970 (RFC 9110 §6.6.1); nil without the field. Only kept of HTTP/1.x responses
+    /// with a status of 400 or more, which may be due to this machine's clock.
+    public var date: UInt64?
     /// Seconds for which a cache on the way has held it (RFC 9111 §5.1); nil without the field or when it is no number.
     public var age: Int?
     /// Content-Type in lower case and without parameters; nil without the field, empty if it is malformed or there are
@@ -23,13 +26,14 @@ public struct HTTPResponse: Sendable, Equatable {
 
     public init(
         status: Int, body: [UInt8], keepAlive: Bool = true, isWhole: Bool = true, retryAfter: Int? = nil,
-        age: Int? = nil, mediaType: String? = nil, location: String? = nil
+        date: UInt64? = nil, age: Int? = nil, mediaType: String? = nil, location: String? = nil
     ) {
         self.status = status
         self.body = body
         self.keepAlive = keepAlive
         self.isWhole = isWhole
         self.retryAfter = retryAfter
+        self.date = date
         self.age = age
         self.mediaType = mediaType
         self.location = location
@@ -38,7 +42,7 @@ public struct HTTPResponse: Sendable, Equatable {
     init(status: Int, fields: ResponseFields, body: [UInt8], keepAlive: Bool = true, isWhole: Bool = true) {
         self.init(
             status: status, body: body, keepAlive: keepAlive, isWhole: isWhole, retryAfter: fields.retryAfter,
-            age: fields.age, mediaType: fields.mediaType, location: fields.location)
+            date: fields.date, age: fields.age, mediaType: fields.mediaType, location: fields.location)
     }
 }
 

@@ -9,6 +9,8 @@ struct ResponseFields: Equatable {
     /// The body's length in octets by Content-Length.
     private(set) var length: Int?
     private(set) var retryAfter: Int?
+    /// The server's time in seconds since 1970.
+    private(set) var date: UInt64?
     private(set) var age: Int?
     private(set) var mediaType: String?
     private(set) var location: String?
@@ -16,6 +18,9 @@ struct ResponseFields: Equatable {
     private let keepsAll: Bool
 
     init(keepingAll keepsAll: Bool = true) { self.keepsAll = keepsAll }
+
+    /// Keeps the server's time.
+    mutating func readDate(_ value: Span<UInt8>) { date = date ?? HTTPDate.unixSeconds(value) }
 
     /// - Parameters:
     ///   - name: Its letters may be of either case.

@@ -68,12 +68,15 @@ public struct ServiceConfiguration: Sendable, Equatable {
     }
 
     private static func addresses(_ text: Span<UInt8>, _ range: Range<Int>) throws(ServiceFailure) -> [IPAddress] {
-        var addresses: [IPAddress] = []
-        try forEachAddress(text, range) { address throws(ServiceFailure) in
-            guard address.isOfOneMachine else { throw .unparsable }
-            guard addresses.count < ServiceProtocol.addressesPerService, !addresses.contains(address) else { return }
-            addresses.append(address)
-        }
-        return addresses
+        var list = ServiceConfiguration(addresses: [], ttlMinutes: defaultTTLMinutes)
+        try forEachAddress(text, range) { address throws(ServiceFailure) in try list.add(address) }
+        return list.addresses
+    }
+
+    /// Adds an address once; nil: what should have been one is none.
+    mutating func add(_ address: IPAddress?) throws(ServiceFailure) {
+        guard let address, address.isOfOneMachine else { throw .unparsable }
+        guard addresses.count < ServiceProtocol.addressesPerService, !addresses.contains(address) else { return }
+        addresses.append(address)
     }
 }

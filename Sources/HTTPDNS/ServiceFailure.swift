@@ -3,8 +3,10 @@ public import DNSWire
 
 /// Why a complete HTTP response of the service is not an answer. "No record" is an answer, not a failure.
 public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible {
-    /// An HTTP status other than 200.
+    /// An HTTP status other than 200, without an error code that is known.
     case status(Int)
+    /// The service says what is wrong.
+    case refused(ServiceRefusal)
     /// The body ended with the connection, which may not have been the server's doing.
     case cutOff
     /// An encrypted body is not an answer. Wrong hexadecimal, padding and text are not told apart: an attacker who
@@ -15,6 +17,32 @@ public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// A body in clear that mentions a name that was not asked.
     case otherName
 
+    /// What can be done about it.
+    public var remedy: Remedy {
+        switch self {
+        case .status(401), .status(403): .account
+        case .status(429): .leaveAlone
+        case .refused(let refusal): refusal.remedy
+        case .status, .cutOff, .undecryptable, .unparsable, .otherName: .none
+        }
+    }
+
+    /// What can be done about a failure: the one table of meanings, for all services.
+    public enum Remedy: Sendable, Equatable {
+        /// Another server may answer.
+        case askAnother
+        /// The service was asked too often.
+        case leaveAlone
+        /// The account's settings are wrong, or its clock is: nobody is asked by it for a while.
+        case account
+        /// The clock is wrong, or else the account's settings are.
+        case clock
+        /// Names of the request are refused; without them it may be answered.
+        case names
+        /// Nothing is known: another server may answer, or the names one by one.
+        case none
+    }
+
     /// One line for an operator; holds nothing secret.
     public var description: String {
         switch self {
@@ -24,6 +52,7 @@ public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible 
         case .status(429): "the service was asked too often (HTTP status 429)"
         case .status(500...): "the service failed (HTTP status \(code))"
         case .status: "the service answered HTTP status \(code)"
+        case .refused(let refusal): refusal.description
         case .cutOff: "the connection ended where the answer need not have ended"
         case .undecryptable: "the answer cannot be decrypted and read: are dnsKey and encryptType right?"
         case .unparsable: "the answer is not an HTTPDNS answer"
@@ -38,14 +67,18 @@ public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible 
 
 /// Why a request cannot be written.
 public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// This many names; one to ``ServiceProtocol/namesPerRequest`` are possible.
+    /// More names than the service takes, or none.
     case nameCount(Int)
     /// The root, or a label with a character other than letters, digits, `-` and `_`.
     case forbiddenName(Name)
     /// The host is empty or could not stand in an HTTP field.
     case forbiddenHost
-    /// The token is empty or could not stand in a URL.
+    /// The token or account is empty or could not stand in a URL.
     case badToken
+    /// A secret is empty, or not hexadecimal where it has to be.
+    case badSecret(key: String)
+    /// The service has no list of its addresses.
+    case noList
     /// The key has a wrong length, or encryption failed.
     case encryption(CryptographyError)
 
@@ -55,6 +88,8 @@ public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
         case .forbiddenName(let name): "\(name) is not a name the service can be asked for"
         case .forbiddenHost: "the host is neither a name nor an address"
         case .badToken: "the token has characters that cannot stand in a URL"
+        case .badSecret(let key): "\(key) is not hexadecimal; give it as the console shows it"
+        case .noList: "the service has no list of its addresses"
         case .encryption(let error): error.description
         }
     }

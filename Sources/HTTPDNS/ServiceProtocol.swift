@@ -20,8 +20,6 @@
 /// - Of the service's configuration (`/conf`) only `ip` and `ttl` count: `log` is about reports to the vendor, which
 ///   are never sent, and `domain` about a name of the service, which is never asked for.
 public enum ServiceProtocol {
-    /// The most names in one request.
-    public static let namesPerRequest = 8
     /// The most addresses taken from the service's own list. Its documentation shows two.
     public static let addressesPerService = 16
     /// The most addresses taken of one family of one name. The service names no limit; more would not fit into a UDP
@@ -40,7 +38,6 @@ public enum ServiceProtocol {
     static let flags = "&ttl=1&query=1&clientip=1"
     static let requestLineStart = "GET /d?dn="
     static let configurationStart = "GET /conf?"
-    static let requestLineEnd = " HTTP/1.1\r\nHost: "
     /// The header fields behind the host. The version is left out: it would show an observer which daemons are old.
     static let fields = "\r\nUser-Agent: httpdnsd\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
     /// The length of the initialization vector of AES-CBC, which precedes each ciphertext.

@@ -15,7 +15,8 @@ package import Transport
 /// No lookup waits for a report, and reports go only to `reportUrl`. If its host is a name, that is looked up at the
 /// local resolvers: a lookup through this daemon could fail, be reported, and so cause further lookups without end.
 package final class AbnormalReporter {
-    private var line: ReportLine
+    /// Of each account.
+    private var lines: [GroupID: ReportLine] = [:]
     private let destination: Destination?
     private let loop: EventLoop
     private let localServers: () -> [Endpoint]
@@ -35,11 +36,13 @@ package final class AbnormalReporter {
         let tls: TLSClientContext?
     }
 
-    /// - Parameter localServers: Gives the local resolvers in use.
+    /// - Parameters:
+    ///   - accounts: All accounts.
+    ///   - localServers: Gives the local resolvers in use.
     package init(
-        _ settings: Settings.HTTPDNS, loop: EventLoop, localServers: @escaping () -> [Endpoint], report: Report
+        _ settings: Settings.HTTPDNS, accounts: [GroupID: Settings.HTTPDNS], loop: EventLoop,
+        localServers: @escaping () -> [Endpoint], report: Report
     ) throws(StartFailure) {
-        line = ReportLine(settings)
         destination = try settings.reportUrl.map { url throws(StartFailure) in
             let host = url.address.map { Server.Host.address($0, nil) } ?? .name(url.host)
             let server = Server(.https(path: url.path, usesGET: false), host, port: url.port)
@@ -47,10 +50,13 @@ package final class AbnormalReporter {
                 url: url, server: server, lookup: ServerLookup(loop: loop), tls: try Self.verification(url))
         }
         (self.loop, self.localServers, self.report) = (loop, localServers, report)
+        apply(settings, accounts: accounts)
     }
 
     /// Applies other settings; the destination of reports stays the same.
-    package func apply(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
+    package func apply(_ settings: Settings.HTTPDNS, accounts: [GroupID: Settings.HTTPDNS]) {
+        lines = accounts.mapValues { ReportLine($0, appId: settings.appId) }
+    }
 
     /// Verifies with the system's authorities: those of `[tls]` are for the HTTPDNS service, not for this server.
     private static func verification(_ url: Settings.HTTPDNS.ReportURL) throws(StartFailure) -> TLSClientContext? {
@@ -64,7 +70,7 @@ package final class AbnormalReporter {
 
     package func add(_ lookup: AbnormalLookup) {
         let now = Tick(nanoseconds: Clock.now())
-        let text = line.text(lookup, at: WallClock.unixMilliseconds())
+        guard let text = lines[lookup.group]?.text(lookup, at: WallClock.unixMilliseconds()) else { return }
         if destination == nil {
             guard logRate.allows(at: now) else { return }
             report.abnormalLookup(text, unsaid: logRate.takeUnsaid())

@@ -63,11 +63,11 @@ final class DNSOverHTTPS: Dialect {
         return Failure(.untrusted, "the server does not offer HTTP/2 (ALPN h2), which DNS over HTTPS is asked by")
     }
 
-    func request(_ ask: Ask, isPlainer: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
-        try answers.message(ask, to: server, hasEDNS: !isPlainer, isPadded: true, at: now)
+    func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+        try answers.message(ask, to: server, hasEDNS: !isAnew, isPadded: true, at: now)
     }
 
-    func read(_ answer: ConversationAnswer, to ask: Ask, isPlainer: Bool, at now: Tick) -> Reading {
+    func read(_ answer: ConversationAnswer, to ask: Ask, isAnew: Bool, at now: Tick) -> Reading {
         guard case .http(let response) = answer, case .message(let question) = ask else {
             return .outcome(.failed(Failure(.badAnswer, "no HTTP")), code: .servFail, isInStep: false)
         }
@@ -79,8 +79,8 @@ final class DNSOverHTTPS: Dialect {
             return .failed(.badAnswer, "an answer to another question")
         }
         let code = reply.answer.head.responseCode
-        switch answers.meaning(of: reply, from: server, asked: isPlainer ? .tried : .used, at: now) {
-        case .withoutEDNS: return .askPlainer
+        switch answers.meaning(of: reply, from: server, asked: isAnew ? .tried : .used, at: now) {
+        case .withoutEDNS: return .askAnew
         case .truncated: return .failed(.badAnswer, "truncated over HTTPS")
         case .outcome(.answer(var answer)):
             if let age = response.age { answer.spend(seconds: age) }

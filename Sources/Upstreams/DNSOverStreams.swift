@@ -51,14 +51,14 @@ final class DNSOverStreams: Dialect {
     }
 
     /// Padded where the length would reveal something of what TLS hides. The conversation sets the id.
-    func request(_ ask: Ask, isPlainer: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+    func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
         guard !isSecure || tls != nil else {
             throw Unaskable(failure: Failure(.untrusted, "nothing says whom to trust"))
         }
-        return try answers.message(ask, to: server, hasEDNS: !isPlainer, isPadded: isSecure, at: now)
+        return try answers.message(ask, to: server, hasEDNS: !isAnew, isPadded: isSecure, at: now)
     }
 
-    func read(_ answer: ConversationAnswer, to ask: Ask, isPlainer: Bool, at now: Tick) -> Reading {
+    func read(_ answer: ConversationAnswer, to ask: Ask, isAnew: Bool, at now: Tick) -> Reading {
         guard case .message(let message) = answer, case .message(let question) = ask,
             let reply = answers.read(message.span, id: 0, to: question)
         else {
@@ -66,8 +66,8 @@ final class DNSOverStreams: Dialect {
             return .outcome(.failed(failure), code: .servFail, isInStep: false)
         }
         let code = reply.answer.head.responseCode
-        return switch answers.meaning(of: reply, from: server, asked: isPlainer ? .tried : .used, at: now) {
-        case .withoutEDNS: .askPlainer
+        return switch answers.meaning(of: reply, from: server, asked: isAnew ? .tried : .used, at: now) {
+        case .withoutEDNS: .askAnew
         case .truncated:
             .outcome(.failed(Failure(.badAnswer, "truncated over TCP")), code: .servFail, isInStep: true)
         case .outcome(let outcome): .outcome(outcome, code: code, isInStep: true)

@@ -22,10 +22,10 @@ package protocol Dialect: AnyObject {
     /// Why an established connection cannot be used; nil: it can.
     func refusal(of stream: Stream) -> Failure?
     /// The request for a query.
-    /// - Parameter isPlainer: Whether the answer before was ``Reading/askPlainer``.
+    /// - Parameter isAnew: Whether the answer before was ``Reading/askAnew``.
     /// - Throws: The server cannot be asked this.
-    func request(_ ask: Ask, isPlainer: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8]
-    func read(_ answer: ConversationAnswer, to ask: Ask, isPlainer: Bool, at now: Tick) -> Reading
+    func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8]
+    func read(_ answer: ConversationAnswer, to ask: Ask, isAnew: Bool, at now: Tick) -> Reading
 }
 
 extension Dialect {
@@ -46,8 +46,9 @@ package enum Reading {
     ///   - isInStep: Whether it is certainly the answer to this request. Else it may be another's, and the connection
     ///     is not used any more.
     case outcome(Outcome, code: ResponseCode, isInStep: Bool)
-    /// The server may not support an extension in the request: ask the same again without it.
-    case askPlainer
+    /// Ask the same once more by another request: without an extension that the server may not support, or by a clock
+    /// that its answer has corrected.
+    case askAnew
     /// The server did not answer on this connection: ask the same again on another one; with the failure to report if
     /// that fails too.
     case askElsewhere(Failure)

@@ -11,15 +11,23 @@ struct ReportLine {
     private let identity: String
     private let timeout: Int
 
-    init(_ settings: Settings.HTTPDNS) {
-        var (id, kind): (UInt32?, String)
-        switch settings.credential {
-        case .https: (id, kind) = (nil, "Https")
-        case .aes(let account, _): (id, kind) = (account, "AesHttp")
-        case .des(let account, _): (id, kind) = (account, "DesHttp")
-        }
+    /// - Parameter appId: That of `[httpdns]`; nil: these are its settings.
+    init(_ settings: Settings.HTTPDNS, appId: String? = nil) {
+        let credential = settings.credential
+        let id: UInt32? =
+            switch credential {
+            case .https: nil
+            case .aes(let id, _), .des(let id, _), .signed(_, let id, _, _): id
+            }
+        let kind =
+            switch credential.encryption {
+            case .https: "Https"
+            case .aes: "AesHttp"
+            case .des: "DesHttp"
+            }
+        let provider = credential.provider == .tencent ? "" : "\"provider\":\"\(credential.provider.rawValue)\","
         let dnsId = id.map { "\"dnsId\":\($0)," } ?? ""
-        identity = "\(dnsId)\"appId\":\(JSON.quoted(settings.appId)),\"encryptType\":\"\(kind)\""
+        identity = "\(provider)\(dnsId)\"appId\":\(JSON.quoted(appId ?? settings.appId)),\"encryptType\":\"\(kind)\""
         timeout = settings.timeout
     }
 

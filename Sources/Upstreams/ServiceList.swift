@@ -1,8 +1,7 @@
 package import Base
 package import Configuration
-package import Cryptography
 import Forwarding
-package import HTTPDNS
+import HTTPDNS
 package import Log
 import Logging
 import Streams
@@ -19,9 +18,7 @@ package final class ServiceList {
 
     private let startUpServers: [Endpoint]
     private let configured: [Endpoint]
-    private let account: ServiceAccount
-    private let tls: TLSClientContext?
-    private let serverName: String
+    private let access: ServiceUpstream.Access
     private let loop: EventLoop
     private let report: Report
     private var schedule: ServiceListSchedule
@@ -33,19 +30,15 @@ package final class ServiceList {
 
     /// Nothing is asked before the first ``expire(at:)``.
     /// - Parameters:
-    ///   - account: May be the one that the lookups use, on the same loop. The same holds for `tls`, which is nil
-    ///     without https.
-    ///   - serverName: `tls.serverName`.
+    ///   - access: May be the one that the lookups use, on the same loop.
     package init(
-        _ settings: Settings.HTTPDNS, serverName: String, account: ServiceAccount, tls: TLSClientContext?,
-        loop: EventLoop, report: Report, at now: Tick
+        _ settings: Settings.HTTPDNS, access: ServiceUpstream.Access, loop: EventLoop, report: Report, at now: Tick
     ) {
         startUpServers = settings.confIp
         configured = settings.dnsIp
         inUse = settings.dnsIp
         schedule = ServiceListSchedule(servers: settings.confIp.count, at: now)
-        (self.account, self.tls, self.serverName) = (account, tls, serverName)
-        (self.loop, self.report) = (loop, report)
+        (self.access, self.loop, self.report) = (access, loop, report)
     }
 
     package var nextDeadline: Tick { schedule.nextDeadline }
@@ -92,9 +85,10 @@ package final class ServiceList {
     private func ask(_ server: Endpoint, at now: Tick) {
         let failure: Failure
         do {
-            let request = try account.configurationRequest(
-                host: server.hostField(serverName: serverName, isSecure: tls != nil))
-            exchange = try HTTPExchange(request, to: server, tls: tls, loop: loop) { [weak self] in
+            let request = try access.account.configurationRequest(
+                host: server.hostField(serverName: access.serverName, isSecure: access.tls != nil),
+                at: access.clock.time(at: WallClock.unixSeconds()))
+            exchange = try HTTPExchange(request, to: server, tls: access.tls, loop: loop) { [weak self] in
                 self?.settle($0, $1)
             }
             return
@@ -117,7 +111,7 @@ package final class ServiceList {
             schedule.failed(at: now)
         case .answered(let response):
             do throws(ServiceFailure) {
-                schedule.answered(try account.parseConfiguration(response), at: now)
+                schedule.answered(try access.account.parseConfiguration(response), at: now)
             } catch {
                 lastFailure = Failure(.badAnswer, error.description)
                 schedule.failed(at: now)

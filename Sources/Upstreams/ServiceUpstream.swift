@@ -14,12 +14,14 @@ package final class ServiceUpstream: StreamUpstream {
 
     /// How the servers are asked: the account, and how they are verified.
     package struct Access {
-        package let account: ServiceAccount
+        package let account: any ServiceAccount
+        /// The service's time.
+        package let clock = ServiceClock()
         package let tls: TLSClientContext?
         /// The certificate's name and the Host to send; nil = the address dialled.
-        let serverName: String?
+        package let serverName: String?
 
-        package init(account: ServiceAccount, tls: TLSClientContext?, serverName: String?) {
+        package init(account: any ServiceAccount, tls: TLSClientContext?, serverName: String?) {
             (self.account, self.tls, self.serverName) = (account, tls, serverName)
         }
     }
@@ -59,12 +61,12 @@ private final class ServiceDialect: Dialect {
         try access.tls?.session(to: endpoint.address, at: wall)
     }
 
-    func request(_ ask: Ask, isPlainer: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+    func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
         guard case .addresses(let names, let families) = ask else {
             throw Unaskable(failure: Failure(.badAnswer, "HTTPDNS knows addresses alone"))
         }
         do throws(RequestError) {
-            return try access.account.request(names, family: ServiceFamily(families), host: host, at: wall)
+            return try access.account.request(names, family: families, host: host, at: access.clock.time(at: wall))
         } catch {
             throw Unaskable(failure: Failure(.badAnswer, error.description))
         }
@@ -72,53 +74,54 @@ private final class ServiceDialect: Dialect {
 
     /// A response that does not fit the request, such as an error that names none of its names, may be another's, and
     /// its own may still come.
-    func read(_ answer: ConversationAnswer, to ask: Ask, isPlainer: Bool, at now: Tick) -> Reading {
+    func read(_ answer: ConversationAnswer, to ask: Ask, isAnew: Bool, at now: Tick) -> Reading {
         guard case .http(let response) = answer, case .addresses(let names, let families) = ask else {
             return .outcome(.failed(Failure(.badAnswer, "no HTTP")), code: .servFail, isInStep: false)
         }
         do throws(ServiceFailure) {
-            let results = try access.account.parse(response, names: names, family: ServiceFamily(families))
-            return .outcome(.addresses(results.map(NameAddresses.init)), code: .noError, isInStep: true)
+            let results = try access.account.parse(response, names: names, family: families)
+            return .outcome(.addresses(results), code: .noError, isInStep: true)
         } catch {
+            if !isAnew, isDueToClock(error, response) { return .askAnew }
             return .outcome(.failed(Failure(error, response)), code: .servFail, isInStep: false)
+        }
+    }
+
+    /// Whether the service refused the request because of a clock that is corrected now.
+    private func isDueToClock(_ failure: ServiceFailure, _ response: HTTPResponse) -> Bool {
+        guard access.account.hasExpiry, let time = failure.serviceTime(response) else { return false }
+        return access.clock.learn(time.seconds, at: WallClock.unixSeconds(), isProven: isSecure)
+    }
+}
+
+extension ServiceFailure {
+    /// The service's time, if this failure may be due to another time here; the inner nil: it is not known.
+    fileprivate func serviceTime(_ response: HTTPResponse) -> (seconds: UInt64?, Void)? {
+        switch remedy {
+        case .account where response.status == 401 || response.status == 403: return (response.date, ())
+        case .clock:
+            if case .refused(let refusal) = self { return (refusal.serviceTime ?? response.date, ()) }
+            return (response.date, ())
+        default: return nil
         }
     }
 }
 
 extension Failure {
     fileprivate init(_ error: ServiceFailure, _ response: HTTPResponse) {
-        switch error {
-        case .status(401): self.init(.unauthorized, error.description, statusCode: 401)
-        case .status(429):
-            self.init(.tooOften, error.description, statusCode: 429, retryAfter: response.retryAfter)
-        default: self.init(.badAnswer, error.description, statusCode: response.status)
+        let words = error.description
+        switch error.remedy {
+        case .account, .clock:
+            // A refusal without words may be due to this one server; what the service says holds for all of them.
+            let pause: Int? = if case .refused = error { Self.pauseAfterRefusal } else { nil }
+            self.init(.unauthorized, words, statusCode: response.status, retryAfter: response.retryAfter ?? pause)
+        case .leaveAlone:
+            self.init(.tooOften, words, statusCode: response.status, retryAfter: response.retryAfter)
+        case .askAnother: self.init(.denied, words, statusCode: response.status)
+        case .names, .none: self.init(.badAnswer, words, statusCode: response.status)
         }
     }
-}
 
-extension ServiceFamily {
-    fileprivate init(_ families: Families) {
-        switch families {
-        case .ipv4: self = .ipv4
-        case .ipv6: self = .ipv6
-        default: self = .both
-        }
-    }
-}
-
-extension NameAddresses {
-    fileprivate init(_ result: NameResult) {
-        self.init(
-            name: result.name, ipv4: FamilyAddresses(result.ipv4), ipv6: FamilyAddresses(result.ipv6))
-    }
-}
-
-extension FamilyAddresses {
-    fileprivate init(_ result: FamilyResult) {
-        switch result {
-        case .addresses(let addresses, let ttl): self = .addresses(addresses, ttl: ttl)
-        case .noRecord: self = .noRecord
-        case .notAsked: self = .notAsked
-        }
-    }
+    /// Seconds for which a server is left alone that has said what is wrong with the account.
+    private static var pauseAfterRefusal: Int { 60 }
 }

@@ -16,7 +16,7 @@ final class StreamQuery {
     var repeated: StreamConnection?
     /// How often it was sent again because its connection was closed or the server gave it up.
     var retries = 0
-    var isPlainer = false
+    var isAnew = false
     var refusals = 0
 
     init(_ id: QueryID, _ number: UInt64, _ pool: StreamPool, _ ask: Ask, at now: Tick) {

@@ -84,7 +84,7 @@ package class StreamUpstream: Upstream {
         numbers &+= 1
         let query = StreamQuery(id, numbers, pool, ask, at: now)
         do throws(Unaskable) {
-            query.request = try pool.dialect.request(ask, isPlainer: false, at: now, wall: wall)
+            query.request = try pool.dialect.request(ask, isAnew: false, at: now, wall: wall)
         } catch {
             return settle(id, .failed(error.failure), false)
         }
@@ -178,9 +178,9 @@ package class StreamUpstream: Upstream {
     ) {
         let pool = connection.pool
         query.connections.removeAll { $0 === connection }
-        switch pool.dialect.read(answer, to: query.ask, isPlainer: query.isPlainer, at: now) {
-        case .askPlainer where !query.isPlainer: askPlainer(query, on: connection, at: now)
-        case .askPlainer:
+        switch pool.dialect.read(answer, to: query.ask, isAnew: query.isAnew, at: now) {
+        case .askAnew where !query.isAnew: askAnew(query, on: connection, at: now)
+        case .askAnew:
             failed(query, Failure(.badAnswer, "not understood, however it is asked"), on: connection, at: now)
         case .askElsewhere(let failure): askElsewhere(query, failure, on: connection, at: now)
         case .outcome(let outcome, let code, let isInStep):
@@ -201,13 +201,13 @@ package class StreamUpstream: Upstream {
         if query.connections.isEmpty { putElsewhere(query, after: connection, at: now) }
     }
 
-    private final func askPlainer(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
+    private final func askAnew(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
         for other in query.connections { other.drop(query, at: now) }
         query.connections = SmallList()
-        query.isPlainer = true
+        query.isAnew = true
         do throws(Unaskable) {
             query.request = try connection.pool.dialect.request(
-                query.ask, isPlainer: true, at: now, wall: WallClock.unixSeconds())
+                query.ask, isAnew: true, at: now, wall: WallClock.unixSeconds())
         } catch {
             return end(query, .failed(error.failure))
         }

@@ -16,6 +16,13 @@ struct Demo: ParsableCommand {
         help: "Listen on ADDRESS:PORT; may be given again.", transform: Endpoint.init(argument:))
     var listen: [Endpoint] = [Endpoint(.v4(127, 0, 0, 1), port: 5300)]
 
+    @Option(
+        help: ArgumentHelp(
+            "Whose protocol is spoken: \(Provider.allCases.map(\.rawValue).joined(separator: ", ")).", valueName: "name"
+        ),
+        transform: Provider.init(argument:))
+    var provider = Provider.tencent
+
     func run() throws {
         try ending {
             let signals = Signals()
@@ -54,7 +61,11 @@ struct Demo: ParsableCommand {
         settings.listen.addresses = listen
         // It may run beside another daemon, and is stopped with Ctrl-C.
         settings.control.socket = ""
-        var httpdns = Settings.HTTPDNS(credential: .https(token: Secret(service.account.token)))
+        let account = service.account
+        var httpdns = Settings.HTTPDNS(
+            credential: provider == .tencent
+                ? .https(token: Secret(account.token))
+                : .signed(provider, id: account.id, secret: Secret(account.secret), aesKey: nil))
         httpdns.dnsIp = [service.https]
         // A proxy could not reach this machine's loopback.
         httpdns.proxy = .ignore
@@ -62,6 +73,7 @@ struct Demo: ParsableCommand {
         httpdns.addressType = .dual
         settings.httpdns = httpdns
         settings.tls.anchors = service.certificatePEM
+        settings.tls.serverName = "\(service.https.address)"
         settings.fallback.servers = [
             .server(Server(service.dnsOverTLS, .tls)),
             .server(Server(service.dnsOverHTTPS, .https(path: DemoService.dnsOverHTTPSPath, usesGET: false))),
@@ -80,7 +92,7 @@ struct Demo: ParsableCommand {
         StandardOutput.write(
             """
             An HTTPDNS service runs on \(service.https) (https) and \(service.http) (aes, des); the daemon asks it \
-            over https.
+            over https, as \(provider.facts.title) is asked.
             A resolver runs on tls://\(tls) and https://\(https)\(path); the daemon asks it what HTTPDNS does not know. It \
             knows example.net, and asks the resolver of this machine for all else.
 
@@ -97,5 +109,14 @@ struct Demo: ParsableCommand {
 
             \(page)Ctrl-C ends all of it.
             """)
+    }
+}
+
+extension Provider {
+    fileprivate init(argument: String) throws {
+        guard let provider = Provider(rawValue: argument) else {
+            throw ValidationError("\(argument) is none of \(Provider.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        self = provider
     }
 }

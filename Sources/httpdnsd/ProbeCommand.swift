@@ -11,13 +11,17 @@ struct ProbeCommand: ParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
+    @Option(help: ArgumentHelp("Only the servers of this group.", valueName: "name"))
+    var group: String?
+
     func run() throws {
         try ending {
             let loaded = try options.load()
             let trouble: String? = try Progress.during("beginning") { progress in
                 let probe = try loaded.naming { () throws(StartFailure) in
                     try Probe(
-                        loaded.settings, environment: Environment.variables, asking: { progress.say("asking \($0)") },
+                        loaded.settings, group: group, environment: Environment.variables,
+                        asking: { progress.say("asking \($0)") },
                         say: { line in progress.aside { StandardOutput.write(line) } })
                 }
                 return waiting { probe.run($0) }

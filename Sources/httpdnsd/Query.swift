@@ -21,6 +21,9 @@ struct Query: ParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
+    @Option(help: ArgumentHelp("The account to ask: that of this group.", valueName: "name"))
+    var group = "httpdns"
+
     @Option(help: "Which addresses to ask for: \(Family.allCases.map(\.rawValue).joined(separator: ", ")).")
     var type = Family.both
 
@@ -34,9 +37,9 @@ struct Query: ParsableCommand {
         try ending {
             let loaded = try options.load()
             let query = try loaded.naming { () throws(StartFailure) in
-                try DirectQuery(loaded.settings, ipv4: type != .aaaa, ipv6: type != .a)
+                try DirectQuery(loaded.settings, group: group, ipv4: type != .aaaa, ipv6: type != .a)
             }
-            let outcome: Result<[DirectQuery.Answer], DirectQuery.Failed> = Progress.during("beginning") { progress in
+            let outcome: Result<[NameAddresses], DirectQuery.Failed> = Progress.during("beginning") { progress in
                 waiting { done in query.ask(names, asking: { progress.say("asking \($0)") }, done) }
             }
             switch outcome {
@@ -46,7 +49,7 @@ struct Query: ParsableCommand {
         }
     }
 
-    private func show(_ results: [DirectQuery.Answer]) {
+    private func show(_ results: [NameAddresses]) {
         switch format {
         case .text: for result in results { for line in result.textLines { StandardOutput.write(line) } }
         case .pair: for result in results { StandardOutput.write(result.pair) }
@@ -64,7 +67,7 @@ extension Name {
     }
 }
 
-extension DirectQuery.Answer {
+extension NameAddresses {
     fileprivate var firstOfEach: Self {
         var first = self
         first.ipv4 = first.ipv4.map { $0.first }
@@ -86,7 +89,7 @@ extension DirectQuery.Answer {
 
     /// The SDKs' form, in which `0` stands for a family without an address.
     fileprivate var pair: String {
-        func text(_ family: Family) -> String {
+        func text(_ family: FamilyAddresses) -> String {
             guard case .addresses(let addresses, _) = family else { return "0" }
             return addresses.map(\.description).joined(separator: ";")
         }
@@ -108,7 +111,7 @@ extension DirectQuery.Answer {
     }
 }
 
-extension DirectQuery.Answer.Family {
+extension FamilyAddresses {
     fileprivate func map(_ change: ([IPAddress]) -> IPAddress?) -> Self {
         guard case .addresses(let addresses, let ttl) = self else { return self }
         return .addresses(change(addresses).map { [$0] } ?? [], ttl: ttl)

@@ -83,8 +83,8 @@ import Testing
             ),
             ("[httpdns]\nhttpOnly = 1", "2: httpdns.httpOnly: 1 is not right; give true or false"),
             ("[httpdns]\nhttpOnly = \"true\"", "2: httpdns.httpOnly: \"true\" is not right; give true or false"),
-            ("[httpdns]\nbatch = 9", "2: httpdns.batch: 9 is not right; give a whole number of names from 1 to 8"),
-            ("[httpdns]\nbatch = 0", "2: httpdns.batch: 0 is not right; give a whole number of names from 1 to 8"),
+            ("[httpdns]\nbatch = 9", "2: httpdns.batch: 9 is not right; \"tencent\" takes 8 at most"),
+            ("[httpdns]\nbatch = 0", "2: httpdns.batch: 0 is not right; give a whole number of names from 1 to 10"),
             (
                 "[tls]\nserverName = \"a b\"",
                 "2: tls.serverName: \"a b\" is not right; give a host name such as \"dns.example.com\", or \"\" for the "
@@ -287,8 +287,9 @@ import Testing
             ("[httpdns]\ndnsip = []", "2: httpdns.dnsip: unknown key; did you mean httpdns.dnsIp?"),
             (
                 "[httpdns]\nbatchSize = 8",
-                "2: httpdns.batchSize: unknown key; [httpdns] has encryptType, dnsId, dnsKey, "
-                    + "dnsKeyFile, token, tokenFile, dnsIp, timeout, concurrency, routeIp, routeIpEncrypted, httpOnly, "
+                "2: httpdns.batchSize: unknown key; [httpdns] has provider, encryptType, dnsId, dnsKey, "
+                    + "dnsKeyFile, aesKey, aesKeyFile, token, tokenFile, dnsIp, timeout, concurrency, routeIp, "
+                    + "routeIpEncrypted, httpOnly, "
                     + "thenTry, thenTryOn, retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, batch, "
                     + "queriesPerSecond, authExpirySeconds, confIp, proxy, appId, enableReport, reportUrl, debug"
             ),

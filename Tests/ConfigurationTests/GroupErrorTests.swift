@@ -97,12 +97,12 @@ import Testing
         (
             group("a", "x", "thenTryOn = ['late']"),
             "4: upstreams.a.thenTryOn: \"late\" is not right; give one of \"failure\", "
-                + "\"refused\", \"nxdomain\", \"nodata\""
+                + "\"norecord\", \"refused\", \"nxdomain\", \"nodata\""
         ),
         (
             group("a", "x", "thenTryOn = []"),
             "4: upstreams.a.thenTryOn: an empty list is not right; give a list that is not empty, "
-                + "each item one of \"failure\", \"refused\", \"nxdomain\", \"nodata\""
+                + "each item one of \"failure\", \"norecord\", \"refused\", \"nxdomain\", \"nodata\""
         ),
         (
             "[httpdns]\nthenTryOn = ['late']",
@@ -121,15 +121,16 @@ import Testing
         ),
         (
             group("a", "x", "provider = 'alibaba'"),
-            "4: upstreams.a.provider: unknown key; [upstreams.a] has servers, domains, "
-                + "domainsFile, except, thenTry, thenTryOn, timeout, concurrency, routeIp, trustAD, caFile, caOnly, pins, "
-                + "validateDomain, clientCertificate, clientCertificatePasswordFile, whenClockUnset"
+            "2: upstreams.a.servers: an HTTPDNS account has no servers; give dnsIp for its addresses, or leave out provider"
         ),
         (
             group("a", "x", "share = true"),
             "4: upstreams.a.share: unknown key; [upstreams.a] has servers, domains, "
                 + "domainsFile, except, thenTry, thenTryOn, timeout, concurrency, routeIp, trustAD, caFile, caOnly, pins, "
-                + "validateDomain, clientCertificate, clientCertificatePasswordFile, whenClockUnset"
+                + "validateDomain, clientCertificate, clientCertificatePasswordFile, whenClockUnset, provider, "
+                + "encryptType, dnsId, dnsKey, dnsKeyFile, aesKey, aesKeyFile, token, tokenFile, dnsIp, routeIpEncrypted, "
+                + "retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, batch, queriesPerSecond, authExpirySeconds, "
+                + "confIp, serverName"
         ),
         (
             group("a", "x", "domain = ['y']"),

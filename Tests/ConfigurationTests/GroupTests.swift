@@ -218,7 +218,7 @@ import Testing
         #expect(try applied(new + partner) == ["upstreams.new", "upstreams.office"])
     }
 
-    @Test("each key of a group that differs is named", arguments: Key.ofGroup.map(\.name))
+    @Test("each key of a group that differs is named", arguments: Key.keys(of: Settings.Group(name: "a")).map(\.name))
     func everyKey(_ name: String) throws {
         let lines = SettingsTests.everyKey.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         let header = try #require(lines.firstIndex(of: "[upstreams.office]"))

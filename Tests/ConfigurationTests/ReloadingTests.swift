@@ -16,7 +16,9 @@ import Testing
     private static let decisions: [String: Decision] = [
         "listen.addresses": .needsRestart, "listen.allow": .applied, "listen.workers": .needsRestart,
         "listen.tcpClients": .applied, "listen.tcpIdleSeconds": .applied,
-        "httpdns.encryptType": .applied, "httpdns.dnsId": .applied, "httpdns.dnsKey": .applied,
+        "httpdns.provider": .applied, "httpdns.aesKey": .applied,
+        "httpdns.aesKeyFile": .standsFor("httpdns.aesKey"), "httpdns.encryptType": .applied, "httpdns.dnsId": .applied,
+        "httpdns.dnsKey": .applied,
         "httpdns.dnsKeyFile": .standsFor("httpdns.dnsKey"), "httpdns.token": .applied,
         "httpdns.tokenFile": .standsFor("httpdns.token"), "httpdns.dnsIp": .applied, "httpdns.timeout": .applied,
         "httpdns.concurrency": .applied, "httpdns.thenTry": .applied, "httpdns.thenTryOn": .applied,
@@ -85,7 +87,7 @@ import Testing
             #expect(
                 [
                     "httpdns.dnsKeyFile", "httpdns.tokenFile", "httpdns.thenTry", "tls.validateDomain",
-                    "fallback.validateDomain",
+                    "httpdns.provider", "httpdns.aesKey", "httpdns.aesKeyFile", "fallback.validateDomain",
                 ].contains(path))
             return
         }

@@ -5,6 +5,7 @@ import Testing
     private func key(of settings: Settings) -> String? {
         switch settings.httpdns?.credential {
         case .aes(_, let key), .des(_, let key): String(decoding: key.bytes, as: UTF8.self)
+        case .signed(_, _, let secret, _): String(decoding: secret.bytes, as: UTF8.self)
         case .https(let token): String(decoding: token.bytes, as: UTF8.self)
         case nil: nil
         }

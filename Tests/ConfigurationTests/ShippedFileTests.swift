@@ -74,8 +74,13 @@ import Testing
     func manualOfGroups() throws {
         let page = try #require(manual.firstMatch(of: #/(?s)\n\.Sh \[upstreams\.NAME\]\n(.*?)\n\.Sh /#)?.1)
         let items = page.split(separator: "\n.It Ic ").dropFirst()
-        #expect(items.map { String($0.prefix { $0 != "\n" }) } == Key.ofGroup.map(\.name))
-        for (key, item) in zip(Key.ofGroup, items) {
+        // Those of an account are described with [httpdns] and [tls], and named here.
+        let keys = Key.ofGroup.filter { !Key<Settings.Group>.accountsOwn.contains($0.name) }
+        #expect(items.map { String($0.prefix { $0 != "\n" }) } == keys.map(\.name))
+        for name in ["provider", "dnsIp", "batch", "confIp", "serverName"] {
+            #expect(page.contains("\n.Ic \(name)") && Key<Settings.Group>.accountsOwn.contains(name))
+        }
+        for (key, item) in zip(keys, items) {
             let said = item.firstMatch(of: #/(?s)\nDefault:\n\.Li (.*?)(?: [.,])?(?:\n|$)/#)?.1
             #expect(said?.replacing("\\(dq", with: "\"") == key.show(Settings.Group(name: "a"))[...], "\(key.name)")
             var group = Settings.Group(name: "a")

@@ -1,4 +1,5 @@
 import Base
+import Configuration
 import Counters
 import DNSCache
 import Testing
@@ -35,7 +36,7 @@ import Testing
             GroupOverview(
                 group, servers, current: servers.indices.contains(current) ? servers[current].server : nil,
                 thenTry: thenTry),
-            encryption: id == .httpdns ? "https" : nil)
+            of: id == .httpdns ? .https(token: Secret([])) : nil)
     }
 
     /// - Parameter resolvers: nil: nobody asks them (`httpOnly`).

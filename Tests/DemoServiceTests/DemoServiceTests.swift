@@ -23,7 +23,7 @@ import Testing
 
     @Test(arguments: ["aes", "des"]) func http(algorithm: String) async throws {
         let service = try DemoService()
-        let account = try ServiceAccount(
+        let account = try TencentAccount(
             algorithm == "aes"
                 ? .aes(id: service.account.id, key: service.account.aesKey)
                 : .des(id: service.account.id, key: service.account.desKey))
@@ -35,10 +35,10 @@ import Testing
             #expect(response.keepAlive)
             #expect(
                 try account.parse(response, names: names("ipv4.example.com", "x.test"), family: .both) == [
-                    NameResult(
+                    NameAddresses(
                         name: Name("ipv4.example.com")!, ipv4: .addresses(addresses("192.0.2.4"), ttl: 120),
                         ipv6: .noRecord),
-                    NameResult(name: Name("x.test")!, ipv4: .noRecord, ipv6: .noRecord),
+                    NameAddresses(name: Name("x.test")!, ipv4: .noRecord, ipv6: .noRecord),
                 ])
         }
         await stopped(service)
@@ -50,7 +50,7 @@ import Testing
         let service = try DemoService()
         let context = try TLSClientContext(
             TLSPolicy(serverName: nil, anchors: service.certificatePEM, anchorsOnly: true))
-        let account = try ServiceAccount(.https(token: service.account.token))
+        let account = try TencentAccount(.https(token: service.account.token))
         let socket = try BlockingSocket.connected(to: service.https)
         let session = try context.session(to: service.https.address, at: 0)
         var reader = HTTPResponseReader()
@@ -60,7 +60,7 @@ import Testing
             let response = try #require(try exchange(session, socket, &reader))
             #expect(
                 try account.parse(response, names: names("www.example.com"), family: .ipv6) == [
-                    NameResult(
+                    NameAddresses(
                         name: Name("www.example.com")!, ipv4: .notAsked,
                         ipv6: .addresses(addresses("2001:db8::1", "2001:db8::2"), ttl: 120))
                 ])

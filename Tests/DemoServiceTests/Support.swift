@@ -184,9 +184,9 @@ final class ScriptedResolver: Sendable {
     }
 }
 
-extension ServiceAccount {
+extension TencentAccount {
     /// A request whose time does not matter.
-    func request(_ names: [Name], family: ServiceFamily, host: String) throws(RequestError) -> [UInt8] {
+    func request(_ names: [Name], family: Families, host: String) throws(RequestError) -> [UInt8] {
         try request(names, family: family, host: host, at: 0)
     }
 }

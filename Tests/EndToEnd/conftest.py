@@ -22,6 +22,7 @@ from daemon import SANITIZED, Daemon, run, toml
 from encrypted import FramedServer, HTTPServer, address_reply
 from httpdns_service import HTTPDNSService, Record
 from networks import Network
+from providers import CERTIFICATES, ProviderService
 from relay import Relay
 from resolvers import ScriptedResolver, Unbound, answer_locally
 
@@ -172,6 +173,25 @@ def service(authority):
         return started[-1]
 
     start.started = started
+    yield start
+    for one in started:
+        one.stop()
+    for one in started:
+        assert one.violations == []
+
+
+@pytest.fixture
+def account(authority):
+    """Starts HTTPDNS services of other providers for one test, with the provider's certificate unless `tls` is given."""
+    started = []
+
+    def start(provider, encryption="https", zone=None, **options):
+        if encryption == "https" and "tls" not in options:
+            options["tls"] = authority.server(names=[CERTIFICATES[provider]])
+        zone = ZONE if zone is None else zone
+        started.append(ProviderService(provider, zone, encryption=encryption, **options).start())
+        return started[-1]
+
     yield start
     for one in started:
         one.stop()
@@ -330,9 +350,10 @@ def command(binary, tmp_path, authority, scripted_resolver):
     """Runs a command of the binary with a service's settings and a local resolver that answers."""
     local = scripted_resolver(answer_locally)
 
-    def call(name, *arguments, settings, local_resolver=local.endpoint, timeout=20):
+    def call(name, *arguments, settings=None, whole=None, local_resolver=local.endpoint, timeout=20):
         file = tmp_path / "httpdnsd.toml"
-        whole = {"httpdns": settings, "fallback": {"servers": [local_resolver], "timeout": 300}}
+        whole = {"fallback": {"servers": [local_resolver], "timeout": 300}} | (whole or {"httpdns": settings})
+        settings = settings or {}
         if settings.get("encryptType") == "https":
             whole["tls"] = {"caFile": str(authority.file)}
         file.write_text(toml(whole))

@@ -184,6 +184,7 @@ def beside(tmp_path_factory):
     (folder / "token").write_text("1234567")
     for name in ("dnsKey", "key"):
         (folder / name).write_text("0123456789abcdef")
+    (folder / "aesKey").write_text("0123456789abcdef" * 2)
     (folder / "names.txt").write_text("# names of ours\nshop.example\n*.pay.example\n")
     Authority(folder, "corp-ca")
     for file in folder.iterdir():
@@ -216,14 +217,14 @@ def test_every_example_file_is_right(binary, beside, example):
     effective = dict(values(tomllib.loads(done.stdout)))
     for path, value in values(tomllib.loads(example.read_text())):
         if path[-1] in ("tokenFile", "dnsKeyFile"):
-            assert effective[path[0], path[1].removesuffix("File")], "what is in it is in effect, masked"
+            assert effective[*path[:-1], path[-1].removesuffix("File")], "what is in it is in effect, masked"
         else:
             assert same(effective[path], value), path
 
 
 def test_the_examples_are_told_of():
-    text = (TOP / "docs/upstreams.md").read_text()
-    assert len(EXAMPLES) == 3
+    text = "".join((TOP / "docs" / page).read_text() for page in ("upstreams.md", "providers.md"))
+    assert len(EXAMPLES) == 8
     for path in EXAMPLES:
         assert f"](../config/examples/{path.name})" in text, path.name
 

@@ -3,6 +3,7 @@
 Files there with names of hexadecimal digits alone were found by fuzzing and are left as they are.
 """
 
+import json
 import os
 import struct
 
@@ -390,6 +391,29 @@ def service():
     seed("service", "odd-digits", b"123")
 
 
+def providers():
+    version2 = {"code": "success", "mode": 0, "data": {"cip": "192.0.2.9", "answers": [
+        {"dn": "www.example.com", "v4": {"ips": ["192.0.2.1"], "ttl": 60, "extra": "&quot;"},
+         "v6": {"ips": ["2001:db8::1"], "ttl": 30}},
+        {"dn": "example.com", "v4": {"ips": [], "ttl": 300, "no_ip_code": "NXDOMAIN"}, "v6": None}]}}
+    version1 = {"host": "www.example.com", "ips": ["192.0.2.1"], "ipsv6": ["2001:db8::1"], "ttl": 60, "client_ip": "x"}
+    texts = {
+        "alibaba": version2, "alibaba-data": version2["data"], "alibaba-v1": version1,
+        "alibaba-v1-batch": {"dns": [version1 | {"type": 1}, {"host": "example.com", "ips": ["192.0.2.2"], "type": 1},
+                                     {"host": "example.com", "ips": ["2001:db8::2"], "type": 28, "ttl": 5}]},
+        "baidu": {"msg": "ok", "data": {"www.example.com": {
+            "ipv4": {"ip": ["192.0.2.1"], "ttl": 300, "msg": "ok"}, "ipv6": {"ip": [], "msg": "x", "ttl": 1}}},
+            "timestamp": 1513602734},
+        "volcengine": {"cip": "192.0.2.9", "host": "www.example.com", "ips": ["192.0.2.1", "2001:db8::1"], "ttl": 60},
+        "refusal": {"code": "InvalidSignature", "timestamp": 1513602734}, "expired": {"msg": "SignatureExpired"},
+        "list": {"service_ip": ["192.0.2.1"], "service_ipv6": ["2001:db8::1"]},
+        "meta": {"svc_meta": {"main_domains": ["192.0.2.1"], "backup_domains": ["x.example"]}, "update_interval_min": 30},
+        "forms": [1, -2.5e3, True, None, {"a": {"b": []}}, "\n\u00e9/"],
+    }
+    for name, value in texts.items():
+        seed("providers", name, json.dumps(value).encode())
+
+
 def conf():
     texts = {
         "one": b"log:1|domain:0|ip:119.29.29.98;119.28.28.98|ttl:60",
@@ -716,6 +740,7 @@ http()
 http2()
 requests()
 service()
+providers()
 conf()
 configuration()
 server()

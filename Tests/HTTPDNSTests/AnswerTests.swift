@@ -6,16 +6,16 @@ import Testing
 
 @Suite struct AnswerTests {
     private static func parse(
-        _ body: String, _ names: [Name], _ family: ServiceFamily
-    ) throws -> [NameResult] {
-        try ServiceAccount(.https(token: Array("1".utf8))).parse(HTTPResponse(ok: body), names: names, family: family)
+        _ body: String, _ names: [Name], _ family: Families
+    ) throws -> [NameAddresses] {
+        try TencentAccount(.https(token: Array("1".utf8))).parse(HTTPResponse(ok: body), names: names, family: family)
     }
 
     private static let www = names("www.example.com")
     private static let batch = names("a.example", "b.example")
 
-    private static func v4(_ name: Name, _ ipv4: FamilyResult) -> NameResult {
-        NameResult(name: name, ipv4: ipv4, ipv6: .notAsked)
+    private static func v4(_ name: Name, _ ipv4: FamilyAddresses) -> NameAddresses {
+        NameAddresses(name: name, ipv4: ipv4, ipv6: .notAsked)
     }
 
     /// White space around the text means nothing, nor do the letters' case and the order of the lines.
@@ -35,7 +35,7 @@ import Testing
         #expect(try Self.parse(body, Self.www, .ipv4) == [Self.v4(Self.www[0], .noRecord)])
         #expect(
             try Self.parse(body, Self.batch, .both)
-                == Self.batch.map { NameResult(name: $0, ipv4: .noRecord, ipv6: .noRecord) })
+                == Self.batch.map { NameAddresses(name: $0, ipv4: .noRecord, ipv6: .noRecord) })
     }
 
     @Test(arguments: [
@@ -68,7 +68,7 @@ import Testing
             try Self.parse("www.example.com.:\(list),60", Self.www, .ipv4) == [Self.v4(Self.www[0], .noRecord)])
         #expect(
             try Self.parse("www.example.com.:\(list),60-2001:db8::1,9", Self.www, .both) == [
-                NameResult(
+                NameAddresses(
                     name: Self.www[0], ipv4: .noRecord, ipv6: .addresses(addresses("2001:db8::1"), ttl: 9))
             ])
     }
@@ -77,7 +77,7 @@ import Testing
     func ipv6AddressesNoMachineHas(list: String) throws {
         #expect(
             try Self.parse("www.example.com.:203.0.113.1,60-\(list),9", Self.www, .both) == [
-                NameResult(name: Self.www[0], ipv4: .addresses(addresses("203.0.113.1"), ttl: 60), ipv6: .noRecord)
+                NameAddresses(name: Self.www[0], ipv4: .addresses(addresses("203.0.113.1"), ttl: 60), ipv6: .noRecord)
             ])
     }
 
@@ -98,7 +98,7 @@ import Testing
     @Test func oneListForBothFamilies() throws {
         #expect(
             try Self.parse("www.example.com.:192.0.2.1;2001:db8::1,9", Self.www, .both) == [
-                NameResult(
+                NameAddresses(
                     name: Self.www[0], ipv4: .addresses(addresses("192.0.2.1"), ttl: 9),
                     ipv6: .addresses(addresses("2001:db8::1"), ttl: 9))
             ])
@@ -127,8 +127,8 @@ import Testing
     {
         let response = HTTPResponse(status: 200, body: Array(body.utf8), keepAlive: false, isWhole: false)
         let accounts = [
-            try ServiceAccount(.https(token: Array("1".utf8))),
-            try ServiceAccount(.aes(id: 1, key: Array("0123456789abcdef".utf8))),
+            try TencentAccount(.https(token: Array("1".utf8))),
+            try TencentAccount(.aes(id: 1, key: Array("0123456789abcdef".utf8))),
         ]
         for account in accounts {
             #expect(throws: ServiceFailure.cutOff) { try account.parse(response, names: Self.www, family: .ipv4) }
@@ -138,7 +138,7 @@ import Testing
 
     @Test(arguments: [100, 204, 301, 401, 403, 404, 429, 500, 501, 503])
     func statusOtherThan200(status: Int) throws {
-        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Array("1".utf8)))
         let response = HTTPResponse(status: status, body: Array("www.example.com.:192.0.2.1,60".utf8))
         #expect(throws: ServiceFailure.status(status)) {
             try account.parse(response, names: Self.www, family: .ipv4)

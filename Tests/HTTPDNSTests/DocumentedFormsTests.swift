@@ -10,12 +10,12 @@ import Testing
     struct Form: Sendable, CustomTestStringConvertible {
         let example: Int
         let asked: String
-        let family: ServiceFamily
+        let family: Families
         let body: String
         /// As `said` writes it.
         let expected: String
 
-        init(_ example: Int, _ asked: String, _ family: ServiceFamily, _ body: String, _ expected: String) {
+        init(_ example: Int, _ asked: String, _ family: Families, _ body: String, _ expected: String) {
             (self.example, self.asked, self.family, self.body, self.expected) = (example, asked, family, body, expected)
         }
 
@@ -88,7 +88,7 @@ import Testing
     ]
 
     @Test(arguments: forms) func overHTTPS(form: Form) throws {
-        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Array("1".utf8)))
         #expect(
             said(try account.parse(HTTPResponse(ok: form.body), names: form.names, family: form.family), form)
                 == form.expected)
@@ -109,14 +109,14 @@ import Testing
         try overHTTPS(form: form)
     }
 
-    private func said(_ results: [NameResult], _ form: Form) -> String {
+    private func said(_ results: [NameAddresses], _ form: Form) -> String {
         form.names.map { name in
             guard let result = results.first(where: { $0.name == name }) else { return "-" }
             return [said("A", result.ipv4), said("AAAA", result.ipv6)].compactMap(\.self).joined(separator: " ")
         }.joined(separator: " / ")
     }
 
-    private func said(_ type: String, _ family: FamilyResult) -> String? {
+    private func said(_ type: String, _ family: FamilyAddresses) -> String? {
         switch family {
         case .notAsked: nil
         case .noRecord: "\(type) none"

@@ -10,17 +10,17 @@ import Testing
     private let batch = names("a.example", "b.example")
     private let iv = "f0e1d2c3b4a5968778695a4b3c2d1e0f"
 
-    private func aes(_ body: String, _ names: [Name], _ family: ServiceFamily) throws -> [NameResult] {
-        try ServiceAccount(.aes(id: 12345, key: aesKey)).parse(HTTPResponse(ok: body), names: names, family: family)
+    private func aes(_ body: String, _ names: [Name], _ family: Families) throws -> [NameAddresses] {
+        try TencentAccount(.aes(id: 12345, key: aesKey)).parse(HTTPResponse(ok: body), names: names, family: family)
     }
 
-    private func des(_ body: String, _ names: [Name], _ family: ServiceFamily) throws -> [NameResult] {
-        try ServiceAccount(.des(id: 12345, key: desKey)).parse(HTTPResponse(ok: body), names: names, family: family)
+    private func des(_ body: String, _ names: [Name], _ family: Families) throws -> [NameAddresses] {
+        try TencentAccount(.des(id: 12345, key: desKey)).parse(HTTPResponse(ok: body), names: names, family: family)
     }
 
-    private var wwwIPv4: [NameResult] {
+    private var wwwIPv4: [NameAddresses] {
         [
-            NameResult(
+            NameAddresses(
                 name: www[0], ipv4: .addresses(addresses("192.0.2.1", "192.0.2.2"), ttl: 120), ipv6: .notAsked)
         ]
     }
@@ -43,7 +43,7 @@ import Testing
 
     @Test func bothFamilies() throws {
         let expected = [
-            NameResult(
+            NameAddresses(
                 name: www[0], ipv4: .addresses(addresses("192.0.2.1"), ttl: 120),
                 ipv6: .addresses(addresses("2001:db8::1", "2001:db8::2"), ttl: 60))
         ]
@@ -60,8 +60,8 @@ import Testing
 
     @Test func batchOfTwo() throws {
         let expected = [
-            NameResult(name: batch[0], ipv4: .addresses(addresses("192.0.2.1"), ttl: 60), ipv6: .notAsked),
-            NameResult(name: batch[1], ipv4: .noRecord, ipv6: .notAsked),
+            NameAddresses(name: batch[0], ipv4: .addresses(addresses("192.0.2.1"), ttl: 60), ipv6: .notAsked),
+            NameAddresses(name: batch[1], ipv4: .noRecord, ipv6: .notAsked),
         ]
         #expect(
             try des(
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func nothingInAnyForm() throws {
-        let nothing = [NameResult(name: www[0], ipv4: .noRecord, ipv6: .notAsked)]
+        let nothing = [NameAddresses(name: www[0], ipv4: .noRecord, ipv6: .notAsked)]
         for body in [
             "", "\n", iv, iv + "6741977608769254b611f592d0940267",
         ] {
@@ -114,7 +114,7 @@ import Testing
         for last in UInt8.min...UInt8.max {
             var key = aesKey
             key[15] = last
-            let account = try ServiceAccount(.aes(id: 12345, key: key))
+            let account = try TencentAccount(.aes(id: 12345, key: key))
             let response = HTTPResponse(ok: iv + aesBody)
             if last == aesKey[15] {
                 #expect(try account.parse(response, names: www, family: .ipv4) == wwwIPv4)
@@ -126,8 +126,8 @@ import Testing
 
     @Test func everyTruncation() throws {
         for (account, body) in [
-            (try ServiceAccount(.aes(id: 1, key: aesKey)), iv + aesBody),
-            (try ServiceAccount(.des(id: 1, key: desKey)), desBody),
+            (try TencentAccount(.aes(id: 1, key: aesKey)), iv + aesBody),
+            (try TencentAccount(.des(id: 1, key: desKey)), desBody),
         ] {
             for length in 1..<body.count where length != 32 || body.count == desBody.count {
                 let response = HTTPResponse(ok: String(body.prefix(length)))

@@ -16,7 +16,7 @@ import Testing
     private static let syntax = Array("|:;,-.0\n\r fF".utf8)
 
     /// What holds for any answer, whatever the text.
-    private func check(_ results: [NameResult], _ names: [Name], _ family: ServiceFamily) -> Bool {
+    private func check(_ results: [NameAddresses], _ names: [Name], _ family: Families) -> Bool {
         var rest = names[...]
         for result in results {
             guard let index = rest.firstIndex(of: result.name) else { return false }
@@ -37,7 +37,7 @@ import Testing
         return !results.isEmpty
     }
 
-    private func holds(_ account: ServiceAccount, _ body: [UInt8], _ names: [Name], _ family: ServiceFamily) -> Bool {
+    private func holds(_ account: TencentAccount, _ body: [UInt8], _ names: [Name], _ family: Families) -> Bool {
         do throws(ServiceFailure) {
             let response = HTTPResponse(status: 200, body: body)
             return check(try account.parse(response, names: names, family: family), names, family)
@@ -47,10 +47,10 @@ import Testing
     }
 
     @Test func everyTruncation() throws {
-        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Array("1".utf8)))
         for body in Self.bodies {
             for length in 0...body.utf8.count {
-                for family in [ServiceFamily.ipv4, .ipv6, .both] {
+                for family in [Families.ipv4, .ipv6, .both] {
                     #expect(
                         holds(account, Array(body.utf8.prefix(length)), names("www.example.com", "a.example"), family))
                 }
@@ -60,7 +60,7 @@ import Testing
 
     @Test func mutations() throws {
         var generator = Chance.announced("HostileAnswerTests.mutations")
-        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Array("1".utf8)))
         let asked = [
             names("www.example.com"), names("a.example", "b.example"), names("a.example", "www.example.com"),
             names("f"),
@@ -73,7 +73,7 @@ import Testing
                 }
                 : mutate(Array(Self.bodies.randomElement(using: &generator)!.utf8), with: Self.syntax, &generator)
             let names = asked.randomElement(using: &generator)!
-            let family = [ServiceFamily.ipv4, .ipv6, .both].randomElement(using: &generator)!
+            let family = [Families.ipv4, .ipv6, .both].randomElement(using: &generator)!
             if !holds(account, body, names, family) {
                 Issue.record("\(text(body).debugDescription) \(names) \(family)")
             }
@@ -83,7 +83,7 @@ import Testing
     @Test func encryptedMutations() throws {
         var generator = Chance.announced("HostileAnswerTests.encryptedMutations")
         let accounts = [
-            try ServiceAccount(.aes(id: 1, key: aesKey)), try ServiceAccount(.des(id: 1, key: desKey)),
+            try TencentAccount(.aes(id: 1, key: aesKey)), try TencentAccount(.des(id: 1, key: desKey)),
         ]
         let body = Array(
             "b9a896128400c10c262edfa949dd9e1590fee9f660550227c15404ead7c18a00ce073b42c33c8ddd66adc3a107c42cc9d7baf42beed711f5"
@@ -98,10 +98,10 @@ import Testing
     /// As long as a body may be, made to be slow.
     @Test(arguments: ["|", ":", ";", ",", "-", "\n", ".:", "1.1.1.1;", "a.example.:\n", "0;", "a"])
     func longRepetitions(unit: String) throws {
-        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Array("1".utf8)))
         let body = Array(String(repeating: unit, count: HTTPResponseReader.bodyLimit / unit.utf8.count).utf8)
         let eight = (0..<8).map { Name("n\($0).example")! }
-        for family in [ServiceFamily.ipv4, .both] {
+        for family in [Families.ipv4, .both] {
             #expect(holds(account, body, eight, family))
             #expect(holds(account, body, names("a.example"), family))
         }

@@ -14,7 +14,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     private let fields = "User-Agent: httpdnsd\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
 
     @Test func httpsAsksInClear() throws {
-        let account = try ServiceAccount(.https(token: Array("67890".utf8)))
+        let account = try TencentAccount(.https(token: Array("67890".utf8)))
         let request = try account.request(names("www.example.com"), family: .both, host: "119.29.29.99")
         #expect(
             text(request)
@@ -23,7 +23,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func desIsExactlyTheDocumentedRequest() throws {
-        let account = try ServiceAccount(.des(id: 12345, key: desKey))
+        let account = try TencentAccount(.des(id: 12345, key: desKey))
         let request = try account.request(names("www.example.com"), family: .ipv4, host: "119.29.29.98")
         #expect(
             text(request)
@@ -32,7 +32,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func aesHasAFreshVectorEachTime() throws {
-        let account = try ServiceAccount(.aes(id: 12345, key: aesKey))
+        let account = try TencentAccount(.aes(id: 12345, key: aesKey))
         let cipher = try PayloadCipher(.aes, key: aesKey)
         var seen: Set<String> = []
         for _ in 0..<3 {
@@ -50,7 +50,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func aBatchIsEncryptedAsOneText() throws {
-        let account = try ServiceAccount(.des(id: 7, key: desKey))
+        let account = try TencentAccount(.des(id: 7, key: desKey))
         let request = try account.request(names("A.example.", "b.EXAMPLE"), family: .both, host: "dns.example")
         #expect(
             text(request).hasPrefix(
@@ -58,7 +58,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func aBatchInClearKeepsItsCommas() throws {
-        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Array("1".utf8)))
         let request = try account.request(names("a.example", "b-c_d.example"), family: .ipv6, host: "dns.example")
         #expect(text(request).hasPrefix("GET /d?dn=a.example,b-c_d.example&token=1&type=aaaa&ttl=1"))
     }
@@ -67,21 +67,21 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
         (false, "&ip=203.0.113.7 HTTP/1.1\r\n"), (true, "&ip=b70421366ccc0106359ca00a0d05acf5 HTTP/1.1\r\n"),
     ])
     func routeAddress(encrypted: Bool, expected: String) throws {
-        let account = try ServiceAccount(
+        let account = try TencentAccount(
             .des(id: 1, key: desKey), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: encrypted)
         let request = try account.request(names("example.com"), family: .ipv4, host: "h")
         #expect(text(request).contains("&clientip=1" + expected))
     }
 
     @Test func routeAddressUnderTLSIsNeverEncrypted() throws {
-        let account = try ServiceAccount(
+        let account = try TencentAccount(
             .https(token: Array("1".utf8)), routeIp: IPAddress("2001:db8::7"), routeIpEncrypted: true)
         let request = try account.request(names("example.com"), family: .ipv4, host: "h")
         #expect(text(request).contains("&clientip=1&ip=2001:db8::7 HTTP/1.1\r\n"))
     }
 
     @Test func routeAddressWithAESIsDecryptable() throws {
-        let account = try ServiceAccount(
+        let account = try TencentAccount(
             .aes(id: 1, key: aesKey), routeIp: .v4(203, 0, 113, 7), routeIpEncrypted: true)
         let request = text(try account.request(names("example.com"), family: .ipv4, host: "h"))
         let match = try #require(request.firstMatch(of: /&ip=([0-9a-f]{64}) HTTP/))
@@ -93,14 +93,14 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
         ("192.0.2.1:8080", "192.0.2.1:8080"), ("dns.example", "dns.example"),
     ])
     func hostField(host: String, expected: String) throws {
-        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Array("1".utf8)))
         let request = try account.request(names("example.com"), family: .ipv4, host: host)
         #expect(text(request).contains("\r\nHost: \(expected)\r\n"))
     }
 
     /// 1744701968 + 600 = 1744702568.
     @Test func theExpiryIsEncryptedWithTheNames() throws {
-        let account = try ServiceAccount(.des(id: 12345, key: desKey), authExpirySeconds: 600)
+        let account = try TencentAccount(.des(id: 12345, key: desKey), authExpirySeconds: 600)
         let request = try account.request(
             names("a.example", "b.example"), family: .ipv4, host: "h", at: 1_744_701_968)
         #expect(
@@ -113,7 +113,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func theExpiryWithAES() throws {
-        let account = try ServiceAccount(.aes(id: 1, key: aesKey), authExpirySeconds: 600)
+        let account = try TencentAccount(.aes(id: 1, key: aesKey), authExpirySeconds: 600)
         let request = text(
             try account.request(names("a.example", "b.example"), family: .ipv4, host: "h", at: 1_744_701_968))
         let match = try #require(request.firstMatch(of: /dn=([0-9a-f]{96})&id=1/))
@@ -121,11 +121,11 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func theExpiryInClear() throws {
-        let account = try ServiceAccount(.https(token: Array("1".utf8)), authExpirySeconds: 600)
+        let account = try TencentAccount(.https(token: Array("1".utf8)), authExpirySeconds: 600)
         let request = try account.request(names("qq.com"), family: .ipv4, host: "h", at: 1_744_701_968)
         #expect(text(request).hasPrefix("GET /d?dn=qq.com;1744702568&token=1&ttl=1"))
         // Without the setting the time does not matter.
-        let plain = try ServiceAccount(.https(token: Array("1".utf8)))
+        let plain = try TencentAccount(.https(token: Array("1".utf8)))
         #expect(
             try plain.request(names("qq.com"), family: .ipv4, host: "h", at: 1)
                 == plain.request(names("qq.com"), family: .ipv4, host: "h", at: 2))
@@ -137,7 +137,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
             (.des(id: 12345, key: desKey), "id=12345&alg=des"),
         ]
         for (credential, query) in expected {
-            let account = try ServiceAccount(credential, routeIp: .v4(1, 2, 3, 4), authExpirySeconds: 600)
+            let account = try TencentAccount(credential, routeIp: .v4(1, 2, 3, 4), authExpirySeconds: 600)
             #expect(
                 text(try account.configurationRequest(host: "192.0.2.1"))
                     == "GET /conf?\(query) HTTP/1.1\r\nHost: 192.0.2.1\r\n" + fields)
@@ -147,7 +147,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
 
     @Test(arguments: ["", "a b", "a\r\nX: y", "a/b", "ä"])
     func forbiddenHost(host: String) throws {
-        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Array("1".utf8)))
         #expect(throws: RequestError.forbiddenHost) {
             try account.request(names("example.com"), family: .ipv4, host: host)
         }
@@ -156,7 +156,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     /// Every octet that a label can hold and that is not one of the allowed ones would forge something.
     @Test func forgingNamesAreRefused() throws {
         for account in [
-            try ServiceAccount(.https(token: Array("1".utf8))), try ServiceAccount(.des(id: 1, key: desKey)),
+            try TencentAccount(.https(token: Array("1".utf8))), try TencentAccount(.des(id: 1, key: desKey)),
         ] {
             for octet in UInt8.min...UInt8.max {
                 let wire: [UInt8] = [2, UInt8(ascii: "a"), octet, 3] + Array("com".utf8) + [0]
@@ -181,7 +181,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test func aRefusedRequestLeavesNothingBehind() throws {
-        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Array("1".utf8)))
         #expect(throws: RequestError.self) {
             try account.request(names("secret.example", "b,c.example"), family: .ipv4, host: "h")
         }
@@ -190,7 +190,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
     }
 
     @Test(arguments: [0, 9]) func nameCounts(count: Int) throws {
-        let account = try ServiceAccount(.https(token: Array("1".utf8)))
+        let account = try TencentAccount(.https(token: Array("1".utf8)))
         #expect(throws: RequestError.nameCount(count)) {
             try account.request((0..<count).map { Name("n\($0).example")! }, family: .ipv4, host: "h")
         }
@@ -200,17 +200,17 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
         let label = String(repeating: "a", count: 63)
         let longest = (0..<8).map { Name("\(label).\(label).\(label).\(label.dropFirst(3))\($0)")! }
         #expect(longest[0].wire.count == 255)
-        let account = try ServiceAccount(.aes(id: .max, key: aesKey), routeIp: .v4(1, 2, 3, 4), routeIpEncrypted: true)
+        let account = try TencentAccount(.aes(id: .max, key: aesKey), routeIp: .v4(1, 2, 3, 4), routeIpEncrypted: true)
         let request = try account.request(longest, family: .both, host: "dns.example")
         #expect(request.count < 8192)
     }
 
     @Test func badCredentials() {
         for token in ["", "1 2", "1&dn=x", "1\r\n", "é"] {
-            #expect(throws: RequestError.badToken) { try ServiceAccount(.https(token: Array(token.utf8))) }
+            #expect(throws: RequestError.badToken) { try TencentAccount(.https(token: Array(token.utf8))) }
         }
-        #expect(throws: RequestError.self) { try ServiceAccount(.aes(id: 1, key: Array("short".utf8))) }
-        #expect(throws: RequestError.self) { try ServiceAccount(.des(id: 1, key: aesKey)) }
+        #expect(throws: RequestError.self) { try TencentAccount(.aes(id: 1, key: Array("short".utf8))) }
+        #expect(throws: RequestError.self) { try TencentAccount(.des(id: 1, key: aesKey)) }
     }
 
     @Test func credentialsDoNotPrint() {

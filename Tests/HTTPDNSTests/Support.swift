@@ -17,10 +17,10 @@ func decrypted(_ hexadecimal: Substring, _ cipher: PayloadCipher) throws -> Stri
 func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
 /// The accounts whose answers are encrypted, each with what encrypts them.
-func encryptedAccounts() throws -> [(ServiceAccount, PayloadCipher)] {
+func encryptedAccounts() throws -> [(TencentAccount, PayloadCipher)] {
     [
-        (try ServiceAccount(.aes(id: 1, key: aesKey)), try PayloadCipher(.aes, key: aesKey)),
-        (try ServiceAccount(.des(id: 1, key: desKey)), try PayloadCipher(.des, key: desKey)),
+        (try TencentAccount(.aes(id: 1, key: aesKey)), try PayloadCipher(.aes, key: aesKey)),
+        (try TencentAccount(.des(id: 1, key: desKey)), try PayloadCipher(.des, key: desKey)),
     ]
 }
 
@@ -39,9 +39,13 @@ extension HTTPResponse {
     }
 }
 
-extension ServiceAccount {
+extension TencentAccount {
     /// A request whose time does not matter.
-    func request(_ names: [Name], family: ServiceFamily, host: String) throws(RequestError) -> [UInt8] {
+    func request(_ names: [Name], family: Families, host: String) throws(RequestError) -> [UInt8] {
         try request(names, family: family, host: host, at: 0)
+    }
+
+    func configurationRequest(host: String) throws(RequestError) -> [UInt8] {
+        try configurationRequest(host: host, at: 0)
     }
 }

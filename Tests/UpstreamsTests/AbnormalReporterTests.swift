@@ -42,7 +42,9 @@ import Transport
     ) throws {
         let loop = try EventLoop(label: "test")
         let reporter = OnLoop(
-            try AbnormalReporter(settings, loop: loop, localServers: { localServers }, report: log.report))
+            try AbnormalReporter(
+                settings, accounts: [.httpdns: settings], loop: loop, localServers: { localServers },
+                report: log.report))
         let gate = Gate()
         let log = log
         loop.turnEnded = {

@@ -24,7 +24,7 @@ import Testing
     }
 
     private func read(_ response: HTTPResponse) -> Reading {
-        dialect().read(.http(response), to: .message(question), isPlainer: false, at: now)
+        dialect().read(.http(response), to: .message(question), isAnew: false, at: now)
     }
 
     private func answer(_ reading: Reading) -> Answer? {
@@ -39,7 +39,7 @@ import Testing
     @Test func aQueryHasNoIDAndIsPadded() throws {
         for name in ["a.example", "a-much-longer-name.in.some.zone.example"] {
             let ask = Ask.message(MessageQuestion(name: Name(name)!, type: .aaaa, dnssecOK: true))
-            let message = try dialect().request(ask, isPlainer: false, at: now, wall: 0)
+            let message = try dialect().request(ask, isAnew: false, at: now, wall: 0)
             #expect(message.count == 128 && message[0] == 0 && message[1] == 0)
         }
     }

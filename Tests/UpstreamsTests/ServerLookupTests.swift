@@ -62,7 +62,7 @@ import Transport
         upstream: any Upstream, servers: [Server]
     ) {
         { loop in
-            let account = try ServiceAccount(.aes(id: service.account.id, key: service.account.aesKey))
+            let account = try TencentAccount(.aes(id: service.account.id, key: service.account.aesKey))
             let access = ServiceUpstream.Access(account: account, tls: nil, serverName: nil)
             return (ServiceUpstream(loop: loop, access: access), [Server(service.http, .account)])
         }

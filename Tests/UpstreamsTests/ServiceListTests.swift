@@ -27,16 +27,18 @@ import Transport
 
     /// A loop that runs a list for the length of `body`.
     private func run(
-        _ settings: Settings.HTTPDNS, _ account: ServiceAccount? = nil, tls: TLSPolicy? = nil,
+        _ settings: Settings.HTTPDNS, _ account: TencentAccount? = nil, tls: TLSPolicy? = nil,
         _ body: (EventLoop, OnLoop<ServiceList?>) throws -> Void
     ) throws {
         let loop = try EventLoop(label: "test")
         let list = OnLoop<ServiceList?>(nil)
         let changes = changes
         list.value = ServiceList(
-            settings, serverName: "", account: try account ?? ServiceAccount(.https(token: Array("67890".utf8))),
-            tls: try tls.map { try TLSClientContext($0) }, loop: loop, report: log.report,
-            at: Tick(nanoseconds: Clock.now()))
+            settings,
+            access: .init(
+                account: try account ?? TencentAccount(.https(token: Array("67890".utf8))),
+                tls: try tls.map { try TLSClientContext($0) }, serverName: nil),
+            loop: loop, report: log.report, at: Tick(nanoseconds: Clock.now()))
         list.value?.changed = { changes.append($0.map(\.description)) }
         loop.deadlineReached = { list.value?.expire(at: Tick(nanoseconds: Clock.now())) }
         loop.turnEnded = { loop.setDeadline(list.value?.nextDeadline.nanoseconds) }
@@ -109,7 +111,7 @@ import Transport
 
     @Test(arguments: ["aes", "des"]) func theDemoServicesOwnList(algorithm: String) throws {
         let service = try DemoService()
-        let account = try ServiceAccount(
+        let account = try TencentAccount(
             algorithm == "aes"
                 ? .aes(id: service.account.id, key: service.account.aesKey)
                 : .des(id: service.account.id, key: service.account.desKey))
@@ -122,7 +124,7 @@ import Transport
     @Test func theDemoServicesOwnListOverTLS() throws {
         let service = try DemoService()
         let policy = TLSPolicy(serverName: nil, anchors: service.certificatePEM, anchorsOnly: true)
-        try run(settings([service.https]), try ServiceAccount(.https(token: service.account.token)), tls: policy) {
+        try run(settings([service.https]), try TencentAccount(.https(token: service.account.token)), tls: policy) {
             _, _ in
             #expect(changes.next() == ["127.0.0.1:\(service.https.port)"])
         }
@@ -135,7 +137,7 @@ import Transport
         let policy = TLSPolicy(serverName: nil, anchors: other.certificatePEM, anchorsOnly: true)
         let log = log
         let said = Gate()
-        try run(settings([service.https]), try ServiceAccount(.https(token: service.account.token)), tls: policy) {
+        try run(settings([service.https]), try TencentAccount(.https(token: service.account.token)), tls: policy) {
             loop, list in
             loop.submit {
                 loop.turnEnded = {

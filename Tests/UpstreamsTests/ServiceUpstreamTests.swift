@@ -44,7 +44,7 @@ import Transport
             upstream = ServiceUpstream(
                 loop: loop,
                 access: .init(
-                    account: try ServiceAccount(.https(token: Array("67890".utf8))),
+                    account: try TencentAccount(.https(token: Array("67890".utf8))),
                     tls: try server.certificate.map { try TLSClientContext(TLSPolicy(anchors: $0)) }, serverName: nil))
             let outcomes = outcomes
             endpoint = server.endpoint

@@ -15,6 +15,8 @@ public final class DirectQuery: @unchecked Sendable {
     private let upstream: ServiceUpstream
     private let settings: Settings.HTTPDNS
     private let families: Families
+    /// The group's name in messages.
+    private let title: String
     private var pending: [[Name]] = []
     private var server = 0
     private var requests: UInt32 = 0
@@ -23,39 +25,34 @@ public final class DirectQuery: @unchecked Sendable {
     private var failures: [String] = []
     private var asking: @Sendable (String) -> Void = { _ in }
 
-    /// The service's result for one name.
-    public struct Answer: Sendable, Equatable {
-        public enum Family: Sendable, Equatable {
-            case addresses([IPAddress], ttl: UInt32)
-            case noRecord
-            case notAsked
-        }
-
-        public var name: Name
-        public var ipv4: Family
-        public var ipv6: Family
-    }
-
     /// Why no server gave an answer, in one line.
     public struct Failed: Error, Equatable, Sendable, CustomStringConvertible {
         public let description: String
     }
 
-    public init(_ settings: Settings, ipv4: Bool, ipv6: Bool) throws(StartFailure) {
-        guard let httpdns = settings.httpdns else {
-            throw .setting(key: "httpdns", "there is no such section; it names the service to ask")
+    /// - Parameter group: the name of the account's group.
+    public init(
+        _ settings: Settings, group: String = Settings.Group.httpdnsName, ipv4: Bool, ipv6: Bool
+    ) throws(StartFailure) {
+        guard let account = settings.accounts.first(where: { $0.name == group }) else {
+            guard group != Settings.Group.httpdnsName else {
+                throw .setting(key: "httpdns", "there is no such section; it names the service to ask")
+            }
+            throw .setting(
+                key: "upstreams.\(group)", "there is no such HTTPDNS account; give a section with a provider")
         }
-        self.settings = httpdns
+        title = group == Settings.Group.httpdnsName ? "HTTPDNS" : group
+        self.settings = account.settings
         families = (ipv4 ? Families.ipv4 : []).union(ipv6 ? .ipv6 : [])
         loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.query") }
-        upstream = try ServiceUpstream(httpdns, settings.tls, loop: loop)
+        upstream = try ServiceUpstream(account, loop: loop)
     }
 
     /// Asks about all names, `batch` in a request, and calls back once; only once in this object's life.
     /// - Parameter asking: called on a queue of its own before each request with whom it goes to, and how far this is.
     public func ask(
         _ names: [Name], asking: @escaping @Sendable (String) -> Void = { _ in },
-        _ done: @escaping @Sendable (Result<[Answer], Failed>) -> Void
+        _ done: @escaping @Sendable (Result<[NameAddresses], Failed>) -> Void
     ) {
         self.asking = asking
         var seen: Set<Name> = []
@@ -75,21 +72,26 @@ public final class DirectQuery: @unchecked Sendable {
     }
 
     /// Sends the next request; returns the result once there is none left.
-    private func next(_ names: [Name]) -> Result<[Answer], Failed>? {
+    private func next(_ names: [Name]) -> Result<[NameAddresses], Failed>? {
         guard server < settings.dnsIp.count else {
             return .failure(Failed(description: failures.joined(separator: "; ")))
         }
         guard let batch = pending.first else {
-            return .success(names.map { Answer(known[$0], $0, families) })
+            return .success(names.map { known[$0] ?? withoutRecord($0) })
         }
         requests += 1
-        asking("HTTPDNS \(settings.dnsIp[server]); \(known.count) of \(Set(names).count) names are known")
+        asking("\(title) \(settings.dnsIp[server]); \(known.count) of \(Set(names).count) names are known")
         let request = QueryID(standalone: requests, of: .httpdns)
         asked = (batch, request)
         let now = Tick(nanoseconds: Clock.now())
         loop.setDeadline(now.advanced(milliseconds: settings.timeout).nanoseconds)
         upstream.ask(request, Server(settings.dnsIp[server], .account), .addresses(batch, families), at: now)
         return asked == nil ? next(names) : nil
+    }
+
+    private func withoutRecord(_ name: Name) -> NameAddresses {
+        func family(_ family: Families) -> FamilyAddresses { families.contains(family) ? .noRecord : .notAsked }
+        return NameAddresses(name: name, ipv4: family(.ipv4), ipv6: family(.ipv6))
     }
 
     private func settle(_ request: QueryID, _ outcome: Outcome) {
@@ -105,7 +107,7 @@ public final class DirectQuery: @unchecked Sendable {
             // record.
             if asked.names.count > 1 { pending.insert(contentsOf: leftOut.map { [$0] }, at: 0) }
         case .failed(let failure):
-            failures.append("HTTPDNS \(settings.dnsIp[server]): \(failure.detail)")
+            failures.append("\(title) \(settings.dnsIp[server]): \(failure.detail)")
             server += 1
         }
     }
@@ -114,23 +116,5 @@ public final class DirectQuery: @unchecked Sendable {
         guard let request = asked?.request else { return }
         upstream.cancel(request)
         settle(request, .failed(Failure(.timedOut, "no answer within \(settings.timeout) ms")))
-    }
-}
-
-extension DirectQuery.Answer {
-    fileprivate init(_ known: NameAddresses?, _ name: Name, _ families: Families) {
-        self.name = name
-        ipv4 = known.map { Family($0.ipv4) } ?? (families.contains(.ipv4) ? .noRecord : .notAsked)
-        ipv6 = known.map { Family($0.ipv6) } ?? (families.contains(.ipv6) ? .noRecord : .notAsked)
-    }
-}
-
-extension DirectQuery.Answer.Family {
-    fileprivate init(_ family: FamilyAddresses) {
-        switch family {
-        case .addresses(let addresses, let ttl): self = .addresses(addresses, ttl: ttl)
-        case .noRecord: self = .noRecord
-        case .notAsked: self = .notAsked
-        }
     }
 }

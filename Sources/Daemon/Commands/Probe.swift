@@ -17,6 +17,8 @@ public final class Probe: @unchecked Sendable {
     /// What the daemon would log of these settings at its start.
     private var remarks: [String] = []
     private var steps: [Step]
+    /// The only group to be asked; nil: all.
+    private var only: UpstreamGroup?
     /// Sets the sources for the addresses of servers whose host is a name.
     private let lookUp: () -> Void
     /// The deadline of the present step.
@@ -39,11 +41,12 @@ public final class Probe: @unchecked Sendable {
     private static let anyName = Name("example.com")
 
     /// - Parameters:
+    ///   - chosen: the name of the only group to be asked; nil: all.
     ///   - environment: where `http_proxy` and the like are looked for.
     ///   - asking: called on the loop with each server before it is asked, and which of how many it is.
     ///   - say: called on the loop with one line after the other; failures have the words of the daemon's log.
     public init(
-        _ settings: Settings, environment: [String: String] = [:],
+        _ settings: Settings, group chosen: String? = nil, environment: [String: String] = [:],
         asking: @escaping @Sendable (String) -> Void = { _ in }, say: @escaping @Sendable (String) -> Void
     ) throws(StartFailure) {
         httpdns = settings.httpdns
@@ -56,17 +59,26 @@ public final class Probe: @unchecked Sendable {
         carriers.apply(settings, try Carriers.Prepared(settings, after: nil), numbers)
         let (servers, loops) = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
         let resolvers = settings.isLookupNeeded ? LocalServers.inResolvConf(settings) : []
+        let services = settings.services(numbers)
         lookUp = { [carriers] in
             carriers.lookUp(
-                settings, services: settings.services, resolvers: resolvers, at: Tick(nanoseconds: Clock.now()))
+                settings, services: services[.httpdns] ?? [], resolvers: resolvers, at: Tick(nanoseconds: Clock.now()))
         }
         let any = settings.domains.intercept.first ?? Self.anyName ?? .root
-        steps = UpstreamGroups(settings: settings, numbers: numbers).groups(services: settings.services) { group in
+        steps = UpstreamGroups(settings: settings, numbers: numbers).groups(services: services) { group in
             LocalServers.servers(of: group, of: settings)
         }.flatMap { group in
             let named = settings.upstreams.first { $0.name == group.name }
             let name = named?.domains.lazy.compactMap(\.nameToAsk).first ?? any
             return group.servers.map { Step(group: group, server: $0, name: name) }
+        }
+        if let chosen {
+            steps.removeAll { $0.group.name != chosen }
+            guard let group = steps.first?.group else {
+                throw .setting(key: "upstreams.\(chosen)", "there is no such group with servers to be asked")
+            }
+            only = group
+            return
         }
         if settings.httpdns == nil { remarks.append(Report.noService(settings)) }
         if let proxy = settings.applyingProxy(in: environment).found { remarks.append(Report.proxy(proxy)) }
@@ -160,6 +172,14 @@ public final class Probe: @unchecked Sendable {
 
     /// - Returns: what does not work; nil if the service does, or without a service any group.
     private func conclude() -> String? {
+        if let only {
+            let title = only.id.title(only.name)
+            guard working.contains(only.id) else {
+                return failures[only.id].map { "\(title) does not work; \($0)" } ?? "\(title) does not work"
+            }
+            say("\(title) works")
+            return nil
+        }
         if httpdns?.httpOnly ?? false { say("httpOnly: the local resolver is never asked") }
         if httpdns != nil, working.contains(.httpdns) {
             say("HTTPDNS works")

@@ -11,14 +11,14 @@ import Upstreams
 /// Owns the upstreams of all groups, made and changed by the settings. Confined to the forwarder's loop.
 final class Carriers {
     let tallies = UpstreamTallies()
-    /// Nil until there is an `[httpdns]` section.
-    private(set) var account: ServiceUpstream?
+    /// Of HTTPDNS accounts.
+    private var accounts: [GroupID: ServiceUpstream] = [:]
     private var messages: [GroupID: GroupUpstream] = [:]
     /// The deadlines of those upstreams that were asked something; the others have none.
-    private var deadlines: [() -> Tick?] = []
+    private var deadlines: [(group: GroupID?, next: () -> Tick?)] = []
     private var asked: Set<GroupID> = []
     /// The upstream that was looked up last: most questions of a turn are for the same group.
-    private var latest: (group: GroupID, upstream: GroupUpstream)?
+    private var latest: (group: GroupID, upstream: any Upstream)?
     /// Whether the addresses of servers are looked up.
     private var looksUp = false
     /// A second upstream for the account, by which servers' addresses are looked up: an upstream reports its outcomes
@@ -34,7 +34,7 @@ final class Carriers {
     /// Called with the outcome of each query.
     var settle: Settle = { _, _, _ in } {
         didSet {
-            account?.settle = settle
+            for upstream in accounts.values { upstream.settle = settle }
             for upstream in messages.values { upstream.settle = settle }
         }
     }
@@ -42,16 +42,18 @@ final class Carriers {
     /// The parts made from settings that can fail; made on any thread.
     struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread, used on the loop.
-        /// The account's new access; nil: it stays as it is, or there is none.
-        fileprivate var access: ServiceUpstream.Access?
+        /// The new access of accounts that are asked in another way than before, by their groups.
+        fileprivate var accesses: [String: ServiceUpstream.Access] = [:]
         /// New contexts for groups with encrypted servers that were not there before or are verified in another way.
         fileprivate var contexts: [String: TLSClientContext] = [:]
-        var isOtherAccess: Bool { access != nil }
+        func isOtherAccess(_ group: String) -> Bool { accesses[group] != nil }
 
         /// - Parameter old: the settings in effect; nil at the start.
         init(_ new: Settings, after old: Settings?) throws(StartFailure) {
-            if let httpdns = new.httpdns, old.map({ !httpdns.hasAccess(of: $0.httpdns) || new.tls != $0.tls }) ?? true {
-                access = try ServiceUpstream.Access(httpdns, new.tls)
+            for account in new.accounts {
+                let before = old?.accounts.first { $0.name == account.name }
+                if let before, account.settings.hasAccess(of: before.settings), account.tls == before.tls { continue }
+                accesses[account.name] = try ServiceUpstream.Access(account)
             }
             for group in new.messageGroups where group.isEncrypted {
                 let before = old?.messageGroups.first { $0.name == group.name }
@@ -64,30 +66,36 @@ final class Carriers {
     init(loop: EventLoop, _ lookup: ServerLookup) { (self.loop, self.lookup) = (loop, lookup) }
 
     subscript(group: GroupID) -> (any Upstream)? {
-        guard group != .httpdns else { return account }
         if let latest, latest.group == group { return latest.upstream }
-        guard let upstream = messages[group] else { return nil }
+        guard let upstream: any Upstream = accounts[group] ?? messages[group] else { return nil }
         latest = (group, upstream)
-        if asked.insert(group).inserted { deadlines.append { upstream.nextDeadline } }
+        if asked.insert(group).inserted { deadlines.append((group, { upstream.nextDeadline })) }
         return upstream
     }
 
+    /// How the servers of an account are asked.
+    func access(of group: GroupID) -> ServiceUpstream.Access? { accounts[group]?.access }
+
     /// Applies other settings; queries under way go on.
     func apply(_ settings: Settings, _ prepared: Prepared, _ numbers: GroupNumbers) {
-        if let access = prepared.access {
-            lookupAccount?.renew(access)
-            if let account {
+        latest = nil
+        forgetOtherKinds(settings, numbers)
+        for (name, access) in prepared.accesses {
+            let id = numbers[name]
+            if id == .httpdns { lookupAccount?.renew(access) }
+            if let account = accounts[id] {
                 account.renew(access)
             } else {
                 let account = ServiceUpstream(loop: loop, access: access, tallies: tallies)
                 account.settle = settle
-                deadlines.append { account.nextDeadline }
-                self.account = account
+                accounts[id] = account
             }
         }
         let groups = settings.messageGroups
         let wanted = Set(groups.map { numbers[$0.name] })
         for (id, upstream) in messages where !wanted.contains(id) { upstream.keep([]) }
+        let kept = Set(settings.accounts.map { numbers[$0.name] })
+        for (id, upstream) in accounts where !kept.contains(id) { upstream.keep([]) }
         for group in groups {
             let id = numbers[group.name]
             let context = prepared.contexts[group.name]
@@ -106,6 +114,18 @@ final class Carriers {
         }
     }
 
+    /// Closes the upstreams of groups that are asked in the other way now, as an account or with messages.
+    private func forgetOtherKinds(_ settings: Settings, _ numbers: GroupNumbers) {
+        for group in settings.upstreams {
+            let id = numbers[group.name]
+            guard let former: any Upstream = group.account == nil ? accounts[id] : messages[id] else { continue }
+            former.close()
+            (accounts[id], messages[id]) = (nil, nil)
+            asked.remove(id)
+            deadlines.removeAll { $0.group == id }
+        }
+    }
+
     /// Sets the sources for the addresses of servers whose host is a name; each source is asked for its own names only.
     /// - Parameters:
     ///   - services: the servers of HTTPDNS.
@@ -114,12 +134,12 @@ final class Carriers {
         let servers = settings.messageGroups.flatMap(\.named)
         if !looksUp, !servers.isEmpty {
             looksUp = true
-            deadlines.append { [lookup] in lookup.nextDeadline }
+            deadlines.append((nil, { [lookup] in lookup.nextDeadline }))
         }
         guard looksUp else { return }
         lookup.keep(servers)
         var account: (upstream: any Upstream, servers: [Server])?
-        if !servers.isEmpty, settings.httpdns != nil, let access = self.account?.access {
+        if !servers.isEmpty, settings.httpdns != nil, let access = access(of: .httpdns) {
             let upstream = lookupAccount ?? ServiceUpstream(loop: loop, access: access, tallies: tallies)
             lookupAccount = upstream
             account = (upstream, services)
@@ -138,14 +158,13 @@ final class Carriers {
         guard inquiries.hasRoom else { return false }
         if !inquires {
             inquires = true
-            deadlines.append { [inquiries] in inquiries.nextDeadline }
+            deadlines.append((nil, { [inquiries] in inquiries.nextDeadline }))
         }
         var upstreams: [GroupID: any Upstream] = [:]
         for group in Set(targets.map(\.group)) {
             upstreams[group] =
-                group == .httpdns
-                ? account.map { ServiceUpstream(loop: loop, access: $0.access) }
-                : messages[group]?.apart(lookup: lookup.onlooker)
+                access(of: group).map { ServiceUpstream(loop: loop, access: $0) }
+                ?? messages[group]?.apart(lookup: lookup.onlooker)
         }
         inquiries.begin(Inquiry(targets, upstreams, at: now), at: now, done)
         return true
@@ -166,7 +185,7 @@ final class Carriers {
 
     /// Passes on the progress of fresh connections, for `probe`.
     func follow(_ progressed: @escaping (StreamUpstream.Progress) -> Void) {
-        account?.progressed = progressed
+        for upstream in accounts.values { upstream.progressed = progressed }
         for upstream in messages.values { upstream.progressed = progressed }
     }
 
@@ -189,18 +208,18 @@ final class Carriers {
 
     var nextDeadline: Tick? {
         var next: Tick?
-        for deadline in deadlines { next = next.orEarlier(deadline()) }
+        for deadline in deadlines { next = next.orEarlier(deadline.next()) }
         return next
     }
 
-    private var all: [any Upstream] { (account.map { [$0] } ?? []) + messages.values.map { $0 } }
+    private var all: [any Upstream] { accounts.values.map { $0 } + messages.values.map { $0 } }
 }
 
 extension Settings.HTTPDNS {
     /// Whether requests use the same account in the same way.
-    fileprivate func hasAccess(of other: Self?) -> Bool {
-        credential == other?.credential && routeIp == other?.routeIp && routeIpEncrypted == other?.routeIpEncrypted
-            && authExpirySeconds == other?.authExpirySeconds
+    fileprivate func hasAccess(of other: Self) -> Bool {
+        credential == other.credential && routeIp == other.routeIp && routeIpEncrypted == other.routeIpEncrypted
+            && authExpirySeconds == other.authExpirySeconds
     }
 }
 

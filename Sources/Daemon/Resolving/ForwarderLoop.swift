@@ -24,8 +24,8 @@ final class ForwarderLoop: @unchecked Sendable {
     var names: NameLists?
     /// Of the settings.
     var provenance = Provenance()
-    /// The servers of HTTPDNS: those of `dnsIp`, until `confIp` gives others.
-    var services: [Server] = []
+    /// The servers of accounts: those of `dnsIp`, until `confIp` gives others.
+    var services: [GroupID: [Server]] = [:]
     let carriers: Carriers
     let local: LocalServers
     let cache: DNSCache
@@ -38,7 +38,7 @@ final class ForwarderLoop: @unchecked Sendable {
     let tally = Tally(.udp)
     let notes = WatchNotes()
     /// `confIp` and `enableReport`, on the same loop.
-    var serviceList: ServiceList?
+    var serviceLists: [GroupID: ServiceList] = [:]
     var reporter: AbnormalReporter?
     var outages = Outages()
     /// Whether a query may have failed since outages were last looked for.
@@ -165,7 +165,7 @@ final class ForwarderLoop: @unchecked Sendable {
         carriers.networkChanged(at: now)
         forwarder.change(.families(Families(settings)), at: now)
         forwarder.change(.network, at: now)
-        serviceList?.networkChanged(at: now)
+        for list in serviceLists.values { list.networkChanged(at: now) }
     }
 
     /// Calls `done` on the loop as soon as no client waits any more, and after `nanoseconds` at the latest.
@@ -177,7 +177,7 @@ final class ForwarderLoop: @unchecked Sendable {
         local.stop()
         namesWatch?.stop()
         carriers.close()
-        serviceList?.close()
+        for list in serviceLists.values { list.close() }
         reporter?.close()
     }
 
@@ -185,8 +185,8 @@ final class ForwarderLoop: @unchecked Sendable {
         if id.group == .httpdns, settings.httpdns?.debug ?? false { report.lookup(outcome) }
         let now = Tick(nanoseconds: Clock.now())
         if Self.hasFailed(id, outcome, toRepeat, &forwarder, at: now) { isOutageDue = true }
-        guard id.group == .httpdns, case .failed = outcome, let serviceList else { return }
-        if forwarder.overview(of: .httpdns).servers.allSatisfy({ $0.health.consecutiveFailures > 0 }) {
+        guard case .failed = outcome, let serviceList = serviceLists[id.group] else { return }
+        if forwarder.overview(of: id.group).servers.allSatisfy({ $0.health.consecutiveFailures > 0 }) {
             serviceList.serversFailed(at: now)
         }
     }
@@ -196,13 +196,17 @@ final class ForwarderLoop: @unchecked Sendable {
         isOutageDue = true
         forwarder.expire(at: now)
         carriers.expire(at: now)
-        serviceList?.expire(at: now)
+        for list in serviceLists.values { list.expire(at: now) }
         reporter?.expire(at: now)
     }
 
     private var nextDeadline: Tick? {
-        forwarder.nextDeadline.orEarlier(carriers.nextDeadline).orEarlier(serviceList?.nextDeadline)
+        forwarder.nextDeadline.orEarlier(carriers.nextDeadline).orEarlier(nextListDeadline)
             .orEarlier(reporter?.nextDeadline).orEarlier(drain.map { Tick(nanoseconds: $0.until) })
+    }
+
+    private var nextListDeadline: Tick? {
+        serviceLists.isEmpty ? nil : serviceLists.values.lazy.map(\.nextDeadline).min()
     }
 
     private func endTurn() {

@@ -1,6 +1,7 @@
 import Base
 import Configuration
 import DNSCache
+import DNSWire
 import Forwarding
 import Log
 import Logging
@@ -121,7 +122,7 @@ extension Failure {
         case _ where !group.carriesAddresses: .resolverFails
         case .unauthorized: .accountRefused
         case .badAnswer where statusCode == 403: .accountRefused
-        case .timedOut, .unreachable, .tooOften, .badAnswer: .serviceFails
+        case .timedOut, .unreachable, .tooOften, .denied, .badAnswer: .serviceFails
         }
     }
 }

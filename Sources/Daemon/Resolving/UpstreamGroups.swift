@@ -30,24 +30,32 @@ struct UpstreamGroups {
     let numbers: GroupNumbers
 
     /// - Parameters:
-    ///   - services: the present servers of HTTPDNS.
-    ///   - servers: gives the present servers of a group.
-    func groups(services: [Server], servers: (Settings.Group) -> [Server]) -> [UpstreamGroup] {
-        [account(services), fallback(servers)] + settings.upstreams.map { group($0, servers($0)) }
+    ///   - services: the present servers of accounts.
+    ///   - servers: gives the present servers of any other group.
+    func groups(services: [GroupID: [Server]], servers: (Settings.Group) -> [Server]) -> [UpstreamGroup] {
+        func account(_ name: String, _ settings: Settings.HTTPDNS) -> UpstreamGroup {
+            self.account(name, settings, services[numbers[name]] ?? [])
+        }
+        let httpdns =
+            settings.httpdns.map { account(Settings.Group.httpdnsName, $0) }
+            ?? UpstreamGroup(.httpdns, [], .addresses(namesPerRequest: 1), .lastThatAnswered, timeout: 0)
+        return [httpdns, fallback(servers)]
+            + settings.upstreams.map { group in
+                group.account.map { account(group.name, $0) } ?? self.group(group, servers(group))
+            }
     }
 
-    private func account(_ services: [Server]) -> UpstreamGroup {
-        let httpdns = settings.httpdns
+    private func account(_ name: String, _ settings: Settings.HTTPDNS, _ servers: [Server]) -> UpstreamGroup {
         var account = UpstreamGroup(
-            .httpdns, httpdns == nil ? [] : services, .addresses(namesPerRequest: httpdns?.batch ?? 1),
+            numbers[name], servers, .addresses(namesPerRequest: settings.batch),
             .inOrder(
-                switchAfter: httpdns?.retryTimesBeforeSwitchServer ?? 1,
-                returnAfterMinutes: httpdns?.minutesBeforeSwitchToMain ?? 0),
-            timeout: httpdns?.timeout ?? 0)
-        account.name = Settings.Group.httpdnsName
-        account.namesPerSecond = httpdns?.queriesPerSecond ?? 0
-        account.concurrency = httpdns?.concurrency ?? 0
-        account.isProven = httpdns?.credential.isHTTPS ?? true
+                switchAfter: settings.retryTimesBeforeSwitchServer,
+                returnAfterMinutes: settings.minutesBeforeSwitchToMain),
+            timeout: settings.timeout)
+        account.name = name
+        account.namesPerSecond = settings.queriesPerSecond
+        account.concurrency = settings.concurrency
+        account.isProven = settings.credential.isHTTPS
         return account
     }
 
@@ -85,7 +93,8 @@ struct UpstreamGroups {
                 Settings.Group.httpdnsName, httpdns.thenTry, httpdns.thenTryOn, settings.fallback.hedgeAfter)
         }
         for group in settings.upstreams + (settings.isFallbackAsked ? [settings.fallback.group] : []) {
-            routes[numbers[group.name]] = route(group.name, group.thenTry, group.thenTryOn, nil)
+            let hedgeAfter = group.account == nil ? nil : settings.fallback.hedgeAfter
+            routes[numbers[group.name]] = route(group.name, group.thenTry, group.thenTryOn, hedgeAfter)
         }
         return routes
     }
@@ -99,8 +108,20 @@ struct UpstreamGroups {
 }
 
 extension Settings {
-    /// The addresses of `dnsIp`, as servers of the account.
-    var services: [Server] { (httpdns?.dnsIp ?? []).map { Server($0, .account) } }
+    /// The settings of each account.
+    func accounts(_ numbers: GroupNumbers) -> [GroupID: HTTPDNS] {
+        Dictionary(accounts.map { (numbers[$0.name], $0.settings) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// The addresses of `dnsIp` of each account, as its servers.
+    func services(_ numbers: GroupNumbers) -> [GroupID: [Server]] {
+        accounts.reduce(into: [:]) { services, account in services[numbers[account.name]] = account.services }
+    }
+}
+
+extension Settings.Account {
+    /// The addresses of `dnsIp`, as servers.
+    var services: [Server] { settings.dnsIp.map { Server($0, .account) } }
 }
 
 extension Settings.Group.Reason {

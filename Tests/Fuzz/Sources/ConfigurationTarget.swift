@@ -50,6 +50,10 @@ private func masked(_ settings: Settings) -> Settings {
     case .https: settings.httpdns?.credential = .https(token: Secret([]))
     case .aes(let id, let key): settings.httpdns?.credential = .aes(id: id, key: Secret(key.bytes.map { _ in 0 }))
     case .des(let id, let key): settings.httpdns?.credential = .des(id: id, key: Secret(key.bytes.map { _ in 0 }))
+    case .signed(let provider, let id, let secret, let aesKey):
+        settings.httpdns?.credential = .signed(
+            provider, id: id, secret: Secret(secret.bytes.map { _ in 0 }),
+            aesKey: aesKey.map { Secret($0.bytes.map { _ in 0 }) })
     case nil: break
     }
     return settings

@@ -7,8 +7,8 @@ struct Target: Sendable {
     let run: @Sendable ([UInt8]) -> Void
 
     static let all = [
-        query, response, stream, frames, http, http2, keepalive, request, service, conf, cachefile, configuration,
-        server, resolvconf, hosts, addresses, domains,
+        query, response, stream, frames, http, http2, keepalive, request, service, providers, conf, cachefile,
+        configuration, server, resolvconf, hosts, addresses, domains,
     ]
 
     /// The one that `FUZZ_TARGET` names: one binary has them all, so that it is linked once.

@@ -8,7 +8,7 @@ import HTTP
 extension Target {
     /// The body of an answer: as it is, as hexadecimal of something encrypted, and as the text behind the encryption.
     static let service = Target(name: "service") { body in
-        for family in [ServiceFamily.ipv4, .ipv6, .both] {
+        for family in [Families.ipv4, .ipv6, .both] {
             for names in [Array(allNames[..<1]), allNames] {
                 let clear = parse(body, names, family, by: accounts.https)
                 if case .success(let results) = clear { checkResults(results, names, family) }
@@ -22,6 +22,32 @@ extension Target {
                     }
                 }
             }
+        }
+    }
+
+    /// The body of an answer in JSON, by each provider that has such: in clear, and as the text behind the encryption.
+    static let providers = Target(name: "providers") { body in
+        for account in accounts.signed {
+            for names in [Array(allNames[..<1]), allNames] {
+                for family in [Families.ipv4, .both] {
+                    guard case .success(let results) = parse(body, names, family, by: account) else { continue }
+                    checkResults(results, names, family)
+                }
+            }
+            _ = readConfiguration(body, by: account)
+            guard case .failure(let failure) = parse(body, allNames, .both, by: account, status: 403) else {
+                check(false, "a refusal is an answer")
+                continue
+            }
+            check(failure.description.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "what no log can hold")
+        }
+        let (account, cipher) = accounts.alibaba
+        let payload = (try? cipher.encrypt(body.span)) ?? []
+        let data = Base64.standard.encode(payload)
+        let envelope = Array("{\"code\":\"success\",\"mode\":1,\"data\":\"\(data)\"}".utf8)
+        switch parse(envelope, allNames, .both, by: account) {
+        case .success(let results): checkResults(results, allNames, .both)
+        case .failure(let failure): check(failure == .undecryptable, "refused as \(failure)")
         }
     }
 
@@ -51,15 +77,25 @@ private let allNames = ["www.example.com", "example.com", "a-b_c.example.net"].m
 
 /// Of one thread: libFuzzer has no other.
 private struct Accounts: @unchecked Sendable {
-    let https: ServiceAccount
-    let encrypted: [(ServiceAccount, PayloadCipher)]
+    let https: TencentAccount
+    let encrypted: [(TencentAccount, PayloadCipher)]
+    let signed: [any ServiceAccount]
+    let alibaba: (any ServiceAccount, PayloadCipher)
 
     init() throws {
         let (aes, des) = (Array("0123456789abcdef".utf8), Array("01234567".utf8))
-        https = try ServiceAccount(.https(token: Array("424242".utf8)))
+        let secret = Array("00112233445566778899aabbccddeeff".utf8)
+        signed = try Provider.allCases.filter { $0 != .tencent }.map { provider in
+            try ServiceCredential.signed(provider, id: 1, secret: secret, aesKey: nil).account()
+        }
+        alibaba = (
+            try ServiceCredential.signed(.alibaba, id: 1, secret: secret, aesKey: aes).account(),
+            try PayloadCipher(.aes, key: aes)
+        )
+        https = try TencentAccount(.https(token: Array("424242".utf8)))
         encrypted = [
-            (try ServiceAccount(.aes(id: 1, key: aes)), try PayloadCipher(.aes, key: aes)),
-            (try ServiceAccount(.des(id: 1, key: des)), try PayloadCipher(.des, key: des)),
+            (try TencentAccount(.aes(id: 1, key: aes)), try PayloadCipher(.aes, key: aes)),
+            (try TencentAccount(.des(id: 1, key: des)), try PayloadCipher(.des, key: des)),
         ]
     }
 }
@@ -70,17 +106,17 @@ private let accounts: Accounts = {
 }()
 
 private func parse(
-    _ body: [UInt8], _ names: [Name], _ family: ServiceFamily, by account: ServiceAccount
-) -> Result<[NameResult], ServiceFailure> {
+    _ body: [UInt8], _ names: [Name], _ family: Families, by account: any ServiceAccount, status: Int = 200
+) -> Result<[NameAddresses], ServiceFailure> {
     do throws(ServiceFailure) {
-        return .success(try account.parse(HTTPResponse(status: 200, body: body), names: names, family: family))
+        return .success(try account.parse(HTTPResponse(status: status, body: body), names: names, family: family))
     } catch {
         return .failure(error)
     }
 }
 
 private func readConfiguration(
-    _ body: [UInt8], by account: ServiceAccount
+    _ body: [UInt8], by account: any ServiceAccount
 ) -> Result<ServiceConfiguration, ServiceFailure> {
     do throws(ServiceFailure) {
         return .success(try account.parseConfiguration(HTTPResponse(status: 200, body: body)))
@@ -97,7 +133,8 @@ private func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
 
 /// What was encrypted is read as it is in clear, but for long TTLs; some of it is refused, and always in the same way.
 private func checkEncrypted(
-    _ encrypted: Result<[NameResult], ServiceFailure>, _ clear: Result<[NameResult], ServiceFailure>, _ body: [UInt8]
+    _ encrypted: Result<[NameAddresses], ServiceFailure>, _ clear: Result<[NameAddresses], ServiceFailure>,
+    _ body: [UInt8]
 ) {
     switch (clear, encrypted) {
     case (_, .failure(let failure)):
@@ -111,26 +148,26 @@ private func checkEncrypted(
     }
 }
 
-extension NameResult {
-    fileprivate var capped: NameResult { NameResult(name: name, ipv4: ipv4.capped, ipv6: ipv6.capped) }
+extension NameAddresses {
+    fileprivate var capped: NameAddresses { NameAddresses(name: name, ipv4: ipv4.capped, ipv6: ipv6.capped) }
 }
 
-extension FamilyResult {
+extension FamilyAddresses {
     fileprivate var ttl: UInt32? { if case .addresses(_, let ttl) = self { ttl } else { nil } }
 
-    fileprivate var capped: FamilyResult {
+    fileprivate var capped: FamilyAddresses {
         guard case .addresses(let addresses, let ttl) = self else { return self }
         return .addresses(addresses, ttl: min(ttl, ServiceProtocol.maximumEncryptedTTL))
     }
 }
 
-private func checkResults(_ results: [NameResult], _ names: [Name], _ family: ServiceFamily) {
+private func checkResults(_ results: [NameAddresses], _ names: [Name], _ family: Families) {
     check(!results.isEmpty, "nothing is neither an answer nor a failure")
     let places = results.map { names.firstIndex(of: $0.name) ?? -1 }
     check(!places.contains(-1) && zip(places, places.dropFirst()).allSatisfy { $0 < $1 }, "other names than asked")
     for result in results {
-        check((result.ipv4 == .notAsked) != family.includesIPv4, "IPv4 is not as asked")
-        check((result.ipv6 == .notAsked) != family.includesIPv6, "IPv6 is not as asked")
+        check((result.ipv4 == .notAsked) != family.contains(.ipv4), "IPv4 is not as asked")
+        check((result.ipv6 == .notAsked) != family.contains(.ipv6), "IPv6 is not as asked")
         for (list, isIPv4) in [(result.ipv4, true), (result.ipv6, false)] {
             guard case .addresses(let addresses, let ttl) = list else { continue }
             check((1...ServiceProtocol.addressesPerFamily).contains(addresses.count), "\(addresses.count) addresses")
@@ -147,8 +184,8 @@ private func checkResults(_ results: [NameResult], _ names: [Name], _ family: Se
 }
 
 /// The line that says it.
-private func line(_ result: NameResult, _ family: ServiceFamily) -> String {
-    func list(_ result: FamilyResult) -> String {
+private func line(_ result: NameAddresses, _ family: Families) -> String {
+    func list(_ result: FamilyAddresses) -> String {
         guard case .addresses(let addresses, let ttl) = result else { return "0" }
         return addresses.map(\.description).joined(separator: ";") + ",\(ttl)"
     }
@@ -156,7 +193,7 @@ private func line(_ result: NameResult, _ family: ServiceFamily) -> String {
         switch family {
         case .ipv4: list(result.ipv4)
         case .ipv6: list(result.ipv6)
-        case .both: list(result.ipv4) + "-" + list(result.ipv6)
+        default: list(result.ipv4) + "-" + list(result.ipv6)
         }
     return "\(result.name).:\(lists)|192.0.2.1"
 }

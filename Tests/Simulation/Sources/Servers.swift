@@ -188,10 +188,10 @@ final class AccountSpeaker: Speaker {
         conversation?.receive(bytes.span)
     }
 
-    private static func result(_ name: Name, _ family: ServiceFamily, _ host: Host) -> NameResult {
+    private static func result(_ name: Name, _ family: Families, _ host: Host) -> NameAddresses {
         let text = name.description.lowercased()
         judge.billed(host, text)
-        func addresses(_ type: UInt16, isAsked: Bool) -> FamilyResult {
+        func addresses(_ type: UInt16, isAsked: Bool) -> FamilyAddresses {
             guard isAsked else { return .notAsked }
             judge.asked(host, text, type)
             let truth = Truth(text, type)
@@ -203,9 +203,9 @@ final class AccountSpeaker: Speaker {
                 (0..<truth.count).map { _ in Judge.address(judge.says(host, text, type, truth.ttl), type) },
                 ttl: truth.ttl)
         }
-        return NameResult(
-            name: name, ipv4: addresses(1, isAsked: family.includesIPv4),
-            ipv6: addresses(28, isAsked: family.includesIPv6))
+        return NameAddresses(
+            name: name, ipv4: addresses(1, isAsked: family.contains(.ipv4)),
+            ipv6: addresses(28, isAsked: family.contains(.ipv6)))
     }
 
     private func respond(_ response: [UInt8], isLast: Bool) {

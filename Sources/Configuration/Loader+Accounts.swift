@@ -1,0 +1,127 @@
+import Base
+
+/// Accounts of HTTPDNS, in `[httpdns]` and in groups.
+extension Loader {
+    /// The octets of a file that holds a secret.
+    /// - Parameters:
+    ///   - key: The key that names the file.
+    ///   - name: What the secret is called.
+    typealias ReadSecret = (_ path: String, _ key: String, _ name: String) throws(ConfigurationError) -> [UInt8]
+
+    /// Whether a group is an account; refuses keys of the other kind of group.
+    func isAccount(_ group: Settings.Group) throws(ConfigurationError) -> Bool {
+        let isAccount = origins.keys[group.path + ".provider"] != nil
+        let others = isAccount ? Key<Settings.Group>.messagesOwn : Key<Settings.Group>.accountsOwn
+        for name in others.sorted() where origins.keys["\(group.path).\(name)"] != nil {
+            let message =
+                isAccount
+                ? "an HTTPDNS account has no \(name); give dnsIp for its addresses, or leave out provider"
+                : "only an HTTPDNS account has it; give provider as well, or leave it out"
+            throw origins.error("\(group.path).\(name)", message)
+        }
+        return isAccount
+    }
+
+    /// The account that the keys of a section make.
+    func account(
+        _ given: Draft.Account, in section: String, _ readSecret: ReadSecret
+    ) throws(ConfigurationError) -> Settings.HTTPDNS {
+        let facts = given.provider.facts
+        try refuseWhatIsMissing(of: facts, given, in: section)
+        let credential = try credential(given, in: section, readSecret)
+        var account = given.rest
+        account.credential = credential
+        if given.httpOnly { account.httpOnly = true }
+        func withPort(_ endpoint: Endpoint) -> Endpoint {
+            endpoint.port == 0 ? Endpoint(endpoint.address, port: credential.defaultPort) : endpoint
+        }
+        account.dnsIp = given.dnsIp.isEmpty ? credential.publicServices : given.dnsIp.map(withPort)
+        guard !account.dnsIp.isEmpty else {
+            throw origins.error(
+                section + ".dnsIp",
+                "missing; \(quoted(given.provider.rawValue)) has no address of its own to be asked at")
+        }
+        account.confIp = given.rest.confIp.map(withPort)
+        if origins.keys[section + ".batch"] == nil { account.batch = facts.namesPerRequest }
+        return account
+    }
+
+    /// Refuses what the provider cannot do.
+    private func refuseWhatIsMissing(
+        of facts: Provider.Facts, _ given: Draft.Account, in section: String
+    ) throws(ConfigurationError) {
+        let provider = quoted(given.provider.rawValue)
+        guard facts.encryptions.contains(given.encryptType) else {
+            let right = facts.encryptions.map { quoted($0.rawValue) }.joined(separator: " or ")
+            throw origins.error(
+                section + ".encryptType",
+                "\(quoted(given.encryptType.rawValue)) is not right with \(provider); give \(right)")
+        }
+        guard !given.rest.routeIpEncrypted || given.provider == .tencent else {
+            throw origins.error(section + ".routeIpEncrypted", "\(provider) cannot do that; give false")
+        }
+        guard given.rest.confIp.isEmpty || facts.hasList else {
+            throw origins.error(section + ".confIp", "\(provider) has no list of its addresses; leave it out")
+        }
+        guard given.rest.batch <= facts.namesPerRequest || origins.keys[section + ".batch"] == nil else {
+            throw origins.error(
+                section + ".batch",
+                "\(given.rest.batch) is not right; \(provider) takes \(facts.namesPerRequest) at most")
+        }
+    }
+
+    /// The credential for `provider` and `encryptType`. Secrets for others are ignored, so that they can stay in the
+    /// file.
+    private func credential(
+        _ given: Draft.Account, in section: String, _ readSecret: ReadSecret
+    ) throws(ConfigurationError) -> Settings.HTTPDNS.Credential {
+        let (provider, encryption) = (given.provider, given.encryptType)
+        /// What needs the keys that are read.
+        let needing = quoted(provider == .tencent ? encryption.rawValue : provider.rawValue)
+        if provider == .tencent, encryption == .https {
+            let (token, key) = try secret("token", given.secrets.token, in: section, needing, readSecret)
+            // The token stands in a URL without escapes.
+            guard token.allSatisfy(isUnreserved) else {
+                let right = "letters, digits, \"-\", \".\", \"_\" and \"~\" alone"
+                throw origins.error(key, "the token has other characters than a URL takes; give \(right)")
+            }
+            return .https(token: Secret(token))
+        }
+        guard given.dnsId > 0 else {
+            throw origins.error(section + ".dnsId", "\(needing) needs an authorization ID; give 1 to \(UInt32.max)")
+        }
+        let (bytes, key) = try secret("dnsKey", given.secrets.dnsKey, in: section, needing, readSecret)
+        guard provider == .tencent else {
+            let aesKey = try encryption == .aes ? aesKey(given, in: section, readSecret) : nil
+            return .signed(provider, id: given.dnsId, secret: Secret(bytes), aesKey: aesKey)
+        }
+        let length = encryption == .aes ? 16 : 8
+        guard bytes.count == length else {
+            throw origins.error(key, "the key has \(bytes.count) bytes; \(needing) needs exactly \(length)")
+        }
+        return encryption == .aes
+            ? .aes(id: given.dnsId, key: Secret(bytes)) : .des(id: given.dnsId, key: Secret(bytes))
+    }
+
+    private func aesKey(
+        _ given: Draft.Account, in section: String, _ readSecret: ReadSecret
+    ) throws(ConfigurationError) -> Secret {
+        let (digits, key) = try secret("aesKey", given.secrets.aesKey, in: section, quoted("aes"), readSecret)
+        guard digits.count == 32 else {
+            throw origins.error(key, "the key has \(digits.count) bytes; it is 32 hexadecimal digits in the console")
+        }
+        return Secret(digits)
+    }
+
+    /// The bytes of a secret, never empty, and the key by which it was given.
+    private func secret(
+        _ name: String, _ source: Draft.SecretSource, in section: String, _ needing: String, _ readSecret: ReadSecret
+    ) throws(ConfigurationError) -> (bytes: [UInt8], key: String) {
+        if !source.value.bytes.isEmpty { return (source.value.bytes, "\(section).\(name)") }
+        guard !source.file.isEmpty else {
+            throw origins.error("\(section).\(name)", "missing; \(needing) needs it: give \(name) or \(name)File")
+        }
+        let key = "\(section).\(name)File"
+        return (try readSecret(source.file, key, name), key)
+    }
+}

@@ -1,0 +1,62 @@
+internal import Base
+internal import DNSWire
+
+/// The addresses that an answer gives for one name, as far as they are taken.
+struct AddressList {
+    private(set) var ipv4: [IPAddress] = []
+    private(set) var ipv6: [IPAddress] = []
+    /// Whether there was an address that no machine can have: then the list counts as empty. The owner of a zone can
+    /// write such an address, so it does not mean that the service failed.
+    private(set) var isOfNoMachine = false
+    var ttl = ServiceProtocol.defaultTTL
+    var hasTTL = false
+
+    /// An empty list: no record.
+    init() {}
+
+    var isEmpty: Bool { ipv4.isEmpty && ipv6.isEmpty }
+
+    /// Adds an address once, since a record set holds no record twice (RFC 2181 §5).
+    mutating func add(_ address: IPAddress) {
+        isOfNoMachine = isOfNoMachine || !address.isOfOneMachine
+        if address.isIPv4 { Self.append(address, to: &ipv4) } else { Self.append(address, to: &ipv6) }
+    }
+
+    /// To be called when all addresses were added.
+    mutating func finish() {
+        if isOfNoMachine { (ipv4, ipv6) = ([], []) }
+    }
+
+    private static func append(_ address: IPAddress, to addresses: inout [IPAddress]) {
+        guard addresses.count < ServiceProtocol.addressesPerFamily, !addresses.contains(address) else { return }
+        addresses.append(address)
+    }
+}
+
+extension NameAddresses {
+    /// - Parameters:
+    ///   - first: The list of the IPv4 addresses.
+    ///   - second: That of the IPv6 addresses; the same if one list holds both.
+    init(_ name: Name, _ first: AddressList, _ second: AddressList, asked: Families) {
+        func family(_ addresses: [IPAddress], _ ttl: UInt32, isAsked: Bool) -> FamilyAddresses {
+            guard isAsked else { return .notAsked }
+            return addresses.isEmpty ? .noRecord : .addresses(addresses, ttl: ttl)
+        }
+        self.init(
+            name: name, ipv4: family(first.ipv4, first.ttl, isAsked: asked.contains(.ipv4)),
+            ipv6: family(second.ipv6, second.ttl, isAsked: asked.contains(.ipv6)))
+    }
+}
+
+/// Reads `ADDRESS;…[;]`, at least one address and nothing else, and calls the closure with each.
+func forEachAddress(
+    _ text: Span<UInt8>, _ range: Range<Int>, _ use: (IPAddress) throws(ServiceFailure) -> Void
+) throws(ServiceFailure) {
+    var start = range.lowerBound
+    repeat {
+        let end = firstIndex(of: UInt8(ascii: ";"), in: text, start..<range.upperBound) ?? range.upperBound
+        guard let address = IPAddress(parsing: text.extracting(start..<end)) else { throw .unparsable }
+        try use(address)
+        start = end + 1
+    } while start < range.upperBound
+}

@@ -1,0 +1,41 @@
+internal import Base
+internal import DNSWire
+
+/// The names of a request, by which those in the answer are recognized.
+struct AskedNames {
+    let names: [Name]
+    /// Whether letters' case counts: an attacker who flips one bit of a hidden name would otherwise learn from the
+    /// answer's acceptance that there is a letter.
+    let isExact: Bool
+
+    /// The index of the name that the text is; nil if it is none of those asked.
+    /// - Parameter next: The name to compare first: services answer in the order of the names.
+    func index(of text: Span<UInt8>, _ range: Range<Int>, next: Int) -> Int? {
+        guard !range.isEmpty else { return nil }
+        if next < names.count, isName(names[next], text, range) { return next }
+        return names.firstIndex { isName($0, text, range) }
+    }
+
+    private func isName(_ name: Name, _ text: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        // The text has as many octets as the wire form without the first length and the root label.
+        guard range.count == name.wire.count - 2 else { return false }
+        let wire = name.wire.span
+        // An octet at a place of the wire form behind the first length stands in the text at that place plus `shift`;
+        // where the wire form has a further length, the text must have a dot.
+        let shift = range.lowerBound - 1
+        var position = 1
+        while true {
+            let end = position + Int(wire[position - 1])
+            while position < end {
+                let octet = text[shift &+ position]
+                if octet != wire[position] {
+                    guard !isExact, lowercased(octet) == wire[position] else { return false }
+                }
+                position &+= 1
+            }
+            guard wire[end] > 0 else { return true }
+            guard text[shift + end] == UInt8(ascii: ".") else { return false }
+            position = end + 1
+        }
+    }
+}

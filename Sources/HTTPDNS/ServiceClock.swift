@@ -1,0 +1,45 @@
+/// The time of day by an account's service, which judges by it whether a request is still valid. Learned from refusals:
+/// the machine's own clock may not be set yet, or be wrong.
+///
+/// Belongs to one queue, with the account.
+public final class ServiceClock {
+    /// Seconds to be added to the machine's time.
+    private var offset: Int64 = 0
+    /// When it was last corrected, by the machine's time.
+    private var correctedAt: UInt64?
+
+    /// A difference in seconds that no service refuses a request for.
+    static let tolerance: UInt64 = 20
+    /// The largest correction in seconds by an answer that anybody on the path could have written: a request that is
+    /// valid for too long could be sent by others for so long, and each is billed.
+    static let largestUnproven: UInt64 = 86_400
+    /// For how many seconds after a correction requests from before it may still be refused: the longest `timeout`.
+    static let memory: UInt64 = 60
+
+    public init() {}
+
+    /// The service's time.
+    /// - Parameter wall: The machine's, in seconds since 1970.
+    public func time(at wall: UInt64) -> UInt64 { UInt64(max(0, Int64(clamping: wall) &+ offset)) }
+
+    /// Learns from a refusal that may be due to the clock.
+    /// - Parameters:
+    ///   - time: The service's time by its answer; nil: it does not say.
+    ///   - isProven: Whether TLS proves that the service has said so.
+    /// - Returns: Whether the same is worth asking once more, by the clock as it is now.
+    public func learn(_ time: UInt64?, at wall: UInt64, isProven: Bool) -> Bool {
+        guard let time, time <= UInt64(UInt32.max) else { return wasCorrected(before: wall) }
+        guard Self.difference(time, self.time(at: wall)) > Self.tolerance else { return wasCorrected(before: wall) }
+        guard isProven || Self.difference(time, wall) <= Self.largestUnproven else { return false }
+        offset = Int64(time) - Int64(clamping: wall)
+        correctedAt = wall
+        return true
+    }
+
+    /// Whether the request may have been written before the clock was corrected.
+    private func wasCorrected(before wall: UInt64) -> Bool {
+        correctedAt.map { Self.difference($0, wall) <= Self.memory } ?? false
+    }
+
+    private static func difference(_ a: UInt64, _ b: UInt64) -> UInt64 { a > b ? a - b : b - a }
+}

@@ -1,0 +1,27 @@
+public import Base
+
+extension ServiceCredential {
+    /// The account with this credential.
+    /// - Parameters:
+    ///   - routeIp: The address for whose network answers are wanted; nil: the caller's own.
+    ///   - routeIpEncrypted: Whether that is encrypted like the names; counts at Tencent, in aes and des mode.
+    ///   - authExpirySeconds: For how many seconds a request is valid; 0: as the provider advises.
+    public func account(
+        routeIp: IPAddress? = nil, routeIpEncrypted: Bool = false, authExpirySeconds: Int = 0
+    ) throws(RequestError) -> any ServiceAccount {
+        guard case .signed(let provider, let id, let secret, let aesKey) = self else {
+            return try TencentAccount(
+                self, routeIp: routeIp, routeIpEncrypted: routeIpEncrypted, authExpirySeconds: authExpirySeconds)
+        }
+        let signing = Signing(
+            id: id, secret: secret, routeIp: routeIp,
+            validity: UInt64(authExpirySeconds > 0 ? authExpirySeconds : provider.facts.validity))
+        switch provider {
+        case .tencent: throw .badToken
+        case .alibaba: return try AlibabaAccount(signing, aesKey: aesKey)
+        case .alibabaV1: return try AlibabaV1Account(signing)
+        case .volcengine: return try VolcengineAccount(signing)
+        case .baidu: return try BaiduAccount(signing)
+        }
+    }
+}

@@ -1,0 +1,26 @@
+public import Base
+
+/// How an account proves itself to its service. Prints as its kind alone.
+public enum ServiceCredential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+    /// Tencent over TLS, with a token that can stand in a URL without escapes (``isUnreserved(_:)``); by the
+    /// documentation it is a decimal number.
+    case https(token: [UInt8])
+    /// Tencent over HTTP, names and answers encrypted with AES-128-CBC; the key has 16 bytes.
+    case aes(id: UInt32, key: [UInt8])
+    /// Tencent over HTTP, names and answers encrypted with DES-ECB; the key has 8 bytes.
+    case des(id: UInt32, key: [UInt8])
+    /// Any other provider: each request is signed with the secret.
+    /// - Parameter aesKey: The 16 bytes that encrypt names and answers, over HTTP; nil: TLS protects them.
+    case signed(Provider, id: UInt32, secret: [UInt8], aesKey: [UInt8]?)
+
+    public var description: String {
+        switch self {
+        case .https: "https"
+        case .aes: "aes"
+        case .des: "des"
+        case .signed(let provider, _, _, _): provider.rawValue
+        }
+    }
+
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,10 @@
+internal import Base
+
+/// What the accounts that sign their requests have in common.
+struct Signing {
+    let id: UInt32
+    let secret: [UInt8]
+    let routeIp: IPAddress?
+    /// Seconds for which a request is valid.
+    let validity: UInt64
+}

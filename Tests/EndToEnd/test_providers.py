@@ -1,0 +1,218 @@
+"""HTTPDNS of every provider: what is asked, what is answered, and what each error leads to."""
+
+import concurrent.futures
+import time
+
+import dns.rcode
+import pytest
+
+from control import metrics, total
+from dns_client import addresses, ask
+from httpdns_service import Record
+from providers import CERTIFICATES, NAMES, SECRETS, Refused
+from waiting import eventually
+
+PORT = 2053
+SIGNED = sorted(NAMES)
+WAYS = [*((provider, "https") for provider in SIGNED), ("alibaba", "aes")]
+ZONE = {"www.shop.example": Record(["203.0.113.20", "203.0.113.10"], ["2001:db8:1::20"], 120),
+        "only4.shop.example": Record(["203.0.113.40"]), "only6.shop.example": Record([], ["2001:db8:1::50"]),
+        **{f"n{i}.shop.example": Record([f"203.0.113.{i}"], [f"2001:db8:1::{i:x}"], 600) for i in range(60)}}
+
+
+@pytest.fixture
+def account(account):
+    """Services that know the zone of the shop, unless told otherwise. Baidu's accounts have six digits."""
+    return lambda provider, *arguments, zone=ZONE, **options: account(provider, *arguments, zone=zone, **options)
+
+
+@pytest.fixture
+def shop(daemon, authority, scripted_resolver):
+    """A daemon whose group `shop` is an account at this service; other sections and groups by their names."""
+    def start(service, others=None, hedge=1000, **keys):
+        group = service.settings() | {"domains": ["shop.example"], "caFile": str(authority.file)} | keys
+        whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "control": {"metrics": "127.0.0.1:9153"},
+                 "fallback": {"servers": ["127.0.0.99"], "hosts": "", "hedgeAfter": hedge}, "upstreams.shop": group}
+        return daemon(whole=whole | (others or {}), port=PORT)
+    return start
+
+
+def answer(name, kind="A"):
+    return sorted(addresses(ask(name, kind, port=PORT), kind))
+
+
+def at_once(count, name="n{}.shop.example"):
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(lambda number: ask(name.format(number), port=PORT), range(count)))
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+def test_addresses_and_their_absence(account, shop, provider, way):
+    service = account(provider, way)
+    shop(service)
+    assert answer("www.shop.example") == ["203.0.113.10", "203.0.113.20"]
+    assert answer("www.shop.example", "AAAA") == ["2001:db8:1::20"]
+    assert len(service.requests) == 1, "both families come with one request"
+    assert answer("only4.shop.example") == ["203.0.113.40"]
+    assert answer("only4.shop.example", "AAAA") == []
+    assert answer("only6.shop.example", "AAAA") == ["2001:db8:1::50"]
+    unknown = ask("none.shop.example", port=PORT, edns=True)
+    if way == "https":
+        assert unknown.rcode() == dns.rcode.NOERROR and not unknown.answer, "no record is no failure"
+    else:
+        assert unknown.rcode() == dns.rcode.SERVFAIL, "whoever is on the path can say that"
+    if way == "https":
+        assert set(service.hosts) == {f"{CERTIFICATES[provider]}:{service.port}"}
+    else:
+        assert "shop" not in " ".join(service.targets), "the name is nowhere on the wire"
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+def test_as_many_names_as_the_provider_takes(account, shop, provider, way):
+    service = account(provider, way)
+    shop(service)
+    ask("www.shop.example", port=PORT)
+    service.hold()
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        replies = [pool.submit(ask, f"n{number}.shop.example", port=PORT) for number in range(40)]
+        time.sleep(0.5)
+        service.release()
+        assert [addresses(reply.result()) for reply in replies] == [[f"203.0.113.{number}"] for number in range(40)]
+    assert max(len(request.names) for request in service.requests) <= NAMES[provider]
+    assert set(service.names) == {f"n{number}.shop.example" for number in range(40)} | {"www.shop.example"}
+    assert total(metrics(), "httpdnsd_group_names_total", group="shop") == 41, "each is asked for once"
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+@pytest.mark.parametrize("skew", [-3600, 3600, -90000])
+def test_a_clock_that_is_off(account, shop, provider, way, skew):
+    """Learned from the first refusal, which is repeated at once: nobody notices, many questions at once neither."""
+    service = account(provider, way, skew=skew)
+    shop(service)
+    replies = at_once(20)
+    if way == "aes" and abs(skew) > 86400:
+        assert {reply.rcode() for reply in replies} == {dns.rcode.SERVFAIL}, "anybody on the path could say so"
+        return
+    assert {reply.rcode() for reply in replies} == {dns.rcode.NOERROR}
+    before = len(service.refused)
+    assert at_once(20, "m{}.shop.example") and len(service.refused) == before, "what was learned holds"
+    assert before <= 20
+
+
+@pytest.mark.parametrize("provider", SIGNED)
+def test_a_wrong_secret_is_said_once_and_the_service_is_left_alone(account, shop, provider):
+    service = account(provider)
+    other = "ffeeddccbbaa99887766554433221100"
+    running = shop(service, dnsKey=other)
+    for number in range(5):
+        assert ask(f"n{number}.shop.example", port=PORT).rcode() == dns.rcode.SERVFAIL
+    assert len(service.refused) <= 2, service.refused
+    said = running.log_lines("fails: the service refused")
+    assert len(said) == 1 and "dnsKey" in said[0]
+    assert other not in running.log() and SECRETS[provider] not in running.log()
+
+
+@pytest.mark.parametrize(("status", "code", "word"), [
+    (403, "InvalidAccount", "dnsId"), (403, "AccountNotExists", "dnsId"), (403, "UnsignedInterfaceDisabled", "dnsKey"),
+    (403, "InvalidDuration", "authExpirySeconds"), (400, "MissingArgument", "provider"),
+    (405, "MethodNotAllowed", "provider"), (403, "SignatureExpired", "clock")])
+def test_what_only_the_operator_can_mend(account, shop, status, code, word):
+    """Said once, in words that name the key; then nobody is asked for a while. The clock is right here."""
+    service = account("alibaba-v1")
+    service.refusal = Refused(status, code)
+    running = shop(service)
+    for number in range(4):
+        assert ask(f"n{number}.shop.example", port=PORT).rcode() == dns.rcode.SERVFAIL
+    assert len(service.requests) == 1
+    said = running.log_lines("fails: the service refused")
+    assert len(said) == 1 and word in said[0] and code in said[0]
+
+
+@pytest.mark.parametrize(("status", "code"), [(403, "ServiceLevelDeny"), (500, "InternalError"), (429, "TooOften")])
+def test_what_another_server_may_answer(account, shop, status, code):
+    first, second = account("alibaba"), account("alibaba", address="127.0.0.4")
+    first.refusal = Refused(status, code)
+    shop(first, dnsIp=[first.endpoint, second.endpoint])
+    replies = at_once(5)
+    assert [addresses(reply) for reply in replies] == [[f"203.0.113.{number}"] for number in range(5)]
+    assert set(first.names) <= set(second.names)
+    assert len(second.requests) <= len(first.requests) + (5 if status == 429 else 0), "not one by one"
+
+
+def test_a_name_that_is_refused_costs_the_others_nothing(account, shop):
+    service = account("alibaba")
+    service.refusal = lambda request: Refused(400, "InvalidHost") if "n3.shop.example" in request.names else None
+    running = shop(service)
+    ask("www.shop.example", port=PORT)
+    replies = at_once(5)
+    for number, reply in enumerate(replies):
+        assert addresses(reply) == ([] if number == 3 else [f"203.0.113.{number}"])
+    assert running.log_lines("domains registered")
+
+
+def test_the_second_account_answers_when_the_first_is_silent(account, shop, authority):
+    """Within `hedgeAfter` and its own time; nothing is asked in the clear."""
+    first, second = account("volcengine"), account("baidu", address="127.0.0.4")
+    first.hold()
+    others = {"upstreams.second": second.settings() | {"caFile": str(authority.file)}}
+    shop(first, others, hedge=400, thenTry=["second"])
+    began = time.monotonic()
+    assert answer("www.shop.example") == ["203.0.113.10", "203.0.113.20"]
+    assert 0.35 < time.monotonic() - began < 1.2
+    first.stop()
+    began = time.monotonic()
+    assert answer("n1.shop.example") == ["203.0.113.1"]
+    assert time.monotonic() - began < 1.2
+    assert second.names[-1] == "n1.shop.example"
+
+
+def test_certificates_have_the_providers_name_or_address(account, shop, authority):
+    """At Alibaba either of two; a certificate for the address that was dialled is not enough."""
+    good = account("alibaba", tls=authority.server(addresses=["203.107.1.1"]))
+    shop(good)
+    assert answer("www.shop.example") == ["203.0.113.10", "203.0.113.20"]
+
+
+@pytest.mark.parametrize("provider", SIGNED)
+def test_a_certificate_for_the_address_dialled_is_refused(account, shop, authority, provider):
+    service = account(provider, tls=authority.server(addresses=["127.0.0.3"]))
+    running = shop(service)
+    assert ask("www.shop.example", port=PORT).rcode() == dns.rcode.SERVFAIL
+    assert not service.requests
+    eventually(lambda: running.log_lines(CERTIFICATES[provider]), "it is said which name is missing")
+
+
+@pytest.mark.parametrize("provider", ["alibaba", "alibaba-v1", "volcengine"])
+def test_lists_of_addresses(account, shop, provider):
+    first = account(provider, listed=["127.0.0.4"])
+    second = account(provider, address="127.0.0.4", port=first.port)
+    shop(first, confIp=[first.endpoint])
+    eventually(lambda: first.list_requests, "the list is asked for")
+    eventually(lambda: ask(f"n{time.monotonic_ns() % 60}.shop.example", port=PORT) and second.requests,
+               "the servers of the list are asked")
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+def test_the_client_subnet(account, shop, provider, way):
+    service = account(provider, way)
+    shop(service, routeIp="198.51.100.7")
+    assert answer("www.shop.example") == ["203.0.113.10", "203.0.113.20"]
+    if way == "https":
+        assert "198.51.100.7" in service.requests[0].parameters.values()
+    else:
+        assert "198.51.100.7" not in service.targets[0]
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+def test_commands(command, account, authority, provider, way):
+    service = account(provider, way)
+    settings = {"upstreams.shop": service.settings() | {"domains": ["shop.example"], "caFile": str(authority.file)}}
+    shown = command("query", "www.shop.example", "none.shop.example", "--group", "shop", "--format", "pair", "--first",
+                    whole=settings)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout == "www.shop.example 203.0.113.20 2001:db8:1::20\nnone.shop.example 0 0\n"
+    probed = command("probe", "--group", "shop", whole=settings)
+    assert probed.returncode == 0 and f"shop 127.0.0.3:{service.port} answers" in probed.stdout, probed.stdout
+    checked = command("check", whole=settings)
+    for shown in (shown, probed, checked):
+        assert SECRETS[provider] not in shown.stdout + shown.stderr

@@ -19,7 +19,7 @@ extension Settings {
     /// Whether the resolvers of `resolvConf` are used.
     package var isResolvConfNeeded: Bool {
         isFallbackNeeded && fallback.group.entries.contains(.resolvConf)
-            || upstreams.contains { $0.entries.contains(.resolvConf) } || isLookupNeeded
+            || messageGroups.dropFirst().contains { $0.entries.contains(.resolvConf) } || isLookupNeeded
     }
 }
 

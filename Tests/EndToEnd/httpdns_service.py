@@ -19,6 +19,7 @@ import threading
 import time
 import zlib
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from urllib.parse import parse_qs
 
 from cryptography.hazmat.primitives import padding
@@ -123,15 +124,17 @@ class HTTPDNSService:
     """Listens from `start` to `stop`; may be started again on the same port.
 
     `zone` is a dict of `Record`, or a function from a name and a `Request` to one. `expiring`: every request must carry
-    a time that is yet to come after its names, and gets 401 else; without it no request may carry one. `conf` is what
+    a time that is yet to come after its names, and gets 401 else, with the time of a clock that is `skew` seconds ahead;
+    without it no request may carry one. `conf` is what
     /conf says; None: there is no such path.
     """
 
     def __init__(self, encryption, zone, *, address="127.0.0.3", port=0, dns_id=12345, key=None, token="678905432",
-                 tls=None, expiring=False, conf=None):
+                 tls=None, expiring=False, skew=0, conf=None):
         self.encryption = encryption
         self.zone = zone
         self.expiring = expiring
+        self.skew = skew
         self.conf = conf
         self.conf_requests = []  # parameters of each request for /conf
         self.address = address
@@ -333,7 +336,7 @@ class HTTPDNSService:
         expiry = None
         if self.expiring:
             text, _, seconds = text.partition(";")
-            if not seconds.isdigit() or int(seconds) <= time.time():
+            if not seconds.isdigit() or int(seconds) <= time.time() + self.skew:
                 return None
             expiry = int(seconds)
         names = text.split(",")
@@ -424,9 +427,10 @@ class HTTPDNSService:
             return True
         return self._send(connection, 200, body, close=kind == "connection-close")
 
-    @staticmethod
-    def _send(connection, status, body, close=False):
+    def _send(self, connection, status, body, close=False):
         extra = b"Connection: close\r\n" if close else b""
+        if self.expiring:
+            extra += f"Date: {formatdate(time.time() + self.skew, usegmt=True)}\r\n".encode()
         connection.sendall(b"HTTP/1.1 %d Status\r\nContent-Type: text/html\r\n%sContent-Length: %d\r\n\r\n"
                            % (status, extra, len(body)) + body)
         return not close

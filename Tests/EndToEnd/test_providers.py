@@ -101,6 +101,15 @@ def test_a_clock_that_is_off(account, shop, provider, way, skew):
     assert before <= 20
 
 
+@pytest.mark.parametrize("encryption", ["aes", "https"])
+def test_the_clock_of_requests_that_expire_at_tencent(daemon, service, authority, encryption):
+    late = service(encryption, ZONE, expiring=True, skew=3600)
+    whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "tls": {"caFile": str(authority.file)},
+             "httpdns": late.settings() | {"authExpirySeconds": 60, "httpOnly": True}, "fallback": {"hosts": ""}}
+    daemon(whole=whole, port=PORT)
+    assert [addresses(reply) for reply in at_once(10)] == [[f"203.0.113.{number}"] for number in range(10)]
+
+
 @pytest.mark.parametrize("provider", SIGNED)
 def test_a_wrong_secret_is_said_once_and_the_service_is_left_alone(account, shop, provider):
     service = account(provider)

@@ -1,4 +1,3 @@
-import Base
 import HTTP
 import Streams
 import Transport
@@ -62,7 +61,9 @@ final class ControlConnection: @unchecked Sendable {
             phase = .watching
             stream.isReading = true
             stream.send(response.head.span)
-            return server.watch(self, filter)
+            // Sending may have found the connection broken.
+            if self.stream != nil { server.watch(self, filter) }
+            return
         }
         phase = .writing
         stream.isReading = false

@@ -18,6 +18,7 @@ package final class WatchClient: @unchecked Sendable {
 
     /// The longest head of a response, and the longest text of a refusal, in octets.
     private static let headLimit = 8 * 1024
+    /// The longest request, and the most that is read at once, in octets.
     private static let maximumRead = 64 * 1024
 
     /// - Parameter path: the daemon's control socket.
@@ -28,8 +29,8 @@ package final class WatchClient: @unchecked Sendable {
 
     /// Call once.
     /// - Parameters:
-    ///   - received: called on a queue of its own with what has come, in order, and first with nothing when the daemon
-    ///     has begun; while it runs nothing more is read. False: no more is wanted.
+    ///   - received: called on a queue of its own with what has come, in order; while it runs nothing more is read.
+    ///     False: no more is wanted.
     ///   - ended: called once at the end; with nil if no more was wanted.
     package func start(
         _ filter: WatchFilter, received: @escaping @Sendable ([WatchFrame]) -> Bool,
@@ -40,7 +41,7 @@ package final class WatchClient: @unchecked Sendable {
         loop.submit { [self] in
             do throws(SystemError) {
                 stream = try Stream(
-                    StreamSocket.connect(toPath: path), isConnected: false, tls: nil, limit: Self.headLimit,
+                    StreamSocket.connect(toPath: path), isConnected: false, tls: nil, limit: Self.maximumRead,
                     scratch: Scratch(Self.maximumRead), loop: loop, owner: self)
             } catch {
                 return end("no daemon answers: \(error.explained)")
@@ -82,7 +83,6 @@ extension WatchClient: StreamOwner {
                 if incoming.count > Self.headLimit { end("what answers at \(path) is no daemon") }
                 return
             }
-            if status == 200, !received([]) { return end(nil) }
         }
         guard status == 200 else {
             if incoming.count > Self.headLimit { end("what answers at \(path) is no daemon") }

@@ -71,7 +71,7 @@ private struct Watcher {
     /// - Parameter lost: how many questions are not among those taken.
     mutating func frames(of taken: [[UInt8]], _ lost: UInt64) -> [UInt8] {
         var frames: [UInt8] = []
-        let room = connection.room
+        let (room, isFiltered) = (connection.room, !filter.isEmpty)
         dropped += lost
         if dropped > 0, room >= ControlConnection.watchLimit / 2 {
             WatchFrame.append(dropped: dropped, to: &frames)
@@ -81,7 +81,7 @@ private struct Watcher {
         while let (source, range) = sources.next() {
             let all = taken[source]
             let frame = all.span.extracting(range)
-            if !filter.isEmpty {
+            if isFiltered {
                 guard case .answered(let watched) = WatchFrame(frame), filter.holds(watched) else { continue }
             }
             // Once one is dropped, all are until the next time: so the count stands where they were.

@@ -68,7 +68,6 @@ struct Watch: ParsableCommand {
                 client.start(
                     filter,
                     received: { frames in
-                        guard !frames.isEmpty else { return true }
                         progress.end()
                         var lines: [UInt8] = []
                         text.withLock { text in for frame in frames { text.append(frame, to: &lines) } }

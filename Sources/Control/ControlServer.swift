@@ -146,11 +146,7 @@ package final class ControlServer: @unchecked Sendable {
             connection.close()
         }
         watchers.expire(at: now)
-        if history.isOver(at: now) {
-            overviews.ask(at: now) { [unowned self] overview in
-                if let overview { history.take(overview) }
-            }
-        }
+        if history.isOver(at: now) { overview { _ in } }
         overviews.expire(at: now)
         lives.expire(at: now)
     }
@@ -164,6 +160,9 @@ package final class ControlServer: @unchecked Sendable {
     func overview(_ done: @escaping (Overview?) -> Void) {
         overviews.ask(at: Clock.now()) { [unowned self] overview in
             guard var overview else { return done(nil) }
+            // The minute may have ended while the overview was made.
+            _ = history.isOver(at: overview.at.nanoseconds)
+            history.take(overview)
             overview.hour = history.hour(overview)
             done(overview)
         }

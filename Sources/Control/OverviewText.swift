@@ -151,7 +151,7 @@ extension Overview {
         if group.isAccount {
             let names = group.counters.names
             facts.append(
-                "billed \(Self.grouped(names)) name\(names == 1 ? "" : "s"), "
+                "billed for at most \(Self.grouped(names)) name\(names == 1 ? "" : "s"), "
                     + "\(Self.grouped(hour.names[group.id] ?? 0)) in the last hour")
         }
         return facts.filter { !$0.isEmpty }
@@ -221,8 +221,8 @@ extension Overview {
     func expiry(_ server: Server) -> String? {
         guard let seconds = certificateSeconds(server), seconds < Self.certificateIsNear else { return nil }
         return seconds > 0
-            ? "its certificate expires in \(Self.span(UInt64(seconds)))"
-            : "its certificate expired \(Self.span(UInt64(-seconds))) ago"
+            ? "certificate expires in \(Self.span(UInt64(seconds)))"
+            : "certificate expired \(Self.span(UInt64(-seconds))) ago"
     }
 
     /// How many questions of the last hour left this machine, and in which way, in one sentence without its full stop.
@@ -242,7 +242,7 @@ extension Overview {
         return [
             (.clear, questions.clear, "left in the clear"), (.encrypted, questions.encrypted, "left encrypted"),
             (.loopback, questions.loopback, "went to a resolver on this machine"),
-            (.none, questions.stayed, "answered here"),
+            (.none, questions.stayed, "stayed here"),
         ]
     }
 

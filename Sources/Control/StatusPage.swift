@@ -99,7 +99,7 @@ struct StatusPage {
         ]
         if !overview.hour.names.isEmpty {
             let names = overview.hour.names.values.reduce(0, +)
-            figures.append((Overview.grouped(names), "names billed in the last hour"))
+            figures.append((Overview.grouped(names), "names billed in the last hour, at most"))
         }
         return "<dl class=\"figures\">\n"
             + figures.map { "<div><dt>\($0.1)</dt><dd>\($0.0)</dd></div>\n" }.joined() + "</dl>"

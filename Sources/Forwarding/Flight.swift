@@ -90,7 +90,7 @@ final class Flight {
         return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
     }
 
-    func sent(to server: Server) { if server.exposure > exposure { exposure = server.exposure } }
+    func sent(by way: Exposure) { exposure = max(exposure, way) }
 
     var isDone: Bool { underWay.isEmpty }
 

@@ -24,14 +24,14 @@ extension Forwarder {
         case .server(let server):
             let isFirst = flight.messages.tried.isEmpty
             flight.messages.tried.append(server)
-            flight.sent(to: server)
+            flight.sent(by: server.exposure)
             let query = send(.message(flight), .message(flight.question), to: server, of: group, at: now)
             flight.messages.underWay.append(query)
             if let after = groups[place].nextAfter(server) {
                 deadlines.insert(.late(query), at: now.advanced(milliseconds: after))
             }
             guard isFirst, let other = groups[place].serverToTry(besides: server, at: now) else { return }
-            flight.sent(to: other)
+            flight.sent(by: other.exposure)
             _ = send(.measurement, .message(flight.question), to: other, of: group, at: now)
         case .full:
             flight.messages.isWaiting = true

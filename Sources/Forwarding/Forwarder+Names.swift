@@ -137,12 +137,13 @@ extension Forwarder {
 
     private mutating func send(_ lookups: [Lookup], to server: Server, of group: GroupID, at now: Tick) {
         let families = policy.families
+        let exposure = server.exposure
         let names = lookups.map(\.key.name)
         let id = send(.names(lookups, families), .addresses(names, families), to: server, of: group, at: now)
         for lookup in lookups {
             lookup.query = id
             lookup.wasSent = true
-            for flight in lookup.flights { flight.sent(to: server) }
+            for flight in lookup.flights { flight.sent(by: exposure) }
         }
         groups[group.rawValue].counters.names += UInt64(names.count)
     }

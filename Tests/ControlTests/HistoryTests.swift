@@ -85,7 +85,7 @@ import Testing
         var now = overview(asked: 1500, clear: 402, encrypted: 260)
         now.hour = history.hour(now)
         #expect(now.hour.minutes.count == 61 && now.hour.questions.asked == 500 && now.hour.questions.clear == 1)
-        #expect(now.whereQuestionsWent == "500 questions, under 1 % left in the clear, over 99 % answered here")
+        #expect(now.whereQuestionsWent == "500 questions, under 1 % left in the clear, over 99 % stayed here")
         now.hour = Hour(minutes: [Hour.Questions(asked: 3, encrypted: 1, loopback: 0, clear: 2)])
         #expect(now.whereQuestionsWent == "3 questions, 67 % left in the clear, 33 % left encrypted")
         // Names that the daemon looks up by itself were sent, and asked by nobody.

@@ -118,7 +118,7 @@ import Testing
         let overview = overview(
             [server("119.29.29.99:443", .account, roundTrip: nil)], [server("192.0.2.53:53")], own: [own])
         let expected = """
-            HTTPDNS: encrypted; then the local resolver; 0 questions; billed 0 names, 0 in the last hour
+            HTTPDNS: encrypted; then the local resolver; 0 questions; billed for at most 0 names, 0 in the last hour
               119.29.29.99:443  HTTPDNS by https, encrypted                 not asked yet
             Local resolver: in the clear; 0 questions
               192.0.2.53:53     DNS over UDP and TCP, in the clear          answers in 21 ms

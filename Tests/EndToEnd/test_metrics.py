@@ -101,7 +101,7 @@ def test_refusals_and_what_cannot_be_read(daemon):
 
 def test_the_format(daemon, service):
     """A parser that is not ours accepts it, and no series says twice or differently what it is."""
-    daemon(service("aes"), CONTROL)
+    daemon(service("https"), CONTROL)
     ask("www.example.com")
     status, head, text = fetch("/metrics")
     assert status == 200 and head["Content-Type"].startswith("text/plain; version=0.0.4")

@@ -9,9 +9,12 @@ BENCH_PACKAGES := python3 openssl unbound dnsmasq-base dnsdist smartdns knot-res
 
 SWIFT_VERSION := 6.2
 # Exclusive access to a class's properties is checked as it is everywhere else: by the compiler. What it cannot tell is checked
-# at run time in all other builds (tests, sanitizers, fuzzing, simulation); here that would be a tenth of a miss.
+# at run time in all other builds (tests, sanitizers, fuzzing, simulation); here that would be a tenth of a miss. No word of
+# the folder it is built in gets into the program, so that it is the same from each.
+MAPPED := $(CURDIR)=/usr/src/httpdnsd
 RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xlinker -z -Xlinker now \
-	-Xswiftc -enforce-exclusivity=unchecked
+	-Xswiftc -enforce-exclusivity=unchecked \
+	-Xswiftc -file-prefix-map -Xswiftc $(MAPPED) -Xcc -ffile-prefix-map=$(MAPPED) -Xcxx -ffile-prefix-map=$(MAPPED)
 SWIFT_SOURCES := Package.swift Sources Tests
 # The system's Python, which sees Debian's packages. No byte code beside the sources.
 PYTHON := /usr/bin/python3 -B

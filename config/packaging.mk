@@ -1,15 +1,15 @@
 # What `make` makes beyond the program: installation, packages, the container image, and their tests.
 
 # Debian's, as in the Makefile.
-DEB_PACKAGES := debhelper dpkg-dev
-IMAGE_PACKAGES := podman
-TEST_PACKAGES += fish lintian man-db mmdebstrap python3-pip python3-yaml runc zsh
+DEB_PACKAGES := debhelper dpkg-dev python3
+IMAGE_PACKAGES := podman python3
+TEST_PACKAGES += fish lintian man-db mmdebstrap python3-pip runc zsh
 
 # The one place of the version is the source.
 VERSION := $(shell sed -nE 's/.*static let current = "(.+)"/\1/p' Sources/Base/Version.swift)
 $(if $(VERSION),,$(error the version is no longer in Sources/Base/Version.swift))
 # The time of what is packed: that of the last commit, or of the files where there is none.
-SOURCE_DATE = $(shell git log -1 --format=%ct 2>/dev/null || stat --format=%Y Makefile)
+SOURCE_DATE = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || stat --format=%Y Makefile))
 
 # Where `make install` puts things, under DESTDIR.
 PREFIX ?= /usr/local
@@ -24,13 +24,13 @@ zshcompletionsdir = $(PREFIX)/share/zsh/site-functions
 fishcompletionsdir = $(PREFIX)/share/fish/vendor_completions.d
 confdir = /etc/httpdnsd
 
-.PHONY: install uninstall dist deb image package-test container-test deb-packages image-packages
+.PHONY: install uninstall dist deb image image-layer sbom reproducible package-test container-test deb-packages image-packages
 
 install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a configuration that is there stays
 	@built=.build/release/httpdnsd
 	[ -x "$$built" ] || { echo 'make: there is nothing to install yet: run make build' >&2; exit 1; }
 	umask 022
-	install -D --strip "$$built" "$(DESTDIR)$(sbindir)/httpdnsd"
+	config/strip "$$built" "$(DESTDIR)$(sbindir)/httpdnsd"
 	# A secret may be put into it. The daemon reads it as a member of its group, which a package or systemd-sysusers makes.
 	if [ ! -e "$(DESTDIR)$(confdir)/httpdnsd.toml" ]; then
 	  install -D --mode=640 config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml"
@@ -47,6 +47,7 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)" README.md
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/docs" docs/*.md
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/config/examples" config/examples/*.toml
+	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/config/prometheus" config/prometheus/*
 	mkdir -p "$(DESTDIR)$(bashcompletionsdir)" "$(DESTDIR)$(zshcompletionsdir)" "$(DESTDIR)$(fishcompletionsdir)"
 	# bash's comes with a line that makes a program of it.
 	"$$built" --generate-completion-script bash | sed '1{/^#!/d;}' > "$(DESTDIR)$(bashcompletionsdir)/httpdnsd"
@@ -58,17 +59,25 @@ uninstall: ## the counterpart; a configuration that was changed and what lies be
 	  "$(DESTDIR)$(sysusersdir)/httpdnsd.conf" "$(DESTDIR)$(mandir)/man8/httpdnsd.8" \
 	  "$(DESTDIR)$(mandir)/man5/httpdnsd.toml.5" "$(DESTDIR)$(bashcompletionsdir)/httpdnsd" \
 	  "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd" "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish" \
-	  "$(DESTDIR)$(docdir)/README.md" $(patsubst %,"$(DESTDIR)$(docdir)/%",$(wildcard docs/*.md config/examples/*.toml))
+	  "$(DESTDIR)$(docdir)/README.md" $(patsubst %,"$(DESTDIR)$(docdir)/%",$(wildcard docs/*.md config/examples/*.toml config/prometheus/*))
 	! cmp --quiet config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml" || rm "$(DESTDIR)$(confdir)/httpdnsd.toml"
 	for folder in "$(DESTDIR)$(confdir)/credentials" "$(DESTDIR)$(confdir)" \
-	  $(patsubst %,"$(DESTDIR)$(docdir)%",/docs /config/examples /config /); do
+	  $(patsubst %,"$(DESTDIR)$(docdir)%",/docs /config/examples /config/prometheus /config /); do
 	  [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"
 	done
 
-dist: ## what is committed as .build/dist/httpdnsd-VERSION.tar.gz, the same each time
-	@mkdir -p .build/dist
+dist: deb ## a release in .build/dist, the same each time: the sources, the Debian package, what is in it, and their digests
+	@rm -rf .build/dist
+	mkdir -p .build/dist
 	git archive --format=tar --prefix=httpdnsd-$(VERSION)/ HEAD | gzip --no-name --best > .build/dist/httpdnsd-$(VERSION).tar.gz
-	echo .build/dist/httpdnsd-$(VERSION).tar.gz
+	cp .build/deb/*.deb .build/httpdnsd.cdx.json .build/dist
+	cd .build/dist
+	sha256sum httpdnsd* > SHA256SUMS
+	ls "$(CURDIR)"/.build/dist/*
+
+sbom: ## what is linked into the built program and what it links with: a bill of materials in CycloneDX's form
+	@$(PYTHON) config/sbom.py .build/release/httpdnsd $(VERSION) $(SOURCE_DATE) > .build/httpdnsd.cdx.json.new
+	mv .build/httpdnsd.cdx.json.new .build/httpdnsd.cdx.json
 
 deb: swift build-packages deb-packages ## a Debian package in .build/deb
 	@export SOURCE_DATE_EPOCH=$(SOURCE_DATE) TOP="$(CURDIR)"
@@ -87,10 +96,13 @@ deb: swift build-packages deb-packages ## a Debian package in .build/deb
 	  || { tail -n 40 ../build.log >&2; exit 1; }
 	ls "$(CURDIR)"/.build/deb/*.deb
 
-image: build image-packages ## the sidecar's container image: httpdnsd:VERSION, also in .build/image for docker load
+# All that is in the image, as .build/image/root.tar.
+image-layer: build sbom
 	@rm -rf .build/image
+	umask 022
 	root=.build/image/root
-	install -D --strip .build/release/httpdnsd $$root/usr/sbin/httpdnsd
+	config/strip .build/release/httpdnsd $$root/usr/sbin/httpdnsd
+	install -D --mode=644 .build/httpdnsd.cdx.json $$root/usr/share/doc/httpdnsd/httpdnsd.cdx.json
 	ldd .build/release/httpdnsd | grep -o '/[^ ]*' | xargs cp --dereference --parents --target-directory=$$root
 	# The authorities, where OpenSSL looks for them.
 	install -D --mode=644 --target-directory=$$root/etc/ssl/certs /etc/ssl/certs/ca-certificates.crt
@@ -104,26 +116,51 @@ image: build image-packages ## the sidecar's container image: httpdnsd:VERSION, 
 	  | LC_ALL=C sort --zero-terminated | "$${tar[@]}" --create --owner=0 --group=0 --null --files-from=- --file=.build/image/root.tar
 	"$${tar[@]}" --owner=65532 --group=65532 --mode=750 --append --file=.build/image/root.tar run/httpdnsd
 	rm -r $$root
-	# Docker's format: the other has no health checks.
+
+image: image-layer image-packages ## the sidecar's container image: httpdnsd:VERSION, also in .build/image for docker load
+	@# Docker's format: the other has no health checks.
 	podman build --quiet --format=docker --timestamp=$(SOURCE_DATE) --file=config/container/Containerfile \
 	  --tag=httpdnsd:$(VERSION) .build/image > .build/image/id
 	podman save --quiet --format=docker-archive --output=.build/image/httpdnsd-$(VERSION).tar httpdnsd:$(VERSION)
 	echo .build/image/httpdnsd-$(VERSION).tar
 
-package-test: deb test-packages .build/packaging/root ## the tests of what is installed, and of hosts that use it; needs root
+# Two folders with what is committed, whose paths differ in length, and the compiler at work in each: some minutes.
+reproducible: swift build-packages deb-packages ## builds all in two folders and compares the packages and images octet by octet
+	@export SOURCE_DATE_EPOCH=$(SOURCE_DATE)
+	rm -rf .build/reproducible
+	for folder in one two/in/another/place; do
+	  tree="$(CURDIR)/.build/reproducible/$$folder"
+	  mkdir -p "$$tree/.build"
+	  git archive HEAD | tar --extract --directory="$$tree"
+	  # So that nothing is fetched again.
+	  cp Package.resolved "$$tree"
+	  cp -r .build/checkouts .build/repositories .build/workspace-state.json "$$tree/.build"
+	  $(MAKE) --no-print-directory -C "$$tree" deb image-layer
+	  rm -rf "$$tree/.build/release" "$$tree/.build/x86_64-unknown-linux-gnu" "$$tree/.build/aarch64-unknown-linux-gnu"
+	done
+	cd .build/reproducible
+	for file in deb/httpdnsd_*.deb image/root.tar httpdnsd.cdx.json; do
+	  cmp one/.build/$$file two/in/another/place/.build/$$file
+	done
+	sha256sum one/.build/deb/*.deb one/.build/image/root.tar
+
+package-test: deb test-packages .build/packaging/root .build/packaging/next ## the tests of what is installed, and of hosts that use it; needs root
 	@[ "$$(id -u)" -eq 0 ] || { echo 'package-test: left out: it needs root' >&2; exit 0; }
-	cd Tests/Packaging && $(PYTHON) -m pytest --ignore-glob='test_container*' --ignore=test_manifests.py $(PYTEST)
+	cd Tests/Packaging && $(PYTHON) -m pytest --ignore-glob='test_container*' --ignore=test_manifests.py \
+	  --ignore=test_dashboard.py $(PYTEST)
 
 container-test: image test-packages .build/packaging/root .build/packaging/python ## the tests of the image and the manifests; needs root
 	@[ "$$(id -u)" -eq 0 ] || { echo 'container-test: left out: it needs root' >&2; exit 0; }
 	cd Tests/Packaging
-	PYTHONPATH="$(CURDIR)/.build/packaging/python" $(PYTHON) -m pytest test_container.py test_manifests.py $(PYTEST)
+	PYTHONPATH="$(CURDIR)/.build/packaging/python" $(PYTHON) -m pytest test_container.py test_manifests.py test_dashboard.py $(PYTEST)
 
-# Kubernetes' schemas, which are no Debian package.
+# Kubernetes' schemas and Grafana's, which are no Debian packages.
 .build/packaging/python: test-packages
-	@[ ! -d $@ ] || exit 0
+	@[ ! -d $@/kubernetes_validate ] || [ ! -d $@/grafana_foundation_sdk ] || exit 0
 	rm -rf $@.new
-	$(PYTHON) -m pip install --quiet --root-user-action=ignore --disable-pip-version-check --target=$@.new kubernetes-validate==1.37.0
+	$(PYTHON) -m pip install --quiet --root-user-action=ignore --disable-pip-version-check --target=$@.new \
+	  kubernetes-validate==1.37.0 'grafana-foundation-sdk==1769699998!10.1.0'
+	rm -rf $@
 	mv $@.new $@
 
 # A clean Debian to try packages in, made once. The programs that keep resolv.conf are there, but asleep.
@@ -139,6 +176,16 @@ container-test: image test-packages .build/packaging/root .build/packaging/pytho
 	  --customize-hook='systemctl --quiet --root="$$1" mask NetworkManager systemd-resolved' \
 	  --customize-hook='rm -f "$$1/etc/resolv.conf"' \
 	  bookworm $@.new $${mirror:-http://deb.debian.org/debian}
+	mv $@.new $@
+
+# The next one after that, with what the package needs alone.
+.build/packaging/next: test-packages
+	@[ ! -d $@ ] && [ "$$(id -u)" -eq 0 ] || exit 0
+	rm -rf $@.new
+	mkdir -p $(@D)
+	mirror="$$(apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)"
+	mmdebstrap --quiet --variant=minbase --include=ca-certificates,libnghttp2-14,libssl3t64,libstdc++6,libsystemd0,systemd \
+	  trixie $@.new $${mirror:-http://deb.debian.org/debian}
 	mv $@.new $@
 
 deb-packages:

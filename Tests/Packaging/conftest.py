@@ -44,6 +44,13 @@ def machine(tmp_path):
         yield one
 
 
+@pytest.fixture(params=["root", "next"], ids=["bookworm", "trixie"])
+def either_machine(request, tmp_path):
+    """The same of the Debian that packages are made on, and of the one after it."""
+    with Machine(TOP / ".build/packaging" / request.param, tmp_path) as one:
+        yield one
+
+
 @pytest.fixture
 def booted(tmp_path):
     """The same with a running systemd."""

@@ -68,7 +68,8 @@ def test_the_binary_is_hardened(deb, tmp_path):
     assert "RUNPATH" not in shown and "RPATH" not in shown
 
 
-def test_install_run_upgrade_purge(machine, deb, newer, version):
+def test_install_run_upgrade_purge(either_machine, deb, newer, version):
+    machine = either_machine
     machine.run("mkdir", "-p", "-m", "700", "/var/cache/private")  # as systemd makes it
     before = listing(machine)
     resolv_conf = machine.path("/etc/resolv.conf").read_text()

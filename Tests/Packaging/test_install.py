@@ -1,10 +1,8 @@
-"""`make install`, `make uninstall` and `make dist`."""
+"""`make install` and `make uninstall`."""
 
-import hashlib
 import os
 import re
 import subprocess
-import tarfile
 
 import pytest
 
@@ -18,7 +16,8 @@ def make(top, *arguments):
 
 def documents(top):
     return {"README.md", *(f"docs/{path.name}" for path in (top / "docs").glob("*.md")),
-            *(f"config/examples/{path.name}" for path in (top / "config/examples").glob("*.toml"))}
+            *(f"config/examples/{path.name}" for path in (top / "config/examples").glob("*.toml")),
+            *(f"config/prometheus/{path.name}" for path in (top / "config/prometheus").iterdir())}
 
 
 def files(root):
@@ -90,16 +89,3 @@ def test_completions_of_zsh_are_valid(top, tmp_path):
     assert file.read_text().startswith("#compdef httpdnsd\n")
     done = subprocess.run(["zsh", "--no-rcs", "-n", file], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_dist_is_the_same_each_time(top, version):
-    digests = []
-    for _ in range(2):
-        tarball = top / make(top, "dist").strip()
-        assert tarball.name == f"httpdnsd-{version}.tar.gz"
-        digests.append(hashlib.sha256(tarball.read_bytes()).hexdigest())
-    assert digests[0] == digests[1]
-    with tarfile.open(tarball) as archive:
-        names = archive.getnames()
-    assert {name.split("/")[0] for name in names} == {f"httpdnsd-{version}"}
-    assert f"httpdnsd-{version}/Makefile" in names and f"httpdnsd-{version}/config/debian/control" in names

@@ -4,6 +4,7 @@ import Testing
 
 @testable import Daemon
 @testable import Forwarding
+@testable import Upstreams
 
 @Suite struct OutageTests {
     private var outages = Outages()

@@ -1,21 +1,22 @@
-import Base
-import Configuration
-import Forwarding
-import Transport
+package import Base
+package import Configuration
+package import Forwarding
 
 /// A number for each group's name, which never stands for another name while the daemon runs.
-struct GroupNumbers: Sendable {
+package struct GroupNumbers: Sendable {
     private var numbers: [String: GroupID] = [:]
 
+    package init() {}
+
     /// Gives new names the next numbers; known names keep theirs.
-    mutating func add(_ settings: Settings) {
+    package mutating func add(_ settings: Settings) {
         for group in settings.upstreams where numbers[group.name] == nil {
             numbers[group.name] = GroupID(GroupID.fallback.rawValue + 1 + numbers.count)
         }
     }
 
     /// - Precondition: settings with this name were added.
-    subscript(name: String) -> GroupID {
+    package subscript(name: String) -> GroupID {
         switch name {
         case Settings.Group.httpdnsName: .httpdns
         case Settings.Group.fallbackName: .fallback
@@ -25,14 +26,18 @@ struct GroupNumbers: Sendable {
 }
 
 /// The groups and routes of the settings, in the forwarder's types.
-struct UpstreamGroups {
-    let settings: Settings
-    let numbers: GroupNumbers
+package struct UpstreamGroups {
+    private let settings: Settings
+    private let numbers: GroupNumbers
+
+    package init(settings: Settings, numbers: GroupNumbers) {
+        (self.settings, self.numbers) = (settings, numbers)
+    }
 
     /// - Parameters:
     ///   - services: the present servers of accounts.
     ///   - servers: gives the present servers of any other group.
-    func groups(services: [GroupID: [Server]], servers: (Settings.Group) -> [Server]) -> [UpstreamGroup] {
+    package func groups(services: [GroupID: [Server]], servers: (Settings.Group) -> [Server]) -> [UpstreamGroup] {
         func account(_ name: String, _ settings: Settings.HTTPDNS) -> UpstreamGroup {
             self.account(name, settings, services[numbers[name]] ?? [])
         }
@@ -86,7 +91,7 @@ struct UpstreamGroups {
     private static let shortestHedge = 250
 
     /// For each group, the groups that are asked for its names, in order.
-    var routes: [GroupID: [Step]] {
+    package var routes: [GroupID: [Step]] {
         var routes: [GroupID: [Step]] = [:]
         if let httpdns = settings.httpdns {
             routes[.httpdns] = route(
@@ -109,19 +114,19 @@ struct UpstreamGroups {
 
 extension Settings {
     /// The settings of each account.
-    func accounts(_ numbers: GroupNumbers) -> [GroupID: HTTPDNS] {
+    package func accounts(_ numbers: GroupNumbers) -> [GroupID: HTTPDNS] {
         Dictionary(accounts.map { (numbers[$0.name], $0.settings) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// The addresses of `dnsIp` of each account, as its servers.
-    func services(_ numbers: GroupNumbers) -> [GroupID: [Server]] {
+    package func services(_ numbers: GroupNumbers) -> [GroupID: [Server]] {
         accounts.reduce(into: [:]) { services, account in services[numbers[account.name]] = account.services }
     }
 }
 
 extension Settings.Account {
     /// The addresses of `dnsIp`, as servers.
-    var services: [Server] { settings.dnsIp.map { Server($0, .account) } }
+    package var services: [Server] { settings.dnsIp.map { Server($0, .account) } }
 }
 
 extension Settings.Group.Reason {

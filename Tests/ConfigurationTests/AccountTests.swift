@@ -12,7 +12,8 @@ import Testing
     func defaults(_ provider: Provider) throws {
         let keys =
             provider == .tencent
-            ? "token = '1'" : "provider = '\(provider.rawValue)'\ndnsId = 7\ndnsKey = 'ab'\ndnsIp = ['192.0.2.1']"
+            ? "provider = 'tencent'\ntoken = '1'"
+            : "provider = '\(provider.rawValue)'\ndnsId = 7\ndnsKey = 'ab'\ndnsIp = ['192.0.2.1']"
         let own = try #require(try load("[httpdns]\n" + keys).httpdns)
         #expect(own.batch == provider.facts.namesPerRequest && own.credential.provider == provider)
         #expect(own.dnsIp.map(\.port) == [443])

@@ -140,7 +140,8 @@ import Testing
         tallies.server(server.server).secured(isResumed: true, certificateEnd: 7)
         overview.upstreams = tallies.figures
         let expected = """
-            {"name":"office","kind":"dns","protocols":["tls"],"way":"encrypted","wall":false,"thenTry":["fallback"],"servers":[\
+            {"name":"office","kind":"dns","provider":null,"protocols":["tls"],"way":"encrypted","wall":false,"thenTry":["fallback"],\
+            "servers":[\
             {"address":"tls://10.1.0.53","protocol":"tls","state":"answers","inUse":true,"paused":false,"setAside":false,\
             "secondsUntilNextTry":null,"roundTripMilliseconds":21.0,"p50Milliseconds":50.0,"p95Milliseconds":95.0,\
             "resumed":true,"certificateExpiresAt":7,"lastHour":{"roundTripMilliseconds":[],"failures":[]},"answers":1,"failures":0,"consecutiveFailures":0,"lastFailure":null}],\

@@ -51,7 +51,7 @@ def test_status_says_how_it_is(controlled, service):
     account, fallback = overview["groups"]
     assert account["name"] == "httpdns" and account["kind"] == "httpdns" and account["protocols"] == ["httpdns-https"]
     assert account["thenTry"] == ["fallback"] and account["wall"] is False and account["servers"] == [server]
-    assert account["counters"] == {"questions": 1, "queries": 1, "names": 1, "repeats": 0, "failures": 0}
+    assert account["counters"] == {"questions": 1, "queries": 1, "names": 1, "namesLastHour": 1, "repeats": 0, "failures": 0}
     assert server["inUse"] and server["protocol"] == "httpdns-https" and server["resumed"] is False
     assert 0 < server["p50Milliseconds"] == server["p95Milliseconds"] < 2000 and server["secondsUntilNextTry"] is None
     assert fallback["name"] == "fallback" and fallback["protocols"] == ["plain"]
@@ -63,7 +63,7 @@ def test_status_says_how_it_is(controlled, service):
     text = operator("status")
     assert overview["headline"].startswith("serving; HTTPDNS 127.0.0.3")
     assert overview["headline"].split(" ms")[0] in text and "cache 2 answers, 75 % hits" in text, text
-    assert "\nHTTPDNS: then the local resolver; 1 question\n  127.0.0.3:" in text, text
+    assert "\nHTTPDNS: encrypted; then the local resolver; 1 question; billed for at most 1 name, 1 in the last hour\n  127.0.0.3:" in text, text
     assert "  HTTPDNS by https, encrypted " in text and "  DNS over UDP and TCP, in the clear " in text, text
     assert "example.com" not in text + str(overview)
 
@@ -89,7 +89,7 @@ def test_a_group_nobody_asks_is_not_shown(controlled, service):
     overview = operator.json()
     assert [group["name"] for group in overview["groups"]] == ["httpdns"] and overview["groups"][0]["wall"] is True
     assert overview["localResolvers"] == [] and overview["httpdns"]["httpOnly"] is True
-    assert "HTTPDNS: nobody else is asked" in operator("status")
+    assert "HTTPDNS: encrypted; nobody else is asked" in operator("status")
 
 
 def test_it_is_said_that_nobody_answers_any_more(controlled, service):

@@ -126,7 +126,7 @@ extension Overview {
 extension FallbackReason {
     /// Those that are failures of a server.
     static let failures: [FallbackReason] = [
-        .timedOut, .unreachable, .untrusted, .unauthorized, .tooOften, .badAnswer,
+        .timedOut, .unreachable, .untrusted, .unauthorized, .tooOften, .denied, .badAnswer,
     ]
 
     /// The reason as a label of metrics and in JSON.

@@ -6,6 +6,7 @@ import Forwarding
 import Log
 import Logging
 import Transport
+import Upstreams
 
 /// Lines of the log about servers, the network and lookups.
 extension Report {

@@ -5,6 +5,7 @@ import Forwarding
 import Log
 import Logging
 import Transport
+import Upstreams
 
 /// Which names go to which group, by the settings and the files that they name.
 struct NameLists: Sendable, Equatable {

@@ -89,8 +89,9 @@ extension WatchClient: StreamOwner {
             return
         }
         var offset = 0
-        while let length = WatchFrame.length(incoming.span, at: offset) {
-            guard let frame = WatchFrame(incoming.span.extracting(offset..<offset + length)) else {
+        let octets = incoming
+        while let length = WatchFrame.length(octets.span, at: offset) {
+            guard let frame = WatchFrame(octets.span.extracting(offset..<offset + length)) else {
                 return end("the daemon at \(path) is of another version")
             }
             frames.append(frame)

@@ -29,7 +29,7 @@ public final class DatagramSocket: Sendable {
         var sockets: [DatagramSocket] = []
         var endpoint = endpoint
         while sockets.count < count {
-            let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM)
+            let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, .datagram)
             if !endpoint.address.isIPv4 { try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
             if !sockets.isEmpty { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
             try descriptor.bind(endpoint)

@@ -29,7 +29,7 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
     public init(in loop: EventLoop, changed: @escaping () -> Void) throws(SystemError) {
         self.changed = changed
         self.loop = loop
-        socket = try Descriptor.socket(AF_NETLINK, SOCK_RAW)
+        socket = try Descriptor.socket(AF_NETLINK, .raw)
         var name = sockaddr_nl()
         name.nl_family = sa_family_t(AF_NETLINK)
         name.nl_groups = UInt32(NetworkWatch.groups)
@@ -85,7 +85,7 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
     /// as a change.
     private func learn() {
         for type in [RTM_GETLINK, RTM_GETADDR] {
-            guard let socket = try? Descriptor.socket(AF_NETLINK, SOCK_RAW) else { return }
+            guard let socket = try? Descriptor.socket(AF_NETLINK, .raw) else { return }
             let request = NetworkState.dumpRequest(type: type)
             guard (try? socket.send(request.span)) != nil else { return }
             // The kernel fills in the next part of a dump when one is read; at the end nothing waits.

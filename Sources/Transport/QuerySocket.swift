@@ -24,7 +24,7 @@ public struct QuerySocket: ~Copyable, Sendable {
     /// - Parameter source: One of this machine's addresses, of the same family; nil: the kernel chooses.
     public static func open(to endpoint: Endpoint, from source: IPAddress? = nil) throws(SystemError) -> QuerySocket {
         let isIPv4 = endpoint.address.isIPv4
-        let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM)
+        let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, .datagram)
         if let source { try descriptor.bind(Endpoint(source, port: 0)) }
         // Makes the kernel report that no program listens on the port, as it does on a connected socket.
         if isIPv4 {

@@ -13,7 +13,7 @@ public enum Routes {
     public static var leadOut: Bool { families() != (false, false) }
 
     private static func leads(to address: IPAddress) -> Bool {
-        guard let socket = try? Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, SOCK_DGRAM),
+        guard let socket = try? Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, .datagram),
             socket.connect(SocketAddress(Endpoint(address, port: 53))) == 0, let local = try? socket.boundEndpoint()
         else { return false }
         // A router that announces itself without a prefix: a server beyond the link could not answer.

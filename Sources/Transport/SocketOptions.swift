@@ -4,11 +4,25 @@ internal import Glibc
 
 /// What the kinds of sockets have in common.
 extension Descriptor {
+    /// What a socket carries. The C library's constants are named in this file alone, which imports both modules that
+    /// declare them: where only one is imported, the compiler finds them or not, by which files it compiles together.
+    enum SocketKind {
+        case stream, datagram, raw
+
+        fileprivate var type: __socket_type {
+            switch self {
+            case .stream: SOCK_STREAM
+            case .datagram: SOCK_DGRAM
+            case .raw: SOCK_RAW
+            }
+        }
+    }
+
     /// A new socket, close-on-exec and nonblocking.
-    static func socket(_ family: Int32, _ type: __socket_type) throws(SystemError) -> Descriptor {
-        let flags = Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    static func socket(_ family: Int32, _ kind: SocketKind) throws(SystemError) -> Descriptor {
+        let flags = SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
         return Descriptor(
-            adopting: try SystemCall.require("socket") { Glibc.socket(family, Int32(type.rawValue) | flags, 0) })
+            adopting: try SystemCall.require("socket") { Glibc.socket(family, Int32(kind.type.rawValue | flags), 0) })
     }
 
     func setOption(_ level: Int32, _ name: Int32, _ value: Int32) throws(SystemError) {

@@ -46,7 +46,7 @@ public final class StreamListener: EventHandler, @unchecked Sendable {
 
     /// Binds and listens. Port 0: the kernel chooses, see ``local``.
     public static func listen(_ endpoint: Endpoint) throws(SystemError) -> StreamListener {
-        let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, SOCK_STREAM)
+        let descriptor = try Descriptor.socket(endpoint.address.isIPv4 ? AF_INET : AF_INET6, .stream)
         if !endpoint.address.isIPv4 { try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
         // Lets a restarted daemon bind while old connections are in TIME_WAIT.
         try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)

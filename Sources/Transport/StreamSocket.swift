@@ -35,7 +35,7 @@ public struct StreamSocket: ~Copyable, Sendable {
     /// Begins to connect. The socket becomes writable when the outcome is known; then call ``connectResult()``.
     public static func connect(to endpoint: Endpoint) throws(SystemError) -> StreamSocket {
         let address = try SocketAddress(reaching: endpoint)
-        let descriptor = try Descriptor.socket(address.family, SOCK_STREAM)
+        let descriptor = try Descriptor.socket(address.family, .stream)
         let code = descriptor.connect(address)
         guard code == 0 || code == EINPROGRESS else { throw SystemError("connect", endpoint.description, code: code) }
         // On a kernel without this option, the caller's deadline ends the wait.

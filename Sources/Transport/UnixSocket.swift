@@ -35,7 +35,7 @@ public final class UnixListener: @unchecked Sendable {
             })
         try SystemCall.require("flock", folder) { flock(lock.raw, LOCK_EX | LOCK_NB) }
         try removeDead(path, address)
-        let descriptor = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+        let descriptor = try Descriptor.socket(AF_UNIX, .stream)
         // The file's mode is that of the socket from the beginning; the process's mask can only narrow it.
         try SystemCall.require("fchmod", path) { fchmod(descriptor.raw, mode) }
         try SystemCall.require("bind", path) {
@@ -49,7 +49,7 @@ public final class UnixListener: @unchecked Sendable {
     private static func removeDead(_ path: String, _ address: UnixAddress) throws(SystemError) {
         guard let kind = FileIdentity(path)?.kind else { return }
         guard kind == S_IFSOCK else { throw SystemError("bind", path, code: EEXIST) }
-        let caller = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+        let caller = try Descriptor.socket(AF_UNIX, .stream)
         let code = caller.connect(address)
         guard code == ECONNREFUSED else { throw SystemError("bind", path, code: code == 0 ? EADDRINUSE : code) }
         try SystemCall.require("unlink", path) { unsafe unlink(path) }
@@ -81,7 +81,7 @@ extension StreamSocket {
     /// - Throws: EAGAIN also when the listening process does not accept connections.
     public static func connect(toPath path: String) throws(SystemError) -> StreamSocket {
         guard let address = UnixAddress(path) else { throw SystemError("connect", path, code: ENAMETOOLONG) }
-        let descriptor = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+        let descriptor = try Descriptor.socket(AF_UNIX, .stream)
         let code = descriptor.connect(address)
         guard code == 0 else { throw SystemError("connect", path, code: code) }
         return StreamSocket(adopting: descriptor)

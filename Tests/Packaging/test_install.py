@@ -43,7 +43,9 @@ def test_what_is_installed_is_uninstalled(top, tmp_path, version, prefix):
     assert (tmp_path / "etc/httpdnsd/httpdnsd.toml").stat().st_mode & 0o777 == 0o640
     installed = tmp_path / below / "sbin/httpdnsd"
     assert subprocess.run([installed, "--version"], capture_output=True, text=True).stdout.strip() == version
-    assert installed.stat().st_size < 20_000_000, "it is not stripped"
+    sections = subprocess.run(["readelf", "--sections", "--wide", installed], capture_output=True, text=True, check=True)
+    assert not re.search(r" \.(symtab|strtab|debug_\w+) ", sections.stdout), "it is not stripped"
+    assert " .dynsym " in sections.stdout
     unit = (tmp_path / below / "lib/systemd/system/httpdnsd.service").read_text()
     programs = re.findall(r"^Exec\w+=(\S*httpdnsd) ", unit, re.MULTILINE)
     assert set(programs) == {f"{prefix}/sbin/httpdnsd"}

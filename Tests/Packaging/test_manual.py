@@ -56,11 +56,11 @@ def test_every_key_is_described_with_its_default(settings_page, effective):
 
 
 def test_every_number_is_described_with_its_range(top, settings_page):
-    keys = (top / "Sources/Configuration/Keys.swift").read_text()
+    keys = "".join((top / f"Sources/Configuration/{name}.swift").read_text() for name in ("Keys", "AccountKeys"))
     found = re.findall(r'\.(\w+), "(\w+)",[^"]*?\.number\((\d[\d_]*)\.\.\.([\w.]+)', keys)
-    assert len(found) > 15
+    assert len(found) > 15 and {"workers", "batch"} <= {key for _, key, *_ in found}
     for section, key, low, high in found:
-        high = high.replace("UInt32.max", "4294967295").replace("_", "")
+        high = {"UInt32.max": "4294967295", "mostNames": "10"}.get(high, high).replace("_", "")
         low = "1" if key == "dnsId" else low  # 0 stands for none
         text = " ".join(settings_page[section][key].split())
         assert re.search(rf"\b{low} to {high}\b", text), f"{section}.{key}: {low} to {high} is not in httpdnsd.toml(5)"

@@ -31,12 +31,9 @@ struct AlibabaList {
     }
 
     func request(nonce: [UInt8], host: String, at unixSeconds: UInt64) throws(RequestError) -> [UInt8] {
-        let expiry = String(unixSeconds &+ Self.validity)
         var request = Array("GET /\(id)/ss?n=".utf8)
         request.append(contentsOf: nonce)
-        request.append("&t=\(expiry)&s=")
-        digest.append(of: nonce[...], expiry, to: &request)
-        try request.appendRequestEnd(host: host)
+        try digest.appendEnd(of: nonce[...], until: unixSeconds &+ Self.validity, as: "s", host: host, to: &request)
         return request
     }
 

@@ -19,7 +19,7 @@ public final class AlibabaV1Account: ServiceAccount {
 
     init(_ signing: Signing) throws(RequestError) {
         start = Array("GET /\(signing.id)/sign_".utf8)
-        route = Array((signing.routeIp.map { "&ip=\($0)" } ?? "").utf8)
+        route = signing.routeParameter
         validity = signing.validity
         digest = try SecretDigest(signing.secret)
         list = try AlibabaList(signing)
@@ -41,10 +41,8 @@ public final class AlibabaV1Account: ServiceAccount {
         default: request.append("&query=4,6")
         }
         request.append(contentsOf: route)
-        let expiry = String(unixSeconds &+ validity)
-        request.append("&t=\(expiry)&s=")
-        digest.append(of: request[subject], expiry, to: &request)
-        try request.appendRequestEnd(host: host)
+        try digest.appendEnd(
+            of: request[subject], until: unixSeconds &+ validity, as: "s", host: host, to: &request)
         return request
     }
 

@@ -17,7 +17,7 @@ public final class BaiduAccount: ServiceAccount {
 
     init(_ signing: Signing) throws(RequestError) {
         start = Array("GET /v4/resolve?account_id=\(signing.id)&dn=".utf8)
-        route = Array((signing.routeIp.map { "&ip=\($0)" } ?? "").utf8)
+        route = signing.routeParameter
         validity = signing.validity
         digest = try SecretDigest(signing.secret)
     }
@@ -36,10 +36,8 @@ public final class BaiduAccount: ServiceAccount {
         default: request.append("&type=dual_stack")
         }
         request.append(contentsOf: route)
-        let expiry = String(unixSeconds &+ validity)
-        request.append("&t=\(expiry)&sign=")
-        digest.append(of: request[subject], expiry, to: &request)
-        try request.appendRequestEnd(host: host)
+        try digest.appendEnd(
+            of: request[subject], until: unixSeconds &+ validity, as: "sign", host: host, to: &request)
         return request
     }
 

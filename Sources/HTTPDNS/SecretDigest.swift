@@ -17,13 +17,20 @@ struct SecretDigest {
         }
     }
 
-    /// Appends the signature of `SUBJECT-SECRET-TIME`, as Alibaba Cloud's version 1 and Baidu have it.
-    func append(of subject: ArraySlice<UInt8>, _ time: String, to request: inout [UInt8]) {
+    /// Appends the end of a request that Alibaba Cloud's version 1 or Baidu takes: `t`, the time in seconds since 1970
+    /// until which it is valid, and the signature of `SUBJECT-SECRET-TIME`.
+    /// - Parameter parameter: The signature's.
+    func appendEnd(
+        of subject: ArraySlice<UInt8>, until time: UInt64, as parameter: StaticString, host: String,
+        to request: inout [UInt8]
+    ) throws(RequestError) {
+        request.append("&t=\(time)&\(parameter)=")
         var text = Array(subject)
         text.append(UInt8(ascii: "-"))
         text.append(contentsOf: secret)
         text.append("-\(time)")
         signer.appendSignature(of: text.span, to: &request)
+        try request.appendRequestEnd(host: host)
     }
 
     /// Appends the signature of the values and the secret, in ASCII's order and joined by `_`, as Volcengine has it.

@@ -7,4 +7,7 @@ struct Signing {
     let routeIp: IPAddress?
     /// Seconds for which a request is valid.
     let validity: UInt64
+
+    /// The client subnet as Alibaba Cloud's version 1 and Baidu take it; empty if there is none.
+    var routeParameter: [UInt8] { Array((routeIp.map { "&ip=\($0)" } ?? "").utf8) }
 }

@@ -271,13 +271,18 @@ class HTTPDNSService:
     def _violation(self, text):
         self.violations.append(text)
 
-    def _answer(self, connection, number, head):
-        """Answers one request. Says whether the connection lives on."""
-        lines = head.split("\r\n")
+    def _read_head(self, lines):
+        """The parts of a request's head; target and Host are kept to be looked at."""
         method, target, version = (lines[0].split(" ") + ["", ""])[:3]
         headers = {line.partition(":")[0].lower(): line.partition(":")[2].strip() for line in lines[1:]}
         self.targets.append(target)
         self.hosts.append(headers.get("host"))
+        return method, target, version, headers
+
+    def _answer(self, connection, number, head):
+        """Answers one request. Says whether the connection lives on."""
+        lines = head.split("\r\n")
+        method, target, version, headers = self._read_head(lines)
         if version != "HTTP/1.1" or "host" not in headers:
             self._violation(f"not HTTP/1.1 with a Host: {lines[0]!r}")
         if method != "GET":

@@ -59,10 +59,7 @@ class ProviderService(HTTPDNSService):
 
     def _answer(self, connection, number, head):
         lines = head.split("\r\n")
-        method, target, version = (lines[0].split(" ") + ["", ""])[:3]
-        headers = {line.partition(":")[0].lower(): line.partition(":")[2].strip() for line in lines[1:]}
-        self.targets.append(target)
-        self.hosts.append(headers.get("host"))
+        method, target, version, headers = self._read_head(lines)
         if (method, version) != ("GET", "HTTP/1.1") or "host" not in headers or self.secret in head:
             self._violation(f"not a GET with a Host and without the secret: {lines[0]!r}")
         path, _, query = target.partition("?")

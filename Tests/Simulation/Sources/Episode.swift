@@ -1,4 +1,5 @@
 import Base
+import CKernel
 import Logging
 import SimulatedDispatch
 import TestSupport
@@ -15,6 +16,7 @@ final class Episode {
     private let hosts: [Host]
     private var plan: Plan
     private var daemon: Daemon?
+    private var fileZones = Topology.namesFiles[0]
     private var ports: UInt16 = 1024
     private var numbers = 0
 
@@ -31,7 +33,12 @@ final class Episode {
         kernel.files["/d/authority"] = certificates.trusted
         kernel.files["/proc/sys/kernel/random/boot_id"] = Array("0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0\n".utf8)
         var chance = Chance(seed: script.seed)
-        plan = Plan(&chance, hosts: hosts, secure: script.isSecure, hasFile: script.hasFile)
+        plan = Plan(&chance, hosts: hosts, script, fileZones: fileZones)
+        writeNames()
+    }
+
+    private func writeNames() {
+        kernel.files[Topology.namesFile] = Array(fileZones.map { "*.\($0)\n" }.joined().utf8)
     }
 
     /// - Parameter items: Those of the script that happen; nil: all.
@@ -52,21 +59,34 @@ final class Episode {
 
     // MARK: The daemon
 
+    /// Octets of texts that were parsed, which TOMLKit never frees. The daemon parses no text twice in a row, but here each
+    /// is another.
+    nonisolated(unsafe) private(set) static var heldByTOML: UInt64 = 0
+
     private func settings() -> Settings? {
+        let before = kernel_allocated()
+        _ = try? load()
+        Self.heldByTOML &+= kernel_allocated() &- before
         do throws(ConfigurationError) {
-            return try Settings.load(
-                file: "/d/httpdnsd.toml", contents: plan.text, environment: [:],
-                readFile: { $0 == "/d/authority" ? certificates.trusted : nil })
+            return try load()
         } catch {
             judge.fault("the settings are refused: \(error)")
             return nil
         }
     }
 
+    private func load() throws(ConfigurationError) -> Settings {
+        try Settings.load(
+            file: "/d/httpdnsd.toml", contents: plan.text, environment: [:],
+            readFile: { $0 == "/d/authority" ? certificates.trusted : nil })
+    }
+
     private func start() {
         if isVerbose { print(plan.text) }
         judge.works(by: plan)
         judge.isTroubled(seconds: 0)
+        // Those of before were another process's.
+        kernel.withoutDescriptors(until: 0)
         guard let settings = settings() else { return }
         do throws(StartFailure) {
             let daemon = try Daemon(settings, log: Logger(label: "simulation") { _ in Lines() })
@@ -106,17 +126,20 @@ final class Episode {
     private func perform(_ item: Script.Item) {
         var chance = Chance(seed: item.seed)
         switch item.what {
-        case .question, .goAway, .stutter: break
-        case .trouble(_, _, let seconds): judge.isTroubled(seconds: seconds)
-        case .sleep(let seconds): judge.isTroubled(seconds: seconds)
+        case .question, .pipeline, .goAway, .stutter, .fullDisk, .names: break
+        case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds):
+            judge.isTroubled(seconds: seconds)
         default: judge.isTroubled(seconds: 1)
         }
         let host = { (name: String) in self.hosts.first { $0.name == name }! }
         switch item.what {
-        case .question(let client, let name, let type, let isStream):
-            ask(client, name, type, isStream: isStream, &chance)
+        case .question(let client, let name, let type, let manner): ask(client, [name], type, manner, &chance)
+        case .pipeline(let client, let names, let type):
+            var manner = Script.Manner()
+            manner.isStream = true
+            ask(client, names, type, manner, &chance)
         case .flood(let client, let count):
-            for number in 0..<count { ask(client, "h\(number)n.\(Topology.publicZone)", 1, isStream: false, &chance) }
+            for number in 0..<count { ask(client, ["h\(number)n.\(Topology.publicZone)"], 1, .init(), &chance) }
         case .trouble(let name, let trouble, let seconds):
             for host in hosts where host.name == name || host.group == name {
                 host.begin(trouble, until: kernel.now + UInt64(seconds) * 1_000_000_000)
@@ -125,11 +148,20 @@ final class Episode {
         case .stutter(let name): host(name).isStuttering = true
         case .reset(let name): kernel.network.reset(host(name))
         case .forget(let name): kernel.network.forget(host(name))
-        case .clock(let seconds): kernel.epoch = UInt64(Int(kernel.epoch) + seconds * 1_000_000_000)
+        case .clock(let seconds): kernel.setClock(by: seconds)
         case .sleep(let seconds):
             kernel.network.forget(nil)
             kernel.sleep(UInt64(seconds) * 1_000_000_000)
         case .network(let isUp): kernel.network.change(isUp: isUp)
+        case .ipv6(let isUp): kernel.network.changeIPv6(isUp: isUp)
+        case .fullDisk(let seconds): kernel.files.fullUntil = kernel.now + UInt64(seconds) * 1_000_000_000
+        case .noDescriptors(let seconds):
+            kernel.withoutDescriptors(until: kernel.now + UInt64(seconds) * 1_000_000_000)
+        case .names(let zones):
+            fileZones = zones
+            writeNames()
+            plan = plan.reading(zones)
+            judge.works(by: plan, isSoft: true)
         case .reload: reload(&chance)
         case .crash(let part): crash(part)
         case .restart:
@@ -141,7 +173,8 @@ final class Episode {
     }
 
     private func reload(_ chance: inout Chance) {
-        plan = Plan(&chance, hosts: hosts, secure: script.isSecure, hasFile: script.hasFile)
+        let before = plan
+        plan = Plan(&chance, hosts: hosts, script, fileZones: fileZones)
         if isVerbose { print(plan.text) }
         guard let settings = settings() else { return }
         // Both hold in between.
@@ -149,7 +182,9 @@ final class Episode {
         do throws(StartFailure) {
             try daemon?.reload(settings)
         } catch {
-            judge.fault("the settings cannot be taken over: \(error)")
+            if kernel.hasDescriptors { judge.fault("the settings cannot be taken over: \(error)") }
+            plan = before
+            judge.works(by: plan)
         }
     }
 
@@ -167,52 +202,64 @@ final class Episode {
 
     // MARK: Clients
 
-    private func ask(_ client: Int, _ name: String, _ type: UInt16, isStream: Bool, _ chance: inout Chance) {
+    private func ask(
+        _ client: Int, _ names: [String], _ type: UInt16, _ manner: Script.Manner, _ chance: inout Chance
+    ) {
+        // It could not be accepted; how long it waits is the shortage's business.
+        if manner.isStream, !kernel.hasDescriptors { return }
         ports = ports == .max ? 1024 : ports + 1
-        numbers += 1
         let from = Endpoint(.v4(10, 5, 0, UInt8(client + 1)), port: ports)
-        var bytes: [UInt8] = []
-        bytes.append(UInt16(truncatingIfNeeded: chance.next()), octets: 2)
-        bytes += [1, 0, 0, 1, 0, 0, 0, 0, 0, 1]
-        for label in name.split(separator: ".") { bytes += [UInt8(label.utf8.count)] + label.utf8 }
-        bytes.append(0)
-        bytes.append(type, octets: 2)
-        bytes += [0, 1, 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]
-        guard let query = DNSQuery(bytes) else { return }
-        judge.asks(numbers, query, from: from, hasStale: hasStale(name, type))
-        if isStream {
-            StreamClient(from).ask(bytes, &chance)
+        var (first, queries) = (UInt16(truncatingIfNeeded: chance.next()), [[UInt8]]())
+        for name in names {
+            numbers += 1
+            guard let query = DNSQuery(name, type, id: first, manner, &chance) else { return }
+            first &+= 1
+            judge.asks(numbers, query, from: from, hasStale: hasStale(name, type, manner))
+            queries.append(query.bytes)
+        }
+        if manner.isStream {
+            StreamClient(from).ask(queries, &chance)
         } else {
             kernel.network.clients[from] = { judge.answered($0, to: from) }
-            kernel.network.ask(bytes, from: from, to: Self.server)
+            for query in queries { kernel.network.ask(query, from: from, to: Self.server) }
         }
     }
 
-    private func hasStale(_ name: String, _ type: UInt16) -> Bool {
+    /// Whether there is something stale that can still be given when clients have waited long enough for something fresh.
+    private func hasStale(_ name: String, _ type: UInt16, _ manner: Script.Manner) -> Bool {
         guard let daemon, let name = Name(name) else { return false }
-        let found = daemon.cache.find(
-            name, type: RecordType(rawValue: type), for: .everyone, at: Tick(nanoseconds: kernel.now).seconds)
-        return found.map { !$0.isFresh } ?? false
+        let found = [0, 2_000_000_000 as UInt64].map { later in
+            daemon.cache.find(
+                name, type: RecordType(rawValue: type),
+                for: .those(dnssecOK: manner.isDNSSECOK, checkingDisabled: manner.isCheckingDisabled),
+                at: Tick(nanoseconds: kernel.now + later).seconds)
+        }
+        return found.allSatisfy { $0.map { !$0.isFresh } ?? false }
     }
 
-    /// Asks one question over TCP, perhaps octet by octet.
+    /// Asks over TCP, perhaps octet by octet, and perhaps says at once that it will ask no more.
     private final class StreamClient: FarEnd {
         private let endpoint: Endpoint
         private weak var link: Link?
         private var buffer: [UInt8] = []
+        private var awaited = 0
 
         init(_ endpoint: Endpoint) { self.endpoint = endpoint }
 
-        func ask(_ query: [UInt8], _ chance: inout Chance) {
+        func ask(_ queries: [[UInt8]], _ chance: inout Chance) {
             link = kernel.network.connect(self, from: endpoint, to: Episode.server)
-            var frame: [UInt8] = []
-            frame.append(query.count, octets: 2)
-            frame += query
-            let piece = 1 + chance.below(2 * frame.count)
-            while !frame.isEmpty {
-                link?.sendToNear(Array(frame.prefix(piece)))
-                frame.removeFirst(min(piece, frame.count))
+            awaited = queries.count
+            var frames: [UInt8] = []
+            for query in queries {
+                frames.append(query.count, octets: 2)
+                frames += query
             }
+            let piece = 1 + chance.below(2 * frames.count)
+            while !frames.isEmpty {
+                link?.sendToNear(Array(frames.prefix(piece)))
+                frames.removeFirst(min(piece, frames.count))
+            }
+            if chance.below(4) == 0 { link?.endByFar() }
         }
 
         func received(_ bytes: [UInt8]) {
@@ -221,7 +268,8 @@ final class Episode {
             {
                 judge.answered(Array(buffer[2..<2 + length]), to: endpoint)
                 buffer.removeFirst(2 + length)
-                link?.endByFar()
+                awaited -= 1
+                if awaited == 0 { link?.endByFar() }
             }
         }
 

@@ -56,12 +56,12 @@ final class Host {
 
     /// As `servers` or `dnsIp` has it.
     var text: String {
-        switch kind {
-        case .plain: "\(address)"
+        let address = address.isIPv4 ? "\(address)" : "[\(address)]"
+        return switch kind {
+        case .plain, .account: address
         case .tcp: "tcp://\(address)"
         case .tls: "tls://\(address)"
         case .https: "https://\(address)/dns-query"
-        case .account: "\(address)"
         }
     }
 
@@ -230,7 +230,8 @@ final class ServerCertificates {
     init() {
         let addresses = Topology.hosts(secure: true).map(\.address)
         for kind in ["known", "strange"] {
-            guard let made = try? SelfSignedCertificate.make(names: [], addresses: addresses, days: 30_000) else {
+            guard let made = try? SelfSignedCertificate.make(
+                names: Topology.accountNames, addresses: addresses, days: 30_000) else {
                 fatalError("no certificate")
             }
             if kind == "known" { trusted = made.certificatePEM }

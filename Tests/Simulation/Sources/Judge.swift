@@ -30,7 +30,8 @@ final class Judge {
     /// What hosts were asked lately, and when.
     private var attempts: [String: [UInt64]] = [:]
     private var questionTimes: [String: [UInt64]] = [:]
-    private var plans: [(plan: Plan, from: UInt64)] = []
+    /// What is soft takes effect a moment later.
+    private var plans: [(plan: Plan, from: UInt64, isSoft: Bool)] = []
     private var questions: [Endpoint: [UInt16: Asked]] = [:]
     /// What was known before is forgotten, or no question of before has to be answered.
     private(set) var era = 0
@@ -53,6 +54,8 @@ final class Judge {
     private static let underWay: UInt64 = 10_000_000_000
     /// What an answer can be under way for: the longest time-out of a plan, and a second that is not whole.
     private static let slack: UInt64 = 3_000_000_000
+    /// What it takes at the longest until a file that has changed is read.
+    private static let reading: UInt64 = 2_000_000_000
     static let forgedSerial: UInt32 = 0x1F00_0000
 
     func begin() {
@@ -86,8 +89,16 @@ final class Judge {
 
     // MARK: Whom the daemon asks
 
-    func works(by plan: Plan) {
-        plans.append((plan, kernel.now))
+    /// - Parameter isSoft: A file says so, which has yet to be read.
+    func works(by plan: Plan, isSoft: Bool = false) {
+        plans.append((plan, kernel.now, isSoft))
+    }
+
+    /// The first plan by which a question may be answered.
+    private func first(_ asked: Asked) -> Int {
+        var place = asked.place
+        while plans[place].isSoft, asked.at < plans[place].from + Self.reading { place -= 1 }
+        return place
     }
 
     /// Those who may be told of a name, by any plan that held a moment ago.
@@ -235,18 +246,27 @@ final class Judge {
     private func check(_ message: Reading, _ asked: Asked, _ who: String) {
         let truth = Truth(asked.query.name, asked.query.type)
         // Under any settings since the question.
-        let groups = plans[asked.place...].reduce(into: Set()) { $0.formUnion($1.plan.groups(for: asked.query.name)) }
+        let plans = plans[first(asked)...]
+        let groups = plans.reduce(into: Set()) { $0.formUnion($1.plan.groups(for: asked.query.name)) }
         let isStale = message.errors.contains(3)
-        let staleSeconds = max(asked.plan.staleSeconds, plans[plans.count - 1].plan.staleSeconds)
+        let staleSeconds = max(asked.plan.staleSeconds, plans.last!.plan.staleSeconds)
         if asked.at > isCalmAt, !asked.plan.isHTTPOnly {
             if message.code != 0, message.code != 3 { fault("\(who) RCODE \(message.code), though all is well") }
             if isStale, groups.count == 1 { fault("\(who) stale, though all is well") }
             if kernel.now - asked.at > 3_000_000_000 { fault("\(who) answered late, though all is well") }
         }
         if isStale { stale += 1 }
+        let manner = asked.query.manner
+        if message.isDNSSECOK != manner.isDNSSECOK { fault("\(who) the bit DO is another") }
+        if message.isCheckingDisabled != manner.isCheckingDisabled { fault("\(who) the bit CD is another") }
+        if message.isAuthentic { fault("\(who) the bit AD, which nobody says") }
+        if manner.hasCookie != (message.cookie.count == 24) || !message.cookie.starts(with: asked.query.cookie) {
+            fault("\(who) a cookie of \(message.cookie.count) octets")
+        }
         if message.code == 3, truth.exists { return fault("\(who) NXDOMAIN, which nobody says") }
         if message.code == 0, !message.isTruncated, message.records.isEmpty, truth.count > 0, asked.query.type != 16 {
-            if !plans[asked.place...].contains(where: { $0.plan.denies(asked.query.name, asked.query.type) }),
+            let hasIPv6 = asked.at > kernel.network.hadNoIPv6 + Self.reading
+            if !plans.contains(where: { $0.plan.denies(asked.query.name, asked.query.type, hasIPv6: hasIPv6) }),
                 !groups.contains(where: { denied.contains("\($0) \(asked.query.name) \(asked.query.type)") })
             {
                 fault("\(who) no record, which nobody says")
@@ -279,51 +299,5 @@ final class Judge {
                 fault("\(who) the TTL \(record.ttl), of \(told.ttl) s said \(age / 1_000_000_000) s ago")
             }
         }
-    }
-}
-
-/// A reply, read by rules of its own.
-struct Reading {
-    struct Record {
-        let type: UInt16
-        let ttl: UInt32
-        let data: ArraySlice<UInt8>
-    }
-    let code: UInt8
-    let isTruncated: Bool
-    var records: [Record] = []
-    /// INFO-CODEs of extended errors.
-    var errors: [UInt16] = []
-
-    init?(_ reply: [UInt8], of query: DNSQuery) {
-        guard reply.count >= query.end, reply[2] & 0x80 != 0, reply[12..<query.end] == query.bytes[12..<query.end]
-        else {
-            return nil
-        }
-        func number(_ at: Int, _ octets: Int) -> UInt32 { reply[at..<at + octets].reduce(0) { $0 << 8 | UInt32($1) } }
-        code = reply[3] & 15
-        isTruncated = reply[2] & 2 != 0
-        let counts = [6, 8, 10].map { Int(number($0, 2)) }
-        var at = query.end
-        for place in 0..<counts.reduce(0, +) {
-            while at < reply.count, reply[at] > 0, reply[at] < 0xC0 { at += 1 + Int(reply[at]) }
-            at += at < reply.count && reply[at] >= 0xC0 ? 2 : 1
-            guard at + 10 <= reply.count, case let length = Int(number(at + 8, 2)), at + 10 + length <= reply.count
-            else {
-                return nil
-            }
-            let type = UInt16(number(at, 2))
-            let data = reply[at + 10..<at + 10 + length]
-            if place < counts[0] { records.append(Record(type: type, ttl: number(at + 4, 4), data: data)) }
-            if type == 41 {
-                var option = at + 10
-                while option + 4 <= data.endIndex {
-                    if number(option, 2) == 15 { errors.append(UInt16(number(option + 4, 2))) }
-                    option += 4 + Int(number(option + 2, 2))
-                }
-            }
-            at += 10 + length
-        }
-        guard at == reply.count else { return nil }
     }
 }

@@ -21,8 +21,10 @@ final class Kernel {
     private(set) var now: UInt64 = 0
     /// Nanoseconds of `now` in which the machine slept.
     private(set) var slept: UInt64 = 0
-    /// Nanoseconds since 1970 at the start of the machine; whoever sets the clock changes it.
-    var epoch: UInt64 = 0
+    /// Nanoseconds since 1970 at the start of the machine, as its clock has it.
+    private(set) var epoch: UInt64 = 0
+    /// Seconds by which the clock has been set.
+    private var wrongBy = 0
     var random = Chance(seed: 0)
     private var objects: [KernelObject?] = []
     private var timers: [KernelTimer] = []
@@ -30,6 +32,8 @@ final class Kernel {
     private var serial: UInt64 = 0
     /// How often anything has happened.
     private(set) var moments = 0
+    /// Until when no further descriptor is given out.
+    private var noDescriptorsUntil: UInt64 = 0
     /// How often in a row without any time going by.
     private var idling = 0
     let files = KernelFiles()
@@ -40,7 +44,7 @@ final class Kernel {
         precondition(openDescriptors == 0 && Scheduler.isEmpty)
         Scheduler.forgetLater()
         random = Chance(seed: seed)
-        (now, slept) = (1_000_000_000_000, 0)
+        (now, slept, noDescriptorsUntil, wrongBy) = (1_000_000_000_000, 0, 0, 0)
         // May 2027, after any build of this program.
         epoch = 1_810_000_000_000_000_000
         (objects, timers) = ([], [])
@@ -108,9 +112,22 @@ final class Kernel {
         slept += nanoseconds
     }
 
+    func setClock(by seconds: Int) {
+        epoch = UInt64(Int(epoch) + seconds * 1_000_000_000)
+        wrongBy += seconds
+    }
+
+    /// Seconds since 1970 as everybody else's clock has them.
+    var trueTime: UInt64 { (epoch + now) / 1_000_000_000 &- UInt64(bitPattern: Int64(wrongBy)) }
+
     // MARK: Descriptors
 
+    var hasDescriptors: Bool { now >= noDescriptorsUntil }
+
+    func withoutDescriptors(until moment: UInt64) { noDescriptorsUntil = moment }
+
     func open(_ object: KernelObject) -> Int {
+        guard hasDescriptors else { return -Int(EMFILE) }
         if let timer = object as? KernelTimer { timers.append(timer) }
         let place = objects.firstIndex { $0 == nil } ?? objects.count
         if place == objects.count { objects.append(nil) }

@@ -12,7 +12,11 @@ final class KernelFiles {
     /// What is written from now on is lost: the process is dead, and only does not know.
     var isFrozen = false
 
-    func clear() { (files, isFrozen) = ([:], false) }
+    /// Until when the disk is full.
+    var fullUntil: UInt64 = 0
+    var isFull: Bool { kernel.now < fullUntil }
+
+    func clear() { (files, isFrozen, fullUntil) = ([:], false, 0) }
 
     private func make() -> File {
         serial += 1

@@ -12,8 +12,12 @@ enum Topology {
     static func hosts(secure: Bool) -> [Host] {
         (1...3).map { Host("account-\($0)", group: "httpdns", .v4(203, 0, 113, UInt8($0)), .account(isSecure: secure)) }
             + (1...2).map { Host("resolver-\($0)", group: "fallback", .v4(192, 168, 0, UInt8($0)), .plain) }
-            + (1...2).map { Host("office-\($0)", group: "office", .v4(10, 0, 1, UInt8($0)), .tls) }
-            + (1...2).map { Host("shop-\($0)", group: "shop", .v4(10, 0, 2, UInt8($0)), .https) }
+            + [
+                Host("office-1", group: "office", .v4(10, 0, 1, 1), .tls),
+                Host("office-2", group: "office", IPAddress("fd00:1::2")!, .tls),
+                Host("shop-1", group: "shop", .v4(10, 0, 2, 1), .https),
+                Host("shop-2", group: "shop", IPAddress("fd00:2::2")!, .https),
+            ]
             + [
                 Host("lab-1", group: "lab", .v4(10, 0, 3, 1), .plain),
                 Host("lab-2", group: "lab", .v4(10, 0, 3, 2), .tcp),
@@ -23,6 +27,13 @@ enum Topology {
     /// The zone of each group of the operator's own.
     static let zones = ["office": "corp.net", "shop": "shop.org", "lab": "lab.io"]
     static let publicZone = "public-names.com"
+    /// More names of the group `office`, in a file.
+    static let namesFile = "/d/names"
+    static let namesFiles = [["far.net"], ["far.net", "near.net"], ["near.net"], ["nobody.net"]]
+    /// Where accounts are found by their certificate's name.
+    static let accountNames = [
+        "resolvers.httpdns.aliyuncs.com", "httpdns.volcengineapi.com", "httpdns.baidubce.com",
+    ]
 }
 
 /// A configuration, as random as can be, and what it means in few words.
@@ -32,6 +43,12 @@ struct Plan {
         let hosts: [Host]
         let thenTry: [String]
         let on: [String]
+        /// What its file of names has; it takes them, too.
+        var fileZones: [String] = []
+
+        func takes(_ name: String) -> Bool {
+            ([Topology.zones[self.name]!] + fileZones).contains { name.hasSuffix("." + $0) }
+        }
     }
 
     /// Nil: nobody but the resolvers.
@@ -39,12 +56,16 @@ struct Plan {
     private(set) var isHTTPOnly = false
     /// Of names that go to the account nobody is asked for IPv6 addresses.
     private var isIPv4Only = false
+    /// The same while no route leads to IPv6 addresses.
+    private var followsRoutes = false
     private(set) var staleSeconds = 0
     private(set) var groups: [Group] = []
     private var lines: [String] = []
 
-    /// - Parameter hosts: All there are.
-    init(_ chance: inout Chance, hosts: [Host], secure: Bool, hasFile: Bool) {
+    /// - Parameters:
+    ///   - hosts: All there are.
+    ///   - fileZones: What the file of names has now.
+    init(_ chance: inout Chance, hosts: [Host], _ script: Script, fileZones: [String]) {
         func some(_ group: String) -> [Host] {
             let all = hosts.filter { $0.group == group }.shuffled(using: &chance)
             return Array(all.prefix(1 + chance.below(all.count)))
@@ -56,21 +77,23 @@ struct Plan {
             "[cache]", "megabytes = 1", "staleSeconds = \(staleSeconds)", "prefetchAt = \([0, 75][chance.below(2)])",
             "negativeTTL = \([0, 5, 30][chance.below(3)])",
         ]
-        if hasFile { lines.append("file = \"/d/cache\"") }
+        if script.hasFile { lines.append("file = \"/d/cache\"") }
         if chance.below(5) > 0 {
             account = some("httpdns")
             isHTTPOnly = chance.below(5) == 0
             isIPv4Only = chance.below(4) == 0
-            lines += ["[httpdns]", "encryptType = \"\(secure ? "https" : "aes")\""]
-            lines.append(secure ? "token = \"123456789\"" : "dnsId = 4711\ndnsKey = \"0123456789abcdef\"")
+            followsRoutes = !isIPv4Only && chance.below(2) == 0
+            lines += ["[httpdns]", "encryptType = \"\(script.isSecure ? "https" : "aes")\""]
+            lines += Self.credentials(script)
             lines += [
                 "dnsIp = [\(Self.list(account!.map(\.text)))]", "timeout = \([500, 2000][chance.below(2)])",
-                "addressType = \"\(isIPv4Only ? "ipv4" : ["dual", "auto"][chance.below(2)])\"",
-                "batch = \([1, 3, 8][chance.below(3)])", "retryTimesBeforeSwitchServer = \([1, 3][chance.below(2)])",
+                "addressType = \"\(isIPv4Only ? "ipv4" : followsRoutes ? "auto" : "dual")\"",
+                "batch = \(min([1, 3, 8][chance.below(3)], script.provider.facts.namesPerRequest))", "retryTimesBeforeSwitchServer = \([1, 3][chance.below(2)])",
                 "minutesBeforeSwitchToMain = \([1, 10][chance.below(2)])", "httpOnly = \(isHTTPOnly)",
-                "queriesPerSecond = \([0, 0, 0, 2][chance.below(4)])", "enableReport = \(chance.below(4) == 0)",
+                "queriesPerSecond = \([0, 0, 0, 2][chance.below(4)])",
+                "enableReport = \(script.provider == .tencent && chance.below(4) == 0)",
             ]
-            if secure { lines += ["[tls]", "caFile = \"/d/authority\""] }
+            if script.isSecure { lines += ["[tls]", "caFile = \"/d/authority\""] }
         }
         lines += [
             "[fallback]", "servers = [\(Self.list(some("fallback").map(\.text)))]", "hosts = \"\"",
@@ -78,9 +101,10 @@ struct Plan {
         ]
         for name in ["office", "shop", "lab"] where chance.below(4) > 0 {
             let others: [[String]] = [[], [], ["fallback"], account == nil ? [] : ["httpdns", "fallback"]]
-            let group = Group(
+            var group = Group(
                 name: name, hosts: some(name), thenTry: others[chance.below(4)],
                 on: [["failure"], ["failure", "nxdomain", "nodata", "refused"]][chance.below(2)])
+            if name == "office", chance.below(2) == 0 { group.fileZones = fileZones }
             groups.append(group)
             lines += [
                 "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
@@ -89,7 +113,27 @@ struct Plan {
                 "concurrency = \([1, 4, 64][chance.below(3)])",
             ]
             if name != "lab" { lines.append("caFile = \"/d/authority\"") }
+            if !group.fileZones.isEmpty { lines.append("domainsFile = \"\(Topology.namesFile)\"") }
         }
+    }
+
+    private static func credentials(_ script: Script) -> [String] {
+        guard script.provider == .tencent else {
+            return [
+                "provider = \"\(script.provider.rawValue)\"", "dnsId = \(Topology.account.id)",
+                "dnsKey = \"\(String(decoding: Topology.account.secret, as: UTF8.self))\"",
+            ]
+        }
+        return script.isSecure ? ["token = \"123456789\""] : ["dnsId = 4711", "dnsKey = \"0123456789abcdef\""]
+    }
+
+    /// The same settings after the file of names has changed.
+    func reading(_ fileZones: [String]) -> Plan {
+        var plan = self
+        for place in plan.groups.indices where !plan.groups[place].fileZones.isEmpty {
+            plan.groups[place].fileZones = fileZones
+        }
+        return plan
     }
 
     private static func list(_ items: [String]) -> String { items.map { "\"\($0)\"" }.joined(separator: ", ") }
@@ -97,13 +141,14 @@ struct Plan {
     var text: String { lines.joined(separator: "\n") + "\n" }
 
     /// Whether the daemon says by itself that there is no record.
-    func denies(_ name: String, _ type: UInt16) -> Bool {
-        isIPv4Only && type == 28 && groups(for: name).contains("httpdns")
+    /// - Parameter hasIPv6: Whether a route leads to IPv6 addresses.
+    func denies(_ name: String, _ type: UInt16, hasIPv6: Bool) -> Bool {
+        type == 28 && (isIPv4Only || followsRoutes && !hasIPv6) && groups(for: name).contains("httpdns")
     }
 
     /// Who may be told of a name, and answer for it.
     func groups(for name: String) -> Set<String> {
-        if let group = groups.first(where: { name.hasSuffix("." + Topology.zones[$0.name]!) }) {
+        if let group = groups.first(where: { $0.takes(name) }) {
             return Set([group.name] + group.thenTry)
         }
         guard account != nil else { return ["fallback"] }

@@ -6,8 +6,36 @@ struct Script {
     /// When episodes begin, on the machine's clock.
     static let start: UInt64 = 1_000_000_000_000
 
+    /// How a client asks.
+    struct Manner {
+        var isStream = false
+        /// The bit DO (RFC 4035 §3.2.1).
+        var isDNSSECOK = false
+        /// The bit CD.
+        var isCheckingDisabled = false
+        /// A cookie (RFC 7873).
+        var hasCookie = false
+
+        init() {}
+
+        /// Most clients want nothing of all that.
+        init(_ chance: inout Chance) {
+            isStream = chance.below(6) == 0
+            isDNSSECOK = chance.below(8) == 0
+            isCheckingDisabled = chance.below(16) == 0
+            hasCookie = chance.below(8) == 0
+        }
+
+        var text: String {
+            (isStream ? " over TCP" : "") + (isDNSSECOK ? " with DO" : "") + (isCheckingDisabled ? " with CD" : "")
+                + (hasCookie ? " with a cookie" : "")
+        }
+    }
+
     enum What {
-        case question(client: Int, name: String, type: UInt16, isStream: Bool)
+        case question(client: Int, name: String, type: UInt16, Manner)
+        /// Several questions on one connection, without waiting for the answers.
+        case pipeline(client: Int, names: [String], type: UInt16)
         case flood(client: Int, count: Int)
         /// Of one host, or of all of a group.
         case trouble(host: String, Trouble, seconds: Int)
@@ -18,6 +46,14 @@ struct Script {
         case clock(seconds: Int)
         case sleep(seconds: Int)
         case network(isUp: Bool)
+        /// Whether a route leads to IPv6 addresses.
+        case ipv6(isUp: Bool)
+        /// Nothing more can be written.
+        case fullDisk(seconds: Int)
+        /// No further descriptor is given out.
+        case noDescriptors(seconds: Int)
+        /// Other names stand in the file of names.
+        case names([String])
         case reload
         case crash(part: Int)
         case restart
@@ -31,6 +67,9 @@ struct Script {
     }
 
     let seed: UInt64
+    /// The protocol of the account.
+    let provider: Provider
+    /// Whether the account is asked over https.
     let isSecure: Bool
     let hasFile: Bool
     var items: [Item] = []
@@ -40,6 +79,8 @@ struct Script {
     init(seed: UInt64) {
         var chance = Chance(seed: seed)
         (self.seed, isSecure, hasFile) = (seed, chance.below(2) == 0, chance.below(4) == 0)
+        let others = Provider.allCases.filter { $0 != .tencent }
+        provider = isSecure && chance.below(2) == 0 ? others[chance.below(others.count)] : .tencent
         let hosts = Topology.hosts(secure: isSecure).map(\.name)
         var at: UInt64 = 0
         let names = Self.names(&chance)
@@ -56,7 +97,7 @@ struct Script {
     }
 
     private static func names(_ chance: inout Chance) -> [String] {
-        let zones = [Topology.publicZone, Topology.publicZone] + Topology.zones.values.sorted()
+        let zones = [Topology.publicZone, Topology.publicZone, "far.net"] + Topology.zones.values.sorted()
         return (0..<4 + chance.below(12)).map { _ in
             "\(["h", "h", "h", "v", "x", "l", "g"][chance.below(7)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
         }
@@ -75,7 +116,7 @@ struct Script {
         let near = asked + hosts.filter { host in asked.contains { host.hasPrefix($0 == "httpdns" ? "account" : $0) } }
         for _ in 0..<chance.below(9) {
             let what: What =
-                switch chance.below(30) {
+                switch chance.below(34) {
                 case 0: .reset(host: hosts[chance.below(hosts.count)])
                 case 1: .forget(host: hosts[chance.below(hosts.count)])
                 case 2: .clock(seconds: [-86_400, -3600, -5, 5, 3600, 86_400 * 400][chance.below(6)])
@@ -88,7 +129,11 @@ struct Script {
                 case 11, 12: .goAway(host: "shop-\(1 + chance.below(2))")
                 case 13: .stutter(host: "account-\(1 + chance.below(3))")
                 case 14: .flood(client: chance.below(5), count: 50 + chance.below(3000))
-                case 15..<27:
+                case 15: .ipv6(isUp: false)
+                case 16: .fullDisk(seconds: [2, 30, 4000][chance.below(3)])
+                case 17: .noDescriptors(seconds: 1 + chance.below(3))
+                case 18, 19: .names(Topology.namesFiles[chance.below(Topology.namesFiles.count)])
+                case 20..<31:
                     .trouble(
                         host: near[chance.below(near.count)], Trouble.allCases[chance.below(Trouble.allCases.count)],
                         seconds: [2, 30, 300][chance.below(3)])
@@ -98,18 +143,20 @@ struct Script {
                         seconds: [2, 30, 300][chance.below(3)])
                 }
             add(&chance, at: chance.below(2) == 0 ? start : moment(&chance), what)
-            if case .network(isUp: false) = what {
-                add(
-                    &chance, at: items[items.count - 1].at + UInt64(1 + chance.below(60)) * 1_000_000_000,
-                    .network(isUp: true))
-            }
+            let back = items[items.count - 1].at + UInt64(1 + chance.below(60)) * 1_000_000_000
+            if case .network(isUp: false) = what { add(&chance, at: back, .network(isUp: true)) }
+            if case .ipv6(isUp: false) = what { add(&chance, at: back, .ipv6(isUp: true)) }
         }
         for _ in 0..<3 + chance.below(40) {
-            add(
-                &chance, at: moment(&chance),
-                .question(
-                    client: chance.below(5), name: names[chance.below(names.count)],
-                    type: [1, 1, 1, 28, 28, 16, 65][chance.below(7)], isStream: chance.below(6) == 0))
+            let client = chance.below(5)
+            let type: UInt16 = [1, 1, 1, 28, 28, 16, 65][chance.below(7)]
+            let what: What =
+                chance.below(16) == 0
+                ? .pipeline(
+                    client: client, names: (0..<2 + chance.below(8)).map { _ in names[chance.below(names.count)] },
+                    type: type)
+                : .question(client: client, name: names[chance.below(names.count)], type: type, Manner(&chance))
+            add(&chance, at: moment(&chance), what)
         }
     }
 
@@ -124,8 +171,10 @@ struct Script {
         let types: [UInt16: String] = [1: "A", 28: "AAAA", 16: "TXT", 65: "HTTPS"]
         let text =
             switch item.what {
-            case .question(let client, let name, let type, let isStream):
-                "client \(client) asks \(name) \(types[type]!)\(isStream ? " over TCP" : "")"
+            case .question(let client, let name, let type, let manner):
+                "client \(client) asks \(name) \(types[type]!)\(manner.text)"
+            case .pipeline(let client, let names, let type):
+                "client \(client) asks \(names.joined(separator: ", ")) \(types[type]!) on one connection"
             case .flood(let client, let count): "client \(client) asks \(count) names at once"
             case .trouble(let host, let trouble, let seconds): "\(host) \(trouble.rawValue) for \(seconds)s"
             case .goAway(let host): "\(host) sends GOAWAY with the next request"
@@ -135,6 +184,10 @@ struct Script {
             case .clock(let seconds): "the clock is set \(abs(seconds))s \(seconds < 0 ? "back" : "forward")"
             case .sleep(let seconds): "the machine sleeps \(seconds)s"
             case .network(let isUp): isUp ? "network changes" : "network is gone"
+            case .ipv6(let isUp): isUp ? "IPv6 has a route" : "IPv6 has no route"
+            case .fullDisk(let seconds): "the disk is full for \(seconds)s"
+            case .noDescriptors(let seconds): "there are no descriptors for \(seconds)s"
+            case .names(let zones): "the file of names has \(zones.joined(separator: ", "))"
             case .reload: "other settings (\(item.seed % 10_000))"
             case .crash(let part): "the daemon is killed, \(part)% of its file are left"
             case .restart: "the daemon is stopped, and started"

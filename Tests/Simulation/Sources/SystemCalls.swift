@@ -65,6 +65,7 @@ func simEpollNext(
         counter.count += bytes.loadUnaligned(as: UInt64.self)
         return 8
     case let file as OpenFile:
+        if kernel.files.isFull { return -Int(ENOSPC) }
         if !kernel.files.isFrozen { file.file.bytes += UnsafeRawBufferPointer(start: bytes, count: count) }
         return count
     default: return -Int(EBADF)
@@ -162,6 +163,7 @@ private func write(_ address: SocketAddress, _ name: Raw?, _ length: UnsafeMutab
 }
 @_cdecl("sim_accept") func simAccept(_ fd: Int32, _ name: Raw?, _ length: UnsafeMutablePointer<UInt32>?) -> Int {
     guard let port = kernel[fd] as? StreamPort else { return -Int(EBADF) }
+    guard kernel.hasDescriptors else { return -Int(EMFILE) }
     guard let accepted = port.accept() else { return -Int(EAGAIN) }
     write(SocketAddress(accepted.remote), name, length)
     return kernel.open(accepted)

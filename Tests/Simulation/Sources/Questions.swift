@@ -1,0 +1,152 @@
+import TestSupport
+
+/// A question as a server reads it, by rules of its own.
+struct DNSQuery {
+    let id: UInt16
+    let bytes: [UInt8]
+    /// In lower case, without the last dot.
+    let name: String
+    let type: UInt16
+    /// Where the question ends.
+    let end: Int
+    let hasEDNS: Bool
+    /// How it was asked; known of the questions of clients alone.
+    private(set) var manner = Script.Manner()
+    /// The client's cookie.
+    private(set) var cookie: [UInt8] = []
+
+    /// A client's.
+    init?(_ name: String, _ type: UInt16, id: UInt16, _ manner: Script.Manner, _ chance: inout Chance) {
+        let cookie = manner.hasCookie ? (0..<8).map { _ in UInt8(chance.below(256)) } : []
+        var bytes: [UInt8] = []
+        bytes.append(id, octets: 2)
+        bytes += [1, manner.isCheckingDisabled ? 0x10 : 0, 0, 1, 0, 0, 0, 0, 0, 1]
+        for label in name.split(separator: ".") { bytes += [UInt8(label.utf8.count)] + label.utf8 }
+        bytes.append(0)
+        bytes.append(type, octets: 2)
+        bytes += [0, 1, 0, 0, 41, 4, 208, 0, 0, manner.isDNSSECOK ? 0x80 : 0, 0, 0]
+        bytes += cookie.isEmpty ? [0] : [12, 0, 10, 0, 8] + cookie
+        self.init(bytes)
+        (self.manner, self.cookie) = (manner, cookie)
+    }
+
+    init?(_ bytes: [UInt8]) {
+        guard bytes.count >= 17, bytes[2] & 0x80 == 0, bytes[4] == 0, bytes[5] == 1 else { return nil }
+        var (at, labels): (Int, [String]) = (12, [])
+        while at < bytes.count, bytes[at] > 0, bytes[at] < 64, at + Int(bytes[at]) < bytes.count {
+            labels.append(String(decoding: bytes[at + 1...at + Int(bytes[at])], as: UTF8.self).lowercased())
+            at += 1 + Int(bytes[at])
+        }
+        guard at + 4 < bytes.count, bytes[at] == 0 else { return nil }
+        self.bytes = bytes
+        id = UInt16(bytes[0]) << 8 | UInt16(bytes[1])
+        name = labels.joined(separator: ".")
+        type = UInt16(bytes[at + 1]) << 8 | UInt16(bytes[at + 2])
+        end = at + 5
+        hasEDNS = bytes[11] > 0
+    }
+}
+
+extension [UInt8] {
+    mutating func append(_ number: some FixedWidthInteger, octets: Int) {
+        for shift in (0..<octets).reversed() { append(UInt8(truncatingIfNeeded: number >> (8 * shift))) }
+    }
+}
+
+enum DNSServer {
+    /// What a server of the group says, as whole octets; nil: nothing.
+    static func answer(_ query: DNSQuery, at host: Host, isStream: Bool) -> [UInt8]? {
+        if host.mayDo(.fails) { return failure(query, code: kernel.network.chance.below(2) == 0 ? 2 : 5) }
+        if host.mayDo(.lies) { return lie(query, host) }
+        let truth = Truth(query.name, query.type)
+        if !isStream, truth.isLong || host.mayDo(.truncates) { return failure(query, code: 0, isTruncated: true) }
+        let whole = message(query, truth, host)
+        return host.mayDo(.cuts) ? Array(whole.prefix(12 + kernel.network.chance.below(whole.count - 12))) : whole
+    }
+
+    private static func failure(_ query: DNSQuery, code: UInt8, isTruncated: Bool = false) -> [UInt8] {
+        var bytes = Array(query.bytes[..<query.end])
+        bytes.replaceSubrange(2..<12, with: [isTruncated ? 0x83 : 0x81, 0x80 | code, 0, 1, 0, 0, 0, 0, 0, 0])
+        return bytes
+    }
+
+    private static func message(_ query: DNSQuery, _ truth: Truth, _ host: Host?, id: UInt16? = nil) -> [UInt8] {
+        var bytes = failure(query, code: truth.exists ? 0 : 3)
+        if let id { bytes.replaceSubrange(0..<2, with: [UInt8(id >> 8), UInt8(id & 0xFF)]) }
+        let ttl = truth.ttl
+        for _ in 0..<truth.count {
+            let serial = host.map { judge.says($0, query.name, query.type, ttl) } ?? Judge.forgedSerial
+            bytes.append(UInt16(0xC00C), octets: 2)
+            bytes.append(query.type, octets: 2)
+            bytes.append(UInt16(1), octets: 2)
+            bytes.append(ttl, octets: 4)
+            let data = Judge.data(serial, query.type, padding: truth.isLong ? 200 : 0)
+            bytes.append(data.count, octets: 2)
+            bytes += data
+        }
+        bytes[7] = UInt8(truth.count)
+        if truth.count == 0 {
+            if let host { judge.denies(host, query.name, query.type, exists: truth.exists, ttl) }
+            bytes[9] = 1
+            bytes += [0, 0, 6, 0, 1]
+            bytes.append(ttl, octets: 4)
+            let data: [UInt8] = [1, 97, 0, 1, 98, 0, 0, 0, 0, 1, 0, 0, 0, 60, 0, 0, 0, 60, 0, 0, 0, 60]
+            bytes.append(data.count + 4, octets: 2)
+            bytes += data
+            bytes.append(ttl, octets: 4)
+        }
+        if query.hasEDNS {
+            bytes[11] = 1
+            bytes += [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]
+        }
+        return bytes
+    }
+
+    /// Of another question, of nobody's question, with another id or of no form at all.
+    private static func lie(_ query: DNSQuery, _ host: Host) -> [UInt8] {
+        var other = query.bytes
+        other[13] = UInt8(ascii: "q")
+        let question = DNSQuery(other) ?? query
+        switch kernel.network.chance.below(4) {
+        case 0: return message(question, Truth(query.name, query.type), nil)
+        case 1: return message(query, Truth(query.name, query.type), nil, id: query.id ^ 0x55)
+        case 2: return (0..<60).map { _ in UInt8(kernel.network.chance.below(256)) }
+        default: return failure(query, code: 1)
+        }
+    }
+
+    static func forgery(_ query: DNSQuery, id: UInt16, isSpelled: Bool) -> [UInt8] {
+        var bytes = query.bytes
+        if !isSpelled { for index in 12..<query.end where bytes[index] & 0xDF != bytes[index] { bytes[index] |= 0x20 } }
+        if !isSpelled {
+            for index in 13..<query.end - 5 where (0x41...0x5A).contains(bytes[index]) { bytes[index] |= 0x20 }
+        }
+        return message(DNSQuery(bytes) ?? query, Truth(query.name, query.type), nil, id: id)
+    }
+}
+
+/// What there is of a name, the same at all servers; only the records differ, each of which says who said it and when.
+struct Truth {
+    let exists: Bool
+    let count: Int
+    let ttl: UInt32
+    let isLong: Bool
+
+    /// The first letter says it: `x` does not exist, `v` has IPv4 alone, `l` has long answers, `g` is no business of HTTPDNS.
+    init(_ name: String, _ type: UInt16) {
+        let hash = name.utf8.reduce(UInt32(17)) { $0 &* 31 &+ UInt32($1) }
+        ttl = [3, 10, 30, 60, 120, 300, 900, 3600][Int(hash >> 3) % 8]
+        let first = name.first ?? "h"
+        exists = first != "x"
+        isLong = first == "l" && type == 16
+        count =
+            switch (first, type) {
+            case ("x", _): 0
+            case ("v", 28): 0
+            case (_, 1), (_, 28): 1 + Int(hash) % 3
+            case ("l", 16): 12
+            case (_, 16): 1
+            default: 0
+            }
+    }
+}

@@ -25,6 +25,8 @@ final class Kernel {
     private(set) var epoch: UInt64 = 0
     /// Seconds by which the clock has been set.
     private var wrongBy = 0
+    /// Nanoseconds in which the machine was awake.
+    var awake: UInt64 { now - slept }
     var random = Chance(seed: 0)
     private var objects: [KernelObject?] = []
     private var timers: [KernelTimer] = []

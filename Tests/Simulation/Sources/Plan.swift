@@ -54,6 +54,7 @@ struct Plan {
     /// Nil: nobody but the resolvers.
     private(set) var account: [Host]?
     private(set) var isHTTPOnly = false
+    private var hasBudget = false
     /// Of names that go to the account nobody is asked for IPv6 addresses.
     private var isIPv4Only = false
     /// The same while no route leads to IPv6 addresses.
@@ -82,6 +83,7 @@ struct Plan {
             account = some("httpdns")
             isHTTPOnly = chance.below(5) == 0
             isIPv4Only = chance.below(4) == 0
+            hasBudget = chance.below(4) == 0
             followsRoutes = !isIPv4Only && chance.below(2) == 0
             lines += ["[httpdns]", "encryptType = \"\(script.isSecure ? "https" : "aes")\""]
             lines += Self.credentials(script)
@@ -90,7 +92,7 @@ struct Plan {
                 "addressType = \"\(isIPv4Only ? "ipv4" : followsRoutes ? "auto" : "dual")\"",
                 "batch = \(min([1, 3, 8][chance.below(3)], script.provider.facts.namesPerRequest))", "retryTimesBeforeSwitchServer = \([1, 3][chance.below(2)])",
                 "minutesBeforeSwitchToMain = \([1, 10][chance.below(2)])", "httpOnly = \(isHTTPOnly)",
-                "queriesPerSecond = \([0, 0, 0, 2][chance.below(4)])",
+                "queriesPerSecond = \(hasBudget ? 2 : 0)",
                 "enableReport = \(script.provider == .tencent && chance.below(4) == 0)",
             ]
             if script.isSecure { lines += ["[tls]", "caFile = \"/d/authority\""] }
@@ -144,6 +146,11 @@ struct Plan {
     /// - Parameter hasIPv6: Whether a route leads to IPv6 addresses.
     func denies(_ name: String, _ type: UInt16, hasIPv6: Bool) -> Bool {
         type == 28 && (isIPv4Only || followsRoutes && !hasIPv6) && groups(for: name).contains("httpdns")
+    }
+
+    /// Whether the account alone is asked, and has addresses.
+    func accountAnswers(_ name: String, _ truth: Truth) -> Bool {
+        groups(for: name) == ["httpdns"] && !hasBudget && truth.count > 0 && truth.isAddress && name.first != "g"
     }
 
     /// Who may be told of a name, and answer for it.

@@ -131,6 +131,7 @@ struct Truth {
     let count: Int
     let ttl: UInt32
     let isLong: Bool
+    let isAddress: Bool
 
     /// The first letter says it: `x` does not exist, `v` has IPv4 alone, `l` has long answers, `g` is no business of HTTPDNS.
     init(_ name: String, _ type: UInt16) {
@@ -138,6 +139,7 @@ struct Truth {
         ttl = [3, 10, 30, 60, 120, 300, 900, 3600][Int(hash >> 3) % 8]
         let first = name.first ?? "h"
         exists = first != "x"
+        isAddress = type == 1 || type == 28
         isLong = first == "l" && type == 16
         count =
             switch (first, type) {

@@ -230,8 +230,10 @@ final class ServerCertificates {
     init() {
         let addresses = Topology.hosts(secure: true).map(\.address)
         for kind in ["known", "strange"] {
-            guard let made = try? SelfSignedCertificate.make(
-                names: Topology.accountNames, addresses: addresses, days: 30_000) else {
+            guard
+                let made = try? SelfSignedCertificate.make(
+                    names: Topology.accountNames, addresses: addresses, days: 30_000)
+            else {
                 fatalError("no certificate")
             }
             if kind == "known" { trusted = made.certificatePEM }

@@ -27,7 +27,9 @@ final class Network {
     }
 
     func clear() {
-        (hosts, clients, bound, listening, links, isUp, hasIPv6, lostIPv6Until) = ([:], [:], [:], [:], [], true, true, 0)
+        (hosts, clients, bound, listening, links, isUp, hasIPv6, lostIPv6Until) = (
+            [:], [:], [:], [:], [], true, true, 0
+        )
     }
 
     func add(_ host: Host) { hosts[host.address] = host }

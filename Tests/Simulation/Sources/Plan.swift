@@ -90,7 +90,8 @@ struct Plan {
             lines += [
                 "dnsIp = [\(Self.list(account!.map(\.text)))]", "timeout = \([500, 2000][chance.below(2)])",
                 "addressType = \"\(isIPv4Only ? "ipv4" : followsRoutes ? "auto" : "dual")\"",
-                "batch = \(min([1, 3, 8][chance.below(3)], script.provider.facts.namesPerRequest))", "retryTimesBeforeSwitchServer = \([1, 3][chance.below(2)])",
+                "batch = \(min([1, 3, 8][chance.below(3)], script.provider.facts.namesPerRequest))",
+                "retryTimesBeforeSwitchServer = \([1, 3][chance.below(2)])",
                 "minutesBeforeSwitchToMain = \([1, 10][chance.below(2)])", "httpOnly = \(isHTTPOnly)",
                 "queriesPerSecond = \(hasBudget ? 2 : 0)",
                 "enableReport = \(script.provider == .tencent && chance.below(4) == 0)",

@@ -5,6 +5,7 @@ import Daemon
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "check",
         abstract: "Read the configuration as run would and print the settings in effect, secrets masked.")
 
     @OptionGroup var options: ConfigurationOptions

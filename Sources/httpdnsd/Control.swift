@@ -41,7 +41,8 @@ struct ControlOptions: ParsableArguments {
 }
 
 struct Status: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Say how the running daemon is and what it has done.")
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Say how the running daemon is and what it has done.")
 
     @OptionGroup var options: ControlOptions
 
@@ -72,7 +73,8 @@ struct Status: ParsableCommand {
 }
 
 struct Cache: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Say what the running daemon's cache holds and does.")
+    static let configuration = CommandConfiguration(
+        commandName: "cache", abstract: "Say what the running daemon's cache holds and does.")
 
     @OptionGroup var options: ControlOptions
 
@@ -86,6 +88,7 @@ struct Cache: ParsableCommand {
 
 struct Flush: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "flush",
         abstract: "Have the running daemon forget names, all types of each, or without a name everything.")
 
     @OptionGroup var options: ControlOptions

@@ -9,6 +9,7 @@ import Transport
 /// Runs the daemon with an HTTPDNS service on loopback: the true code paths without an account, root or network.
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "demo",
         abstract: "Run the daemon with an embedded HTTPDNS service: no account, no root, no network needed.",
         discussion: "What that service does not know is asked of an embedded resolver, over TLS or HTTPS.")
 

@@ -8,6 +8,7 @@ import Transport
 
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "explain",
         abstract: "Say where a name goes and why, what is cached of it, and what each server says right now.",
         discussion: "Without a running daemon it says what the configuration alone does, and asks nobody.")
 

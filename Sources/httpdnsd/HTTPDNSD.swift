@@ -2,6 +2,7 @@ import ArgumentParser
 import Base
 import Daemon
 
+// The commands are named: what ArgumentParser would make of the names of their types costs a start some milliseconds.
 @main
 struct HTTPDNSD: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -6,6 +6,7 @@ import Daemon
 
 struct Query: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "query",
         abstract: "Ask the HTTPDNS service straight, several names in one request.")
 
     enum Family: String, ExpressibleByArgument, CaseIterable {

@@ -8,7 +8,8 @@ import Transport
 
 /// The life of the daemon in order.
 struct Run: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Run the daemon in the foreground (the default).")
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "Run the daemon in the foreground (the default).")
 
     @OptionGroup var options: ConfigurationOptions
 

@@ -9,6 +9,7 @@ import Transport
 
 struct Watch: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "watch",
         abstract: "Show each question that the running daemon answers, as it happens.",
         discussion: """
             A line says when, who asked, the name and type, who answered, how it went and how long it took. Nothing is \

@@ -188,25 +188,32 @@ extension ForwarderLoop {
         forwarder.change(.servers(group, servers), at: Tick(nanoseconds: Clock.now()))
     }
 
-    /// Reads the files of names again when they change; on another thread, since there may be a million names in them.
+    /// Reads the files of names again when they change.
     private func followNames() throws(SystemError) {
         namesWatch?.stop()
         namesWatch = nil
+        namesReadings += 1
         guard let names, !names.paths.isEmpty else { return }
-        namesWatch = try FileWatch(names.paths, in: loop) { [unowned self] in
-            let (settings, numbers, before) = (settings, numbers, self.names)
-            DispatchQueue.global().async { [self] in
-                let read = Result { () throws(StartFailure) in try NameLists(settings, numbers) }
-                loop.submit { [self] in
-                    // New settings have come meanwhile, for which the files were read already.
-                    guard self.names == before else { return }
-                    replaceNames(read)
-                }
+        namesWatch = try FileWatch(names.paths, in: loop) { [unowned self] in readNames(after: nil) }
+    }
+
+    /// Reads them on another thread, since there may be a million names in them. What is in the way, such as a want of
+    /// descriptors, may go away without any change of the files, so that they are tried again.
+    /// - Parameter failure: Why that was not possible the last time; it is said once.
+    private func readNames(after failure: StartFailure?) {
+        let (settings, numbers, before) = (settings, numbers, names)
+        namesReadings += 1
+        DispatchQueue.global().async { [self] in
+            let read = Result { () throws(StartFailure) in try NameLists(settings, numbers) }
+            loop.submit { [self] in
+                // New settings have come meanwhile, for which the files were read already.
+                guard names == before else { return }
+                replaceNames(read, after: failure)
             }
         }
     }
 
-    private func replaceNames(_ read: Result<NameLists, StartFailure>) {
+    private func replaceNames(_ read: Result<NameLists, StartFailure>, after before: StartFailure?) {
         switch read {
         case .success(let new):
             guard new != names else { return }
@@ -214,9 +221,18 @@ extension ForwarderLoop {
             takeOver(.routes, at: Tick(nanoseconds: Clock.now()))
             contextChanged(settings.cacheContext(new))
             report.namesChanged(new)
-        case .failure(let failure): report.namesWrong(failure)
+        case .failure(let failure):
+            if failure != before { report.namesWrong(failure) }
+            let readings = namesReadings
+            DispatchQueue.global().asyncAfter(deadline: .now() + Self.namesPause) { [weak self] in
+                guard let self else { return }
+                loop.submit { [self] in if namesReadings == readings { readNames(after: failure) } }
+            }
         }
     }
+
+    /// Seconds after which files of names that could not be read are tried again.
+    private static let namesPause = 10.0
 }
 
 extension Report {

@@ -32,6 +32,8 @@ final class ForwarderLoop: @unchecked Sendable {
     let report: Report
     /// Watches the files of names.
     var namesWatch: FileWatch?
+    /// How often the files of names were read, so that an attempt which another has overtaken is not made.
+    var namesReadings = 0
     /// Called with the new digest when the settings that the cache's file depends on have changed.
     var contextChanged: (UInt64) -> Void = { _ in }
     /// The counts of answers that did not come from a listener; their transport is not distinguished.
@@ -176,6 +178,7 @@ final class ForwarderLoop: @unchecked Sendable {
     func close() {
         local.stop()
         namesWatch?.stop()
+        namesReadings += 1
         carriers.close()
         for list in serviceLists.values { list.close() }
         reporter?.close()

@@ -161,7 +161,9 @@ final class Episode {
             fileZones = zones
             writeNames()
             plan = plan.reading(zones)
-            judge.works(by: plan, isSoft: true)
+            // A file that cannot be read is tried again ten seconds later.
+            let pause: UInt64 = kernel.hasDescriptors ? 0 : 14_000_000_000
+            judge.works(by: plan, within: Judge.noting + pause)
         case .reload: reload(&chance)
         case .crash(let part): crash(part)
         case .restart:
@@ -281,6 +283,7 @@ final class Episode {
     /// Once nothing happens any more nothing is left but what was there at the beginning.
     private func checkQuiet() {
         for host in hosts { host.heal() }
+        judge.isTroubled(seconds: 0)
         kernel.network.change(isUp: true)
         kernel.run(until: max(kernel.now, Script.start + script.length) + 1200 * 1_000_000_000)
         guard judge.faults.isEmpty, let loop = daemon?.forwarderLoop else { return }

@@ -30,8 +30,8 @@ final class Judge {
     private var bills: [String: [UInt64]] = [:]
     private var attempts: [String: [UInt64]] = [:]
     private var questionTimes: [String: [UInt64]] = [:]
-    /// What is soft takes effect a moment later.
-    private var plans: [(plan: Plan, from: UInt64, isSoft: Bool)] = []
+    /// Each takes effect at `by` at the latest.
+    private var plans: [(plan: Plan, from: UInt64, by: UInt64)] = []
     private var questions: [Endpoint: [UInt16: Asked]] = [:]
     /// What was known before is forgotten, or no question of before has to be answered.
     private(set) var era = 0
@@ -54,8 +54,8 @@ final class Judge {
     private static let underWay: UInt64 = 10_000_000_000
     /// What an answer can be under way for: the longest time-out of a plan, and a second that is not whole.
     private static let slack: UInt64 = 3_000_000_000
-    /// What it takes at the longest until a file that has changed is read.
-    private static let reading: UInt64 = 2_000_000_000
+    /// What it takes at the longest until a route that is gone, or a file that has changed, is taken note of.
+    static let noting: UInt64 = 2_000_000_000
     static let forgedSerial: UInt32 = 0x1F00_0000
 
     func begin() {
@@ -89,15 +89,15 @@ final class Judge {
 
     // MARK: Whom the daemon asks
 
-    /// - Parameter isSoft: A file says so, which has yet to be read.
-    func works(by plan: Plan, isSoft: Bool = false) {
-        plans.append((plan, kernel.now, isSoft))
+    /// - Parameter delay: Nanoseconds until it holds, at the longest.
+    func works(by plan: Plan, within delay: UInt64 = 0) {
+        plans.append((plan, kernel.now, kernel.now + delay))
     }
 
     /// The first plan by which a question may be answered.
     private func first(_ asked: Asked) -> Int {
         var place = asked.place
-        while plans[place].isSoft, asked.at < plans[place].from + Self.reading { place -= 1 }
+        while place > 0, asked.at < plans[place].by { place -= 1 }
         return place
     }
 
@@ -105,7 +105,7 @@ final class Judge {
     private func mayBeTold(_ name: String) -> Set<String> {
         var groups: Set<String> = []
         for (index, entry) in plans.enumerated() {
-            let end = index + 1 < plans.count ? plans[index + 1].from : .max
+            let end = index + 1 < plans.count ? plans[index + 1].by : .max
             if end == .max || end + Self.underWay + kernel.slept >= kernel.now {
                 groups.formUnion(entry.plan.groups(for: name))
             }
@@ -268,7 +268,7 @@ final class Judge {
         }
         if message.code == 3, truth.exists { return fault("\(who) NXDOMAIN, which nobody says") }
         if message.code == 0, !message.isTruncated, message.records.isEmpty, truth.count > 0, asked.query.type != 16 {
-            let hasIPv6 = asked.at > kernel.network.hadNoIPv6 + Self.reading
+            let hasIPv6 = asked.at > kernel.network.hadNoIPv6 + Self.noting
             if !plans.contains(where: { $0.plan.denies(asked.query.name, asked.query.type, hasIPv6: hasIPv6) }),
                 !groups.contains(where: { denied.contains("\($0) \(asked.query.name) \(asked.query.type)") })
             {

@@ -231,8 +231,8 @@ extension ForwarderLoop {
         }
     }
 
-    /// Seconds after which files of names that could not be read are tried again.
-    private static let namesPause = 10.0
+    /// After which files of names that could not be read are tried again.
+    private static let namesPause = DispatchTimeInterval.seconds(10)
 }
 
 extension Report {

@@ -98,6 +98,9 @@ private let sectionKeys: [Key<Draft>] =
             .cache, "preResolve", \.settings.cache.preResolve, .list(of: .hostname, atMost: 1000),
             "looked up at start"),
         Key(
+            .cache, "rank", \.settings.cache.rank, .list(of: .ranked, atMost: 1000),
+            "NAME:PORT; the addresses of these and those under them are given in the order in which they answer there"),
+        Key(
             .cache, "file", \.settings.cache.file, .optionalPath,
             "keeps the cache over a restart; empty = off"),
 

@@ -1,4 +1,5 @@
 import Base
+import DNSWire
 
 extension Loader {
     /// The settings, made from all sources once they are read.
@@ -9,6 +10,10 @@ extension Loader {
             let key = origins.keys["cache.minTTL"] == nil ? "cache.maxTTL" : "cache.minTTL"
             let message = "minTTL \(settings.cache.minTTL) is more than maxTTL \(settings.cache.maxTTL)"
             throw origins.error(key, message + "; give a minTTL that is not")
+        }
+        var ranked: Set<Name> = []
+        if let twice = settings.cache.rank.first(where: { !ranked.insert($0.name).inserted }) {
+            throw origins.error("cache.rank", "\(twice.name) is listed with two ports; give it one")
         }
         func secret(_ path: String, _ key: String, _ name: String) throws(ConfigurationError) -> [UInt8] {
             try secretFile(

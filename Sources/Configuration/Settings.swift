@@ -158,8 +158,19 @@ public struct Settings: Sendable, Equatable {
         public var keepAliveDomains: [Name] = []
         /// Names that are looked up at the start, 1000 at most.
         public var preResolve: [Name] = []
+        /// Whose addresses are given in the order in which they answer, 1000 names at most, none of them twice.
+        public var rank: [Ranked] = []
         /// Path of the file that keeps the cache over a restart; empty: none.
         public var file = ""
+
+        /// A name that stands for those under it, too.
+        public struct Ranked: Sendable, Hashable {
+            public var name: Name
+            /// Where the addresses are connected to; never 0.
+            public var port: UInt16
+
+            public init(_ name: Name, port: UInt16) { (self.name, self.port) = (name, port) }
+        }
     }
 
     /// How operators and monitoring reach the daemon.

@@ -17,6 +17,7 @@ extension Explained {
             ("cache", heldJSON),
             ("now", fateJSON),
             ("privateAddresses", .string(explanation.refusesPrivate ? "refuse" : "pass")),
+            ("ranking", rankingJSON),
             ("groups", .array(parts.map(partJSON))),
             ("advice", .string(advice)),
         ])
@@ -69,6 +70,11 @@ extension Explained {
                 ("saidBy", explanation.teller.map { .string($0.name) } ?? .null),
                 ("inPlaceOfHTTPDNS", .bool(held.isStandIn)),
             ])
+    }
+
+    private var rankingJSON: JSON {
+        guard let ranking = explanation.ranking else { return .null }
+        return .object([("port", .integer(UInt64(ranking.port))), ("known", .bool(ranking.isKnown))])
     }
 
     private var fateJSON: JSON {

@@ -76,6 +76,14 @@ extension Explained {
         }.joined(separator: ", ")
     }
 
+    /// In which order several addresses are given; nil: as they come.
+    var rankingText: String? {
+        explanation.ranking.map { ranking in
+            "Addresses are given in the order in which they answer at port \(ranking.port) (cache.rank)"
+                + (ranking.isKnown ? "." : ", which is not known yet.")
+        }
+    }
+
     /// What a client would get.
     var fateText: String {
         switch explanation.fate {

@@ -223,6 +223,10 @@ extension Metric {
             "httpdnsd_private_addresses_refused_total", .counter,
             "Answers of upstreams that private addresses were taken out of (domains.privateAddresses)",
             \.counters.withoutPrivate),
+        .each(
+            "httpdnsd_rank_connections_total", .counter, ["result"],
+            "Addresses that were connected to, to learn which answers first (cache.rank)"
+        ) { [(["answered"], $0.counters.rankAnswered), (["silent"], $0.counters.rankSilent)] },
         .one("httpdnsd_tcp_clients", .gauge, "Open TCP connections of clients", \.limits.tcpClients),
         .one("httpdnsd_tcp_accepted_total", .counter, "TCP connections taken on", \.limits.clients.accepted),
         .each("httpdnsd_tcp_closed_total", .counter, ["reason"], "TCP connections that the daemon ended") {

@@ -126,6 +126,20 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
+    /// Puts another body in the place of that of a stored answer. Its age and all else stay as they are. Nothing happens
+    /// if another answer was stored meanwhile, or if the new body has another length or question.
+    public func replaceBody(
+        of answer: Answer, by body: [UInt8], to name: Name, type: RecordType, for audience: Audience
+    ) {
+        let question = name.wire.count + 4
+        guard body.count >= question, body[..<question] == answer.body[..<question] else { return }
+        let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
+        unsafe segments[Self.segment(hash)].withLock { segment in
+            segment.replaceBody(
+                answer.body, by: body, hash: hash, name, type: type, audience: Entry.Flags(audience))
+        }
+    }
+
     /// An answer with what is known of it, for somebody who wants to know what there is.
     public struct Held: Sendable, Equatable {
         public var answer: Answer

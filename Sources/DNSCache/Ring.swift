@@ -134,6 +134,15 @@ struct Ring: ~Copyable {
         return true
     }
 
+    /// Puts other octets in the place of the first ones of an entry's body, which has as many at least.
+    mutating func overwriteBody(at place: Int, _ octets: Span<UInt8>) {
+        precondition(octets.count <= Int(entry(at: place).bodyLength))
+        unsafe octets.withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress else { return }
+            unsafe (memory + place + Entry.size).copyMemory(from: base, byteCount: bytes.count)
+        }
+    }
+
     /// Takes an entry out of its chain; its memory is reused when the tail reaches it.
     mutating func remove(at place: Int) {
         var removed = entry(at: place)

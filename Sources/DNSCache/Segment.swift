@@ -110,6 +110,16 @@ struct Segment: ~Copyable {
         _ = ring.append(entry, body: answer.body.span, hash: hash)
     }
 
+    mutating func replaceBody(
+        _ old: [UInt8], by new: [UInt8], hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags
+    ) {
+        guard let place = ring.place(hash: hash, name, type: type, audience: audience), old.count == new.count,
+            unsafe ring.body(at: place, length: Int(ring.entry(at: place).bodyLength)).elementsEqual(old)
+        else { return }
+        changes &+= 1
+        ring.overwriteBody(at: place, new.span)
+    }
+
     /// The audiences whose entries a new one replaces: an answer for everyone replaces all.
     static func replaced(by flags: Entry.Flags) -> [Entry.Flags] {
         guard flags.contains(.everyone) else { return [flags] }

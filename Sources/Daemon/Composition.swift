@@ -35,6 +35,7 @@ extension Policy {
             negativeTTL: settings.cache.negativeTTL,
             privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts)
         families = Families(settings)
+        ranked = RankedNames(settings.cache.rank.map { ($0.name, $0.port) })
     }
 
     /// Whether upstreams may be asked about a name: not if the daemon answers itself, as from the hosts file.

@@ -16,6 +16,8 @@ public enum Action {
     case askAgain(QueryID)
     /// The answer to this query is not wanted any more.
     case cancel(QueryID)
+    /// Addresses are tried for `[cache] rank`, or not any more.
+    case trial(TrialAction)
     /// An event for the log; reported once for each change.
     indirect case report(Event)
     /// A lookup at an HTTPDNS account failed or was unusual (`enableReport`); reported for each.
@@ -33,6 +35,25 @@ public struct QueryID: Hashable, Sendable {
     public init(standalone number: UInt32, of group: GroupID) {
         self.init(group, TableID(standalone: number))
     }
+}
+
+/// The addresses of one answer, which are tried together.
+public struct TrialID: Hashable, Sendable {
+    let id: TableID
+
+    init(_ id: TableID) { self.id = id }
+
+    /// A trial that was not made by a forwarder.
+    public init(standalone number: UInt32) { self.init(TableID(standalone: number)) }
+}
+
+/// An instruction about a trial.
+public enum TrialAction: Sendable, Equatable {
+    /// Connect to each of these endpoints by TCP, beside everything else, and tell of each whether it takes the
+    /// connection: see ``Forwarder/tried(_:_:hasAnswered:at:)``. Nothing is sent; what is connected is closed at once.
+    case begin(TrialID, [Endpoint])
+    /// Connections that are not established yet are not wanted any more.
+    case end(TrialID)
 }
 
 /// The content of a query.

@@ -20,6 +20,17 @@ public struct Explanation: Sendable, Equatable {
     public var fate: Fate
     /// Whether private addresses are taken out of answers.
     public var refusesPrivate = false
+    /// How addresses are put in order; nil: they are given as they came.
+    public var ranking: Ranking?
+
+    /// Addresses are given in the order in which they answer a TCP connection.
+    public struct Ranking: Sendable, Equatable {
+        public var port: UInt16
+        /// Whether that order is known.
+        public var isKnown: Bool
+
+        public init(port: UInt16, isKnown: Bool) { (self.port, self.isKnown) = (port, isKnown) }
+    }
 
     public init(_ name: Name, _ type: RecordType, _ rule: PolicyDecision, _ reason: RouteReason, _ fate: Fate) {
         (self.name, self.type, self.rule, self.reason, self.fate) = (name, type, rule, reason, fate)
@@ -79,6 +90,7 @@ extension Forwarder {
         if case .group(let group) = explanation.rule.taker { explanation.taker = overview(of: group) }
         guard type != .axfr, type != .ixfr else { return explanation }
         explanation.refusesPrivate = (type == .a || type == .aaaa) && policy.refusesPrivate(name)
+        explanation.ranking = ranking(name, type, at: now)
         explanation.held = cache.held(name, type: type, for: .plain, at: now.seconds)
         explanation.teller = explanation.held.flatMap { GroupID(teller: $0.teller) }.flatMap {
             groups.indices.contains($0.rawValue) ? overview(of: $0) : nil

@@ -62,13 +62,16 @@ extension Forwarder {
         case .network:
             for place in groups.indices { groups[place].networkChanged(at: now) }
             failures.removeAll()
+            forgetRanks()
             for id in queries.ids { askAgain(id, at: now) }
         case .forget(let name?):
             let key = NameKey(name)
             for place in groups.indices { groups[place].namesWithoutRecord.remove { $0 == key } }
             failures.remove { $0.name == key }
+            ranks.forget(key)
         case .forget(nil):
             forgetNamesWithoutRecord()
+            forgetRanks()
             failures.removeAll()
         case .wanted(let preResolve, let keepAlive):
             start(preResolve: preResolve, keepAlive: keepAlive, at: now)

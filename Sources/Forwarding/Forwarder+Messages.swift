@@ -124,6 +124,7 @@ extension Forwarder {
         let longest = flight.isOwed ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
         answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
         let key = flight.key
+        rank(&answer, of: key.name, key.type, at: now)
         keep(
             answer, by: group ?? flight.route[step].group, to: key.name.name, key.type, for: key.audience,
             flight.generation,

@@ -98,6 +98,7 @@ extension Forwarder {
             answer = policy.noPermittedAddress(name, type)
             answer.keep = max(answer.keep, timing.clamped(ttl))
         }
+        rank(&answer, of: lookup.key, type, at: now)
         keep(answer, by: group, to: name, type, for: .everyone, lookup.generation, at: now)
         return answer
     }

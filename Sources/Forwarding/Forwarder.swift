@@ -31,6 +31,7 @@ public struct Forwarder: ~Copyable {
     var groups: [GroupState] = []
     var failures = Remembered<Flight.Key, RecentFailure>(atMost: maximumFailures)
     var privateNews = News()
+    var ranks = AddressRanks()
     /// The limits that were reported since there was last plenty of room.
     var refusing: Set<Refusal> = []
     /// `keepAliveDomains`.
@@ -51,6 +52,8 @@ public struct Forwarder: ~Copyable {
         case kept(Int)
         /// The plan has room again.
         case plan(GroupID)
+        /// Addresses were tried for long enough.
+        case trial(TableID)
     }
 
     /// The most flights at once, some 1.3 KB each. Beyond it the newest flight of the source that has the most is
@@ -215,6 +218,7 @@ public struct Forwarder: ~Copyable {
             case .kept(let place): refreshKept(place, at: now)
             // The end of the turn checks the plan itself.
             case .plan(let group): groups[group.rawValue].isPlanAwaited = false
+            case .trial(let id): endTrial(id, at: now)
             }
         }
     }
@@ -233,6 +237,7 @@ public struct Forwarder: ~Copyable {
     private mutating func isOfEndedQuery(_ moment: Moment) -> Bool {
         switch moment {
         case .query(let id), .silence(let id), .late(let id): !queries.contains(id)
+        case .trial(let id): !ranks.isUnderWay(id)
         case .flight, .kept, .plan: false
         }
     }
@@ -270,11 +275,12 @@ public struct Forwarder: ~Copyable {
     private mutating func compactDeadlines() {
         let live = flights.count + queries.count + kept.count
         guard deadlines.count > 4 * live + 256 else { return }
-        let (flights, queries) = (flights, queries)
+        let (flights, queries, ranks) = (flights, queries, ranks)
         deadlines.compact { moment in
             switch moment {
             case .flight(let id): flights.contains(id)
             case .query(let id), .silence(let id), .late(let id): queries.contains(id)
+            case .trial(let id): ranks.isUnderWay(id)
             case .kept, .plan: true
             }
         }

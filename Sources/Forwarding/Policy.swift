@@ -51,6 +51,9 @@ public struct Policy: Sendable {
     /// `addressType`: the families that HTTPDNS is asked for; with "auto" they follow the routes.
     public var families = Families.both
 
+    /// Whose addresses are given in the order in which they answer; nil: nobody's.
+    public var ranked: RankedNames?
+
     /// TTL of the answers that never change (RFC 6761 names), in seconds.
     static let fixedTTL: UInt32 = 3600
 

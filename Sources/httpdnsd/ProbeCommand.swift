@@ -11,8 +11,10 @@ struct ProbeCommand: ParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Option(help: ArgumentHelp("Only the servers of this group.", valueName: "name"))
-    var group: String?
+    @Option(
+        help: ArgumentHelp(
+            "The group whose servers are tried; after httpdns the local resolvers are, too.", valueName: "name"))
+    var group = "httpdns"
 
     func run() throws {
         try ending {

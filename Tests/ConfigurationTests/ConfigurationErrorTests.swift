@@ -198,6 +198,14 @@ import Testing
                     + "\"www.example.com\""
             ),
             (
+                "[cache]\nrank = [\"a.example:443\", \"b.example:443\", \"A.example:80\"]",
+                "2: cache.rank: a.example is listed with two ports; give it one"
+            ),
+            (
+                "[cache]\nrank = [\"a.example:443\", \"A.example:443\"]",
+                "2: cache.rank: \"A.example:443\" is listed twice; give it once"
+            ),
+            (
                 "[cache]\nkeepAliveDomains = [\"a.example\", \"A.example\"]",
                 "2: cache.keepAliveDomains: \"A.example\" is listed twice; give it once"
             ),
@@ -561,5 +569,19 @@ import Testing
                 #expect(!error.key.isEmpty, "seed \(seed): \(text.debugDescription)")
             }
         }
+    }
+
+    @Test(
+        "an entry of rank is a name and a port",
+        arguments: [
+            "www.example.com", "www.example.com:", "www.example.com:0", "www.example.com:65536", "www.example.com:https",
+            "www.example.com:443:443", ":443", "", ".:443", "*.example.com:443", "www.exa mple.com:443", "192.0.2.1:443",
+            "[2001:db8::1]:443", "2001:db8::1", "https://www.example.com:443",
+        ])
+    func rank(_ entry: String) {
+        #expect(
+            message("[cache]\nrank = ['\(entry)']")
+                == "test.toml:2: cache.rank: \"\(entry)\" is not right; give NAME:PORT, such as \"www.example.com:443\", which "
+                + "stands for the names under it too")
     }
 }

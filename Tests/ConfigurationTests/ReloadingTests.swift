@@ -42,7 +42,7 @@ import Testing
         "cache.megabytes": .needsRestart, "cache.minTTL": .applied, "cache.maxTTL": .applied,
         "cache.negativeTTL": .applied, "cache.staleSeconds": .applied, "cache.staleTTL": .applied,
         "cache.prefetchAt": .applied, "cache.keepAliveDomains": .applied, "cache.preResolve": .applied,
-        "cache.file": .needsRestart,
+        "cache.rank": .applied, "cache.file": .needsRestart,
         "control.socket": .needsRestart, "control.host": .needsRestart, "control.metrics": .needsRestart,
         "log.level": .applied, "log.format": .needsRestart,
     ]

@@ -104,6 +104,7 @@ import Testing
         prefetchAt = 0
         keepAliveDomains = ["www.Example.com"]
         preResolve = ["a.example", "b.example."]
+        rank = ["www.Example.com:443", "example.net.:8080"]
         file = "cache"
 
         [control]
@@ -155,6 +156,7 @@ import Testing
         #expect(settings.cache.staleTTL == 30)
         #expect(settings.cache.prefetchAt == 75)
         #expect(settings.cache.keepAliveDomains == [] && settings.cache.preResolve == [] && settings.cache.file == "")
+        #expect(settings.cache.rank == [])
         #expect(settings.control.socket == "/run/httpdnsd/control.sock" && settings.control.metrics == nil)
         #expect(settings.control.host == nil)
         #expect(settings.log.level == .info && settings.log.format == .auto)
@@ -291,6 +293,10 @@ import Testing
         expected.cache.prefetchAt = 0
         expected.cache.keepAliveDomains = ["www.example.com"].compactMap { Name($0) }
         expected.cache.preResolve = ["a.example", "b.example"].compactMap { Name($0) }
+        expected.cache.rank = [
+            Settings.Cache.Ranked(try #require(Name("www.example.com")), port: 443),
+            Settings.Cache.Ranked(try #require(Name("example.net")), port: 8080),
+        ]
         expected.cache.file = "/etc/httpdnsd/cache"
         expected.control.socket = "/etc/httpdnsd/control.sock"
         expected.control.host = Name("dns.example.com")
@@ -350,7 +356,8 @@ import Testing
                 "HTTPDNSD_HTTPDNS_RETRYTIMESBEFORESWITCHSERVER": "5",
                 "HTTPDNSD_HTTPDNS_CONFIP": "192.0.2.1,192.0.2.2:8443",
                 "HTTPDNSD_HTTPDNS_REPORTURL": "http://[::1]:8080", "HTTPDNSD_FALLBACK_HEDGEAFTER": "7",
-                "HTTPDNSD_CACHE_PRERESOLVE": "a.example, b.example", "HTTPDNSD_TLS_PINS": "", "PATH": "/bin",
+                "HTTPDNSD_CACHE_PRERESOLVE": "a.example, b.example", "HTTPDNSD_CACHE_RANK": "a.example:1,b.example:65535",
+                "HTTPDNSD_TLS_PINS": "", "PATH": "/bin",
                 "HTTPDNS": "x",
             ])
         #expect(settings.listen.workers == 4)
@@ -370,15 +377,18 @@ import Testing
         #expect(settings.httpdns?.reportUrl?.description == "http://[::1]:8080/")
         #expect(settings.fallback.hedgeAfter == 7)
         #expect(settings.cache.preResolve == ["a.example", "b.example"].compactMap { Name($0) })
+        #expect(settings.cache.rank.map { "\($0.name) \($0.port)" } == ["a.example 1", "b.example 65535"])
         #expect(settings.tls.pins == [])
     }
 
-    @Test("the daemon asks for a thousand names by itself, no more", arguments: ["keepAliveDomains", "preResolve"])
-    func longList(_ key: String) throws {
-        let names = (1...1000).map { "\"n\($0).example\"" }.joined(separator: ", ")
+    @Test(
+        "the daemon asks for a thousand names by itself, and has the addresses of as many in order; no more",
+        arguments: [("keepAliveDomains", ""), ("preResolve", ""), ("rank", ":443")])
+    func longList(_ key: String, _ port: String) throws {
+        let names = (1...1000).map { "\"n\($0).example\(port)\"" }.joined(separator: ", ")
         #expect(try load("[cache]\n\(key) = [\(names)]") != Settings())
         #expect(
-            message("[cache]\n\(key) = [\(names), 'one-more.example']")
+            message("[cache]\n\(key) = [\(names), 'one-more.example\(port)']")
                 == "test.toml:2: cache.\(key): 1001 items; give at most 1000")
     }
 

@@ -80,6 +80,8 @@ WRONG = {
     "prefetch when expired": ("[cache]\nprefetchAt = 100\n", 2, "cache.prefetchAt"),
     "wildcard kept alive": ('[cache]\nkeepAliveDomains = ["*.example.com"]\n', 2, "cache.keepAliveDomains"),
     "too many looked up": (f"[cache]\npreResolve = {[f'n{i}.example' for i in range(1001)]}\n", 2, "cache.preResolve"),
+    "ranked without a port": ('[cache]\nrank = ["www.example.com"]\n', 2, "cache.rank"),
+    "ranked address": ('[cache]\nrank = ["192.0.2.1:443"]\n', 2, "cache.rank"),
     "cache file as a truth": ("[cache]\nfile = true\n", 2, "cache.file"),
     "not TOML": ("[listen]\naddresses = [\n", None, "\\S+"),
     "key twice": ("[cache]\nminTTL = 1\nminTTL = 2\n", 3, "\\S+"),
@@ -129,7 +131,7 @@ def test_check_prints_every_setting_and_no_secret(binary, tmp_path):
     settings = tomllib.loads(shown.stdout)
     assert settings["cache"] == {"megabytes": 3, "minTTL": 0, "maxTTL": 86400, "negativeTTL": 30,
                                  "staleSeconds": 86400, "staleTTL": 30, "prefetchAt": 75, "keepAliveDomains": [],
-                                 "preResolve": [], "file": ""}
+                                 "preResolve": [], "rank": [], "file": ""}
     assert settings["httpdns"]["minutesBeforeSwitchToMain"] == 10
     assert settings["fallback"]["hedgeAfter"] == 1000
     assert settings["httpdns"]["routeIp"] == "198.51.100.7"

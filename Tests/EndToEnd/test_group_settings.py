@@ -143,7 +143,22 @@ def test_check_shows_groups_and_probe_goes_through_them(shown, binary):
     assert checked.returncode == 0, checked
     for words in ("[upstreams.office]", shown.good.url, "corp.example", "[upstreams.broken]"):
         assert words in checked.stdout, checked.stdout
+    before = shown.good.connections
     probed = processes.run(binary, "probe", "-c", file, timeout=30)
-    for words in ("office", shown.good.url, "broken", shown.bad.url):
-        assert words in probed.stdout, probed.stdout
-    assert shown.good.connections >= 2
+    assert probed.returncode == 0 and "HTTPDNS works" in probed.stdout, probed
+    assert "office" not in probed.stdout and shown.good.url not in probed.stdout, probed.stdout
+    assert shown.good.connections == before
+    for group, code, words in (("office", 0, (shown.good.url, shown.bad.url, "office works")),
+                               ("broken", 69, (shown.bad.url, "refused"))):
+        probed = processes.run(binary, "probe", "-c", file, "--group", group, timeout=30)
+        assert probed.returncode == code, probed
+        for text in words:
+            assert text in probed.stdout, probed.stdout
+        assert "HTTPDNS" not in probed.stdout, probed.stdout
+    assert shown.good.connections > before
+    default, named = (processes.run(binary, "probe", "-c", file, *options, timeout=30)
+                      for options in ((), ("--group", "httpdns")))
+    assert [line.split(" after")[0] for line in default.stdout.splitlines()] == [
+        line.split(" after")[0] for line in named.stdout.splitlines()]
+    unknown = processes.run(binary, "probe", "-c", file, "--group", "elsewhere", timeout=30)
+    assert unknown.returncode == 78 and len(unknown.stderr.splitlines()) == 1 and "elsewhere" in unknown.stderr, unknown

@@ -21,6 +21,7 @@ struct ScenarioFailure: Error, CustomStringConvertible {
 ///   NAME = …; NAME = …`, without a name to every name of the request, and the fallback `CODE …`
 /// - `group …`, before the first time: a group of the operator's own, see ``NamedGroup``
 /// - `late` behind `answers` or `fails`: of a query that was given up
+/// - `0s ADDRESS:PORT connects | refuses`: an address that is tried for `rank`
 /// - `0s settings become KEY VALUE`, as when they are read again; keys as behind `set`
 /// - `0s servers of GROUP become 2` (others than before), `0s families become ipv4 | ipv6 | dual`, `0s network changes`
 /// - `0s expect …`: one action; behind a client's answer `by WHO` may say who has given it; `0s expect nothing`: none up
@@ -43,6 +44,8 @@ final class ScenarioRunner {
     private var unexpected: [String] = []
     private var questions: [Int: [UInt8]] = [:]
     private var queries: [UnderWay] = []
+    /// The addresses that are tried.
+    private var trials: [(id: TrialID, endpoints: [Endpoint])] = []
 
     /// Not zero, so that what is taken for a moment and is none shows.
     static let start = Tick(nanoseconds: 1_000_000_000_000)
@@ -129,6 +132,7 @@ final class ScenarioRunner {
             isTurnOpen = true
             collect()
         case "servers", "families", "network": try change(subject!, &words)
+        case let word? where Endpoint(word) != nil: try connect(Endpoint(word)!, &words)
         case let word?:
             guard let group = GroupID(scenario: word) else { throw malformed() }
             try settle(group, &words)
@@ -230,6 +234,16 @@ final class ScenarioRunner {
         }
     }
 
+    private func connect(_ endpoint: Endpoint, _ words: inout Words) throws(ScenarioFailure) {
+        guard let verb = words.next(), ["connects", "refuses"].contains(verb) else { throw malformed() }
+        guard let trial = trials.last(where: { $0.endpoints.contains(endpoint) }),
+            let number = trial.endpoints.firstIndex(of: endpoint)
+        else { throw failure("nobody connects to it") }
+        forwarder.tried(trial.id, number, hasAnswered: verb == "connects", at: now)
+        isTurnOpen = true
+        collect()
+    }
+
     private func settle(_ group: GroupID, _ words: inout Words) throws(ScenarioFailure) {
         let server = words.number() ?? 1
         let name = words.skip("for") ? words.next().flatMap { Name($0) } : nil
@@ -293,6 +307,12 @@ final class ScenarioRunner {
             guard let at = queries.firstIndex(where: { $0.id == id }) else { return ["cancel an unknown query"] }
             queries[at].isGivenUp = true
             return ["cancel \(queries[at].label)"]
+        case .trial(.begin(let id, let endpoints)):
+            trials.append((id, endpoints))
+            return ["connect \(endpoints.map(\.description).joined(separator: " "))"]
+        case .trial(.end(let id)):
+            guard let trial = trials.first(where: { $0.id == id }) else { return ["leave an unknown trial"] }
+            return ["leave \(trial.endpoints.map(\.description).joined(separator: " "))"]
         case .report(let event): return ["report \(event.said)"]
         case .reportLookup(let lookup): return ["report lookup \(lookup.said)"]
         }

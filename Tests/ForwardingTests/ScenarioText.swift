@@ -328,6 +328,7 @@ struct ScenarioSettings {
     private var keepAlive: [Name] = []
     private var families = Families.both
     private var hosts = ""
+    private var ranked: [(Name, UInt16)] = []
 
     /// A line `set KEY VALUE`, `hosts ADDRESS NAME…` or `group …`: see ``NamedGroup``.
     mutating func read(_ words: [String]) -> Bool {
@@ -342,6 +343,14 @@ struct ScenarioSettings {
             return true
         }
         guard words.count >= 3 else { return false }
+        if words[1] == "rank" {
+            let parts = words.dropFirst(2).filter { $0 != "none" }.map { $0.split(separator: ":") }
+            ranked = parts.compactMap { part in
+                guard part.count == 2, let name = Name(String(part[0])), let port = UInt16(part[1]) else { return nil }
+                return (name, port)
+            }
+            return ranked.count == parts.count
+        }
         if let flag = Bool(words[2]) { return read(words[1], flag) }
         if let number = Int(words[2]), number >= 0 { return read(words[1], number) }
         let names = words.dropFirst(2).compactMap { Name($0) }
@@ -417,6 +426,7 @@ struct ScenarioSettings {
     private var policy: Policy {
         var policy = upstreams.policy(timing.negativeTTL, HostsTable(parsing: Array(hosts.utf8).span))
         policy.families = families
+        policy.ranked = RankedNames(ranked)
         return policy
     }
 

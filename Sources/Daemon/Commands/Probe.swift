@@ -17,7 +17,7 @@ public final class Probe: @unchecked Sendable {
     /// What the daemon would log of these settings at its start.
     private var remarks: [String] = []
     private var steps: [Step]
-    /// The only group to be asked; nil: all.
+    /// The only group to be asked; nil: HTTPDNS, and then the local resolvers.
     private var only: UpstreamGroup?
     /// Sets the sources for the addresses of servers whose host is a name.
     private let lookUp: () -> Void
@@ -41,12 +41,13 @@ public final class Probe: @unchecked Sendable {
     private static let anyName = Name("example.com")
 
     /// - Parameters:
-    ///   - chosen: the name of the only group to be asked; nil: all.
+    ///   - chosen: the name of the group to be asked. After `httpdns`, and without such a section in its place, the local
+    ///     resolvers are asked, too.
     ///   - environment: where `http_proxy` and the like are looked for.
     ///   - asking: called on the loop with each server before it is asked, and which of how many it is.
     ///   - say: called on the loop with one line after the other; failures have the words of the daemon's log.
     public init(
-        _ settings: Settings, group chosen: String? = nil, environment: [String: String] = [:],
+        _ settings: Settings, group chosen: String = Settings.Group.httpdnsName, environment: [String: String] = [:],
         asking: @escaping @Sendable (String) -> Void = { _ in }, say: @escaping @Sendable (String) -> Void
     ) throws(StartFailure) {
         httpdns = settings.httpdns
@@ -72,8 +73,10 @@ public final class Probe: @unchecked Sendable {
             let name = named?.domains.lazy.compactMap(\.nameToAsk).first ?? any
             return group.servers.map { Step(group: group, server: $0, name: name) }
         }
-        if let chosen {
-            steps.removeAll { $0.group.name != chosen }
+        steps.removeAll { step in
+            step.group.name != chosen && (chosen != Settings.Group.httpdnsName || step.group.id != .fallback)
+        }
+        if chosen != Settings.Group.httpdnsName {
             guard let group = steps.first?.group else {
                 throw .setting(key: "upstreams.\(chosen)", "there is no such group with servers to be asked")
             }
@@ -170,7 +173,7 @@ public final class Probe: @unchecked Sendable {
         current.map { Tick(nanoseconds: Clock.now()).milliseconds(since: $0.began) } ?? 0
     }
 
-    /// - Returns: what does not work; nil if the service does, or without a service any group.
+    /// - Returns: what does not work; nil if the group does, or without a service the local resolver.
     private func conclude() -> String? {
         if let only {
             let title = only.id.title(only.name)
@@ -185,8 +188,8 @@ public final class Probe: @unchecked Sendable {
             say("HTTPDNS works")
             return nil
         }
-        if httpdns == nil, !working.isEmpty {
-            say(working.contains(.fallback) ? "the local resolver works" : "only groups of your own answer")
+        if httpdns == nil, working.contains(.fallback) {
+            say("the local resolver works")
             return nil
         }
         let trouble =

@@ -1,4 +1,5 @@
 import Base
+import DNSWire
 import Transport
 
 /// The replies of one turn, sent together while they leave through the same socket.
@@ -16,6 +17,30 @@ struct TurnReplies: ~Copyable {
         let length = write(&room)
         replies.commit(length, to: client, from: source)
     }
+
+    /// Writes a client's reply; one of a stream is handed on at once.
+    mutating func reply(to client: Client, _ answer: Answer, _ age: Reply.Age) {
+        switch client.way {
+        case .datagram(let socket, let address, let source):
+            add(through: socket, to: address, from: source) { room in
+                Reply.write(
+                    answer, age: age, to: client.question, query: client.query.span,
+                    limit: Reply.udpLimit(client.question, isLoopback: address.address.isLoopback), into: &room)
+            }
+        case .stream(_, let deliver):
+            var bytes = [UInt8](
+                repeating: 0, count: min(Int(UInt16.max), answer.body.count + Self.mostAddedOctets))
+            var room = bytes.mutableSpan
+            let length = Reply.write(
+                answer, age: age, to: client.question, query: client.query.span, limit: Int(UInt16.max), into: &room)
+            bytes.removeLast(bytes.count - length)
+            deliver(bytes)
+        }
+    }
+
+    /// The most octets that are added to a body: a header and an OPT record with an extended error, and never less than
+    /// the smallest limit of a reply.
+    private static let mostAddedOctets = 512
 
     mutating func flush() {
         if let socket, replies.count > 0 { replies.flush(socket) }

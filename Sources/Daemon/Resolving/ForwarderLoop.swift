@@ -27,6 +27,7 @@ final class ForwarderLoop: @unchecked Sendable {
     /// The servers of accounts: those of `dnsIp`, until `confIp` gives others.
     var services: [GroupID: [Server]] = [:]
     let carriers: Carriers
+    private let trials: AddressTrials
     let local: LocalServers
     let cache: DNSCache
     let report: Report
@@ -63,6 +64,7 @@ final class ForwarderLoop: @unchecked Sendable {
     init(loop: EventLoop, cache: DNSCache, local: LocalServers, lookup: ServerLookup, report: Report) {
         (self.loop, self.cache, self.local, self.report) = (loop, cache, local, report)
         carriers = Carriers(loop: loop, lookup)
+        trials = AddressTrials(loop: loop)
         forwarder = Forwarder(
             policy: Policy(
                 groups: [], routes: [:], rules: DomainRules(), otherwise: .fallback, negativeTTL: Timing().negativeTTL),
@@ -72,6 +74,9 @@ final class ForwarderLoop: @unchecked Sendable {
             forwarder.change(.hosts($0), at: Tick(nanoseconds: Clock.now()))
         }
         carriers.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
+        trials.tried = { [unowned self] in
+            forwarder.tried($0, $1, hasAnswered: $2, at: Tick(nanoseconds: Clock.now()))
+        }
         loop.deadlineReached = { [unowned self] in deadlineReached() }
         loop.turnEnded = { [unowned self] in endTurn() }
     }
@@ -180,6 +185,7 @@ final class ForwarderLoop: @unchecked Sendable {
         namesWatch?.stop()
         namesReadings += 1
         carriers.close()
+        trials.close()
         for list in serviceLists.values { list.close() }
         reporter?.close()
     }
@@ -221,6 +227,7 @@ final class ForwarderLoop: @unchecked Sendable {
             perform(actions, &clients, &outgoing, at: now)
         }
         outgoing.flush()
+        trials.endTurn()
         carriers.endTurn()
         if isOutageDue { lookForOutages() }
         loop.setDeadline(nextDeadline?.nanoseconds)
@@ -255,7 +262,7 @@ final class ForwarderLoop: @unchecked Sendable {
             case .reply(let numbers, let answer, let age, by: let answerer):
                 for number in numbers {
                     let client = clients.remove(number)
-                    Self.reply(to: client, answer, age, by: &outgoing)
+                    outgoing.reply(to: client, answer, age)
                     tally.answered(answer.head.responseCode)
                     let took = now.nanoseconds &- min(now.nanoseconds, client.arrived.nanoseconds)
                     tally.took(took)
@@ -269,34 +276,10 @@ final class ForwarderLoop: @unchecked Sendable {
                 upstream.ask(id, server, ask, at: now)
             case .askAgain(let id): carriers[id.group]?.askAgain(id)
             case .cancel(let id): carriers[id.group]?.cancel(id)
+            case .trial(let action): trials.perform(action)
             case .report(let event): report.event(event) { forwarder.overview(of: $0) }
             case .reportLookup(let lookup): reporter?.add(lookup)
             }
         }
     }
-
-    private static func reply(
-        to client: Client, _ answer: Answer, _ age: Reply.Age, by outgoing: inout TurnReplies
-    ) {
-        switch client.way {
-        case .datagram(let socket, let address, let source):
-            outgoing.add(through: socket, to: address, from: source) { room in
-                Reply.write(
-                    answer, age: age, to: client.question, query: client.query.span,
-                    limit: Reply.udpLimit(client.question, isLoopback: address.address.isLoopback), into: &room)
-            }
-        case .stream(_, let deliver):
-            var bytes = [UInt8](
-                repeating: 0, count: min(Int(UInt16.max), answer.body.count + mostAddedOctets))
-            var room = bytes.mutableSpan
-            let length = Reply.write(
-                answer, age: age, to: client.question, query: client.query.span, limit: Int(UInt16.max), into: &room)
-            bytes.removeLast(bytes.count - length)
-            deliver(bytes)
-        }
-    }
-
-    /// The most octets that are added to a body: a header and an OPT record with an extended error, and never less than
-    /// the smallest limit of a reply.
-    private static let mostAddedOctets = 512
 }

@@ -1,0 +1,110 @@
+import Base
+import DNSWire
+
+/// In which order the addresses of names have answered a TCP connection, and the trials by which that is found out.
+struct AddressRanks {
+    /// Whose addresses, and where they are connected to.
+    struct Subject: Hashable {
+        let name: NameKey
+        let type: RecordType
+        let port: UInt16
+    }
+
+    /// What a trial has found.
+    struct Order {
+        /// In the order in which they answered.
+        fileprivate(set) var answered: [IPAddress] = []
+        /// Those that did not.
+        fileprivate(set) var silent: [IPAddress] = []
+        /// When the trial began.
+        fileprivate let since: Tick
+
+        /// The place of an address among others: first those that answered, last those that did not, and between them
+        /// those that were not tried.
+        func rank(_ address: IPAddress) -> Int {
+            answered.firstIndex(of: address) ?? (silent.contains(address) ? answered.count + 1 : answered.count)
+        }
+
+        fileprivate func knows(_ address: IPAddress) -> Bool { answered.contains(address) || silent.contains(address) }
+    }
+
+    /// Addresses that are connected to at this moment.
+    private struct Trial {
+        let subject: Subject
+        /// By the number under which each is reported.
+        let addresses: [IPAddress]
+        /// How many have answered or failed.
+        var ended = 0
+        var order: Order
+    }
+
+    private var orders = Remembered<Subject, Order>(atMost: mostOrders)
+    private var trials = Table<Trial>()
+    private var subjects: Set<Subject> = []
+
+    /// Milliseconds after which an address that has not answered counts as one that does not.
+    static let patience = 300
+    /// The most addresses of one answer that are tried; the others stay behind those that answered.
+    static let mostAddresses = 16
+    /// The most trials at once. An answer beyond it is given as it came, and its addresses are tried when its name is
+    /// looked up again.
+    static let mostTrials = 16
+    /// The most orders that are remembered: a name has one for each family.
+    static let mostOrders = 1024
+    /// Milliseconds for which the same addresses are not tried again.
+    static let holds = 300_000
+    /// Milliseconds for which an order is remembered, so that it is still used while the addresses are tried again.
+    private static let remembered = 86_400_000
+
+    func order(of subject: Subject, at now: Tick) -> Order? { orders.value(subject, at: now) }
+
+    func isUnderWay(_ id: TableID) -> Bool { trials.contains(id) }
+
+    /// Begins a trial of the first of these addresses, unless their order is known or one is under way.
+    mutating func begin(
+        _ subject: Subject, _ all: [IPAddress], at now: Tick
+    ) -> (id: TableID, addresses: [IPAddress])? {
+        var seen: Set<IPAddress> = []
+        let addresses = Array(all.filter { seen.insert($0).inserted }.prefix(Self.mostAddresses))
+        guard addresses.count > 1, trials.count < Self.mostTrials, !subjects.contains(subject) else { return nil }
+        if let known = order(of: subject, at: now), now < known.since.advanced(milliseconds: Self.holds),
+            addresses.allSatisfy(known.knows)
+        {
+            return nil
+        }
+        subjects.insert(subject)
+        return (trials.insert(Trial(subject: subject, addresses: addresses, order: Order(since: now))), addresses)
+    }
+
+    /// An address has answered, or will not.
+    /// - Returns: whether it was the last of its trial.
+    mutating func ended(_ id: TableID, _ number: Int, hasAnswered: Bool) -> Bool {
+        guard var trial = trials[id], trial.addresses.indices.contains(number) else { return false }
+        trial.ended += 1
+        if hasAnswered { trial.order.answered.append(trial.addresses[number]) }
+        trials[id] = trial
+        return trial.ended == trial.addresses.count
+    }
+
+    /// Ends a trial.
+    /// - Returns: its result, and whether addresses are still waited for; nil if there is no such trial.
+    mutating func end(_ id: TableID, at now: Tick) -> (subject: Subject, order: Order, isWaiting: Bool)? {
+        guard let trial = trials.remove(id) else { return nil }
+        subjects.remove(trial.subject)
+        var order = trial.order
+        order.silent = trial.addresses.filter { !order.answered.contains($0) }
+        orders.insert(trial.subject, order, until: now.advanced(milliseconds: Self.remembered))
+        return (trial.subject, order, trial.ended < trial.addresses.count)
+    }
+
+    mutating func forget(_ name: NameKey) { orders.remove { $0.name == name } }
+
+    /// Forgets all orders.
+    /// - Returns: the trials under way, which are over.
+    mutating func forgetAll() -> [TableID] {
+        let ids = trials.ids
+        for id in ids { trials.remove(id) }
+        (orders, subjects) = (Remembered(atMost: Self.mostOrders), [])
+        return ids
+    }
+}

@@ -1,0 +1,24 @@
+public import DNSWire
+
+/// `[cache] rank`: the names whose addresses are tried, and those under them, each with the port at which that happens.
+/// A reference, so that a policy is copied cheaply.
+public final class RankedNames: Sendable {
+    private let table: DomainTable<UInt16>
+
+    /// Nil if there are none.
+    public init?(_ ports: [(name: Name, port: UInt16)]) {
+        guard !ports.isEmpty else { return nil }
+        let lists = Dictionary(grouping: ports) { $0.port }.mapValues { DomainList($0.map { .subtree($0.name) }) }
+        table = DomainTable(lists.map { ($0.value, $0.key) })
+    }
+
+    /// The port of the longest of the names that are this one or above it; nil if there is none.
+    func port(of name: Name) -> UInt16? {
+        guard let first = table.candidate(name.wire.span, from: (0, -1)) else { return nil }
+        var port: UInt16?
+        table.forEach(holding: name, from: first) { match in
+            if port == nil { port = match.value }
+        }
+        return port
+    }
+}

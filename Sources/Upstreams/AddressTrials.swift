@@ -1,0 +1,92 @@
+import Base
+package import Forwarding
+package import Transport
+
+/// Connects to addresses by TCP to see which answer, and in what order. Nothing is sent, and what is connected is closed
+/// at once, in the ordinary way: servers log a reset, and take it for a fault. Confined to its loop.
+package final class AddressTrials {
+    /// Called with each address that has taken the connection, or will not, by its place in its trial.
+    package var tried: (TrialID, _ number: Int, _ hasAnswered: Bool) -> Void = { _, _, _ in }
+    private let loop: EventLoop
+    /// Those of this turn, which begin at its end.
+    private var wanted: [(id: TrialID, endpoints: [Endpoint])] = []
+    private var attempts: [TrialID: [Attempt]] = [:]
+
+    package init(loop: EventLoop) { self.loop = loop }
+
+    package func perform(_ action: TrialAction) {
+        switch action {
+        case .begin(let id, let endpoints): wanted.append((id, endpoints))
+        case .end(let id): leave(id)
+        }
+    }
+
+    /// Begins to connect, when the replies of the turn are sent: a trial is in no answer's way.
+    package func endTurn() {
+        while let (id, endpoints) = wanted.popLast() {
+            for (number, endpoint) in endpoints.enumerated() { connect(id, number, endpoint) }
+        }
+    }
+
+    private func connect(_ id: TrialID, _ number: Int, _ endpoint: Endpoint) {
+        do throws(SystemError) {
+            let attempt = try Attempt(to: endpoint, loop: loop) { [unowned self] attempt, hasAnswered in
+                attempts[id]?.removeAll { $0 === attempt }
+                if attempts[id]?.isEmpty ?? false { attempts[id] = nil }
+                tried(id, number, hasAnswered)
+            }
+            attempts[id, default: []].append(attempt)
+        } catch {
+            // There is no route, or no descriptor left.
+            tried(id, number, false)
+        }
+    }
+
+    /// Closes the connections of a trial that are not established yet.
+    private func leave(_ id: TrialID) {
+        wanted.removeAll { $0.id == id }
+        for attempt in attempts.removeValue(forKey: id) ?? [] { attempt.close() }
+    }
+
+    package func close() {
+        wanted = []
+        for id in Array(attempts.keys) { leave(id) }
+    }
+}
+
+/// A connection that is being established.
+private final class Attempt: EventHandler {
+    private let loop: EventLoop
+    private let ended: (Attempt, _ hasAnswered: Bool) -> Void
+    private var socket: StreamSocket
+    /// Nil once it is closed.
+    private var registration: Registration?
+
+    /// - Parameter ended: called once, unless it is closed before.
+    init(
+        to endpoint: Endpoint, loop: EventLoop, ended: @escaping (Attempt, _ hasAnswered: Bool) -> Void
+    ) throws(SystemError) {
+        (self.loop, self.ended) = (loop, ended)
+        socket = try StreamSocket.connect(to: endpoint)
+        registration = try loop.register(socket.descriptor, .writable, self)
+    }
+
+    func ready(_ readiness: Readiness) {
+        let hasAnswered: Bool
+        do throws(SystemError) {
+            try socket.connectResult()
+            hasAnswered = true
+        } catch {
+            hasAnswered = false
+        }
+        close()
+        ended(self, hasAnswered)
+    }
+
+    func close() {
+        guard let registration else { return }
+        self.registration = nil
+        loop.unregister(registration, closing: true)
+        socket.close()
+    }
+}

@@ -32,6 +32,8 @@ public final class ControlClient: @unchecked Sendable {
     /// Why there is no response from a daemon, in one line.
     public struct Failed: Error, Sendable, CustomStringConvertible {
         public let description: String
+        /// The daemon is there, and what it was asked makes no sense.
+        public var isWrongUsage = false
     }
 
     /// How long the daemon may take, in nanoseconds.

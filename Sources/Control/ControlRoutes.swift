@@ -1,4 +1,5 @@
 import Base
+import Counters
 import DNSWire
 import HTTP
 import Transport
@@ -24,7 +25,7 @@ extension ControlServer {
         switch route {
         case .flush: flush(target.values("name"), done)
         case .explain: explain(target, asJSON: asJSON, done)
-        case .watch: done(watch(target))
+        case .watch: watch(target, done)
         case .health:
             liveness { isAlive in
                 done(isAlive ? ControlResponse(.ok, "alive\n") : .stuck)
@@ -98,10 +99,23 @@ extension ControlServer {
         }
     }
 
-    private func watch(_ target: RequestTarget) -> ControlResponse {
+    private func watch(_ target: RequestTarget, _ done: @escaping (ControlResponse) -> Void) {
         guard let filter = WatchFilter(target) else {
-            return ControlResponse(.badRequest, "what is to be seen cannot be read\n")
+            return done(ControlResponse(.badRequest, "what is to be seen cannot be read\n"))
         }
+        guard !filter.by.isEmpty else { return done(watch(filter)) }
+        overview { [self] overview in
+            guard let overview else { return done(.stuck) }
+            let words = Watched.By.words + overview.groups.map(\.name)
+            if let other = filter.by.first(where: { !words.contains($0) }) {
+                let line = "--by \(other) is not known here; give one of \(words.joined(separator: ", "))\n"
+                return done(ControlResponse(.badRequest, line))
+            }
+            done(watch(filter))
+        }
+    }
+
+    private func watch(_ filter: WatchFilter) -> ControlResponse {
         guard hasRoomToWatch else {
             return ControlResponse(.unavailable, "\(Watchers.most) watch already, which is the most; end one of them\n")
         }

@@ -52,11 +52,13 @@ package final class WatchClient: @unchecked Sendable {
         }
     }
 
-    private func end(_ why: String?) {
+    private func end(_ why: String?, isWrongUsage: Bool = false) {
         guard stream != nil || why != nil else { return }
         stream?.close()
         stream = nil
-        loop.stop { [ended] in ended(why.map { ControlClient.Failed(description: $0) }) }
+        loop.stop { [ended] in
+            ended(why.map { ControlClient.Failed(description: $0, isWrongUsage: isWrongUsage) })
+        }
     }
 
     /// Takes the head of the response; false while it is not whole.
@@ -105,7 +107,10 @@ extension WatchClient: StreamOwner {
         switch status {
         case 200: end("the daemon has ended")
         case nil: end("no daemon answers at \(path): closed by the server")
-        case _?: end(String(decoding: incoming.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+        case let status?:
+            end(
+                String(decoding: incoming.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self),
+                isWrongUsage: status == ControlResponse.Status.badRequest.rawValue)
         }
     }
 

@@ -36,6 +36,9 @@ package struct Watched: Sendable, Equatable {
             case .server(let group, _): group
             }
         }
+
+        /// The words of those that are no server.
+        package static var words: [String] { [By.cache, .stale, .hosts, .daemon, .nobody].map(\.word) }
     }
 
     package init(

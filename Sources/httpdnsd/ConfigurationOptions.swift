@@ -84,6 +84,8 @@ struct Loaded {
 
 /// The failure of a command: one line on standard error and an exit code (sysexits.h).
 enum Ending: Error {
+    /// 64: what is asked for makes no sense.
+    case usage(String)
     /// 78: the configuration is wrong.
     case configuration(String)
     /// 71: a socket or file was not available.
@@ -93,6 +95,7 @@ enum Ending: Error {
 
     var code: Int32 {
         switch self {
+        case .usage: 64
         case .configuration: 78
         case .system: 71
         case .unreachable: 69
@@ -101,7 +104,7 @@ enum Ending: Error {
 
     var line: String {
         switch self {
-        case .configuration(let line), .system(let line), .unreachable(let line): line
+        case .usage(let line), .configuration(let line), .system(let line), .unreachable(let line): line
         }
     }
 }

@@ -76,7 +76,7 @@ struct Watch: ParsableCommand {
                     },
                     ended: { failed in withExtendedLifetime(signals) { done(failed) } })
             }
-            if let failed { throw Ending.unreachable("\(failed)") }
+            if let failed { throw failed.isWrongUsage ? Ending.usage("\(failed)") : .unreachable("\(failed)") }
         }
     }
 

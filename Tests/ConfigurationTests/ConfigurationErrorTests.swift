@@ -574,8 +574,10 @@ import Testing
     @Test(
         "an entry of rank is a name and a port",
         arguments: [
-            "www.example.com", "www.example.com:", "www.example.com:0", "www.example.com:65536", "www.example.com:https",
-            "www.example.com:443:443", ":443", "", ".:443", "*.example.com:443", "www.exa mple.com:443", "192.0.2.1:443",
+            "www.example.com", "www.example.com:", "www.example.com:0", "www.example.com:65536",
+            "www.example.com:https",
+            "www.example.com:443:443", ":443", "", ".:443", "*.example.com:443", "www.exa mple.com:443",
+            "192.0.2.1:443",
             "[2001:db8::1]:443", "2001:db8::1", "https://www.example.com:443",
         ])
     func rank(_ entry: String) {

@@ -356,7 +356,8 @@ import Testing
                 "HTTPDNSD_HTTPDNS_RETRYTIMESBEFORESWITCHSERVER": "5",
                 "HTTPDNSD_HTTPDNS_CONFIP": "192.0.2.1,192.0.2.2:8443",
                 "HTTPDNSD_HTTPDNS_REPORTURL": "http://[::1]:8080", "HTTPDNSD_FALLBACK_HEDGEAFTER": "7",
-                "HTTPDNSD_CACHE_PRERESOLVE": "a.example, b.example", "HTTPDNSD_CACHE_RANK": "a.example:1,b.example:65535",
+                "HTTPDNSD_CACHE_PRERESOLVE": "a.example, b.example",
+                "HTTPDNSD_CACHE_RANK": "a.example:1,b.example:65535",
                 "HTTPDNSD_TLS_PINS": "", "PATH": "/bin",
                 "HTTPDNS": "x",
             ])

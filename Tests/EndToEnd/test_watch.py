@@ -265,6 +265,11 @@ def test_when_it_cannot_watch(world, watch, place, binary):
     for arguments in (["--type", "NONSENSE"], ["--rcode", "FINE"], ["--client", "300.1.2.3"], ["--slower-than", "-1"],
                       ["bad..name"]):
         assert processes.run(binary, "watch", "--socket", str(place / "s"), *arguments).returncode == 64, arguments
+    for word in ("cash", "Cache", "192.0.2.1", "", "office2"):
+        refused = processes.run(binary, "watch", "--socket", str(place / "s"), "--by", "office", "--by", word)
+        assert refused.returncode == 64 and not refused.stdout, refused
+        line = f"--by {word} is not known here; give one of cache, stale, hosts, daemon, nobody, "
+        assert re.fullmatch(re.escape(line) + r"(\w+, )*\w+\n", refused.stderr) and "office" in refused.stderr, refused
     four = [watch().begin() for _ in range(4)]
     refused = processes.run(binary, "watch", "--socket", str(place / "s"))
     assert refused.returncode == 69 and refused.stderr == "4 watch already, which is the most; end one of them\n"

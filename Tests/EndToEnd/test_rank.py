@@ -1,0 +1,192 @@
+"""`cache.rank`: addresses are given in the order in which they answer a connection, and no answer waits for that."""
+
+import json
+import signal
+import socket
+import time
+
+import dns.flags
+import dns.rrset
+import pytest
+
+import daemon as processes
+from conftest import ZONE
+from control import metrics, total
+from dns_client import addresses, ask
+from httpdns_service import Record
+from networks import needs_ipv6
+from resolvers import reply_to
+from waiting import eventually
+
+REFUSES, SILENT, ANSWERS, STRANGER = "127.0.0.71", "127.0.0.72", "127.0.0.73", "127.0.0.74"
+METRICS = {"metrics": "127.0.0.1:9153"}
+
+
+class Silent:
+    """A listener whose queue is full: the kernel answers none of the packets that come for it."""
+
+    def __init__(self, address, port):
+        self._listener = socket.create_server((address, port), backlog=0)
+        self._queue = []
+        for _ in range(3):
+            self._queue.append(socket.socket())
+            self._queue[-1].setblocking(False)
+            self._queue[-1].connect_ex((address, port))
+
+    def close(self):
+        for one in (self._listener, *self._queue):
+            one.close()
+
+
+@pytest.fixture
+def port():
+    """Of a listener at ANSWERS and one at STRANGER; nobody accepts, and SILENT is silent."""
+    with socket.create_server((ANSWERS, 0)) as answering:
+        number = answering.getsockname()[1]
+        silent = Silent(SILENT, number)
+        with socket.create_server((STRANGER, number)) as stranger:
+            yield number
+            stranger.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                stranger.accept()
+        silent.close()
+
+
+def zone(ttl=600, **names):
+    return ZONE | {f"{name}.example.com": Record(those, [], ttl) for name, those in names.items()}
+
+
+def leads(address, name="www.example.com", **options):
+    eventually(lambda: addresses(ask(name, **options))[:1] == [address], f"{address} is first")
+
+
+def test_the_next_answer_leads_with_the_address_that_answers(daemon, service, port):
+    """With one that refuses and one that is silent; nobody else is connected to."""
+    chosen = service("aes", zone(**{"www": [REFUSES, SILENT, ANSWERS], "sub.www": [SILENT, ANSWERS],
+                                    "other": [STRANGER, REFUSES]}))
+    daemon(chosen, {"cache": {"rank": [f"www.example.com:{port}"]}, "control": METRICS})
+    assert addresses(ask("www.example.com")) == [REFUSES, SILENT, ANSWERS]
+    assert addresses(ask("other.example.com")) == [STRANGER, REFUSES]
+    leads(ANSWERS)
+    for transport in ("udp", "tcp"):
+        reply = ask("www.example.com", transport=transport)
+        assert addresses(reply) == [ANSWERS, REFUSES, SILENT] and 0 < reply.answer[0].ttl <= 600
+    assert addresses(ask("sub.www.example.com")) == [SILENT, ANSWERS]
+    leads(ANSWERS, "sub.www.example.com")
+    assert addresses(ask("other.example.com")) == [STRANGER, REFUSES]
+    samples = metrics()
+    assert total(samples, "httpdnsd_rank_connections_total", result="answered") == 2
+    assert total(samples, "httpdnsd_rank_connections_total", result="silent") == 3
+    assert len(chosen.requests) == 3, "each name was looked up once"
+
+
+def test_no_answer_waits(daemon, service, port):
+    """An answer that did would take 300 ms, each of them. A machine that stalls does so now and then."""
+    names = [f"n{number}" for number in range(20)]
+    daemon(service("aes", zone(**dict.fromkeys(names, [SILENT, REFUSES, ANSWERS]))),
+           {"cache": {"rank": [f"example.com:{port}"]}})
+    times = []
+    for name in names:
+        for _ in ("a miss", "a hit"):
+            begun = time.monotonic()
+            assert set(addresses(ask(f"{name}.example.com"))) == {SILENT, REFUSES, ANSWERS}
+            times.append(time.monotonic() - begun)
+    assert sorted(times)[len(times) // 2] < 0.25
+    # Those that had no room beside the others stay as they came, the first ones do not.
+    leads(ANSWERS, "n0.example.com")
+
+
+def test_what_a_resolver_says(daemon, scripted_resolver, port):
+    """Behind an alias, with signatures, for each kind of client; the AD bit and all else stay."""
+    def behind_an_alias(asked):
+        reply = reply_to(asked.message, "60 IN CNAME cdn.example.net.", flags=dns.flags.RA | dns.flags.AD)
+        reply.answer += [dns.rrset.from_text("cdn.example.net.", 60, "IN", "A", REFUSES, ANSWERS), dns.rrset.from_text(
+            "cdn.example.net.", 60, "IN", "RRSIG", "A 8 3 60 20300101000000 20200101000000 1 example.net. AAAA")]
+        return reply
+    local = scripted_resolver(behind_an_alias, address="127.0.0.10")
+    daemon(None, {"fallback": {"servers": [local.endpoint]}, "cache": {"rank": [f"example.com:{port}"]}})
+    for signed in (False, True):
+        assert set(addresses(ask("www.example.com", edns=True, want_dnssec=signed))) == {REFUSES, ANSWERS}
+        leads(ANSWERS, edns=True, want_dnssec=signed)
+    reply = ask("www.example.com", edns=True, want_dnssec=True)
+    assert addresses(reply) == [ANSWERS, REFUSES] and reply.flags & dns.flags.AD
+    assert [len(records) for records in reply.answer] == [1, 2, 1]
+    assert [records.name.to_text() for records in reply.answer] == [
+        "www.example.com.", "cdn.example.net.", "cdn.example.net."]
+
+
+@needs_ipv6
+def test_an_address_without_a_route_is_last(daemon, service):
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as listener:
+        chosen = service("aes", ZONE | {"www.example.com": Record([], ["2001:db8::1", "::1"], 600)})
+        daemon(chosen, {"httpdns": {"addressType": "dual"},
+                        "cache": {"rank": [f"www.example.com:{listener.getsockname()[1]}"]}})
+        assert addresses(ask("www.example.com", "AAAA"), "AAAA") == ["2001:db8::1", "::1"]
+        eventually(lambda: addresses(ask("www.example.com", "AAAA"), "AAAA") == ["::1", "2001:db8::1"], "::1 is first")
+
+
+def test_a_hundred_addresses(daemon, scripted_resolver, port):
+    """Of a hostile answer only a few are connected to; it is given whole."""
+    many = [f"127.0.1.{number}" for number in range(1, 100)]
+    given = many[:5] + [ANSWERS] + many[5:]
+    local = scripted_resolver(
+        lambda asked: reply_to(asked.message, *[f"60 IN A {address}" for address in given]).to_wire(max_size=65535),
+        address="127.0.0.10")
+    daemon(None, {"fallback": {"servers": [f"tcp://{local.endpoint}"]}, "control": METRICS,
+                  "cache": {"rank": [f"example.com:{port}"]}})
+    assert addresses(ask("www.example.com", transport="tcp")) == given
+    leads(ANSWERS, transport="tcp")
+    assert addresses(ask("www.example.com", transport="tcp")) == [ANSWERS] + many[15:] + many[:15]
+    samples = metrics()
+    assert total(samples, "httpdnsd_rank_connections_total") == 16
+
+
+def test_private_addresses_that_are_refused_are_not_connected_to(daemon, service, port):
+    daemon(service("aes", zone(www=[STRANGER, ANSWERS, "192.0.2.1", "192.0.2.2"])),
+           {"cache": {"rank": [f"example.com:{port}"]}, "control": METRICS, "domains": {"privateAddresses": "refuse"}})
+    assert addresses(ask("www.example.com")) == ["192.0.2.1", "192.0.2.2"]
+    eventually(lambda: total(metrics(), "httpdnsd_rank_connections_total") == 2, "both were tried")
+    assert total(metrics(), "httpdnsd_rank_connections_total", result="answered") == 0
+
+
+def test_other_names_after_a_reload(daemon, service, port):
+    """What was listed is given as it comes from the next answer on, what is listed now in order."""
+    chosen = service("aes", zone(ttl=1, www=[REFUSES, ANSWERS], mail=[REFUSES, ANSWERS]))
+    running = daemon(chosen, {"cache": {"rank": [f"www.example.com:{port}"], "staleSeconds": 0}})
+    leads(ANSWERS)
+    assert addresses(ask("mail.example.com")) == [REFUSES, ANSWERS]
+    file = running.directory / "httpdnsd.toml"
+    file.write_text(file.read_text().replace(f"www.example.com:{port}", f"mail.example.com:{port}"))
+    running.process.send_signal(signal.SIGHUP)
+    eventually(lambda: running.log_lines("cache.rank"), "it was read again")
+    leads(ANSWERS, "mail.example.com")
+    leads(REFUSES)
+
+
+def test_the_order_outlives_a_restart(daemon, service, port, tmp_path):
+    chosen = service("aes", zone(www=[REFUSES, SILENT, ANSWERS]))
+    settings = {"cache": {"rank": [f"www.example.com:{port}"], "file": str(tmp_path / "cache")}}
+    running = daemon(chosen, settings)
+    leads(ANSWERS)
+    running.stop()
+    daemon(chosen, settings)
+    assert addresses(ask("www.example.com")) == [ANSWERS, REFUSES, SILENT]
+    assert len(chosen.requests) == 1
+
+
+def test_explain_says_by_what_they_are_ordered(daemon, service, port, binary, tmp_path):
+    place = tmp_path / "s"
+    daemon(service("aes", zone(www=[REFUSES, ANSWERS])),
+           {"cache": {"rank": [f"www.example.com:{port}"]}, "control": {"socket": str(place)}})
+
+    def explained(name, *options):
+        ended = processes.run(binary, "explain", name, "--socket", str(place), *options)
+        assert ended.returncode == 0, ended
+        return ended.stdout
+    words = f"in the order in which they answer at port {port} (cache.rank)"
+    assert f"{words}, which is not known yet." in explained("www.example.com")
+    assert words not in explained("example.com")
+    leads(ANSWERS)
+    assert f"{words}.\n" in explained("www.example.com")
+    assert json.loads(explained("www.example.com", "--json"))["ranking"] == {"port": port, "known": True}
+    assert json.loads(explained("example.com", "--json"))["ranking"] is None

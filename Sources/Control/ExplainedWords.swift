@@ -79,7 +79,7 @@ extension Explained {
     /// In which order several addresses are given; nil: as they come.
     var rankingText: String? {
         explanation.ranking.map { ranking in
-            "Addresses are given in the order in which they answer at port \(ranking.port) (cache.rank)"
+            "Several addresses are given in the order in which they answer at port \(ranking.port) (cache.rank)"
                 + (ranking.isKnown ? "." : ", which is not known yet.")
         }
     }

@@ -183,7 +183,7 @@ def test_explain_says_by_what_they_are_ordered(daemon, service, port, binary, tm
         ended = processes.run(binary, "explain", name, "--socket", str(place), *options)
         assert ended.returncode == 0, ended
         return ended.stdout
-    words = f"in the order in which they answer at port {port} (cache.rank)"
+    words = f"Several addresses are given in the order in which they answer at port {port} (cache.rank)"
     assert f"{words}, which is not known yet." in explained("www.example.com")
     assert words not in explained("example.com")
     leads(ANSWERS)

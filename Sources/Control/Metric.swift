@@ -226,7 +226,7 @@ extension Metric {
         .each(
             "httpdnsd_rank_connections_total", .counter, ["result"],
             "Addresses that were connected to, to learn which answers first (cache.rank)"
-        ) { [(["answered"], $0.counters.rankAnswered), (["silent"], $0.counters.rankSilent)] },
+        ) { [(["answered"], $0.counters.rankAnswered), (["failed"], $0.counters.rankFailed)] },
         .one("httpdnsd_tcp_clients", .gauge, "Open TCP connections of clients", \.limits.tcpClients),
         .one("httpdnsd_tcp_accepted_total", .counter, "TCP connections taken on", \.limits.clients.accepted),
         .each("httpdnsd_tcp_closed_total", .counter, ["reason"], "TCP connections that the daemon ended") {

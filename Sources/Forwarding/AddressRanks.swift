@@ -14,18 +14,18 @@ struct AddressRanks {
     struct Order {
         /// In the order in which they answered.
         fileprivate(set) var answered: [IPAddress] = []
-        /// Those that did not.
-        fileprivate(set) var silent: [IPAddress] = []
+        /// Those that did not in time, or refused.
+        fileprivate(set) var failed: [IPAddress] = []
         /// When the trial began.
         fileprivate let since: Tick
 
         /// The place of an address among others: first those that answered, last those that did not, and between them
         /// those that were not tried.
         func rank(_ address: IPAddress) -> Int {
-            answered.firstIndex(of: address) ?? (silent.contains(address) ? answered.count + 1 : answered.count)
+            answered.firstIndex(of: address) ?? (failed.contains(address) ? answered.count + 1 : answered.count)
         }
 
-        fileprivate func knows(_ address: IPAddress) -> Bool { answered.contains(address) || silent.contains(address) }
+        fileprivate func knows(_ address: IPAddress) -> Bool { answered.contains(address) || failed.contains(address) }
     }
 
     /// Addresses that are connected to at this moment.
@@ -92,7 +92,7 @@ struct AddressRanks {
         guard let trial = trials.remove(id) else { return nil }
         subjects.remove(trial.subject)
         var order = trial.order
-        order.silent = trial.addresses.filter { !order.answered.contains($0) }
+        order.failed = trial.addresses.filter { !order.answered.contains($0) }
         orders.insert(trial.subject, order, until: now.advanced(milliseconds: Self.remembered))
         return (trial.subject, order, trial.ended < trial.addresses.count)
     }

@@ -32,7 +32,7 @@ extension Forwarder {
     /// All addresses have answered or failed, or there was time enough: the stored answers get their order.
     mutating func endTrial(_ id: TableID, at now: Tick) {
         guard let (subject, order, isWaiting) = ranks.end(id, at: now) else { return }
-        counters.rankSilent += UInt64(order.silent.count)
+        counters.rankFailed += UInt64(order.failed.count)
         if isWaiting { act(.trial(.end(TrialID(id)))) }
         let (name, type) = (subject.name.name, subject.type)
         // The settings may be others by now.

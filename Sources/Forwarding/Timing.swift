@@ -58,7 +58,7 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var withoutPrivate: UInt64 = 0
     /// Addresses that were tried for `[cache] rank`: those that took the connection, and those that did not in time.
     public internal(set) var rankAnswered: UInt64 = 0
-    public internal(set) var rankSilent: UInt64 = 0
+    public internal(set) var rankFailed: UInt64 = 0
     public internal(set) var servedStale: UInt64 = 0
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0

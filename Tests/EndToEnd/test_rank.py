@@ -76,7 +76,7 @@ def test_the_next_answer_leads_with_the_address_that_answers(daemon, service, po
     assert addresses(ask("other.example.com")) == [STRANGER, REFUSES]
     samples = metrics()
     assert total(samples, "httpdnsd_rank_connections_total", result="answered") == 2
-    assert total(samples, "httpdnsd_rank_connections_total", result="silent") == 3
+    assert total(samples, "httpdnsd_rank_connections_total", result="failed") == 3
     assert len(chosen.requests) == 3, "each name was looked up once"
 
 

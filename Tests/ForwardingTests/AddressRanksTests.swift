@@ -79,7 +79,7 @@ import Testing
         let rest = Array(all.dropFirst(AddressRanks.mostAddresses))
         let given = world.ask("www.example.com", [])
         #expect(given == [all[5], all[5]] + rest + rest + silent + silent)
-        #expect(world.forwarder.counters.rankAnswered == 1 && world.forwarder.counters.rankSilent == 15)
+        #expect(world.forwarder.counters.rankAnswered == 1 && world.forwarder.counters.rankFailed == 15)
     }
 
     @Test func onlySoManyAreTriedAtOnce() {

@@ -12,18 +12,22 @@ import dns.exception
 import dns.message
 
 from dns_client import ask
-from waiting import eventually
+from waiting import eventually, waited_since
 
 
 @dataclass
 class Asked:
-    """One question: when it was asked, after how many seconds which reply came; None when none came."""
+    """One question: when it was asked, after how many seconds which reply came; None when none came.
+
+    `waited` leaves out the time in which the machine stood still; `took` is what the clock says.
+    """
 
     name: str
     kind: str
     at: float
     reply: dns.message.Message = None
     waited: float = None
+    took: float = None
 
 
 class Clients:
@@ -53,7 +57,8 @@ class Clients:
         asked = Asked(name, kind, time.monotonic())
         try:
             asked.reply = ask(name, message=message, **options)
-            asked.waited = time.monotonic() - asked.at
+            now = time.monotonic()
+            asked.waited, asked.took = waited_since(asked.at, now), now - asked.at
         except (OSError, dns.exception.DNSException):
             pass
         return asked

@@ -25,6 +25,7 @@ from networks import Network
 from providers import CERTIFICATES, ProviderService
 from relay import Relay
 from resolvers import ScriptedResolver, Unbound, answer_locally
+from waiting import watch_for_stalls
 
 INSIDE = "HTTPDNSD_E2E_INSIDE"
 TEST_SECONDS = 120
@@ -95,6 +96,7 @@ def pytest_sessionstart(session):
     scratch = os.environ.get(INSIDE)
     if not scratch:
         return
+    watch_for_stalls()
     for variable in PROXY_VARIABLES:  # the daemon would heed them
         os.environ.pop(variable, None)
         os.environ.pop(variable.upper(), None)

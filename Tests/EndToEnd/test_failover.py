@@ -1,17 +1,21 @@
 """Several HTTPDNS servers: which of them is asked, and when the first is asked again."""
 
-import time
+import itertools
 
 import dns.rcode
 import pytest
 
 from clients import Clients
+from clocks import clocks, library
 from dns_client import addresses, ask, extended_errors
-from httpdns_service import Fault, HTTPDNSService, address_of, every_name
+from httpdns_service import Fault, address_of, every_name
 from waiting import eventually
 
+__all__ = ["clocks", "library"]  # fixtures
+
 RETRY_TIMES = 2
-STRICT = {"httpOnly": True, "timeout": 200, "retryTimesBeforeSwitchServer": RETRY_TIMES, "batch": 1}
+MINUTE = 60
+STRICT = {"httpOnly": True, "timeout": 600, "retryTimesBeforeSwitchServer": RETRY_TIMES, "batch": 1}
 
 
 def using(*services, **more):
@@ -98,55 +102,34 @@ def test_a_switch_in_the_middle_of_a_crowd(daemon, service):
     assert sorted(second.names) == sorted(set(second.names))
 
 
-# --- By the clock -----------------------------------------------------------------------------------------------------
+# --- Time passes ------------------------------------------------------------------------------------------------------
 
-MINUTE = 60
-
-
-def servers(count):
-    return [HTTPDNSService("aes", every_name, address=f"127.0.0.{30 + place}").start() for place in range(count)]
-
-
-def back_to_the_first(daemon):
-    """Two pairs of servers. Of the first pair the first comes back at once, of the other it stays broken.
-
-    Returns for each pair: when it was switched, and the requests of both servers from then on.
-    """
-    clients, pairs = Clients(), []
-    for pair, port in ((servers(2), 53), (servers(2), 1053)):
-        daemon(pair[1], {"listen": {"addresses": [f"127.0.0.1:{port}"]}, "httpdns": STRICT | {
-            "dnsIp": [one.endpoint for one in pair], "minutesBeforeSwitchToMain": 1}}, port=port)
-        pair[0].fault = Fault("status", 500)
-        for number in range(RETRY_TIMES + 1):
-            ask(f"first{number}.example.com", port=port)
-        pairs.append((time.monotonic(), pair))
-    for _, pair in pairs:
-        for one in pair:
-            one.requests.clear()
-    pairs[0][1][0].fault = None
-    begun, number = time.monotonic(), 0
-    while time.monotonic() - begun < MINUTE + 4:
-        for port in (53, 1053):
-            clients.ask(f"steady{number}.example.com", port=port)
-        number += 1
-        time.sleep(0.5)
-    asked = clients.all_answered()
-    for _, pair in pairs:
-        for one in pair:
-            one.stop()
-    return asked, [(switched, list(pair[0].requests), list(pair[1].requests)) for switched, pair in pairs]
-
-
-@pytest.mark.real_time(scenario=back_to_the_first)
-def test_back_to_the_first_after_a_minute(real_time):
+@pytest.mark.parametrize("heals", [True, False])
+def test_back_to_the_first_after_a_minute(daemon, service, clocks, heals):
     """By live traffic: it answers and takes over, or it fails, nobody notices, and the second goes on."""
-    asked, (healed, broken) = real_time(back_to_the_first)
-    for one in asked:
-        assert addresses(one.reply) == [address_of(one.name)]
-    switched, first, second = healed
-    assert second, "the second has answered for a minute"
-    assert MINUTE - 1 <= first[0].at - switched <= MINUTE + 2, "and then the first was tried"
-    assert len(first) >= 4 and second[-1].at <= first[1].at, "and asked alone since"
-    switched, first, second = broken
-    assert 1 <= len(first) <= 2 and MINUTE - 1 <= first[0].at - switched <= MINUTE + 2, "tried once"
-    assert second[-1].at > first[-1].at + 1, "and given up again"
+    first, second = service("aes", every_name), service("aes", every_name)
+    names = (f"name{number}.example.com" for number in itertools.count())
+
+    def asked(count):
+        """Asks for so many new names; says how many of them each server was asked for."""
+        for one in (first, second):
+            one.requests.clear()
+        for _ in range(count):
+            assert addresses(ask(name := next(names))) == [address_of(name)]
+        return len(first.requests), len(second.requests)
+    patient = {"timeout": 10000, "minutesBeforeSwitchToMain": 1}
+    daemon(second, using(first, second, **patient), variables=clocks.variables)
+    first.fault = Fault("status", 500)
+    assert asked(RETRY_TIMES) == (RETRY_TIMES, RETRY_TIMES), "until it is switched"
+    if heals:
+        first.fault = None
+    # Its clock is put forward by less than it takes the slowest machine to come here.
+    clocks.set(boot=MINUTE - 20)
+    assert asked(4) == (0, 4), "not before the minute is over"
+    clocks.set(boot=MINUTE)
+    assert asked(1) == (1, 0 if heals else 1), "the first is tried"
+    assert asked(4) == ((4, 0) if heals else (0, 4)), "and asked alone since, or given up again"
+    clocks.set(boot=2 * MINUTE - 20)
+    assert asked(2) == ((2, 0) if heals else (0, 2))
+    clocks.set(boot=2 * MINUTE)
+    assert asked(1) == ((1, 0) if heals else (1, 1)), "and is tried each minute"

@@ -23,11 +23,12 @@ final class StreamConnection: Sender {
     private(set) var isClosed = false
     private(set) var carried: [StreamQuery] = []
     /// Queries that were sent on it, and answered, in its life.
-    private(set) var queries = 0
-    private(set) var answers = 0
+    private(set) var (queries, answers) = (0, 0)
 
     private unowned let upstream: StreamUpstream
     private var conversation: any Conversation
+    /// What the conversation gave before its next output, in pieces that get a TLS record each.
+    private var apart: [[UInt8]] = []
     /// The established stream.
     private var stream: Stream?
     private var attempts: [(stream: Stream, endpoint: Endpoint)] = []
@@ -44,8 +45,7 @@ final class StreamConnection: Sender {
 
     init(_ pool: StreamPool, serial: Int, upstream: StreamUpstream) {
         (self.pool, self.serial, self.upstream, epoch) = (pool, serial, upstream, pool.epoch)
-        conversation = pool.dialect.conversation()
-        untried = []
+        (conversation, untried) = (pool.dialect.conversation(), [])
     }
 
     /// Whether the server has said that it takes no more queries.
@@ -75,7 +75,12 @@ final class StreamConnection: Sender {
         queries += 1
         carried.append(query)
         query.connections.append(self)
+        // Some servers (dnsdist 1.7) leave what follows the first query of a TLS record unread until more octets come.
+        // Asked again because of that, a query must not meet the same.
+        let isRepeat = query.connections.count > 1
+        if isRepeat { apart.append(conversation.takeOutput()) }
         conversation.open(query.request, as: query.number)
+        if isRepeat { apart.append(conversation.takeOutput()) }
         pool.put(self)
         if let outbox = upstream.outbox { outbox.add(self) } else { pump() }
     }
@@ -91,7 +96,6 @@ final class StreamConnection: Sender {
 
     /// Takes no further queries, and closes when none is under way.
     func retire() { isRetired = true }
-
     func suspect() { isSuspect = true }
 
     /// Whether a query that ended with this connection may be sent again as if it had never been sent: the server has
@@ -104,13 +108,13 @@ final class StreamConnection: Sender {
     var isSilentSinceIdle: Bool { idleBefore > 0 }
 
     func takeCarried() -> [StreamQuery] { exchange(&carried, with: []) }
-
     private func takeCarried(_ number: UInt64) -> StreamQuery? {
         carried.firstIndex { $0.number == number }.map { carried.remove(at: $0) }
     }
 
     func pump() {
         guard let stream else { return }
+        for octets in exchange(&apart, with: []) { stream.send(octets.span) }
         let output = conversation.takeOutput()
         if !output.isEmpty { stream.send(output.span) }
     }
@@ -195,9 +199,8 @@ final class StreamConnection: Sender {
             pool.preferred = attempt.endpoint
             if pool.isLookedUp { upstream.lookup?.worked(pool.server, attempt.endpoint) }
         }
-        (attempts, untried, nextAttempt) = ([], [], nil)
+        (stream, attempts, untried, nextAttempt) = (winner, [], [], nil)
         pool.decided(self)
-        stream = winner
         pump()
     }
 
@@ -205,8 +208,7 @@ final class StreamConnection: Sender {
 
     func close() {
         guard !isClosed else { return }
-        isClosed = true
-        carried = []
+        (isClosed, carried) = (true, [])
         stream?.close()
         for attempt in attempts { attempt.stream.close() }
         pool.closed(self)

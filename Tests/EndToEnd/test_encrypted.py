@@ -15,6 +15,7 @@ import test_comparison as comparison
 from dns_client import addresses, ask, extended_errors, labels, reasons
 from networks import PlainDNS
 from resolvers import Front, Unbound
+from waiting import waited_since
 
 PORT = 2053
 ADDRESS = "127.0.0.24"
@@ -78,7 +79,7 @@ def test_other_clients_get_the_same_of_a_resolver(daemon, resolvers, authority, 
     for port, (protocol, url) in enumerate(URLS.items(), PORT):
         if protocol == "tcp":
             continue
-        daemon(None, listening([url.replace(ADDRESS, address)], authority) | {
+        daemon(None, listening([url.replace(ADDRESS, address)], authority, timeout=3500) | {
             "listen": {"addresses": [f"127.0.0.1:{port}"]}}, port=port)
         ours = addresses(ask("www.example.com", port=port))
         kdig = subprocess.run(["kdig", f"@{address}", f"+{protocol}", *trust, "+short", "www.example.com"],
@@ -122,7 +123,7 @@ def test_a_server_that_is_not_the_right_one_is_never_replaced_in_the_clear(
         for name in ("one.example.net", "two.example.net"):
             begun = time.monotonic()
             reply = ask(name, edns=True, port=PORT)
-            assert time.monotonic() - begun < 4
+            assert waited_since(begun) < 4
             assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23])
             assert reasons(reply).startswith("fallback: ") and "127.0.0.6" in reasons(reply), reply
             assert any(word in reasons(reply) for word in reason.split("|")), reply
@@ -141,7 +142,7 @@ def test_a_dead_server_is_never_replaced_in_the_clear(daemon, encrypted_resolver
     with PlainDNS() as plain:
         begun = time.monotonic()
         reply = ask("one.example.net", edns=True, port=PORT)
-        assert time.monotonic() - begun < 4
+        assert waited_since(begun) < 4
         assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23])
         assert reasons(reply).startswith("fallback: ") and "127.0.0.6" in reasons(reply), reply
         assert plain.packets == 0
@@ -169,7 +170,7 @@ def test_the_next_server_when_one_fails(daemon, encrypted_resolver, authority, p
         for number in range(3):
             begun = time.monotonic()
             assert addresses(ask(f"n{number}.example.net", port=PORT)) == ["192.0.2.7"]
-            assert time.monotonic() - begun < 1
+            assert waited_since(begun) < 1
         assert plain.packets == 0
 
 
@@ -192,7 +193,7 @@ def test_when_all_of_a_strict_list_are_dead(daemon, encrypted_resolver, scripted
             for group, name in (("fallback", "example.net"), ("office", "corp.example")):
                 begun = time.monotonic()
                 reply = ask(f"n{number}.{name}", edns=True, port=PORT)
-                assert time.monotonic() - begun < 4
+                assert waited_since(begun) < 4
                 assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) in ([22], [23]), reply
                 assert reasons(reply).startswith(f"{group}: ") and any(url in reasons(reply) for url in servers), reply
         assert packets.packets == 0

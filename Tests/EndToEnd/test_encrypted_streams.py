@@ -1,10 +1,13 @@
 """Connections by TCP, TLS and HTTPS that are shared, closed, cut, or die without a word: clients hear nothing of it."""
 
 import asyncio
+import contextlib
 import socket
 import struct
+import threading
 import time
 
+import dns.message
 import pytest
 from hyperframe.frame import PingFrame
 
@@ -13,10 +16,10 @@ from asking import NEXT_ADDRESS, OURS, PORT, SCHEMES, asked_of, at_once, check_a
 from clients import Clients, at_the_same_moment
 from control import metrics, total
 from dns_client import addresses, ask
-from encrypted import Later, address_reply
+from encrypted import FramedConnection, Later, address_reply
 from networks import BlackHole
-from resolvers import LOCAL_ADDRESS, answer_locally
-from waiting import eventually
+from resolvers import LOCAL_ADDRESS, Asked, answer_locally
+from waiting import eventually, waited_since
 
 __all__ = ["asked_of", "next_server"]  # fixtures
 EVERY = 0.2  # five questions a second
@@ -150,7 +153,7 @@ def test_packets_that_vanish(asked_of, encrypted_resolver, protocol):
         assert len(running.sockets()) <= len(sockets) + 1 and failures() == 0
     for one in asked:
         assert addresses(one.reply) == OURS
-    late = [(round(one.at - began, 2), round(one.waited, 2)) for one in asked if one.waited > EVERY]
+    late = [(round(waited_since(began, one.at), 2), round(one.waited, 2)) for one in asked if one.waited > EVERY]
     print("delayed (asked so many seconds after the fault, waited):", late)
     assert late and all(at < 1.0 and waited < 1.2 for at, waited in late), late
 
@@ -179,6 +182,29 @@ def test_a_server_that_acknowledges_no_ping(asked_of, encrypted_resolver):
     for _ in range(3):
         check_answers(at_once(next(names) for _ in range(5)))
     assert failures() == 0 and server.connections <= 2
+
+
+def test_a_server_that_reads_one_query_of_a_tls_record(asked_of, authority):
+    """And leaves those behind it unread, as dnsdist 1.7 does until more octets come: they are asked again one by one."""
+    context = authority.server(addresses=["127.0.0.6"])
+
+    def serve(channel):
+        with contextlib.suppress(OSError), context.wrap_socket(channel, server_side=True) as connection:
+            while record := connection.recv(16384):  # never more than one record
+                query = record[2:2 + struct.unpack_from("!H", record)[0]]
+                connection.sendall(FramedConnection.framed(address_reply(Asked(dns.message.from_wire(query), query, "tls", 0))))
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+    with socket.create_server(("127.0.0.6", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        running = asked_of(f"tls://127.0.0.6:{listener.getsockname()[1]}", timeout=3500)
+        assert addresses(ask("first.example.net", port=PORT)) == OURS
+        replies = at_the_same_moment(running, [(f"n{number}.example.net", "A") for number in range(30)])
+        assert [addresses(reply) for reply in replies] == [OURS] * 30
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])

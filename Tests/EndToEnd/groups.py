@@ -51,7 +51,7 @@ class Groups:
         for name, keys in groups.items():
             if "servers" not in keys and name not in ("fallback", "domains", "control"):
                 server = self.servers.get(name) or self.server(name)
-                keys = {"servers": [server.endpoint], "timeout": 300} | keys
+                keys = {"servers": [server.endpoint], "timeout": 1000} | keys
             section = name if name in ("fallback", "domains", "control", "httpdns") else f"upstreams.{name}"
             settings[section] = settings.get(section, {}) | keys
         return self.start(self.chosen if httpdns else None, settings, port=PORT, ready=ready)

@@ -66,7 +66,7 @@ int main(int count, char **argument) {
     int channel = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(port)};
     inet_pton(AF_INET, "127.0.0.1", &server.sin_addr);
-    struct timeval patience = {.tv_sec = 5};
+    struct timeval patience = {.tv_sec = 30};
     setsockopt(channel, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (connect(channel, (struct sockaddr *)&server, sizeof server)) return 71;
     static uint8_t bytes[MOST][LONGEST], answer[65536];
@@ -85,7 +85,8 @@ int main(int count, char **argument) {
             sent += more;
         }
         for (unsigned i = 0; i < size; i++) {
-            ssize_t length = recv(channel, answer, sizeof answer, 0);
+            ssize_t length;
+            do length = recv(channel, answer, sizeof answer, 0); while (length < 0 && errno == EINTR);
             if (length < 12) return 69;
             good += (answer[3] & 15) == 0 && (answer[6] | answer[7]);
         }

@@ -13,7 +13,7 @@ from dns_client import addresses, ask
 from encrypted import FramedServer, HTTPServer, Later, address_reply
 from networks import needs_ipv6
 from test_liveness import CHANGES
-from waiting import eventually
+from waiting import eventually, waited_since
 
 PORT = 2053
 OURS = ["192.0.2.7"]
@@ -59,7 +59,7 @@ def test_an_ipv6_route_that_is_withdrawn(daemon, network, authority, protocol):
     """The server has an IPv4 address as well, which is dialled within the second; nobody is left without an answer."""
     here, there = network(), network()
     here.link(there, ours="10.77.0.1/24 fd77::1/64", theirs="10.77.0.2/24 fd77::2/64")
-    there.ip("address add fd99::2/128 dev lo")
+    there.ip("address add fd99::2/128 dev lo nodad")
     here.ip("-6 route add fd99::/64 via fd77::2")
     kind, tls = (FramedServer if protocol == "tls" else HTTPServer), authority.server(names=["dns.example.net"])
     with there:
@@ -79,7 +79,7 @@ def test_an_ipv6_route_that_is_withdrawn(daemon, network, authority, protocol):
             for number in range(3):
                 begun = time.monotonic()
                 assert addresses(ask(f"m{number}.example.net", port=PORT)) == OURS
-                assert time.monotonic() - begun < 1
+                assert waited_since(begun) < 1
             assert len(four.questions) == 3 and not running.log_lines("fails"), running.log()
     finally:
         six.stop()
@@ -135,7 +135,7 @@ def test_a_server_that_closes_idle_connections_is_no_failing_server(daemon, encr
     for number in range(5):
         begun = time.monotonic()
         assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
-        assert time.monotonic() - begun < 0.5
+        assert waited_since(begun) < 0.5
         server.do(lambda: [one.close() for one in server.live])
         eventually(lambda: not server.live, "it is closed")
     assert not running.log_lines("fails"), running.log()

@@ -10,7 +10,7 @@ from dns_client import addresses, ask
 from httpdns_service import Fault, address_of, every_name
 from networks import BlackHole
 from resolvers import LOCAL_ADDRESS, answer_locally
-from waiting import eventually
+from waiting import eventually, waited_since
 
 EVERY = 0.2  # five questions a second
 PROMPT = 0.2  # an answer that came within so many seconds was not delayed
@@ -56,7 +56,7 @@ def check_answers(asked):
 
 def check_outage(asked, began):
     """At most one second's answers were delayed, and none of them for longer than that, give or take."""
-    late = [(round(one.at - began, 2), round(one.waited, 2)) for one in asked if one.waited > PROMPT]
+    late = [(round(waited_since(began, one.at), 2), round(one.waited, 2)) for one in asked if one.waited > PROMPT]
     print("delayed (asked so many seconds after the fault, waited):", late)
     assert all(at < 1.0 and waited < 1.2 for at, waited in late), late
 
@@ -77,7 +77,7 @@ def test_a_frozen_connection_and_a_restart(daemon, service, relay):
         before_restart = clients.all_answered()
         check_answers(before_restart)
         check_outage(before_restart, frozen)
-        assert max(one.waited for one in before_restart) > PROMPT, "the fault was felt at all"
+        assert max(one.took for one in before_restart) > PROMPT, "the fault was felt at all"
 
         chosen.restart()
         restarted = time.monotonic()
@@ -167,7 +167,7 @@ def test_a_doubted_request_that_is_answered_after_all(daemon, service):
     chosen.fault = once
     begun = time.monotonic()
     assert addresses(ask(slow)) == [address_of(slow)]
-    assert 0.2 <= time.monotonic() - begun < 1
+    assert 0.2 <= time.monotonic() - begun and waited_since(begun) < 1
     assert chosen.names.count(slow) == 2
     # The other end is given up as soon as the answer is there. The service notices once it has slept.
     eventually(lambda: len(chosen.clients) == 1, "one connection is left")

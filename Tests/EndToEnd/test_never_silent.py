@@ -13,7 +13,7 @@ from httpdns_service import Fault, address_of, every_name
 from networks import BlackHole
 from relay import Relay
 from resolvers import LOCAL_ADDRESS, ScriptedResolver, answer_locally
-from waiting import eventually
+from waiting import eventually, waited_since
 
 STALE_WITHIN, ANSWER_WITHIN = 1.8, 4.0  # seconds
 HEDGE_AFTER, OWN_TIME = 0.3, 0.2  # of the local resolver
@@ -132,7 +132,7 @@ def is_right(row, one, heard):
     if one.name == KNOWN and heard:
         return one.waited <= STALE_WITHIN and one.reply.rcode() == dns.rcode.NOERROR and len(one.reply.answer) == 1
     if row == "resolver":
-        in_time = HEDGE_AFTER <= one.waited <= HEDGE_AFTER + OWN_TIME + TOLERANCE
+        in_time = HEDGE_AFTER <= one.took and one.waited <= HEDGE_AFTER + OWN_TIME + TOLERANCE
         return in_time and one.reply.rcode() == dns.rcode.NOERROR and len(one.reply.answer) == 1
     is_told = one.reply.rcode() == dns.rcode.SERVFAIL and extended_errors(one.reply) == [22]
     return is_told and one.waited <= ANSWER_WITHIN
@@ -163,7 +163,7 @@ def test_a_crowd_before_a_silent_service(daemon, service):
     begun = time.monotonic()
     names = [f"crowd{number}.example.com" for number in range(1000)]
     replies = at_the_same_moment(running, [(name, "A") for name in names], sockets=20)
-    assert time.monotonic() - begun <= ANSWER_WITHIN + TOLERANCE
+    assert waited_since(begun) <= ANSWER_WITHIN + TOLERANCE
     assert {reply.rcode() for reply in replies} <= {dns.rcode.SERVFAIL, dns.rcode.REFUSED}
 
 
@@ -194,7 +194,7 @@ def test_hedge_after(daemon, service, scripted_resolver, hedge_after):
     chosen.hold()
     begun = time.monotonic()
     assert addresses(ask("late.example.com")) == [LOCAL_ADDRESS]
-    assert hedge_after / 1000 <= time.monotonic() - begun <= hedge_after / 1000 + TOLERANCE
+    assert hedge_after / 1000 <= time.monotonic() - begun and waited_since(begun) <= hedge_after / 1000 + TOLERANCE
     eventually(lambda: "late.example.com" in chosen.names, "HTTPDNS was asked as well")
     chosen.release()
 

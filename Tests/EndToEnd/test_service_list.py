@@ -25,7 +25,7 @@ def listed(service, authority):
 
 
 def using(start, **more):
-    return {"httpdns": {"httpOnly": True, "timeout": 300, "dnsIp": [NOBODY], "confIp": start} | more}
+    return {"httpdns": {"httpOnly": True, "timeout": 2000, "dnsIp": [NOBODY], "confIp": start} | more}
 
 
 def uses(one, names=iter(range(1_000_000))):

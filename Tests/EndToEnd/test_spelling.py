@@ -11,13 +11,14 @@ import dns.rrset
 from control import metrics, total
 from dns_client import addresses, ask, extended_errors
 from resolvers import reply_to
+from waiting import waited_since
 
 PORT = 2053
 
 
 def start(daemon, resolver, **fallback):
     daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "control": {"metrics": "127.0.0.1:9153"},
-                  "fallback": {"servers": [resolver.endpoint], "timeout": 300} | fallback}, port=PORT)
+                  "fallback": {"servers": [resolver.endpoint], "timeout": 1000} | fallback}, port=PORT)
 
 
 def spelled(asked):
@@ -82,7 +83,7 @@ def test_a_refusal_without_a_question_needs_no_spelling(daemon, scripted_resolve
     resolver.script = lambda asked: asked.wire[:2] + b"\x81\x85" + bytes(8)
     begun = time.monotonic()
     assert ask("two.example.net", port=PORT).rcode() == dns.rcode.REFUSED
-    assert time.monotonic() - begun < 2
+    assert waited_since(begun) < 2
 
 
 def test_the_spelling_does_not_show_in_an_answer(daemon, scripted_resolver):

@@ -71,7 +71,9 @@ final class BlockingSocket: Sendable {
     /// Empty at the end of the stream.
     func receive() throws -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: 65536)
-        let count = recv(raw, &buffer, buffer.count, 0)
+        var count: Int
+        // With a time limit it ends with EINTR when the process has been stopped meanwhile.
+        repeat { count = recv(raw, &buffer, buffer.count, 0) } while count < 0 && errno == EINTR
         guard count >= 0 else { throw SocketFailure(call: "recv") }
         return Array(buffer.prefix(count))
     }

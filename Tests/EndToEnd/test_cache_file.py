@@ -138,7 +138,7 @@ def test_other_answers_are_kept_too(daemon, scripted_resolver, file):
         return reply_to(asked.message, soa, rcode=dns.rcode.NXDOMAIN, section="authority")
     local = scripted_resolver(script)
     file.parent.mkdir(exist_ok=True)
-    settings = {"fallback": {"servers": [local.endpoint], "timeout": 200}, "cache": {"file": str(file)}}
+    settings = {"fallback": {"servers": [local.endpoint], "timeout": 2000}, "cache": {"file": str(file)}}
     running = daemon(None, settings)
     assert ask("example.com", "MX").answer and ask("missing.example.com").rcode() == dns.rcode.NXDOMAIN
     running.stop()

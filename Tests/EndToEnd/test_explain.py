@@ -247,12 +247,12 @@ def test_what_servers_say_and_how_long_it_takes(world):
     world.server("bad", lambda asked: reply_to(asked.message, rcode=dns.rcode.SERVFAIL))
     endpoint = world.server("good")
     world.run({"upstreams.office": {"servers": [world.servers["bad"].endpoint, endpoint, "127.0.0.99"],
-                                    "domains": ["corp.example"], "timeout": 400, "thenTry": ["fallback"]},
-               "upstreams.wall": {"servers": ["127.0.0.99"], "domains": ["wall.example"], "timeout": 400}})
+                                    "domains": ["corp.example"], "timeout": 2000, "thenTry": ["fallback"]},
+               "upstreams.wall": {"servers": ["127.0.0.99"], "domains": ["wall.example"], "timeout": 2000}})
     office, fallback = world.explain("a.corp.example")["groups"]
     said = [server["says"] for server in office["servers"]]
     assert said[0]["rcode"] == "SERVFAIL" and said[1]["rcode"] == "NOERROR" and said[2]["result"] == "failure"
-    assert said[1]["records"][0].startswith("A 192.0.2.") and 0 < said[1]["milliseconds"] < 400
+    assert said[1]["records"][0].startswith("A 192.0.2.") and 0 < said[1]["milliseconds"] < 2000
     assert fallback["after"] == ["failure"] and fallback["servers"][0]["says"]["rcode"] == "NOERROR"
     text = world.operator("explain", "a.corp.example")
     assert "office, then the local resolver if it fails" in text and "SERVFAIL" in text
@@ -320,7 +320,7 @@ def test_an_encrypted_server_is_verified_as_ever(world, encrypted_resolver, auth
 def test_nothing_changes_by_it(world):
     """Neither what is cached nor what is counted, of servers neither."""
     world.run({"upstreams.office": {"servers": [world.server("office"), "127.0.0.99"], "domains": ["corp.example"],
-                                    "timeout": 300}})
+                                    "timeout": 2000}})
     for name in ("www.example.com", "a.corp.example", "none.lan"):
         ask(name, port=PORT)
 

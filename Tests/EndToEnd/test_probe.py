@@ -110,7 +110,7 @@ def test_a_local_resolver_that_is_silent(command, service):
 def test_probe_without_a_service(command, binary, tmp_path, resolver, code):
     """Then the local resolver is everything there is."""
     file = tmp_path / "none.toml"
-    file.write_text(processes.toml({"fallback": {"servers": [resolver], "timeout": 300}}))
+    file.write_text(processes.toml({"fallback": {"servers": [resolver], "timeout": 2000}}))
     assert command.local.address == "127.0.0.4"
     shown = processes.run(binary, "probe", "-c", str(file))
     assert shown.returncode == code and resolver in shown.stdout, shown

@@ -83,7 +83,7 @@ def in_the_log(running):
 
 
 def reporting(local, **httpdns):
-    return {"httpdns": {"enableReport": True, "appId": "app-4711", "timeout": 300} | httpdns,
+    return {"httpdns": {"enableReport": True, "appId": "app-4711", "timeout": 1000} | httpdns,
             "fallback": {"servers": [local.endpoint]}}
 
 

@@ -40,24 +40,27 @@ def test_goaway_with_streams_open(asked_of, encrypted_resolver, next_server, gra
 
     def script(asked, connection):
         if asked.name.to_text().startswith("first"):
-            return Later(0.75, address_reply(asked, "192.0.2.1"))
-        if connection.number > 1 or asked.name.to_text().startswith("f"):
-            return address_reply(asked, f"192.0.2.{connection.number}")
+            return Later(0.6, address_reply(asked, "192.0.2.1"))
+        if held and connection is not held[0][1]:
+            return address_reply(asked, "192.0.2.2")
+        if not asked.name.to_text().startswith("n"):
+            return address_reply(asked, "192.0.2.1")
         held.append((asked, connection))
         if len(held) == 3 and graceful:
             connection.h2.close_connection(last_stream_id=2 ** 31 - 1)
             connection.flush()
+            connection.h2.state_machine.state = h2.connection.ConnectionState.SERVER_OPEN
         elif len(held) == 3:
             leave()
 
     def leave():
         last, connection = held[0]
         connection.write(goaway(last.stream))
-        connection.h2.state_machine.state = h2.connection.ConnectionState.SERVER_OPEN
         connection.send(address_reply(last, "192.0.2.1"), last)
     server = encrypted_resolver("https", script)
     asked_of(server, *([next_server] if others == "next" else []), timeout=10000, hedgeAfter=3000)
     assert addresses(ask("first.example.net", port=PORT)) == ["192.0.2.1"]
+    before = server.connections
     clients = Clients(port=PORT)
     for number in range(3):
         clients.ask(f"n{number}.example.net")
@@ -70,7 +73,7 @@ def test_goaway_with_streams_open(asked_of, encrypted_resolver, next_server, gra
     asked = clients.all_answered()
     assert waited_since(begun) < 2, "not as long as for a server that is silent"
     assert sorted(addresses(one.reply)[0] for one in asked) == ["192.0.2.1", "192.0.2.2", "192.0.2.2"], asked
-    assert server.connections == 2 and next_server.questions == [] and failures() == 0
+    assert server.connections <= before + 1 and next_server.questions == [] and failures() == 0
 
 
 @pytest.mark.parametrize("others", ["next", "nobody"])

@@ -82,16 +82,17 @@ def test_the_units_are_right_and_expose_little(capfd):
 
 
 def test_start_returns_when_questions_are_answered_and_not_before():
-    slow = "[Service]\nExecStart=\nExecStart=/bin/sh -c 'sleep 0.7; exec /usr/sbin/httpdnsd run'\n"
-    with DropIn("slow", slow):
-        systemctl("start", "--no-block", UNIT)
+    go = CONFIGURATION.with_name("go")
+    wait = f"until [ -e {go} ]; do sleep 0.05; done; exec /usr/sbin/httpdnsd run"
+    slow = f"[Service]\nExecStart=\nExecStart=/bin/sh -c '{wait}'\n"
+    with DropIn("slow", slow), subprocess.Popen(["systemctl", "start", UNIT]) as starting:
+        eventually(lambda: show("ActiveState") == "activating", "it is started")
         time.sleep(0.3)
-        assert show("ActiveState") == "activating"
-        begun = time.monotonic()
-        systemctl("start", UNIT)
-        assert time.monotonic() - begun > 0.1
+        assert show("ActiveState") == "activating" and starting.poll() is None
+        go.touch()
+        assert starting.wait(30) == 0
         assert show("ActiveState") == "active"
-        assert addresses(ask("localhost", timeout=1)) == ["127.0.0.1"]
+        assert addresses(ask("localhost", timeout=5)) == ["127.0.0.1"]
     systemctl("restart", UNIT)
 
 

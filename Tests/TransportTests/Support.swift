@@ -30,11 +30,15 @@ final class PlainClient {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         var name = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let count = withUnsafeMutablePointer(to: &name) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                recvfrom(descriptor, &bytes, bytes.count, 0, $0, &length)
+        var count: Int
+        // With a time limit it ends with EINTR when the process has been stopped meanwhile.
+        repeat {
+            count = withUnsafeMutablePointer(to: &name) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    recvfrom(descriptor, &bytes, bytes.count, 0, $0, &length)
+                }
             }
-        }
+        } while count < 0 && errno == EINTR
         guard count >= 0 else { return nil }
         var host = [CChar](repeating: 0, count: 64)
         var port = [CChar](repeating: 0, count: 16)

@@ -119,7 +119,9 @@ final class FramesConnection {
     func receive() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 16_384)
         flush()
-        let count = recv(descriptor, &buffer, buffer.count, 0)
+        var count: Int
+        // With a time limit it ends with EINTR when the process has been stopped meanwhile.
+        repeat { count = recv(descriptor, &buffer, buffer.count, 0) } while count < 0 && errno == EINTR
         guard count > 0 else { return false }
         reads += 1
         if let session {

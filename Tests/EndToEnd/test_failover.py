@@ -15,7 +15,7 @@ __all__ = ["clocks", "library"]  # fixtures
 
 RETRY_TIMES = 2
 MINUTE = 60
-STRICT = {"httpOnly": True, "timeout": 600, "retryTimesBeforeSwitchServer": RETRY_TIMES, "batch": 1}
+STRICT = {"httpOnly": True, "timeout": 1000, "retryTimesBeforeSwitchServer": RETRY_TIMES, "batch": 1}
 
 
 def using(*services, **more):
@@ -38,13 +38,14 @@ def test_the_second_answers_when_the_first_fails(daemon, service, other_authorit
     if fault == "refuses":
         first.stop()
     running = daemon(second, using(first, second))
-    for number in range(RETRY_TIMES + 4):
-        assert addresses(ask(name := f"name{number}.example.com")) == [address_of(name)]
+    names = [f"name{number}.example.com" for number in range(RETRY_TIMES + 4)]
+    for name in names:
+        assert addresses(ask(name)) == [address_of(name)]
     assert running.log_lines(f"{first.endpoint}.* for .*{second.endpoint}"), running.log()
     assert len(running.log_lines(f"{first.endpoint} fails")) == 1, "said once, with a reason"
-    assert len(second.requests) == RETRY_TIMES + 4
+    assert set(second.names) == set(names)
     if first.requests:
-        assert len(first.requests) == RETRY_TIMES
+        assert set(first.names) == set(names[:RETRY_TIMES])
     first.requests.clear()
     first.fault = None
     if fault == "refuses":
@@ -116,14 +117,14 @@ def test_back_to_the_first_after_a_minute(daemon, service, clocks, heals):
             one.requests.clear()
         for _ in range(count):
             assert addresses(ask(name := next(names))) == [address_of(name)]
-        return len(first.requests), len(second.requests)
+        return len(set(first.names)), len(set(second.names))  # a request may have been doubted and asked again
     patient = {"timeout": 10000, "minutesBeforeSwitchToMain": 1}
     daemon(second, using(first, second, **patient), variables=clocks.variables)
     first.fault = Fault("status", 500)
     assert asked(RETRY_TIMES) == (RETRY_TIMES, RETRY_TIMES), "until it is switched"
     if heals:
         first.fault = None
-    # Its clock is put forward by less than it takes the slowest machine to come here.
+    # Of the daemon's minute some time has passed for real: this machine may have taken twenty seconds to come here.
     clocks.set(boot=MINUTE - 20)
     assert asked(4) == (0, 4), "not before the minute is over"
     clocks.set(boot=MINUTE)

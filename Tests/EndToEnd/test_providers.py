@@ -72,7 +72,7 @@ def test_addresses_and_their_absence(account, shop, provider, way):
 @pytest.mark.parametrize(("provider", "way"), WAYS)
 def test_as_many_names_as_the_provider_takes(account, shop, provider, way):
     service = account(provider, way)
-    shop(service)
+    shop(service, timeout=20000)
     ask("www.shop.example", port=PORT)
     service.hold()
     with concurrent.futures.ThreadPoolExecutor(40) as pool:

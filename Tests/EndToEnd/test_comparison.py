@@ -180,8 +180,8 @@ def ask_all(questions, server, port):
     channel.setblocking(False)
     waiting, following, silent = {}, 0, 0
     while waiting or following < len(questions):
-        while len(waiting) < WINDOW and following < len(questions):
-            identity = following & 0xFFFF
+        # One that was lost keeps its id until the others are answered and it is asked again.
+        while len(waiting) < WINDOW and following < len(questions) and (identity := following & 0xFFFF) not in waiting:
             waiting[identity] = following
             channel.send(struct.pack("!H", identity) + questions[following])
             following += 1

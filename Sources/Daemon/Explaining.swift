@@ -46,7 +46,7 @@ extension ForwarderLoop {
     /// - Parameter done: called once, on the loop; nil: too many want to know that at once.
     func explain(_ question: Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) {
         loop.submit { [self] in
-            guard let names else { return done(nil) }
+            guard let names = nameFiles.names else { return done(nil) }
             let now = Tick(nanoseconds: Clock.now())
             let explanation = forwarder.explain(question.name, question.type, at: now)
             var explained = Explained(explanation, settings, names, provenance, at: now)

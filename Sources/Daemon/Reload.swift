@@ -108,10 +108,11 @@ extension ForwarderLoop {
     /// Applies new settings; on the loop, or before it starts.
     func apply(_ new: Prepared) throws(SystemError) {
         let now = Tick(nanoseconds: Clock.now())
-        let (old, oldNames) = (settings, names)
-        (settings, numbers, names) = (new.settings, new.numbers, new.names)
+        let (old, oldNames) = (settings, nameFiles.names)
+        (settings, numbers) = (new.settings, new.numbers)
         provenance = new.provenance
         settings.forgetFiles()
+        nameFiles.replace(new.names, settings, numbers)
         carriers.apply(new.settings, new.carriers, new.numbers)
         cache.apply(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
         let hosts = local.hosts
@@ -134,7 +135,7 @@ extension ForwarderLoop {
         }
         let suspects = oldNames.map { new.settings.suspects(after: old, areNamesOther: $0 != new.names) } ?? []
         takeOver(renewed: Set(new.renewed.map { numbers[$0.name] }), suspects, at: now)
-        try followNames()
+        try nameFiles.follow()
         guard let oldNames else { return }
         if settings.cacheContext(new.names) != old.cacheContext(oldNames) {
             contextChanged(settings.cacheContext(new.names))
@@ -154,7 +155,7 @@ extension ForwarderLoop {
     func takeOver(
         renewed: Set<GroupID> = [], _ suspects: Forwarding.Change.Suspects = [], at now: Tick
     ) {
-        guard let names else { return }
+        guard let names = nameFiles.names else { return }
         let described = UpstreamGroups(settings: settings, numbers: numbers)
         let groups = described.groups(services: services) { local.servers(of: $0) }
         carriers.lookUp(settings, services: services[.httpdns] ?? [], resolvers: local.found, at: now)
@@ -188,65 +189,10 @@ extension ForwarderLoop {
         forwarder.change(.servers(group, servers), at: Tick(nanoseconds: Clock.now()))
     }
 
-    /// Reads the files of names again when they change.
-    private func followNames() throws(SystemError) {
-        namesWatch?.stop()
-        namesWatch = nil
-        namesReadings += 1
-        guard let names, !names.paths.isEmpty else { return }
-        namesWatch = try FileWatch(names.paths, in: loop) { [unowned self] in readNames(after: nil) }
-    }
-
-    /// Reads them on another thread, since there may be a million names in them. What is in the way, such as a want of
-    /// descriptors, may go away without any change of the files, so that they are tried again.
-    /// - Parameter failure: Why that was not possible the last time; it is said once.
-    private func readNames(after failure: StartFailure?) {
-        let (settings, numbers, before) = (settings, numbers, names)
-        namesReadings += 1
-        DispatchQueue.global().async { [self] in
-            let read = Result { () throws(StartFailure) in try NameLists(settings, numbers) }
-            loop.submit { [self] in
-                // New settings have come meanwhile, for which the files were read already.
-                guard names == before else { return }
-                replaceNames(read, after: failure)
-            }
-        }
-    }
-
-    private func replaceNames(_ read: Result<NameLists, StartFailure>, after before: StartFailure?) {
-        switch read {
-        case .success(let new):
-            guard new != names else { return }
-            names = new
-            takeOver(.routes, at: Tick(nanoseconds: Clock.now()))
-            contextChanged(settings.cacheContext(new))
-            report.namesChanged(new)
-        case .failure(let failure):
-            if failure != before { report.namesWrong(failure) }
-            let readings = namesReadings
-            DispatchQueue.global().asyncAfter(deadline: .now() + Self.namesPause) { [weak self] in
-                guard let self else { return }
-                loop.submit { [self] in if namesReadings == readings { readNames(after: failure) } }
-            }
-        }
-    }
-
-    /// After which files of names that could not be read are tried again.
-    private static let namesPause = DispatchTimeInterval.seconds(10)
-}
-
-extension Report {
-    func namesChanged(_ names: NameLists) {
-        say(
-            .notice, .reloaded, about: "files of names",
-            "the files of names were read again: \(names.paths.joined(separator: ", "))")
-    }
-
-    func namesWrong(_ failure: StartFailure) {
-        guard case .setting(let key, let message) = failure else { return }
-        say(
-            .error, .reloadFailed, about: "files of names", "the names stay as they were: \(key): \(message)",
-            ["reason": message])
+    /// The files of names have changed.
+    func replaceNames(_ names: NameLists) {
+        takeOver(.routes, at: Tick(nanoseconds: Clock.now()))
+        contextChanged(settings.cacheContext(names))
     }
 }
 

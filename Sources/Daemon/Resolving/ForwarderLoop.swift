@@ -20,8 +20,6 @@ final class ForwarderLoop: @unchecked Sendable {
     /// The settings in effect: see ``apply(_:)``.
     var settings = Settings()
     var numbers = GroupNumbers()
-    /// Nil before the first settings.
-    var names: NameLists?
     /// Of the settings.
     var provenance = Provenance()
     /// The servers of accounts: those of `dnsIp`, until `confIp` gives others.
@@ -29,12 +27,9 @@ final class ForwarderLoop: @unchecked Sendable {
     let carriers: Carriers
     private let trials: AddressTrials
     let local: LocalServers
+    let nameFiles: NameFiles
     let cache: DNSCache
     let report: Report
-    /// Watches the files of names.
-    var namesWatch: FileWatch?
-    /// How often the files of names were read, so that an attempt which another has overtaken is not made.
-    var namesReadings = 0
     /// Called with the new digest when the settings that the cache's file depends on have changed.
     var contextChanged: (UInt64) -> Void = { _ in }
     /// The counts of answers that did not come from a listener; their transport is not distinguished.
@@ -65,11 +60,13 @@ final class ForwarderLoop: @unchecked Sendable {
         (self.loop, self.cache, self.local, self.report) = (loop, cache, local, report)
         carriers = Carriers(loop: loop, lookup)
         trials = AddressTrials(loop: loop)
+        nameFiles = NameFiles(loop: loop, report: report)
         forwarder = Forwarder(
             policy: Policy(
                 groups: [], routes: [:], rules: DomainRules(), otherwise: .fallback, negativeTTL: Timing().negativeTTL),
             timing: Timing(), groups: [], cache: cache)
         local.serversChanged = { [unowned self] in replaceResolvers() }
+        nameFiles.changed = { [unowned self] in replaceNames($0) }
         local.hostsChanged = { [unowned self] in
             forwarder.change(.hosts($0), at: Tick(nanoseconds: Clock.now()))
         }
@@ -182,8 +179,7 @@ final class ForwarderLoop: @unchecked Sendable {
 
     func close() {
         local.stop()
-        namesWatch?.stop()
-        namesReadings += 1
+        nameFiles.stop()
         carriers.close()
         trials.close()
         for list in serviceLists.values { list.close() }

@@ -1,19 +1,16 @@
-import Base
-import Configuration
+package import Base
+package import Configuration
 import DNSWire
-import Forwarding
-import Log
-import Logging
+package import Forwarding
 import Transport
-import Upstreams
 
 /// Which names go to which group, by the settings and the files that they name.
-struct NameLists: Sendable, Equatable {
-    let rules: DomainRules
+package struct NameLists: Sendable, Equatable {
+    package let rules: DomainRules
     /// The paths of the files, which may change.
-    let paths: [String]
+    package let paths: [String]
     /// A digest of all lists, which is the same over a restart.
-    let fingerprint: UInt64
+    package let fingerprint: UInt64
 
     private let sources: [Source]
 
@@ -29,7 +26,7 @@ struct NameLists: Sendable, Equatable {
     }
 
     /// Reads the files.
-    init(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) {
+    package init(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) {
         var sources: [Source] = []
         func add(_ key: String, _ owner: DomainRules.Owner, _ patterns: [DomainPattern]) {
             guard !patterns.isEmpty else { return }
@@ -69,12 +66,12 @@ struct NameLists: Sendable, Equatable {
 
     /// Where a pattern of the rules stands: the key that gives it, and its file with the line there; without a file, which item
     /// of the key's own list it is.
-    func place(_ place: DomainPlace) -> (key: String, file: String?, number: Int) {
+    package func place(_ place: DomainPlace) -> (key: String, file: String?, number: Int) {
         let source = sources[place.list]
         return (source.key, source.path.isEmpty ? nil : source.path, place.line)
     }
 
-    static func == (a: NameLists, b: NameLists) -> Bool { a.fingerprint == b.fingerprint && a.paths == b.paths }
+    package static func == (a: NameLists, b: NameLists) -> Bool { a.fingerprint == b.fingerprint && a.paths == b.paths }
 
     private static func read(_ path: String, _ key: String) throws(StartFailure) -> DomainList {
         let text: [UInt8]
@@ -105,10 +102,12 @@ struct NameLists: Sendable, Equatable {
 }
 
 /// FNV-1a with 64 bits: unlike Swift's own hashes it is the same over restarts.
-struct FNV {
-    private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
+package struct FNV {
+    package private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 
-    mutating func add(_ text: String) { for octet in text.utf8 { add(octet) } }
+    package init() {}
+
+    package mutating func add(_ text: String) { for octet in text.utf8 { add(octet) } }
     mutating func add(_ list: DomainList) { for octet in list.octets { add(octet) } }
     private mutating func add(_ octet: UInt8) { value = (value ^ UInt64(octet)) &* 0x100_0000_01B3 }
 }

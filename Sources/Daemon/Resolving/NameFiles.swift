@@ -1,0 +1,91 @@
+import Base
+import Configuration
+import Dispatch
+import Log
+import Logging
+import Transport
+import Upstreams
+
+/// Which names go to which group, read again when the files that say so change.
+///
+/// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own.
+final class NameFiles: @unchecked Sendable {
+    /// Called when ``names`` has changed because of a file.
+    var changed: (NameLists) -> Void = { _ in }
+    /// Nil before the first settings.
+    private(set) var names: NameLists?
+
+    private let loop: EventLoop
+    private let report: Report
+    private var settings = Settings()
+    private var numbers = GroupNumbers()
+    private var watch: FileWatch?
+    /// How often reading was begun or became needless, so that an attempt that another has overtaken changes nothing.
+    private var turn = 0
+
+    /// After which files that could not be read are tried again.
+    private static let pause = DispatchTimeInterval.seconds(10)
+
+    init(loop: EventLoop, report: Report) { (self.loop, self.report) = (loop, report) }
+
+    /// Takes names that were read just now.
+    func replace(_ new: NameLists, _ settings: Settings, _ numbers: GroupNumbers) {
+        stop()
+        (names, self.settings, self.numbers) = (new, settings, numbers)
+    }
+
+    /// Follows the files from now on.
+    func follow() throws(SystemError) {
+        guard let names, !names.paths.isEmpty else { return }
+        watch = try FileWatch(names.paths, in: loop) { [unowned self] in read(after: nil) }
+    }
+
+    func stop() {
+        watch?.stop()
+        watch = nil
+        turn += 1
+    }
+
+    /// Reads the files on another thread, since there may be a million names in them. What is in the way, such as a want
+    /// of descriptors, may go away without any change of the files, so that they are tried again.
+    /// - Parameter failure: why that was not possible the last time; it is said once.
+    private func read(after failure: StartFailure?) {
+        turn += 1
+        let (turn, settings, numbers) = (turn, settings, numbers)
+        DispatchQueue.global().async { [self] in
+            let read = Result { () throws(StartFailure) in try NameLists(settings, numbers) }
+            loop.submit { [self] in if self.turn == turn { take(read, after: failure) } }
+        }
+    }
+
+    private func take(_ read: Result<NameLists, StartFailure>, after before: StartFailure?) {
+        switch read {
+        case .success(let new):
+            guard new != names else { return }
+            names = new
+            changed(new)
+            report.namesChanged(new)
+        case .failure(let failure):
+            if failure != before { report.namesWrong(failure) }
+            DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [weak self, turn] in
+                guard let self else { return }
+                loop.submit { [self] in if self.turn == turn { self.read(after: failure) } }
+            }
+        }
+    }
+}
+
+extension Report {
+    fileprivate func namesChanged(_ names: NameLists) {
+        say(
+            .notice, .reloaded, about: "files of names",
+            "the files of names were read again: \(names.paths.joined(separator: ", "))")
+    }
+
+    fileprivate func namesWrong(_ failure: StartFailure) {
+        guard case .setting(let key, let message) = failure else { return }
+        say(
+            .error, .reloadFailed, about: "files of names", "the names stay as they were: \(key): \(message)",
+            ["reason": message])
+    }
+}

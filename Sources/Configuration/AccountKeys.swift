@@ -12,7 +12,7 @@ private let groupAccountKeys = accountKeys.filter { !keysOfHTTPDNSAlone.contains
 /// What every group has anyway, and what is about the whole daemon.
 private let keysOfHTTPDNSAlone: Set<String> = [
     "timeout", "concurrency", "routeIp", "thenTry", "thenTryOn", "httpOnly", "addressType", "proxy", "appId",
-    "enableReport", "reportUrl", "debug",
+    "enableReport", "reportUrl", "debug", "share",
 ]
 
 private let accountKeys: [Key<Draft.Account>] = [
@@ -107,6 +107,9 @@ private let accountKeys: [Key<Draft.Account>] = [
     Key(
         .httpdns, "debug", \.rest.debug, .boolean,
         "log each lookup"),
+    Key(
+        .httpdns, "share", \.rest.share, .boolean,
+        "its answers go to the shared cache, and come from there"),
 ]
 
 /// The largest limit of any provider.

@@ -60,6 +60,9 @@ private let sharedKeys: [Key<Settings.Group>] =
         Key(
             .upstreams, "trustAD", \.trustAD, .boolean,
             "pass on the AD bit of servers that are not on loopback"),
+        Key(
+            .upstreams, "share", \.share, .boolean,
+            "its answers go to the shared cache, and come from there"),
     ] + trustKeys.map { $0.of(\.tls, .upstreams) }
 
 private let trustKeys: [Key<Settings.TLS>] = [

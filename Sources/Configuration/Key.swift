@@ -50,7 +50,7 @@ enum Section: String, CaseIterable, Sendable {
     case listen, httpdns, tls, domains, fallback
     /// `[upstreams.NAME]`: one section for each group.
     case upstreams
-    case cache, control, log
+    case cache, sharedCache, control, log
 
     /// The section's header as it stands in a file.
     var header: String { self == .upstreams ? "[\(rawValue).NAME]" : "[\(rawValue)]" }

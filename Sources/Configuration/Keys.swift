@@ -103,7 +103,7 @@ private let sectionKeys: [Key<Draft>] =
         Key(
             .cache, "file", \.settings.cache.file, .optionalPath,
             "keeps the cache over a restart; empty = off"),
-
+    ] + Key<Settings.SharedCache>.ofSharedCache.map { $0.of(\.settings.sharedCache, .sharedCache) } + [
         Key(
             .control, "socket", \.settings.control.socket, .optionalSocketPath,
             "where status, cache and flush reach the daemon; empty = off"),

@@ -35,6 +35,8 @@ extension Loader {
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
         settings.control.socket = controlSocket
+        settings.sharedCache = try sharedCache(
+            settings.sharedCache, credentialsDirectory: credentialsDirectory, readFile: readFile)
         for (place, group) in settings.upstreams.enumerated() {
             guard try isAccount(group) else { continue }
             var given = group.given
@@ -43,6 +45,7 @@ extension Loader {
             )
             if origins.keys[group.path + ".thenTryOn"] == nil { given.rest.thenTryOn.insert(.norecord) }
             (given.rest.concurrency, given.rest.routeIp) = (group.concurrency, group.routeIp)
+            given.rest.share = group.share
             var account = Settings.Group(
                 name: group.name, account: try self.account(given, in: group.path, secret))
             (account.domains, account.domainsFile, account.except) = (group.domains, group.domainsFile, group.except)
@@ -82,7 +85,7 @@ extension Loader {
         return tls
     }
 
-    private func contents(
+    func contents(
         of path: String, key: String, _ readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> [UInt8] {
         guard let bytes = readFile(path) else {
@@ -92,7 +95,7 @@ extension Loader {
     }
 
     /// The bytes of a secret's file, never empty and without a final newline, and its full path.
-    private func secretFile(
+    func secretFile(
         _ path: String, key: String, holds secret: String, credentialsDirectory: String?,
         readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> (bytes: [UInt8], path: String) {
@@ -114,7 +117,7 @@ extension Loader {
     }
 
     /// The path of a file; a relative one starts from the configuration file's folder.
-    private func besideFile(_ path: String) -> String {
+    func besideFile(_ path: String) -> String {
         guard !path.isEmpty, !path.hasPrefix("/"), let slash = file?.lastIndex(of: "/"), let file else { return path }
         return file[...slash] + path
     }

@@ -31,7 +31,9 @@ extension Settings {
             return bytes
         }
         // Authorities are public; every other file that is read holds a secret.
-        let authorities = Set(([settings.tls, settings.fallback.tls] + settings.upstreams.map(\.tls)).map(\.caFile))
+        let authorities = Set(
+            ([settings.tls, settings.fallback.tls] + settings.upstreams.map(\.tls)).map(\.caFile)
+                + [settings.sharedCache.caFile])
         loader.origins.secretFiles += filesRead.filter { !authorities.contains($0) }
         return (settings, loader.origins)
     }

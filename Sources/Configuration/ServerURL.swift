@@ -31,6 +31,25 @@ struct ServerURL {
         return Server(.tcp, host, port: port ?? 53)
     }
 
+    /// A store in the clear: `redis://ADDRESS[:PORT]`.
+    func redis() throws(Problem) -> Endpoint {
+        guard case .address(let address, let zone) = host else {
+            throw wrong("\"redis://ADDRESS\": no name is looked up for it")
+        }
+        guard target.isEmpty, fragment == nil else { throw wrong("\"redis://ADDRESS\" alone") }
+        return Endpoint(address, port: port ?? StoreServer.usualPort, zone: zone)
+    }
+
+    /// A store behind TLS: `tls://HOST[:PORT]`, with addresses if HOST is a name.
+    func store() throws(Problem) -> Server {
+        guard target.isEmpty else { throw wrong("\"tls://ADDRESS\" without a path") }
+        let server = try encrypted(.tls, usualPort: StoreServer.usualPort)
+        guard !server.endpoints.isEmpty else {
+            throw wrong("the addresses behind \"#\", such as \"#192.0.2.1\": no name is looked up for it")
+        }
+        return server
+    }
+
     /// DNS over TLS: `tls://HOST[:PORT]`.
     func tls() throws(Problem) -> Server {
         guard target.isEmpty else { throw wrong("\"tls://HOST\" without a path") }

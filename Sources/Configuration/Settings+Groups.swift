@@ -29,6 +29,8 @@ extension Settings {
         public var routeIp: IPAddress?
         /// Pass on the AD bit of servers that are not on loopback.
         public var trustAD = false
+        /// Its answers go to `[sharedCache]`, and come from there.
+        public var share = false
         /// How its encrypted servers are verified.
         public var tls = TLS()
         /// The HTTPDNS account that it is, which has its own servers then; nil: its servers are asked with DNS messages.
@@ -58,7 +60,7 @@ extension Settings {
         public init(name: String, account: HTTPDNS) {
             self.name = name
             (thenTry, thenTryOn, timeout) = (account.thenTry, account.thenTryOn, account.timeout)
-            (concurrency, routeIp) = (account.concurrency, account.routeIp)
+            (concurrency, routeIp, share) = (account.concurrency, account.routeIp, account.share)
             (self.account, given) = (account, Draft.Account(account))
         }
 
@@ -71,7 +73,11 @@ extension Settings {
     public struct Fallback: Sendable, Equatable {
         /// The keys that every group has. It has no patterns of its own: it gets the names that no other group takes
         /// and that HTTPDNS does not answer.
-        public var group = Group(name: Group.fallbackName)
+        public var group = {
+            var group = Group(name: Group.fallbackName)
+            group.share = true
+            return group
+        }()
         /// Paths of resolv.conf files; the first one that names a server other than this daemon is used.
         public var resolvConf = [
             "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf",

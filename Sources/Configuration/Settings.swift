@@ -14,6 +14,7 @@ public struct Settings: Sendable, Equatable {
     /// The groups of `[upstreams.NAME]`, in the order of the file; ``maximumGroups`` at most.
     public var upstreams: [Group] = []
     public var cache = Cache()
+    public var sharedCache = SharedCache()
     public var control = Control()
     public var log = Log()
 
@@ -87,6 +88,8 @@ public struct Settings: Sendable, Equatable {
         public var reportUrl: ReportURL?
         /// Log each lookup.
         public var debug = false
+        /// Its answers go to `[sharedCache]`, and come from there.
+        public var share = true
 
         /// No other group is asked, so never the local resolver: the same as an empty ``thenTry``.
         public var httpOnly: Bool {

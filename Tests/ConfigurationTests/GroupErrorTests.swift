@@ -124,10 +124,10 @@ import Testing
             "2: upstreams.a.servers: an HTTPDNS account has no servers; give dnsIp for its addresses, or leave out provider"
         ),
         (
-            group("a", "x", "share = true"),
-            "4: upstreams.a.share: unknown key; [upstreams.a] has servers, domains, "
-                + "domainsFile, except, thenTry, thenTryOn, timeout, concurrency, routeIp, trustAD, caFile, caOnly, pins, "
-                + "validateDomain, clientCertificate, clientCertificatePasswordFile, whenClockUnset, provider, "
+            group("a", "x", "weight = 3"),
+            "4: upstreams.a.weight: unknown key; [upstreams.a] has servers, domains, "
+                + "domainsFile, except, thenTry, thenTryOn, timeout, concurrency, routeIp, trustAD, share, caFile, caOnly, "
+                + "pins, validateDomain, clientCertificate, clientCertificatePasswordFile, whenClockUnset, provider, "
                 + "encryptType, dnsId, dnsKey, dnsKeyFile, aesKey, aesKeyFile, token, tokenFile, dnsIp, routeIpEncrypted, "
                 + "retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, batch, queriesPerSecond, authExpirySeconds, "
                 + "confIp, serverName"

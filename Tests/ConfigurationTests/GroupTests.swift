@@ -86,7 +86,7 @@ import Testing
             settings.fallback.servers.map(ServerText.text) == ["https://doh.example.net/dns-query{?dns}", "9.9.9.9:53"])
     }
 
-    @Test("a Kubernetes node: the cluster's zones to the cluster; the shared cache is refused as any unknown section")
+    @Test("a Kubernetes node: the cluster's zones to the cluster; the nodes share what they look up")
     func node() throws {
         let text = """
             [listen]
@@ -100,11 +100,14 @@ import Testing
             [upstreams.cluster]
             servers = ["10.96.0.10"]
             domains = ["cluster.local", "10.96.0.0/12", "10.244.0.0/16"]
-
+            [sharedCache]
+            server = "tls://10.96.7.7:6379#valkey.example"
+            keyFile = "fleet-key"
             """
-        let settings = try load(text)
+        let settings = try load(text, files: SettingsTests.files)
         #expect(settings.upstreams[0].domains.map(\.description) == ["cluster.local", "10.96.0.0/12", "10.244.0.0/16"])
-        #expect(message(text + "[sharedCache]\nserver = 'x'").hasPrefix("test.toml:12: sharedCache: unknown section; "))
+        #expect(settings.sharedCache.key?.bytes == Array("Swift-HTTPDNS-16 the key of the fleet".utf8))
+        #expect(settings.httpdns?.share == true && settings.fallback.share && !settings.upstreams[0].share)
     }
 
     @Test("a group is given in each of TOML's notations, and keeps its place in the file")

@@ -27,7 +27,7 @@ import Testing
         "httpdns.addressType": .applied, "httpdns.batch": .applied, "httpdns.queriesPerSecond": .applied,
         "httpdns.authExpirySeconds": .applied, "httpdns.confIp": .applied, "httpdns.proxy": .applied,
         "httpdns.appId": .applied, "httpdns.enableReport": .applied, "httpdns.reportUrl": .applied,
-        "httpdns.debug": .applied,
+        "httpdns.debug": .applied, "httpdns.share": .applied,
         "tls.serverName": .applied, "tls.caFile": .applied, "tls.caOnly": .applied, "tls.pins": .applied,
         "tls.validateDomain": .applied, "tls.clientCertificate": .applied,
         "tls.clientCertificatePasswordFile": .applied, "tls.whenClockUnset": .applied,
@@ -35,6 +35,7 @@ import Testing
         "domains.privateAllowed": .applied, "domains.interceptFile": .applied, "domains.bypassFile": .applied,
         "fallback.servers": .applied, "fallback.resolvConf": .applied, "fallback.timeout": .applied,
         "fallback.hedgeAfter": .applied, "fallback.hosts": .applied, "fallback.trustAD": .applied,
+        "fallback.share": .applied,
         "fallback.thenTry": .applied, "fallback.thenTryOn": .applied, "fallback.concurrency": .applied,
         "fallback.routeIp": .applied, "fallback.caFile": .applied, "fallback.caOnly": .applied,
         "fallback.pins": .applied, "fallback.validateDomain": .applied, "fallback.clientCertificate": .applied,
@@ -43,6 +44,8 @@ import Testing
         "cache.negativeTTL": .applied, "cache.staleSeconds": .applied, "cache.staleTTL": .applied,
         "cache.prefetchAt": .applied, "cache.keepAliveDomains": .applied, "cache.preResolve": .applied,
         "cache.rank": .applied, "cache.file": .needsRestart,
+        "sharedCache.server": .applied, "sharedCache.user": .applied, "sharedCache.passwordFile": .applied,
+        "sharedCache.keyFile": .applied, "sharedCache.keyFileBefore": .applied, "sharedCache.caFile": .applied,
         "control.socket": .needsRestart, "control.host": .needsRestart, "control.metrics": .needsRestart,
         "log.level": .applied, "log.format": .needsRestart,
     ]
@@ -50,6 +53,8 @@ import Testing
     /// Lines that stand for a key's other value where its default would not be right, or is in force already.
     private static let others = [
         "httpdns.dnsId": "dnsId = 5", "httpdns.dnsKey": "dnsKey = \"another 16 bytes\"",
+        "sharedCache.passwordFile": "passwordFile = \"/keys/password\"",
+        "sharedCache.keyFile": "keyFile = \"fleet-key-before\"",
         "tls.caOnly": "caOnly = true", "fallback.caOnly": "caOnly = true",
     ]
 

@@ -37,6 +37,7 @@ import Testing
         enableReport = true
         reportUrl = "https://reports.example.com:8443/httpdns?from=1"
         debug = true
+        share = false
 
         [tls]
         serverName = "DNS.Example.com"
@@ -66,6 +67,7 @@ import Testing
         thenTryOn = ["nxdomain", "nodata", "refused"]
         concurrency = 1
         routeIp = "2001:db8::7"
+        share = false
         caFile = "ca.pem"
         caOnly = false
         pins = ["sha256/AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
@@ -84,6 +86,7 @@ import Testing
         concurrency = 1000
         routeIp = "203.0.113.7"
         trustAD = true
+        share = true
         caFile = "ca.pem"
         validateDomain = false
         pins = ["sha256/AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
@@ -107,6 +110,14 @@ import Testing
         rank = ["www.Example.com:443", "example.net.:8080"]
         file = "cache"
 
+        [sharedCache]
+        server = "tls://192.0.2.7#valkey.example"
+        user = "dns"
+        passwordFile = "store-password"
+        keyFile = "fleet-key"
+        keyFileBefore = "fleet-key-before"
+        caFile = "ca.pem"
+
         [control]
         socket = "control.sock"
         host = "DNS.Example.com"
@@ -119,6 +130,9 @@ import Testing
     static let files = [
         "/etc/httpdnsd/ca.pem": "a certificate", "/etc/httpdnsd/client.p12": "Swift-HTTPDNS-16 as a PKCS#12",
         "/keys/password": "Swift-HTTPDNS-16 the password\n",
+        "/etc/httpdnsd/store-password": "Swift-HTTPDNS-16 the store's password\n",
+        "/etc/httpdnsd/fleet-key": "Swift-HTTPDNS-16 the key of the fleet\n",
+        "/etc/httpdnsd/fleet-key-before": "Swift-HTTPDNS-16 the key of the fleet before\n",
     ]
 
     private func endpoint(_ text: String) throws -> Endpoint { try #require(Endpoint(text)) }
@@ -159,6 +173,7 @@ import Testing
         #expect(settings.cache.rank == [])
         #expect(settings.control.socket == "/run/httpdnsd/control.sock" && settings.control.metrics == nil)
         #expect(settings.control.host == nil)
+        #expect(settings.sharedCache.server == nil && settings.fallback.share)
         #expect(settings.log.level == .info && settings.log.format == .auto)
     }
 
@@ -223,6 +238,7 @@ import Testing
         httpdns.enableReport = true
         httpdns.reportUrl = settings.httpdns?.reportUrl
         httpdns.debug = true
+        httpdns.share = false
         #expect(httpdns.reportUrl?.description == "https://reports.example.com:8443/httpdns?from=1")
         expected.httpdns = httpdns
         expected.tls.serverName = "dns.example.com"
@@ -249,6 +265,7 @@ import Testing
         expected.fallback.hedgeAfter = 0
         expected.fallback.hosts = ""
         expected.fallback.trustAD = true
+        expected.fallback.share = false
         expected.fallback.thenTry = ["office", "httpdns"]
         expected.fallback.thenTryOn = [.refused, .nxdomain, .nodata]
         expected.fallback.concurrency = 1
@@ -278,6 +295,7 @@ import Testing
         office.concurrency = 1000
         office.routeIp = .v4(203, 0, 113, 7)
         office.trustAD = true
+        office.share = true
         office.tls = expected.fallback.tls
         office.tls.caOnly = true
         office.tls.validateDomain = false
@@ -298,6 +316,19 @@ import Testing
             Settings.Cache.Ranked(try #require(Name("example.net")), port: 8080),
         ]
         expected.cache.file = "/etc/httpdnsd/cache"
+        // The contents of its files cannot be set from here.
+        expected.sharedCache = settings.sharedCache
+        expected.sharedCache.server = .tls(
+            Server(.tls, .address(.v4(192, 0, 2, 7), nil), port: 6379, certificateName: "valkey.example"))
+        expected.sharedCache.user = "dns"
+        expected.sharedCache.passwordFile = "/etc/httpdnsd/store-password"
+        expected.sharedCache.keyFile = "/etc/httpdnsd/fleet-key"
+        expected.sharedCache.keyFileBefore = "/etc/httpdnsd/fleet-key-before"
+        expected.sharedCache.caFile = "/etc/httpdnsd/ca.pem"
+        #expect(settings.sharedCache.password?.bytes == Array("Swift-HTTPDNS-16 the store's password".utf8))
+        #expect(settings.sharedCache.key?.bytes == Array("Swift-HTTPDNS-16 the key of the fleet".utf8))
+        #expect(settings.sharedCache.keyBefore?.bytes == Array("Swift-HTTPDNS-16 the key of the fleet before".utf8))
+        #expect(settings.sharedCache.anchors == Array("a certificate".utf8))
         expected.control.socket = "/etc/httpdnsd/control.sock"
         expected.control.host = Name("dns.example.com")
         expected.control.metrics = try endpoint("[::1]:9153")

@@ -1,0 +1,46 @@
+extension Loader {
+    /// `[sharedCache]` with the contents of its files, which are read only if there is a server.
+    func sharedCache(
+        _ given: Settings.SharedCache, credentialsDirectory: String?, readFile: (String) -> [UInt8]?
+    ) throws(ConfigurationError) -> Settings.SharedCache {
+        var shared = given
+        shared.caFile = besideFile(shared.caFile)
+        guard shared.server != nil else { return shared }
+        /// - Parameter file: becomes the path at which the file was found.
+        func secret(_ file: inout String, _ name: String, holds: String) throws(ConfigurationError) -> FileContents {
+            let (bytes, path) = try secretFile(
+                file, key: "sharedCache.\(name)", holds: holds, credentialsDirectory: credentialsDirectory,
+                readFile: readFile)
+            file = path
+            return FileContents(bytes)
+        }
+        guard !shared.keyFile.isEmpty else {
+            throw origins.error(
+                "sharedCache.keyFile", "missing; answers are shared only sealed: give a file that holds a key")
+        }
+        shared.keyContents = try secret(&shared.keyFile, "keyFile", holds: "key")
+        try checkKey(shared.keyContents, "keyFile")
+        if !shared.keyFileBefore.isEmpty {
+            shared.keyBeforeContents = try secret(&shared.keyFileBefore, "keyFileBefore", holds: "key of before")
+            try checkKey(shared.keyBeforeContents, "keyFileBefore")
+        }
+        if !shared.passwordFile.isEmpty {
+            shared.passwordContents = try secret(&shared.passwordFile, "passwordFile", holds: "password")
+        } else if !shared.user.isEmpty {
+            throw origins.error("sharedCache.user", "a user without a password; give a passwordFile, or no user")
+        }
+        if !shared.caFile.isEmpty {
+            shared.anchorContents = FileContents(try contents(of: shared.caFile, key: "sharedCache.caFile", readFile))
+        }
+        return shared
+    }
+
+    private func checkKey(_ contents: FileContents?, _ name: String) throws(ConfigurationError) {
+        let (length, least) = (contents?.bytes?.count ?? 0, Settings.SharedCache.minimumKeyLength)
+        guard length >= least else {
+            throw origins.error(
+                "sharedCache.\(name)",
+                "the key has \(length) octets; give \(least) or more, such as `openssl rand -hex 32`")
+        }
+    }
+}

@@ -1,0 +1,119 @@
+public import Base
+
+extension Settings {
+    /// `[sharedCache]`: a store in which the daemons of a fleet keep what each has looked up, sealed with their key.
+    public struct SharedCache: Sendable, Equatable {
+        /// Nil: nothing is shared.
+        public var server: StoreServer?
+        /// The user of the store's access list; empty: its default user.
+        public var user = ""
+        /// Path of the file that holds the store's password; empty: it asks for none.
+        public var passwordFile = ""
+        /// Path of the file that holds the fleet's key, ``minimumKeyLength`` octets or more.
+        public var keyFile = ""
+        /// Path of the file that holds the key of before, which still opens answers; empty: none.
+        public var keyFileBefore = ""
+        /// Path of a PEM or DER file that alone is trusted for a store behind TLS; empty: the system's store.
+        public var caFile = ""
+        var passwordContents: FileContents?
+        var keyContents: FileContents?
+        var keyBeforeContents: FileContents?
+        var anchorContents: FileContents?
+
+        /// In octets: as many as the keys that are derived from it have.
+        public static let minimumKeyLength = 32
+
+        /// The contents of the files; nil once they are forgotten, or without a file.
+        public var password: Secret? { passwordContents?.secret }
+        public var key: Secret? { keyContents?.secret }
+        public var keyBefore: Secret? { keyBeforeContents?.secret }
+        public var anchors: [UInt8]? { anchorContents?.bytes }
+
+        /// Forgets the contents of the files; they can still be compared with later contents.
+        mutating func forgetFiles() {
+            passwordContents?.forget()
+            keyContents?.forget()
+            keyBeforeContents?.forget()
+            anchorContents?.forget()
+        }
+    }
+}
+
+/// Where the store is: Valkey, Redis or another program that speaks their protocol.
+public enum StoreServer: Hashable, Sendable {
+    /// `redis://ADDRESS[:PORT]`: in the clear.
+    case plain(Endpoint)
+    /// `tls://HOST[:PORT]`, with the addresses to dial if HOST is a name.
+    case tls(Server)
+    /// `unix:/PATH`
+    case path(String)
+
+    public static let usualPort: UInt16 = 6379
+}
+
+/// The text for the log and the status: without the part behind `#`.
+extension StoreServer: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .plain(let endpoint): "redis://\(endpoint)"
+        case .tls(let server): "\(server)"
+        case .path(let path): "unix:\(path)"
+        }
+    }
+}
+
+extension StoreServer {
+    /// - Throws: What is wrong and what would be right. User information is never in the message.
+    init(_ text: String) throws(Problem) {
+        guard text.utf8.count <= ServerText.maximumLength, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw Problem("a server that is too long, or not printable ASCII", expected: Self.expected)
+        }
+        if text.hasPrefix("unix:") {
+            let path = text.dropFirst("unix:".count)
+            guard path.hasPrefix("/"), !path.hasPrefix("//"), path.utf8.count <= Self.maximumPathLength else {
+                throw Problem(
+                    Given.text(text).shown, expected: "\"unix:/PATH\", at most \(Self.maximumPathLength) octets of path"
+                )
+            }
+            self = .path(String(path))
+            return
+        }
+        guard let separator = text.firstRange(of: "://") else {
+            throw Problem(text.contains("@") ? "what it says" : Given.text(text).shown, expected: Self.expected)
+        }
+        let rest = text[separator.upperBound...]
+        switch text[..<separator.lowerBound].lowercased() {
+        case "redis": self = .plain(try ServerURL(text, rest, scheme: "redis").redis())
+        case "tls": self = .tls(try ServerURL(text, rest, scheme: "tls").store())
+        case "rediss", "valkeys":
+            throw Problem("another word for TLS is not read; give \"tls://ADDRESS\", or \"tls://ADDRESS#NAME\"")
+        case "valkey": throw Problem("\"valkey://\" is not read; give \"redis://ADDRESS\"")
+        default: throw Problem("a server of that kind", expected: Self.expected)
+        }
+    }
+
+    /// The text from which ``init(_:)`` makes this server.
+    var text: String {
+        switch self {
+        case .plain, .path: description
+        case .tls(let server): ServerText.text(of: .server(server))
+        }
+    }
+
+    static let expected = "\"redis://ADDRESS\", \"tls://ADDRESS#NAME\" or \"unix:/PATH\""
+    /// unix(7): 107 octets and a terminating zero.
+    private static let maximumPathLength = 107
+}
+
+extension Kind where Value == StoreServer? {
+    static var optionalStore: Kind {
+        let expected = StoreServer.expected + ", or \"\" for none"
+        return Kind(
+            expected: expected,
+            read: { given throws(Problem) in
+                guard let text = given.text else { throw Problem(given.shown, expected: expected) }
+                return text.isEmpty ? nil : try StoreServer(text)
+            },
+            show: { quoted($0?.text ?? "") })
+    }
+}

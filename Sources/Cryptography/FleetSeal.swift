@@ -1,0 +1,128 @@
+internal import COpenSSL
+
+/// Names and seals what the daemons of a fleet keep in a store that must learn nothing of it, all by one secret.
+///
+/// Two keys are derived from the secret by HKDF (RFC 5869) with SHA-256: one names entries by HMAC, so that an equal
+/// question has an equal name and nobody else can tell which; the other gives each name a key of its own, by HMAC too,
+/// under which its values are sealed with AES-256-GCM. The name is authenticated with the value, so a value that was
+/// moved to another name does not open. A random nonce suffices, since few values are ever sealed under one name's key.
+///
+/// For one owner; not to be shared between queues.
+public final class FleetSeal {
+    private let namingKey: [UInt8]
+    private let sealingKey: [UInt8]
+    private let context: Owned
+
+    /// Octets in a name.
+    public static let nameLength = 16
+    /// Octets that sealing adds: the nonce and the tag.
+    public static let overhead = nonceLength + tagLength
+    private static let nonceLength = 12
+    private static let tagLength = 16
+    private static let keyLength = 32
+    /// The longest plaintext.
+    public static let maximumLength = 1 << 20
+
+    /// - Parameter secret: 32 unpredictable octets or more.
+    public init(secret: [UInt8]) throws(CryptographyError) {
+        namingKey = try Self.derive(secret, "httpdnsd shared cache, names")
+        sealingKey = try Self.derive(secret, "httpdnsd shared cache, values")
+        context = try withClearErrors { () throws(CryptographyError) in
+            guard let cipher = unsafe Owned(EVP_CIPHER_fetch(nil, "AES-256-GCM", nil), freedBy: EVP_CIPHER_free),
+                let context = unsafe Owned(EVP_CIPHER_CTX_new(), freedBy: EVP_CIPHER_CTX_free),
+                unsafe EVP_CipherInit_ex2(context.pointer, cipher.pointer, nil, nil, 1, nil) == 1
+            else { throw .library(code: ERR_peek_error()) }
+            return context
+        }
+    }
+
+    /// The name of the entry for a question: ``nameLength`` octets.
+    public func name(of question: [UInt8]) -> [UInt8] {
+        Array(Self.authenticator(of: question, under: namingKey).prefix(Self.nameLength))
+    }
+
+    /// The value for an entry of this name: ``overhead`` octets longer than the plaintext.
+    public func seal(_ plaintext: [UInt8], as name: [UInt8]) throws(CryptographyError) -> [UInt8] {
+        guard plaintext.count <= Self.maximumLength else { throw .tooLong(plaintext.count) }
+        return try seal(plaintext, as: name, nonce: randomBytes(Self.nonceLength))
+    }
+
+    /// The same with a nonce from the caller, 12 octets, for known vectors.
+    package func seal(
+        _ plaintext: [UInt8], as name: [UInt8], nonce: [UInt8]
+    ) throws(CryptographyError) -> [UInt8] {
+        precondition(nonce.count == Self.nonceLength)
+        let key = Self.authenticator(of: name, under: sealingKey)
+        var output = [UInt8](repeating: 0, count: plaintext.count)
+        var tag = [UInt8](repeating: 0, count: Self.tagLength)
+        guard run(key, nonce, name, plaintext, into: &output, encrypts: 1), finish(),
+            unsafe EVP_CIPHER_CTX_ctrl(context.pointer, EVP_CTRL_AEAD_GET_TAG, Int32(Self.tagLength), &tag) == 1
+        else { throw .library(code: 0) }
+        return nonce + output + tag
+    }
+
+    /// The plaintext of a value; nil unless it was sealed as this name with the same secret.
+    public func open(_ value: [UInt8], as name: [UInt8]) -> [UInt8]? {
+        guard value.count >= Self.overhead, value.count <= Self.maximumLength + Self.overhead else { return nil }
+        let key = Self.authenticator(of: name, under: sealingKey)
+        let end = value.count - Self.tagLength
+        var tag = Array(value[end...])
+        var output = [UInt8](repeating: 0, count: end - Self.nonceLength)
+        guard
+            run(
+                key, Array(value[..<Self.nonceLength]), name, Array(value[Self.nonceLength..<end]), into: &output,
+                encrypts: 0),
+            unsafe EVP_CIPHER_CTX_ctrl(context.pointer, EVP_CTRL_AEAD_SET_TAG, Int32(Self.tagLength), &tag) == 1,
+            finish()
+        else { return nil }
+        return output
+    }
+
+    /// Puts the name, as authenticated data, and the text through the cipher.
+    private func run(
+        _ key: [UInt8], _ nonce: [UInt8], _ name: [UInt8], _ input: [UInt8], into output: inout [UInt8],
+        encrypts: Int32
+    ) -> Bool {
+        // Sound: in GCM the output is as long as the input, and all counts are far below Int32.max.
+        var written: Int32 = 0
+        return unsafe EVP_CipherInit_ex2(context.pointer, nil, key, nonce, encrypts, nil) == 1
+            && EVP_CipherUpdate(context.pointer, nil, &written, name, Int32(name.count)) == 1
+            && (input.isEmpty
+                || EVP_CipherUpdate(context.pointer, &output, &written, input, Int32(input.count)) == 1)
+    }
+
+    /// Ends the text; false when it is opened and the tag is another.
+    private func finish() -> Bool {
+        // Sound: GCM writes nothing here.
+        var nothing: [UInt8] = [0]
+        var written: Int32 = 0
+        return unsafe EVP_CipherFinal_ex(context.pointer, &nothing, &written) == 1
+    }
+
+    /// HMAC-SHA256 (RFC 2104): 32 octets.
+    private static func authenticator(of octets: [UInt8], under key: [UInt8]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: keyLength)
+        var length: UInt32 = 0
+        let result = unsafe HMAC(EVP_sha256(), key, Int32(key.count), octets, octets.count, &digest, &length)
+        // It fails only without memory; another value would be a name that anybody could give.
+        precondition(unsafe result != nil && length == UInt32(keyLength), "OpenSSL gives no HMAC")
+        return digest
+    }
+
+    private static func derive(_ secret: [UInt8], _ purpose: String) throws(CryptographyError) -> [UInt8] {
+        try withClearErrors { () throws(CryptographyError) in
+            let (salt, info) = (Array("h1".utf8), Array(purpose.utf8))
+            var key = [UInt8](repeating: 0, count: keyLength)
+            var length = key.count
+            guard let derivation = unsafe Owned(EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nil), freedBy: EVP_PKEY_CTX_free),
+                unsafe EVP_PKEY_derive_init(derivation.pointer) == 1,
+                unsafe EVP_PKEY_CTX_set_hkdf_md(derivation.pointer, EVP_sha256()) == 1,
+                unsafe EVP_PKEY_CTX_set1_hkdf_salt(derivation.pointer, salt, Int32(salt.count)) == 1,
+                unsafe EVP_PKEY_CTX_set1_hkdf_key(derivation.pointer, secret, Int32(secret.count)) == 1,
+                unsafe EVP_PKEY_CTX_add1_hkdf_info(derivation.pointer, info, Int32(info.count)) == 1,
+                unsafe EVP_PKEY_derive(derivation.pointer, &key, &length) == 1
+            else { throw .library(code: ERR_peek_error()) }
+            return key
+        }
+    }
+}

@@ -57,6 +57,7 @@ package enum ConversationAnswer: Equatable {
     /// A DNS message, with the id 0.
     case message([UInt8])
     case http(HTTPResponse)
+    case store(StoreReply)
 }
 
 /// The peer broke the protocol, or sent something that is no answer.

@@ -170,6 +170,7 @@ private final class EncryptedClient {
                     switch answer {
                     case .message(let message): message
                     case .http(let response): response.body
+                    case .store: throw SocketFailure(call: "\(event)")
                     }
                 let (name, type) = names[Int(id)]
                 replies[id] = try Response.read(message.span, id: 0, to: name, type: type, defaultNegativeTTL: 0)

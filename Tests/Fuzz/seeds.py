@@ -233,6 +233,20 @@ def frames():
     seed("frames", "http", b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
+def resp():
+    """Replies to eight commands, of which nobody waits for the fourth."""
+    value = b"$5\r\nvalue\r\n"
+    seed("resp", "all-kinds", b"+OK\r\n" + value + b"$-1\r\n:1\r\n-OOM command not allowed\r\n$0\r\n\r\n:-3\r\n-x\r\n")
+    seed("resp", "given-up", value * 5)
+    seed("resp", "strangers", value * 9)
+    seed("resp", "line-ends", b"$4\r\n\r\n\r\n\r\n" + value)
+    seed("resp", "cut", (value * 3)[:-3])
+    seed("resp", "length", b"$6\r\nvalue\r\n")
+    seed("resp", "too-long", b"$10485760\r\n")
+    seed("resp", "list", b"*2\r\n" + value * 2)
+    seed("resp", "http", b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
 def http():
     body = b"www.example.com.:192.0.2.1;192.0.2.2,60-2001:db8::1,60|198.51.100.7"
     head = b"HTTP/1.1 200 OK\r\nServer: nginx\r\n"
@@ -735,6 +749,7 @@ def http2():
 
 streams(queries())
 frames()
+resp()
 cachefile(responses())
 http()
 http2()

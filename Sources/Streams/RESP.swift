@@ -1,0 +1,173 @@
+/// Commands to a store and its replies, in the order of the commands (RESP2, the protocol of Redis and Valkey).
+///
+/// Only commands that are answered with a line, a number or one value are put on it, so anything else from the peer is
+/// a broken protocol. So is a value longer than ``maximumValueLength``: it is not one of ours, and to skip it would
+/// take as long as to read it.
+package struct RESP: Conversation {
+    /// The commands whose replies are still to come, the oldest first; nil: nobody waits for it.
+    private var underWay: [RequestID?] = []
+    /// How many of them were answered already: the array is shortened now and then.
+    private var answered = 0
+    private var incoming: [UInt8] = []
+    private var output: [UInt8] = []
+    private var isEnded = false
+
+    /// Commands that may be under way at once.
+    package static let maximumUnderWay = 1024
+    /// The longest line, as the text of an error.
+    package static let maximumLineLength = 1024
+    /// The longest value: a sealed answer of 65,535 octets with all that is added to it.
+    package static let maximumValueLength = 66 * 1024
+
+    package init() {}
+
+    package var room: Int { mayTakeMore ? max(0, Self.maximumUnderWay - (underWay.count - answered)) : 0 }
+    package var mayTakeMore: Bool { !isEnded }
+    package var isIdle: Bool { underWay.count == answered && incoming.isEmpty }
+
+    /// The octets of a command (RESP2: an array of strings).
+    package static func command(_ words: [[UInt8]]) -> [UInt8] {
+        var octets: [UInt8] = []
+        octets.reserveCapacity(words.reduce(16) { $0 + $1.count + 16 })
+        octets += "*\(words.count)\r\n".utf8
+        for word in words {
+            octets += "$\(word.count)\r\n".utf8
+            octets += word
+            octets += "\r\n".utf8
+        }
+        return octets
+    }
+
+    /// - Parameter request: A command, as ``command(_:)`` makes it.
+    package mutating func open(_ request: [UInt8], as id: RequestID) {
+        precondition(room > 0)
+        underWay.append(id)
+        output += request
+    }
+
+    package mutating func cancel(_ id: RequestID) -> Bool {
+        // The newest are at the end.
+        if let place = underWay.lastIndex(of: id), place >= answered { underWay[place] = nil }
+        return true
+    }
+
+    package mutating func receive(
+        _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
+    ) throws(ConversationFailure) {
+        incoming.reserveCapacity(incoming.count + bytes.count)
+        for index in bytes.indices { incoming.append(bytes[index]) }
+        var offset = 0
+        defer { incoming.removeFirst(offset) }
+        while let (reply, length) = try read(at: offset) {
+            offset += length
+            guard answered < underWay.count else { throw ConversationFailure("a reply that nobody asked for") }
+            if let id = underWay[answered] { events.append(.answered(id, .store(reply))) }
+            answered += 1
+            if answered >= Self.maximumUnderWay || answered == underWay.count {
+                underWay.removeFirst(answered)
+                answered = 0
+            }
+        }
+    }
+
+    package mutating func endOfStream(
+        isCut: Bool, into events: inout [ConversationEvent]
+    ) throws(ConversationFailure) {
+        isEnded = true
+    }
+
+    package mutating func takeOutput() -> [UInt8] { exchange(&output, with: []) }
+
+    // MARK: Replies
+
+    /// The reply that begins at `offset` and its length; nil while it is not whole.
+    private func read(at offset: Int) throws(ConversationFailure) -> (StoreReply, length: Int)? {
+        guard offset < incoming.count else { return nil }
+        let kind = incoming[offset]
+        guard "+-:$".utf8.contains(kind) else { throw ConversationFailure("the server does not speak RESP2") }
+        guard let line = try line(at: offset + 1) else { return nil }
+        let length = line.count + 3
+        switch kind {
+        case UInt8(ascii: "+"): return (.done, length)
+        case UInt8(ascii: "-"): return (.error(StoreError(line)), length)
+        case UInt8(ascii: ":"):
+            guard Self.number(line) != nil else { throw ConversationFailure("a number that is none") }
+            return (.done, length)
+        default: return try value(Self.number(line), behind: offset + length).map { ($0, length + $1) }
+        }
+    }
+
+    /// The value behind its length, and its octets with the end of line; nil while it is not whole.
+    private func value(_ count: Int?, behind start: Int) throws(ConversationFailure) -> (StoreReply, length: Int)? {
+        guard let count, count >= -1 else { throw ConversationFailure("a length that is none") }
+        if count == -1 { return (.nothing, 0) }
+        guard count <= Self.maximumValueLength else { throw ConversationFailure("a value that is too long") }
+        guard incoming.count - start >= count + 2 else { return nil }
+        let end = start + count
+        guard incoming[end] == UInt8(ascii: "\r"), incoming[end + 1] == UInt8(ascii: "\n") else {
+            throw ConversationFailure("a value of another length than it says")
+        }
+        return (.value(Array(incoming[start..<end])), count + 2)
+    }
+
+    /// The octets up to the next end of line; nil while there is none.
+    private func line(at start: Int) throws(ConversationFailure) -> ArraySlice<UInt8>? {
+        let end = min(incoming.count, start + Self.maximumLineLength + 2)
+        for index in start..<max(start, end - 1) where incoming[index] == UInt8(ascii: "\r") {
+            guard incoming[index + 1] == UInt8(ascii: "\n") else { throw ConversationFailure("a line without its end") }
+            return incoming[start..<index]
+        }
+        guard incoming.count - start < Self.maximumLineLength + 2 else {
+            throw ConversationFailure("a line that is too long")
+        }
+        return nil
+    }
+
+    /// A whole number of at most 18 digits, so that it cannot overflow.
+    private static func number(_ text: ArraySlice<UInt8>) -> Int? {
+        let isNegative = text.first == UInt8(ascii: "-")
+        let digits = isNegative ? text.dropFirst() : text
+        guard 1...18 ~= digits.count, digits.allSatisfy({ $0 &- UInt8(ascii: "0") < 10 }) else { return nil }
+        let value = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+        return isNegative ? -value : value
+    }
+}
+
+/// The reply to one command.
+package enum StoreReply: Equatable, Sendable {
+    /// The command was carried out.
+    case done
+    case value([UInt8])
+    /// There is no such key, or the condition of a SET did not hold.
+    case nothing
+    case error(StoreError)
+}
+
+/// Why a store refuses a command: by the first word of its reply, since the rest may hold a key or a user's name.
+package enum StoreError: String, CaseIterable, Sendable {
+    /// It reads its data at the start.
+    case loading = "LOADING"
+    case outOfMemory = "OOM"
+    case readOnly = "READONLY"
+    case authenticationNeeded = "NOAUTH"
+    case wrongPassword = "WRONGPASS"
+    case notPermitted = "NOPERM"
+    /// The key holds something other than a string.
+    case wrongType = "WRONGTYPE"
+    /// The key is on another node of a cluster.
+    case moved = "MOVED"
+    case clusterDown = "CLUSTERDOWN"
+    case primaryDown = "MASTERDOWN"
+    /// A script runs.
+    case busy = "BUSY"
+    /// It cannot save its data and takes no more.
+    case cannotSave = "MISCONF"
+    case tooFewReplicas = "NOREPLICAS"
+    /// Any other word.
+    case other = "ERR"
+
+    init(_ line: ArraySlice<UInt8>) {
+        let word = String(decoding: line.prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self)
+        self = StoreError(rawValue: word) ?? .other
+    }
+}

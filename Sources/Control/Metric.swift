@@ -69,7 +69,7 @@ struct Metric: Sendable {
 }
 
 extension Metric {
-    static let all = general + ofQuestions + ofCache + ofUpstreams + ofLookups + ofProcess
+    static let all = general + ofQuestions + ofCache + ofSharedCache + ofUpstreams + ofLookups + ofProcess
 
     private static let general: [Metric] = [
         .each("httpdnsd_build_info", .gauge, ["version"], "1, with the version") { _ in [([Version.current], 1)] },
@@ -103,6 +103,52 @@ extension Metric {
         .one(
             "httpdnsd_cache_prefetch_total", .counter,
             "Answers refreshed before their end because they were asked for", \.prefetches),
+    ]
+
+    private static let ofSharedCache: [Metric] = [
+        .each("httpdnsd_shared_cache_up", .gauge, [], "0: the store of the fleet is not used now") {
+            $0.sharedCache.map { [([], $0.isOn ? 1 : 0)] } ?? []
+        },
+        .each(
+            "httpdnsd_shared_cache_reads_total", .counter, ["result"],
+            "Looks into the store: hit, miss (or no answer to give), or failed"
+        ) { overview in
+            overview.sharedCounters.map { counters in
+                [
+                    (["hit"], counters.hits), (["failed"], counters.failures),
+                    (["miss"], counters.reads - min(counters.reads, counters.hits + counters.failures)),
+                ]
+            } ?? []
+        },
+        .each(
+            "httpdnsd_shared_cache_late_total", .counter, [],
+            "Looks that took longer than a question waits; their answers may still have counted"
+        ) { $0.sharedCounters.map { [([], $0.late)] } ?? [] },
+        .each(
+            "httpdnsd_shared_cache_writes_total", .counter, ["result"],
+            "Entries written, refused by the store, or given up"
+        ) {
+            $0.sharedCounters.map {
+                [(["written"], $0.writes), (["failed"], $0.writesFailed), (["dropped"], $0.dropped)]
+            } ?? []
+        },
+        .each(
+            "httpdnsd_shared_cache_refused_total", .counter, [],
+            "Entries that this fleet did not seal, or that are no answer: deleted"
+        ) { $0.sharedCounters.map { [([], $0.refused)] } ?? [] },
+        .each(
+            "httpdnsd_shared_cache_future_total", .counter, [],
+            "Entries from the future, which were ignored: a clock is wrong"
+        ) { $0.sharedCounters.map { [([], $0.ignored)] } ?? [] },
+        .each(
+            "httpdnsd_shared_cache_leases_lost_total", .counter, [], "Refreshes that were left to another daemon"
+        ) { $0.sharedCounters.map { [([], $0.leasesLost)] } ?? [] },
+        .each("httpdnsd_shared_cache_outages_total", .counter, [], "How often the store was found to be of no use") {
+            $0.sharedCounters.map { [([], $0.outages)] } ?? []
+        },
+        .each(
+            "httpdnsd_shared_cache_wait_seconds", .gauge, [], "How long a question waits for the store at most"
+        ) { $0.sharedCache.map { [([], $0.isOn ? Double($0.budget) / 1000 : 0)] } ?? [] },
     ]
 
     private static let ofUpstreams: [Metric] = [

@@ -12,6 +12,8 @@ extension Overview {
         }
     }
 
+    var sharedCounters: SharedCacheCounters? { sharedCache?.counters }
+
     var responseSamples: [([String], UInt64)] {
         responses.enumerated().filter { $0.element > 0 || !ResponseKind.name($0.offset).hasPrefix("RCODE") }
             .map { ([ResponseKind.name($0.offset)], $0.element) }

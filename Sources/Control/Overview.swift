@@ -24,6 +24,8 @@ package struct Overview: Sendable {
     var cacheLimit = 0
     package var counters = Counters()
     package var limits = Limits()
+    /// Nil: nothing is shared.
+    package var sharedCache: SharedCacheOverview?
     var questions: [Questions] = []
     /// Answers by ``ResponseKind``.
     var responses = [UInt64](repeating: 0, count: ResponseKind.count)

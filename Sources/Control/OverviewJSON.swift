@@ -20,6 +20,7 @@ extension Overview {
             ("groups", .array(groups.map(groupJSON))),
             ("questions", questionsJSON),
             ("cache", cacheJSON),
+            ("sharedCache", sharedCache.map(sharedCacheJSON) ?? .null),
             ("fallbacks", .object(fallbacks.map { ($0.reason.label, .integer($0.count)) })),
             ("limits", limitsJSON),
         ])
@@ -147,6 +148,26 @@ extension Overview {
             ("evictions", .integer(cache.evictions)),
             ("servedStale", .integer(counters.servedStale)),
             ("prefetches", .integer(prefetches)),
+        ])
+    }
+
+    private func sharedCacheJSON(_ shared: SharedCacheOverview) -> JSON {
+        let counters = shared.counters
+        return .object([
+            ("inUse", .bool(shared.isOn)),
+            ("reason", shared.isOn || shared.reason.isEmpty ? .null : .string(shared.reason)),
+            (
+                "secondsUntilNextTry",
+                shared.nextTry.map { .integer(UInt64($0.milliseconds(since: at) / 1000)) } ?? .null
+            ),
+            ("waitMilliseconds", .integer(UInt64(shared.isOn ? shared.budget : 0))),
+            ("p95Milliseconds", shared.usual.map { .number(Double($0) / 1e6) } ?? .null),
+            ("reads", .integer(counters.reads)), ("hits", .integer(counters.hits)),
+            ("late", .integer(counters.late)), ("failures", .integer(counters.failures)),
+            ("writes", .integer(counters.writes)), ("writesFailed", .integer(counters.writesFailed)),
+            ("writesDropped", .integer(counters.dropped)), ("refused", .integer(counters.refused)),
+            ("fromTheFuture", .integer(counters.ignored)), ("leasesLost", .integer(counters.leasesLost)),
+            ("outages", .integer(counters.outages)),
         ])
     }
 

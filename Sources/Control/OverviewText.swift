@@ -119,6 +119,7 @@ extension Overview {
         }
         lines += groupLines
         lines.append(cacheLine)
+        if let sharedCacheLine { lines.append(sharedCacheLine) }
         for (reason, count) in fallbacks { lines.append("Local resolver asked \(count) times: \(reason.text)") }
         return lines.joined(separator: "\n") + "\n"
     }

@@ -218,6 +218,10 @@ struct StatusPage {
             """
     }
 
+    private var sharedCache: String {
+        overview.sharedCacheLine.map { "\n<p class=\"quiet\">\(escaped($0)).</p>" } ?? ""
+    }
+
     private var cache: String {
         let cache = overview.cache
         let share = overview.cacheLimit > 0 ? Double(cache.bytes) / Double(overview.cacheLimit) : 0
@@ -228,7 +232,8 @@ struct StatusPage {
             <p>\(overview.hitRate.map { "\(Overview.percent($0)) of the questions were answered from it." } ?? "Nothing was asked yet.")</p>
             \(Bars.meter(overview.hitRate ?? 0, label: "Hit rate"))
             <p class="quiet">\(Overview.grouped(cache.hits)) hits, \(Overview.grouped(cache.misses)) misses, \
-            \(Overview.grouped(overview.counters.servedStale)) served stale, \(Overview.grouped(cache.evictions)) evicted.</p>
+            \(Overview.grouped(overview.counters.servedStale)) served stale, \(Overview.grouped(cache.evictions)) evicted.</p>\
+            \(sharedCache)
             """
     }
 

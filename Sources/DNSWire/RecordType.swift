@@ -57,6 +57,9 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
         (.any, "ANY"), (.uri, "URI"), (.caa, "CAA"),
     ]
 
+    /// The types that have a mnemonic here.
+    public static var named: [RecordType] { mnemonics.map(\.0) }
+
     /// A mnemonic in any case, or RFC 3597 §5's `TYPE123`; nil for anything else.
     public init?(parsing text: String) {
         let upper = text.uppercased()

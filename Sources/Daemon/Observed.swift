@@ -41,6 +41,7 @@ extension ForwarderLoop {
         }
         overview.isOpen = isOpen
         overview.counters = forwarder.counters
+        overview.sharedCache = forwarder.sharedCacheOverview
         overview.limits.flights = forwarder.flightsUnderWay
         overview.limits.refusedForRoom = queue.refused
         overview.limits.mismatches = carriers.mismatches

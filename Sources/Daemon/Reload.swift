@@ -83,6 +83,8 @@ extension ForwarderLoop {
         let areOtherServices: Bool
         fileprivate let isOtherReporter: Bool
         fileprivate let reporter: AbnormalReporter?
+        fileprivate let isOtherStore: Bool
+        fileprivate let store: SharedStore?
     }
 
     /// May be called from any thread.
@@ -93,6 +95,7 @@ extension ForwarderLoop {
         numbers.add(new)
         let carriers = try Carriers.Prepared(new, after: old)
         let isOtherReporter = new.httpdns?.reports != old?.httpdns?.reports
+        let isOtherStore = old.map { new.hasOtherStore(than: $0) } ?? true
         return Prepared(
             settings: new, numbers: numbers, names: try NameLists(new, numbers), provenance: provenance,
             carriers: carriers,
@@ -102,7 +105,8 @@ extension ForwarderLoop {
                     || account.settings.confIp != before?.settings.confIp
             },
             areOtherServices: new.accounts.map(\.name) != old?.accounts.map(\.name),
-            isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new, numbers) : nil)
+            isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new, numbers) : nil,
+            isOtherStore: isOtherStore, store: try isOtherStore ? SharedStore(new.sharedCache) : nil)
     }
 
     /// Applies new settings; on the loop, or before it starts.
@@ -133,6 +137,7 @@ extension ForwarderLoop {
         } else if let httpdns = settings.httpdns {
             reporter?.apply(httpdns, accounts: settings.accounts(numbers))
         }
+        if new.isOtherStore { replaceStore(new.store, at: now) }
         let suspects = oldNames.map { new.settings.suspects(after: old, areNamesOther: $0 != new.names) } ?? []
         takeOver(renewed: Set(new.renewed.map { numbers[$0.name] }), suspects, at: now)
         try nameFiles.follow()
@@ -160,6 +165,7 @@ extension ForwarderLoop {
         let groups = described.groups(services: services) { local.servers(of: $0) }
         carriers.lookUp(settings, services: services[.httpdns] ?? [], resolvers: local.found, at: now)
         for group in groups { carriers.keep(group.servers, of: group.id) }
+        identifyShared()
         forwarder.change(
             .settings(
                 Policy(settings, groups: groups, routes: described.routes, names, hosts: local.hosts),
@@ -169,6 +175,7 @@ extension ForwarderLoop {
     /// The servers found by `resolvConf` have changed.
     func replaceResolvers() {
         lookUpServers()
+        identifyShared()
         let described = UpstreamGroups(settings: settings, numbers: numbers)
         for group in described.groups(services: services, servers: { local.servers(of: $0) })
         where !group.carriesAddresses {

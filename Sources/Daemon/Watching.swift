@@ -27,6 +27,7 @@ extension ForwarderLoop {
             case .cache: .cache
             case .stale: .stale
             case .nobody: .nobody
+            case .sharedCache(let group): .server(group: forwarder.name(of: group), "shared cache")
             case .server(let group, let server): .server(group: forwarder.name(of: group), "\(server)")
             case .daemon:
                 forwarder.policy.reason(client.question.name(in: client.query.span), client.question.type) == .hosts

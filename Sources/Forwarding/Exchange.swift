@@ -22,6 +22,8 @@ public enum Action {
     indirect case report(Event)
     /// A lookup at an HTTPDNS account failed or was unusual (`enableReport`); reported for each.
     indirect case reportLookup(AbnormalLookup)
+    /// Something to be done with the store.
+    indirect case shared(SharedAction)
 }
 
 /// A query under way to a server of a group.
@@ -157,6 +159,14 @@ public enum Event: Sendable, Equatable {
     case noRecordBudgetSpent(GroupID)
     /// Private addresses were removed from an answer.
     case privateRefused
+    /// The store cannot be used, and why; said once until it can be.
+    case sharedCacheOff(String)
+    case sharedCacheOn
+    /// The store takes no entries, and why.
+    case sharedCacheTakesNothing(String)
+    case sharedCacheTakesAgain
+    /// An entry lies in the future: the writer's clock or this machine's is wrong. Said once.
+    case sharedCacheClock
 }
 
 /// Why a question was refused.

@@ -110,3 +110,21 @@ extension Forwarder {
         return other?.answer.head.answerCount ?? 0 == 0
     }
 }
+
+extension Forwarder {
+    /// Drops the deadlines of ended subjects once they are the majority, so that the cost per deadline stays constant.
+    mutating func compactDeadlines() {
+        let live = flights.count + queries.count + kept.count
+        guard deadlines.count > 4 * live + 256 else { return }
+        let (flights, queries, ranks, sharedReads) = (flights, queries, ranks, sharedReads)
+        deadlines.compact { moment in
+            switch moment {
+            case .flight(let id): flights.contains(id)
+            case .query(let id), .silence(let id), .late(let id): queries.contains(id)
+            case .trial(let id): ranks.isUnderWay(id)
+            case .store(let id): sharedReads.contains(id)
+            case .kept, .plan: true
+            }
+        }
+    }
+}

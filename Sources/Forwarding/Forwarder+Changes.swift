@@ -23,6 +23,8 @@ public enum Change {
     case network
     /// Forgets what is known about a name, or about all names. The caller forgets the answers in the cache.
     case forget(Name?)
+    /// There is a store to share answers by, another one than before, or none any more.
+    case sharedCache(SharedSettings?)
     /// `preResolve` and `keepAliveDomains`.
     case wanted(preResolve: [Name], keepAlive: [Name])
 
@@ -69,10 +71,15 @@ extension Forwarder {
             for place in groups.indices { groups[place].namesWithoutRecord.remove { $0 == key } }
             failures.remove { $0.name == key }
             ranks.forget(key)
+            forgetShared(name)
         case .forget(nil):
             forgetNamesWithoutRecord()
             forgetRanks()
             failures.removeAll()
+            forgetAllShared()
+        case .sharedCache(let settings):
+            shared.begin(settings, at: now)
+            abandonReadsIfAway(at: now)
         case .wanted(let preResolve, let keepAlive):
             start(preResolve: preResolve, keepAlive: keepAlive, at: now)
         }
@@ -158,4 +165,6 @@ extension Forwarder {
     }
     public func name(of group: GroupID) -> String { groups[group.rawValue].group.name }
     public var flightsUnderWay: Int { flights.count }
+    /// Nil: nothing is shared.
+    public var sharedCacheOverview: SharedCacheOverview? { shared.settings == nil ? nil : shared.overview }
 }

@@ -10,6 +10,8 @@ extension Forwarder {
         if let answer = flight.secondBest, answer.head.responseCode.isAnswer {
             return finish(flight, answer, of: flight.messages.step, by: flight.secondBestBy, at: now)
         }
+        // The store may still have an answer, which is better than a failure.
+        if shared.isOn, isLooking(flight) { return }
         let key = flight.key
         // A resolver that says SERVFAIL was reached, and caches the failure itself.
         if flight.secondBest == nil, !flight.wasAnswered { remember(flight, at: now) }

@@ -114,21 +114,28 @@ extension Forwarder {
     }
 
     /// Caches a message group's answer and gives it to the clients.
-    /// - Parameter group: the group that gave it; nil: the step's.
+    /// - Parameters:
+    ///   - group: the group that gave it; nil: the step's.
+    ///   - isFromStore: the store has it already.
     mutating func finish(
-        _ flight: Flight, _ answer: Answer, of step: Int, by group: GroupID? = nil, at now: Tick
+        _ flight: Flight, _ answer: Answer, of step: Int, by group: GroupID? = nil, isFromStore: Bool = false,
+        at now: Tick
     ) {
         flight.underWay.remove(step)
         flight.wasAnswered = true
         var answer = answer
         let longest = flight.isOwed ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
         answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
-        let key = flight.key
+        let (key, group) = (flight.key, group ?? flight.route[step].group)
         rank(&answer, of: key.name, key.type, at: now)
         keep(
-            answer, by: group ?? flight.route[step].group, to: key.name.name, key.type, for: key.audience,
-            flight.generation,
-            at: now, isStandIn: flight.isOwed)
+            answer, by: group, to: key.name.name, key.type, for: key.audience, flight.generation, at: now,
+            isStandIn: flight.isOwed)
+        if shared.isOn, !isFromStore, !flight.isOwed, answer.isCacheable {
+            share(
+                .answer(answer), by: group, to: key.name.name, key.type, for: key.audience, lifetime: answer.keep,
+                flight.generation, at: now)
+        }
         if flight.isOutranked(step) {
             // The step before it was slow; if it still answers, its answer replaces this one in the cache.
             give(flight, answer)

@@ -36,16 +36,25 @@ extension Forwarder {
         guard result.hasAddresses else {
             groups[group.rawValue].noRecordBudget.charge(lookup.key.name, at: now)
             if lookup.generation == generation {
-                let until = now.advanced(milliseconds: Int(negativeTTL(of: group)) * 1000)
-                groups[group.rawValue].namesWithoutRecord.insert(lookup.key, (), until: until)
+                noRecord(lookup.key, for: negativeTTL(of: group), at: group, now)
+                if shared.isOn, families == policy.families { shareNoRecord(lookup.key.name, by: group, at: now) }
             }
             for flight in lookup.flights where !askOther(than: families, flight, at: group, now) {
-                settleWithoutRecord(flight, flight.step(of: group), by: server, at: group, now)
+                settleWithoutRecord(flight, flight.step(of: group), by: .server(group, server), at: group, now)
             }
             return
         }
+        let isShared = shared.isOn && families == policy.families
         let a = keep(lookup, .a, result.ipv4, beside: result.ipv6, at: group, now)
         let aaaa = keep(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, now)
+        if isShared {
+            for (type, answer) in [(RecordType.a, a), (.aaaa, aaaa)] {
+                guard let answer else { continue }
+                share(
+                    .answer(answer), by: group, to: lookup.key.name, type, for: .everyone, lifetime: answer.keep,
+                    lookup.generation, at: now)
+            }
+        }
         for flight in lookup.flights where !askOther(than: families, flight, at: group, now) {
             let type = flight.key.type
             flight.answerer = .server(group, server)
@@ -103,14 +112,30 @@ extension Forwarder {
         return answer
     }
 
+    /// Remembers for so many seconds that a group has no record of a name.
+    mutating func noRecord(_ key: NameKey, for seconds: UInt32, at group: GroupID, _ now: Tick) {
+        groups[group.rawValue].namesWithoutRecord.insert(
+            key, (), until: now.advanced(milliseconds: Int(seconds) * 1000))
+    }
+
+    /// What is not proven is not shared: whoever has forged it would be believed by the whole fleet.
+    private mutating func shareNoRecord(_ name: Name, by group: GroupID, at now: Tick) {
+        guard groups[group.rawValue].group.isProven else { return }
+        for type in [RecordType.a, .aaaa] {
+            share(
+                .noRecord, by: group, to: name, type, for: .everyone, lifetime: negativeTTL(of: group), generation,
+                at: now)
+        }
+    }
+
     /// How many seconds a group's "no record" is cached.
-    private func negativeTTL(of group: GroupID) -> UInt32 {
+    func negativeTTL(of group: GroupID) -> UInt32 {
         groups[group.rawValue].group.isProven ? timing.negativeTTL : min(timing.negativeTTL, Timing.unprovenNegativeTTL)
     }
 
     /// The account has no record of a name: the next group is asked, even for questions of the daemon itself.
-    private mutating func settleWithoutRecord(
-        _ flight: Flight, _ step: Int, by server: Server, at group: GroupID, _ now: Tick
+    mutating func settleWithoutRecord(
+        _ flight: Flight, _ step: Int, by answerer: Answerer, at group: GroupID, _ now: Tick
     ) {
         flight.isOwed = !groups[group.rawValue].group.isProven
         guard step + 1 < flight.route.count, flight.route[step + 1].after.contains(.noRecord) else {
@@ -121,7 +146,7 @@ extension Forwarder {
             let (name, type) = (flight.key.name.name, flight.key.type)
             let answer = policy.noRecord(name, type)
             keep(answer, by: group, to: name, type, for: .everyone, flight.generation, at: now)
-            flight.answerer = .server(group, server)
+            flight.answerer = answerer
             return finish(flight, answer)
         }
         if flight.isOwed, !flight.isWanted {

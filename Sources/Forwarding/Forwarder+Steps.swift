@@ -27,6 +27,11 @@ extension Forwarder {
         flight.begun = step + 1
         flight.underWay.insert(step)
         hedge(flight, at: now)
+        askStoreOrGroup(flight, step, at: now)
+    }
+
+    /// Asks the group of a step that has begun.
+    mutating func askGroup(_ flight: Flight, _ step: Int, at now: Tick) {
         let group = flight.route[step].group
         groups[group.rawValue].counters.questions += 1
         switch groups[group.rawValue].group.carries {

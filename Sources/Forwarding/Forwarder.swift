@@ -36,6 +36,9 @@ public struct Forwarder: ~Copyable {
     var refusing: Set<Refusal> = []
     /// `keepAliveDomains`.
     var kept: [Name] = []
+    var shared = SharedCache()
+    /// The looks into the store that are under way.
+    var sharedReads = Table<SharedRead>()
     /// Increases with each change of rules: flights of an earlier generation go on, but their answers are not cached.
     var generation = 0
 
@@ -54,6 +57,8 @@ public struct Forwarder: ~Copyable {
         case plan(GroupID)
         /// Addresses were tried for long enough.
         case trial(TableID)
+        /// A look into the store has taken as long as its step waits, or as long as it may.
+        case store(TableID)
     }
 
     /// The most flights at once, some 1.3 KB each. Beyond it the newest flight of the source that has the most is
@@ -79,7 +84,11 @@ public struct Forwarder: ~Copyable {
     }
 
     /// Returns the actions to carry out, and empties the list.
-    public mutating func takeActions() -> [Action] { exchange(&actions, with: []) }
+    public mutating func takeActions() -> [Action] {
+        if !shared.events.isEmpty { report(shared.takeEvents()) }
+        if !shared.actions.isEmpty { actions += shared.takeActions().map { .shared($0) } }
+        return exchange(&actions, with: [])
+    }
 
     mutating func act(_ action: Action) { actions.append(action) }
 
@@ -209,6 +218,8 @@ public struct Forwarder: ~Copyable {
 
     /// Handles everything that is due by `now`.
     public mutating func expire(at now: Tick) {
+        shared.expire(at: now)
+        abandonReadsIfAway(at: now)
         while let moment = deadlines.popDue(at: now) {
             switch moment {
             case .flight(let id): flightMoment(id, at: now)
@@ -219,6 +230,7 @@ public struct Forwarder: ~Copyable {
             // The end of the turn checks the plan itself.
             case .plan(let group): groups[group.rawValue].isPlanAwaited = false
             case .trial(let id): endTrial(id, at: now)
+            case .store(let id): storeMoment(id, at: now)
             }
         }
     }
@@ -228,7 +240,8 @@ public struct Forwarder: ~Copyable {
     public var nextDeadline: Tick? {
         mutating get {
             while let first = deadlines.first, isOfEndedQuery(first) { deadlines.removeFirst() }
-            return deadlines.next
+            guard let next = shared.nextDeadline else { return deadlines.next }
+            return deadlines.next.map { min($0, next) } ?? next
         }
     }
 
@@ -238,6 +251,7 @@ public struct Forwarder: ~Copyable {
         switch moment {
         case .query(let id), .silence(let id), .late(let id): !queries.contains(id)
         case .trial(let id): !ranks.isUnderWay(id)
+        case .store(let id): !sharedReads.contains(id)
         case .flight, .kept, .plan: false
         }
     }
@@ -269,20 +283,5 @@ public struct Forwarder: ~Copyable {
         guard let moment = flight.nextMoment else { return }
         deadlines.insert(.flight(flight.id), at: moment)
         compactDeadlines()
-    }
-
-    /// Drops the deadlines of ended subjects once they are the majority, so that the cost per deadline stays constant.
-    private mutating func compactDeadlines() {
-        let live = flights.count + queries.count + kept.count
-        guard deadlines.count > 4 * live + 256 else { return }
-        let (flights, queries, ranks) = (flights, queries, ranks)
-        deadlines.compact { moment in
-            switch moment {
-            case .flight(let id): flights.contains(id)
-            case .query(let id), .silence(let id), .late(let id): queries.contains(id)
-            case .trial(let id): ranks.isUnderWay(id)
-            case .kept, .plan: true
-            }
-        }
     }
 }

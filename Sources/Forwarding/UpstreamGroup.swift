@@ -50,6 +50,9 @@ public struct UpstreamGroup: Sendable, Equatable {
     /// forge "no record".
     public var isProven = true
 
+    /// Whether its answers go to the store of the fleet, and come from there.
+    public var isShared = false
+
     /// What the servers of a group can be asked.
     public enum Carries: Sendable, Equatable {
         /// The addresses of names, with at most this many names in a request; nothing else.

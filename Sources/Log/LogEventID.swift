@@ -42,6 +42,14 @@ package enum LogEventID: String, CaseIterable, Sendable {
     case serverNameFails = "server-name-fails"
     case serverNameFound = "server-name-found"
     case cacheFileFails = "cache-file-fails"
+    /// The store of the fleet cannot be used.
+    case sharedCacheOff = "shared-cache-off"
+    case sharedCacheOn = "shared-cache-on"
+    /// It can be read and not written.
+    case sharedCacheTakesNothing = "shared-cache-takes-nothing"
+    case sharedCacheTakesAgain = "shared-cache-takes-again"
+    /// An entry's time lies in the future.
+    case sharedCacheClock = "shared-cache-clock"
     /// The service manager is not told that all is well.
     case watchdogWithheld = "watchdog-withheld"
 
@@ -78,6 +86,11 @@ package enum LogEventID: String, CaseIterable, Sendable {
         case .serverNameFails: "100d5ee4ce0fe910ca7a41fd6aa3a453"
         case .serverNameFound: "8c0a64097a1e1c6507757223f7f24106"
         case .cacheFileFails: "b558f3d00fad4d0f877d8aea98763aa3"
+        case .sharedCacheOff: "c17bfa67d7ad45559a268f4ce1b53d6d"
+        case .sharedCacheOn: "0fe70d81b6aa4988985279f7fc459894"
+        case .sharedCacheTakesNothing: "c33b814e66b7415497683dbf581cb821"
+        case .sharedCacheTakesAgain: "3b14a6bf1f87496f995bb06016972862"
+        case .sharedCacheClock: "974e76274b594ed0a02c21431136091d"
         case .watchdogWithheld: "75dfa6d4a5c2439ba4301c5635529eeb"
         }
     }

@@ -60,6 +60,7 @@ package struct UpstreamGroups {
         account.name = name
         account.namesPerSecond = settings.queriesPerSecond
         account.concurrency = settings.concurrency
+        account.isShared = settings.share
         account.isProven = settings.credential.isHTTPS
         return account
     }
@@ -84,6 +85,7 @@ package struct UpstreamGroups {
             timeout: settings.timeout)
         group.name = settings.name
         group.concurrency = settings.concurrency
+        group.isShared = settings.share
         return group
     }
 

@@ -107,7 +107,7 @@ import Testing
                     if !queries.contains(where: { $0.id == id }) { faults.append("asked again what is not asked") }
                 case .trial: Issue.record("no name is ranked")
                 case .cancel(let id): queries.removeAll { $0.id == id && chance.below(2) == 0 }
-                case .report, .reportLookup: break
+                case .report, .reportLookup, .shared: break
                 }
             }
         }

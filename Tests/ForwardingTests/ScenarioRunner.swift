@@ -314,6 +314,7 @@ final class ScenarioRunner {
             guard let trial = trials.first(where: { $0.id == id }) else { return ["leave an unknown trial"] }
             return ["leave \(trial.endpoints.map(\.description).joined(separator: " "))"]
         case .report(let event): return ["report \(event.said)"]
+        case .shared: return []
         case .reportLookup(let lookup): return ["report lookup \(lookup.said)"]
         }
     }

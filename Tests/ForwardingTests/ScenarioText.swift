@@ -264,6 +264,7 @@ extension Answerer {
         case .stale: "stale"
         case .daemon: "daemon"
         case .server(let group, let server): server.placed(group)
+        case .sharedCache(let group): "the store for \(group)"
         case .nobody: "nobody"
         }
     }
@@ -302,6 +303,11 @@ extension Event {
         case .planExceeded: "plan exceeded"
         case .noRecordBudgetSpent(_): "no-record budget spent"
         case .privateRefused: "private refused"
+        case .sharedCacheOff(let why): "shared cache off: \(why)"
+        case .sharedCacheOn: "shared cache on"
+        case .sharedCacheTakesNothing(let why): "shared cache takes nothing: \(why)"
+        case .sharedCacheTakesAgain: "shared cache takes again"
+        case .sharedCacheClock: "shared cache clock"
         case .refusing(.tooManyFlights): "refusing too many flights"
         case .refusing(.tooManyWaiting): "refusing too many waiting"
         }

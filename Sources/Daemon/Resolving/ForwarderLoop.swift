@@ -38,6 +38,8 @@ final class ForwarderLoop: @unchecked Sendable {
     /// `confIp` and `enableReport`, on the same loop.
     var serviceLists: [GroupID: ServiceList] = [:]
     var reporter: AbnormalReporter?
+    /// The store of `[sharedCache]`; nil: nothing is shared.
+    var store: StoreUpstream?
     var outages = Outages()
     /// Whether a query may have failed since outages were last looked for.
     var isOutageDue = false
@@ -184,6 +186,7 @@ final class ForwarderLoop: @unchecked Sendable {
         trials.close()
         for list in serviceLists.values { list.close() }
         reporter?.close()
+        store?.close()
     }
 
     private func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) {
@@ -206,12 +209,9 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     private var nextDeadline: Tick? {
-        forwarder.nextDeadline.orEarlier(carriers.nextDeadline).orEarlier(nextListDeadline)
+        forwarder.nextDeadline.orEarlier(carriers.nextDeadline)
+            .orEarlier(serviceLists.values.lazy.map(\.nextDeadline).min())
             .orEarlier(reporter?.nextDeadline).orEarlier(drain.map { Tick(nanoseconds: $0.until) })
-    }
-
-    private var nextListDeadline: Tick? {
-        serviceLists.isEmpty ? nil : serviceLists.values.lazy.map(\.nextDeadline).min()
     }
 
     private func endTurn() {
@@ -275,6 +275,7 @@ final class ForwarderLoop: @unchecked Sendable {
             case .trial(let action): trials.perform(action)
             case .report(let event): report.event(event) { forwarder.overview(of: $0) }
             case .reportLookup(let lookup): reporter?.add(lookup)
+            case .shared(let action): store?.perform(action, wall: WallClock.unixSeconds())
             }
         }
     }

@@ -49,6 +49,8 @@ extension Report {
                 .warning, .questionsRefused, about: "limits",
                 "questions are refused: \(refusal.text); their clients get SERVFAIL, or what is stale",
                 ["reason": refusal.text])
+        case .sharedCacheOff, .sharedCacheOn, .sharedCacheTakesNothing, .sharedCacheTakesAgain, .sharedCacheClock:
+            sharedCache(event)
         }
     }
 

@@ -1,0 +1,25 @@
+import Base
+import Forwarding
+
+/// The shared cache in words.
+extension Overview {
+    /// `Shared cache: in use; 12 of 30 looks found something; waits 1 ms at most`; nil: nothing is shared.
+    var sharedCacheLine: String? { sharedCache.map { "Shared cache: \(text(of: $0))" } }
+
+    func text(of shared: SharedCacheOverview) -> String {
+        let counters = shared.counters
+        let found = "\(counters.hits) of \(counters.reads) looks found something"
+        guard shared.isOn else {
+            var parts = [shared.reason.isEmpty ? "not connected yet" : "not in use: \(shared.reason)"]
+            if let next = shared.nextTry {
+                parts.append("next try in \(Self.span(UInt64(next.milliseconds(since: at) / 1000)))")
+            }
+            return (parts + [found]).joined(separator: "; ")
+        }
+        var parts = ["in use", found]
+        if let usual = shared.usual { parts.append("95 % within \(Self.milliseconds(Double(usual) / 1e6))") }
+        parts.append(shared.budget == 0 ? "no question waits for it" : "questions wait \(shared.budget) ms at most")
+        if counters.refused > 0 { parts.append("\(counters.refused) foreign entries deleted") }
+        return parts.joined(separator: "; ")
+    }
+}

@@ -1,0 +1,144 @@
+import Base
+import Configuration
+import Cryptography
+import Forwarding
+import Log
+import Logging
+import Transport
+import Upstreams
+
+/// The parts of the store's upstream that are made from settings and can fail; made on any thread.
+struct SharedStore: @unchecked Sendable {
+    // Unchecked: made on one thread, used on the loop.
+    private let access: StoreUpstream.Access
+    private let seals: [FleetSeal]
+
+    /// Nil without `[sharedCache]`.
+    init?(_ settings: Settings.SharedCache) throws(StartFailure) {
+        guard let server = settings.server, let key = settings.key else { return nil }
+        let place: StoreUpstream.Place =
+            switch server {
+            case .plain(let endpoint): .plain(endpoint)
+            case .path(let path): .path(path)
+            case .tls(let server): .tls(server, try Self.context(settings))
+            }
+        access = StoreUpstream.Access(place, user: settings.user, password: settings.password?.bytes)
+        do throws(CryptographyError) {
+            var seals = [try FleetSeal(secret: key.bytes)]
+            if let before = settings.keyBefore { seals.append(try FleetSeal(secret: before.bytes)) }
+            self.seals = seals
+        } catch {
+            throw .setting(key: "sharedCache.keyFile", error.description)
+        }
+    }
+
+    private static func context(_ settings: Settings.SharedCache) throws(StartFailure) -> TLSClientContext {
+        do throws(TLSError) {
+            return try TLSClientContext(TLSPolicy(anchors: settings.anchors))
+        } catch {
+            throw .setting(key: "sharedCache.caFile", error.description)
+        }
+    }
+
+    func upstream(loop: EventLoop, outbox: Outbox) -> StoreUpstream {
+        StoreUpstream(access, seals: seals.map { StoreSeal($0, [:]) }, loop: loop, outbox: outbox)
+    }
+}
+
+extension SharedSettings {
+    /// Nil: nothing is shared.
+    init?(_ settings: Settings) {
+        guard settings.sharedCache.server != nil else { return nil }
+        self.init(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
+    }
+}
+
+extension Settings {
+    /// Whether the store is another one, or is asked in another way.
+    func hasOtherStore(than old: Settings) -> Bool {
+        sharedCache != old.sharedCache || SharedSettings(self) != SharedSettings(old)
+    }
+
+    /// What decides the answers of each group beside the question: by it a daemon with other servers, another account or
+    /// another route finds other entries.
+    /// - Parameter servers: gives the present servers of a group.
+    func sharedIdentities(
+        _ numbers: GroupNumbers, servers: (Settings.Group) -> [Server]
+    ) -> [GroupID: [UInt8]] {
+        var identities: [GroupID: [UInt8]] = [:]
+        let times = ["\(cache.minTTL)", "\(cache.negativeTTL)"]
+        for account in accounts {
+            let (account, number) = (account.settings, numbers[account.name])
+            let (credential, route) = (account.credential, account.routeIp?.description ?? "")
+            identities[number] = octets(
+                [
+                    "account", credential.provider.rawValue, credential.encryption.rawValue, route,
+                    "\(account.routeIpEncrypted)",
+                ] + times, credential.account)
+        }
+        for group in messageGroups {
+            identities[numbers[group.name]] = octets(
+                ["dns", group.name, group.routeIp?.description ?? "", "\(group.trustAD)"] + times
+                    + servers(group).map(\.description), [])
+        }
+        return identities
+    }
+
+    /// Texts and octets in a form in which no two lists are the same.
+    private func octets(_ texts: [String], _ last: [UInt8]) -> [UInt8] {
+        (texts.map { Array($0.utf8) } + [last]).flatMap { part in
+            (0..<4).map { UInt8(truncatingIfNeeded: part.count >> (8 * (3 - $0))) } + part
+        }
+    }
+}
+
+extension Settings.HTTPDNS.Credential {
+    /// What tells the account from the provider's others. It goes nowhere but through a keyed hash.
+    fileprivate var account: [UInt8] {
+        switch self {
+        case .https(let token): token.bytes
+        case .aes(let id, _), .des(let id, _), .signed(_, let id, _, _): Array("\(id)".utf8)
+        }
+    }
+}
+
+extension ForwarderLoop {
+    /// Replaces the store; the one of before is given up.
+    func replaceStore(_ new: SharedStore?, at now: Tick) {
+        guard store != nil || new != nil else { return }
+        store?.close()
+        store = new?.upstream(loop: loop, outbox: carriers.outbox)
+        store?.told = { [unowned self] event in
+            forwarder.told(event, wall: WallClock.unixSeconds(), at: Tick(nanoseconds: Clock.now()))
+        }
+        forwarder.change(.sharedCache(new == nil ? nil : SharedSettings(settings)), at: now)
+    }
+
+    /// What the settings, or the resolvers that were found, say of the groups may have changed.
+    func identifyShared() {
+        store?.apply(settings.sharedIdentities(numbers) { local.servers(of: $0) })
+    }
+}
+
+extension Report {
+    func sharedCache(_ event: Event) {
+        let subject = "shared cache"
+        switch event {
+        case .sharedCacheOff(let why):
+            say(.warning, .sharedCacheOff, about: subject, "shared cache: not in use: \(why)", ["reason": why])
+        case .sharedCacheOn: say(.notice, .sharedCacheOn, about: subject, "shared cache: in use")
+        case .sharedCacheTakesNothing(let why):
+            say(
+                .warning, .sharedCacheTakesNothing, about: subject, "shared cache: it takes no answers: \(why)",
+                ["reason": why])
+        case .sharedCacheTakesAgain:
+            say(.notice, .sharedCacheTakesAgain, about: subject, "shared cache: it takes answers again")
+        case .sharedCacheClock:
+            say(
+                .warning, .sharedCacheClock, about: subject,
+                "shared cache: answers from the future are ignored: the clock of this machine or of another daemon's is wrong"
+            )
+        default: break
+        }
+    }
+}

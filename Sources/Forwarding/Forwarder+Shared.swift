@@ -1,0 +1,247 @@
+public import Base
+import DNSCache
+import DNSWire
+
+/// A look into the store for a step of a flight, or the lease that its refresh takes.
+struct SharedRead {
+    let flight: Flight
+    let step: Int
+    let sent: Tick
+    /// Until when the step waits for it before its group is asked; nil: the group was asked already.
+    var waitsUntil: Tick?
+    let isClaim: Bool
+}
+
+/// Steps whose groups are shared: the store is looked into before the group's servers are asked, and gets what they
+/// answer.
+extension Forwarder {
+    /// Asks a step's group, or the store first.
+    mutating func askStoreOrGroup(_ flight: Flight, _ step: Int, at now: Tick) {
+        guard shared.isOn, isShared(flight, step), let budget = shared.budget(at: now) else {
+            return askGroup(flight, step, at: now)
+        }
+        // Nobody waits for a refresh, and it is not worth a lookup that another daemon has made.
+        let wait = flight.isWanted ? budget : SharedCache.readTime
+        look(flight, step, waits: wait > 0 ? wait : nil, isClaim: false, at: now)
+        if wait == 0 { askGroup(flight, step, at: now) }
+    }
+
+    private func isShared(_ flight: Flight, _ step: Int) -> Bool {
+        flight.generation == generation && groups[flight.route[step].group.rawValue].group.isShared
+    }
+
+    private mutating func look(_ flight: Flight, _ step: Int, waits: Int?, isClaim: Bool, at now: Tick) {
+        let read = SharedRead(
+            flight: flight, step: step, sent: now, waitsUntil: waits.map { now.advanced(milliseconds: $0) },
+            isClaim: isClaim)
+        let id = SharedReadID(sharedReads.insert(read))
+        if let waitsUntil = read.waitsUntil { deadlines.insert(.store(id.id), at: waitsUntil) }
+        deadlines.insert(.store(id.id), at: now.advanced(milliseconds: SharedCache.readTime))
+        let key = flight.key
+        let question = sharedQuestion(flight.route[step].group, key.name.name, key.type, for: key.audience)
+        shared.begin(isClaim ? .claim(id, question) : .read(id, question), at: now)
+    }
+
+    private mutating func sharedQuestion(
+        _ group: GroupID, _ name: Name, _ type: RecordType, for audience: Audience
+    ) -> SharedQuestion {
+        let isAccount = groups[group.rawValue].group.carriesAddresses
+        return SharedQuestion(
+            group: group, name: name, type: type, audience: isAccount ? .everyone : audience,
+            families: isAccount ? policy.families : [], refusesPrivate: policy.refusesPrivate(name))
+    }
+
+    /// Whether a look into the store is under way for a flight.
+    func isLooking(_ flight: Flight) -> Bool {
+        sharedReads.ids.contains { sharedReads[$0]?.flight === flight }
+    }
+
+    // MARK: What the store says
+
+    /// Something has come of an action for the store.
+    /// - Parameter wall: seconds since 1970.
+    public mutating func told(_ event: SharedEvent, wall: UInt64, at now: Tick) {
+        switch event {
+        case .connected: shared.connected(at: now)
+        case .lost(let why): shared.goAway(why, at: now)
+        case .found(let id, let finding): found(id, finding, wall: wall, at: now)
+        case .claimed(let id, let isOurs): claimed(id, isOurs, at: now)
+        case .failed(let id, let why):
+            let read = id.flatMap { sharedReads.remove($0.id) }
+            if id == nil || read != nil { shared.failed(why, at: now) }
+            if let read { goOn(read, at: now) }
+        case .looked: break
+        case .written: shared.written()
+        case .writeFailed(let why): shared.writeFailed(why, at: now)
+        case .dropped(let count): shared.dropped(count)
+        case .refused: shared.refused()
+        }
+        abandonReadsIfAway(at: now)
+    }
+
+    private mutating func found(_ id: SharedReadID, _ finding: SharedFinding, wall: UInt64, at now: Tick) {
+        guard let read = sharedReads.remove(id.id) else { return }
+        var (worth, content) = (SharedCache.Worth.nothing, SharedContent.noRecord)
+        if case .entry(let entry, let isStaleCopy) = finding {
+            worth = shared.worth(entry, isStaleCopy: isStaleCopy, wall: wall, at: now)
+            content = entry.content
+        }
+        let isHit = if case .fresh = worth { true } else { false }
+        shared.answered(isHit, after: now.nanoseconds &- read.sent.nanoseconds, at: now)
+        let flight = read.flight
+        guard flights[flight.id] === flight, flight.generation == generation else { return }
+        // The step may have failed meanwhile; what the store has is better than that, unless another step is under way.
+        guard flight.underWay.contains(read.step) || flight.isDone && content != .noRecord else {
+            return goOn(read, at: now)
+        }
+        switch worth {
+        case .fresh(_, isDue: true) where !flight.isWanted && read.waitsUntil != nil: claim(read, at: now)
+        case .fresh(let elapsed, let isDue): take(content, elapsed, isDue: isDue, read, at: now)
+        case .stale(let elapsed):
+            keepStale(content, elapsed, flight, by: flight.route[read.step].group, at: now)
+            goOn(read, at: now)
+        case .nothing: goOn(read, at: now)
+        }
+    }
+
+    /// The store has no answer: a refresh takes the lease, any other question goes to the group.
+    private mutating func goOn(_ read: SharedRead, at now: Tick) {
+        guard flights[read.flight.id] === read.flight else { return }
+        guard read.waitsUntil != nil else { return settleIfDone(read.flight, at: now) }
+        guard !read.isClaim, !read.flight.isWanted, shared.isOn else {
+            return askGroup(read.flight, read.step, at: now)
+        }
+        claim(read, at: now)
+    }
+
+    private mutating func claim(_ read: SharedRead, at now: Tick) {
+        guard shared.budget(at: now) != nil else { return askGroup(read.flight, read.step, at: now) }
+        look(read.flight, read.step, waits: SharedCache.readTime, isClaim: true, at: now)
+    }
+
+    private mutating func claimed(_ id: SharedReadID, _ isOurs: Bool, at now: Tick) {
+        guard let read = sharedReads.remove(id.id) else { return }
+        shared.answered(nil, after: 0, at: now)
+        let flight = read.flight
+        guard flights[flight.id] === flight else { return }
+        guard !isOurs, !flight.isWanted else { return goOn(read, at: now) }
+        // Another daemon is at it: its answer will be in the store when a client asks.
+        shared.leaseLost()
+        flight.underWay.remove(read.step)
+        if flight.isDone { remove(flight) }
+    }
+
+    /// A moment of a read has come: its step waits no longer, or it has failed.
+    mutating func storeMoment(_ id: TableID, at now: Tick) {
+        guard var read = sharedReads[id] else { return }
+        if now.milliseconds(since: read.sent) >= SharedCache.readTime {
+            sharedReads.remove(id)
+            shared.failed("no answer within \(SharedCache.readTime) ms", at: now)
+            goOn(read, at: now)
+        } else if let waitsUntil = read.waitsUntil, waitsUntil <= now {
+            let waiting = read
+            read.waitsUntil = nil
+            sharedReads[id] = read
+            shared.ranOut()
+            if flights[read.flight.id] === read.flight { askGroup(waiting.flight, waiting.step, at: now) }
+        }
+        abandonReadsIfAway(at: now)
+    }
+
+    /// Once the store is given up, its reads are not answered any more.
+    mutating func abandonReadsIfAway(at now: Tick) {
+        guard !shared.isOn, sharedReads.count > 0 else { return }
+        for id in sharedReads.ids {
+            if let read = sharedReads.remove(id) { goOn(read, at: now) }
+        }
+    }
+
+    // MARK: Entries
+
+    /// Answers a flight with an entry.
+    private mutating func take(
+        _ content: SharedContent, _ elapsed: UInt32, isDue: Bool, _ read: SharedRead, at now: Tick
+    ) {
+        let (flight, group) = (read.flight, read.flight.route[read.step].group)
+        let isAccount = groups[group.rawValue].group.carriesAddresses
+        switch content {
+        case .noRecord:
+            guard isAccount else { return goOn(read, at: now) }
+            noRecord(
+                flight.key.name, for: negativeTTL(of: group) &- min(elapsed, negativeTTL(of: group)), at: group, now)
+            settleWithoutRecord(flight, read.step, by: .sharedCache(group), at: group, now)
+        case .answer(var answer):
+            answer.clampTTLs(minimum: 0, maximum: timing.maxTTL)
+            guard elapsed < answer.keep else { return goOn(read, at: now) }
+            let key = flight.key
+            guard isAccount || !flight.isOwed else {
+                answer.spend(seconds: Int(elapsed))
+                flight.answerer = .sharedCache(group)
+                return finish(flight, answer, of: read.step, isFromStore: true, at: now)
+            }
+            rank(&answer, of: key.name, key.type, at: now)
+            cache.store(
+                answer, to: key.name.name, type: key.type, for: isAccount ? .everyone : key.audience,
+                at: now.seconds &- elapsed, teller: group.teller)
+            if read.waitsUntil == nil { withdraw(flight) }
+            reply(takeClients(of: flight), answer, age: .elapsed(elapsed), by: .sharedCache(group))
+            remove(flight)
+            if isDue, shared.refreshes {
+                receive(key.name.name, key.type, for: key.audience, from: nil, of: .daemon, at: now)
+            }
+        }
+    }
+
+    /// Puts an entry whose time is over where stale answers are looked for, unless something is there.
+    private mutating func keepStale(
+        _ content: SharedContent, _ elapsed: UInt32, _ flight: Flight, by group: GroupID, at now: Tick
+    ) {
+        let key = flight.key
+        guard case .answer(let answer) = content,
+            cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) == nil
+        else { return }
+        let isAccount = groups[group.rawValue].group.carriesAddresses
+        cache.store(
+            answer, to: key.name.name, type: key.type, for: isAccount ? .everyone : key.audience,
+            at: now.seconds &- elapsed, teller: group.teller)
+        guard flight.staleAt == nil, !flight.isOverdue else { return }
+        flight.staleAt = now.advanced(milliseconds: timing.staleWithin)
+        schedule(flight)
+    }
+
+    /// Gives the store what a group has answered.
+    mutating func share(
+        _ content: SharedContent, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
+        lifetime: UInt32, _ generation: Int, at now: Tick
+    ) {
+        guard shared.isOn, generation == self.generation, groups[group.rawValue].group.isShared else { return }
+        shared.write(sharedQuestion(group, name, type, for: audience), content, lifetime: lifetime, at: now)
+    }
+
+    /// Deletes what the store may have of a name, in the groups that are shared.
+    mutating func forgetShared(_ name: Name) {
+        guard shared.settings != nil else { return }
+        var questions: [SharedQuestion] = []
+        for group in groups where group.group.isShared && !group.isEmpty {
+            let isAccount = group.group.carriesAddresses
+            for type in isAccount ? [RecordType.a, .aaaa] : RecordType.named {
+                for audience in isAccount ? [Audience.everyone] : Audience.all {
+                    questions.append(sharedQuestion(group.id, name, type, for: audience))
+                }
+            }
+        }
+        shared.act(.delete(questions))
+    }
+
+    mutating func forgetAllShared() {
+        if shared.settings != nil { shared.act(.beginGeneration) }
+    }
+}
+
+extension Audience {
+    fileprivate static var all: [Audience] {
+        [false, true].flatMap { dnssecOK in
+            [false, true].map { .those(dnssecOK: dnssecOK, checkingDisabled: $0) }
+        }
+    }
+}

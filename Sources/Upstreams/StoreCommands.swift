@@ -1,0 +1,213 @@
+package import Forwarding
+import Streams
+
+/// The commands for a store, and what their replies mean.
+extension StoreUpstream {
+    /// - Parameter wall: seconds since 1970.
+    package func perform(_ action: SharedAction, wall: UInt64) {
+        switch action {
+        case .dial: dial(wall: wall)
+        case .hangUp:
+            // What waited for a store that is away would be out of date when it is back.
+            if !writes.isEmpty { told(.dropped(exchange(&writes, with: []).count)) }
+            close()
+        case .read(let id, let question): read(id, question)
+        case .claim(let id, let question): claim(id, question)
+        case .write(let question, let content, let lifetime, let stale):
+            write(question, content, lifetime: lifetime, stale: stale, wall: wall)
+        case .delete(let questions): delete(questions)
+        case .lookForGeneration:
+            lookForGeneration()
+            outbox.add(self)
+        case .beginGeneration:
+            // From now on nothing of before is found; the number is made sure of when the present one is known.
+            isGenerationDue = true
+            for seal in seals { seal.generation &+= 1 }
+            if isReady { lookForGeneration() }
+            outbox.add(self)
+        }
+    }
+
+    func open(_ command: [UInt8], _ purpose: Awaited) {
+        nextID += 1
+        awaited[nextID] = purpose
+        conversation.open(command, as: nextID)
+    }
+
+    func command(_ words: any Sequence<UInt8>...) -> [UInt8] { RESP.command(words.map { Array($0) }) }
+
+    func read(_ id: SharedReadID, _ question: SharedQuestion) {
+        var lookups: [Lookup] = []
+        for isStaleCopy in [false, true] {
+            for seal in seals {
+                guard let key = seal.key(isStaleCopy ? .stale : .fresh, of: question) else { continue }
+                lookups.append(Lookup(seal: seal, key: key, isStaleCopy: isStaleCopy))
+            }
+        }
+        guard isReady, !lookups.isEmpty, conversation.room >= lookups.count else {
+            return told(.failed(id, "it has too much to do"))
+        }
+        let read = Read(id, question, left: lookups.count)
+        for lookup in lookups { open(command("GET".utf8, lookup.key.text), .read(read, lookup)) }
+        outbox.add(self)
+    }
+
+    func claim(_ id: SharedReadID, _ question: SharedQuestion) {
+        guard isReady, conversation.room > 0, let key = seals[0].key(.lease, of: question) else {
+            return told(.failed(id, "it has too much to do"))
+        }
+        open(
+            command("SET".utf8, key.text, "1".utf8, "NX".utf8, "PX".utf8, "\(Self.leaseTime)".utf8), .lease(id))
+        outbox.add(self)
+    }
+
+    func write(
+        _ question: SharedQuestion, _ content: SharedContent, lifetime: UInt32, stale: UInt32, wall: UInt64
+    ) {
+        var copies = [(StoreSeal.Purpose.fresh, UInt64(lifetime))]
+        if stale > 0 { copies.append((.stale, UInt64(lifetime) + UInt64(stale))) }
+        for (purpose, time) in copies {
+            guard let key = seals[0].key(purpose, of: question),
+                let value = try? seals[0].value(content, stored: wall, lifetime: lifetime, as: key)
+            else { continue }
+            writes.append(
+                Write(key: key.text, command: command("SET".utf8, key.text, value, "EX".utf8, "\(time)".utf8)))
+        }
+        if writes.count > Self.maximumWrites {
+            let excess = writes.count - Self.maximumWrites
+            writes.removeFirst(excess)
+            told(.dropped(excess))
+        }
+        outbox.add(self)
+    }
+
+    func delete(_ questions: [SharedQuestion]) {
+        var keys: Set<[UInt8]> = []
+        for question in questions {
+            for seal in seals {
+                for purpose in [StoreSeal.Purpose.fresh, .stale] {
+                    if let key = seal.key(purpose, of: question) { keys.insert(key.text) }
+                }
+            }
+        }
+        writes.removeAll { keys.contains($0.key) }
+        for key in keys { delete(key) }
+    }
+
+    func delete(_ key: [UInt8]) {
+        if deletions.count < Self.maximumDeletions { deletions.append(key) }
+        outbox.add(self)
+    }
+
+    func lookForGeneration() {
+        for place in seals.indices where conversation.room > 0 {
+            open(command("GET".utf8, seals[place].generationKey.text), .generation(seal: place))
+        }
+    }
+
+    // MARK: Replies
+
+    func replied(_ reply: StoreReply, to purpose: Awaited) {
+        switch purpose {
+        case .authentication:
+            if case .error(let error) = reply { lost(error.text) }
+        // It only helps whoever looks at the store's list of clients.
+        case .name: break
+        case .generation(let place): generation(reply, of: seals[place], isLast: place == seals.count - 1)
+        case .read(let read, let lookup): replied(reply, to: read, lookup)
+        case .lease(let id):
+            switch reply {
+            case .done, .value: told(.claimed(id, true))
+            case .nothing: told(.claimed(id, false))
+            case .error(let error): told(.failed(id, error.text))
+            }
+        case .write(let octets):
+            writesUnderWay.count -= 1
+            writesUnderWay.octets -= octets
+            if case .error(let error) = reply { told(.writeFailed(error.text)) } else { told(.written) }
+        case .deletion: deletionsUnderWay -= 1
+        case .generationWritten: break
+        }
+    }
+
+    func replied(_ reply: StoreReply, to read: Read, _ lookup: Lookup) {
+        read.left -= 1
+        switch reply {
+        case .value(let value):
+            guard let entry = lookup.seal.entry(value, as: lookup.key, to: read.question) else {
+                refuse(lookup.key)
+                break
+            }
+            if lookup.isStaleCopy {
+                read.stale = read.stale ?? entry
+            } else if !read.isDone {
+                read.isDone = true
+                told(.found(read.id, .entry(entry, isStaleCopy: false)))
+            }
+        case .error(.wrongType): refuse(lookup.key)
+        case .error(let error): read.failure = error.text
+        case .done, .nothing: break
+        }
+        guard read.left == 0, !read.isDone else { return }
+        read.isDone = true
+        if let failure = read.failure {
+            told(.failed(read.id, failure))
+        } else {
+            told(.found(read.id, read.stale.map { .entry($0, isStaleCopy: true) } ?? .nothing))
+        }
+    }
+
+    /// Something stands at one of our keys that the fleet did not put there.
+    func refuse(_ key: StoreSeal.Key) {
+        delete(key.text)
+        told(.refused)
+    }
+
+    /// The highest generation counts: it is what the last daemon that was told to forget everything has begun.
+    func generation(_ reply: StoreReply, of seal: StoreSeal, isLast: Bool) {
+        let key = seal.generationKey
+        var known: UInt64 = 0
+        switch reply {
+        case .value(let value):
+            if let generation = seal.generation(value, as: key) { known = generation } else { refuse(key) }
+        case .error(.wrongType): refuse(key)
+        case .error(let error):
+            if isReady { told(.failed(nil, error.text)) } else { lost(error.text) }
+            return
+        case .done, .nothing: break
+        }
+        seal.generation = max(isGenerationDue ? known &+ 1 : known, seal.generation)
+        if seal.generation > known, let value = try? seal.value(generation: seal.generation, as: key) {
+            open(
+                command("SET".utf8, key.text, value, "EX".utf8, "\(Self.generationTime)".utf8), .generationWritten)
+            outbox.add(self)
+        }
+        guard isLast else { return }
+        isGenerationDue = false
+        if isReady { return told(.looked) }
+        isReady = true
+        told(.connected)
+    }
+}
+
+extension StoreError {
+    /// Why a store is of no use, in words.
+    var text: String {
+        switch self {
+        case .loading: "it still reads its data (LOADING)"
+        case .outOfMemory: "its memory is full (OOM)"
+        case .readOnly: "it is a read-only replica (READONLY)"
+        case .authenticationNeeded: "it asks for a password (NOAUTH)"
+        case .wrongPassword: "it refuses user or password (WRONGPASS)"
+        case .notPermitted: "its access list does not permit it (NOPERM)"
+        case .wrongType: "something else stands at the key (WRONGTYPE)"
+        case .moved: "it is a cluster, which is not spoken here (MOVED)"
+        case .clusterDown: "its cluster is down (CLUSTERDOWN)"
+        case .primaryDown: "its primary is gone (MASTERDOWN)"
+        case .busy: "it runs a script (BUSY)"
+        case .cannotSave: "it cannot save its data (MISCONF)"
+        case .tooFewReplicas: "it has too few replicas (NOREPLICAS)"
+        case .other: "it refuses the command (ERR)"
+        }
+    }
+}

@@ -1,0 +1,160 @@
+import Base
+package import Cryptography
+import DNSWire
+package import Forwarding
+
+/// What the store gets to see: keys that tell nothing, and sealed entries that are padded.
+///
+/// A key is made of everything that decides an answer, so that daemons of the fleet with other settings, another
+/// account or another route do not see it: the question, its DO and CD bits, the group with what the settings say of
+/// it, and the generation, by which all entries at once are forgotten.
+package final class StoreSeal {
+    private let seal: FleetSeal
+    /// By group, what its settings say that decides its answers.
+    var identities: [GroupID: [UInt8]]
+    /// Entries of other generations are not found.
+    var generation: UInt64 = 0
+
+    package init(_ seal: FleetSeal, _ identities: [GroupID: [UInt8]]) {
+        (self.seal, self.identities) = (seal, identities)
+    }
+
+    /// What an entry of the store is for.
+    enum Purpose: UInt8 {
+        case fresh = 1
+        /// A copy that outlives the entry itself, given when nothing else answers.
+        case stale = 2
+        case lease = 3
+        case generation = 4
+    }
+
+    /// The key of an entry, and the name under which its value is sealed.
+    struct Key {
+        let text: [UInt8]
+        let name: [UInt8]
+
+        fileprivate init(name: [UInt8]) {
+            self.name = name
+            text = Array(("h1:" + Base64.url.encode(name)).utf8)
+        }
+    }
+
+    /// Nil for a group whose settings are not known.
+    func key(_ purpose: Purpose, of question: SharedQuestion) -> Key? {
+        guard let identity = identities[question.group] else { return nil }
+        var octets: [UInt8] = [purpose.rawValue]
+        octets.append(generation, length: 8)
+        octets.append(UInt64(identity.count), length: 4)
+        octets += identity
+        octets.append(question.traits)
+        octets.append(UInt64(question.type.rawValue), length: 2)
+        octets.append(UInt64(RecordClass.in.rawValue), length: 2)
+        octets += question.name.wire
+        return Key(name: seal.name(of: octets))
+    }
+
+    var generationKey: Key { Key(name: seal.name(of: [Purpose.generation.rawValue])) }
+
+    // MARK: Values
+
+    /// A sealed value has a multiple of so many octets.
+    static let padding = 128
+    /// Octets of an entry before its body.
+    private static let headLength = 24
+
+    /// The value of an entry.
+    /// - Parameter stored: seconds since 1970.
+    func value(
+        _ content: SharedContent, stored: UInt64, lifetime: UInt32, as key: Key
+    ) throws(CryptographyError) -> [UInt8] {
+        var octets: [UInt8] = []
+        var head = AnswerHead(responseCode: .noError)
+        var body: [UInt8] = []
+        var flags = Flags.noRecord
+        if case .answer(let answer) = content {
+            (head, body, flags) = (answer.head, answer.body, [])
+            if head.authenticData { flags.insert(.authenticData) }
+        }
+        octets.append(stored, length: 8)
+        octets.append(UInt64(lifetime), length: 4)
+        octets.append(flags.rawValue)
+        octets.append(UInt8(truncatingIfNeeded: head.responseCode.rawValue))
+        for number in [head.answerCount, head.authorityCount, head.additionalCount, head.extendedErrorLength] {
+            octets.append(UInt64(number), length: 2)
+        }
+        octets.append(UInt64(body.count), length: 2)
+        octets += body
+        return try seal.seal(padded(octets), as: key.name)
+    }
+
+    func value(generation: UInt64, as key: Key) throws(CryptographyError) -> [UInt8] {
+        var octets: [UInt8] = []
+        octets.append(generation, length: 8)
+        return try seal.seal(padded(octets), as: key.name)
+    }
+
+    private func padded(_ octets: [UInt8]) -> [UInt8] {
+        let length = octets.count + FleetSeal.overhead
+        let excess = length % Self.padding
+        return excess == 0 ? octets : octets + [UInt8](repeating: 0, count: Self.padding - excess)
+    }
+
+    /// The entry that a value holds; nil unless this fleet sealed it under this key, for this question, and the cache
+    /// could hold it.
+    func entry(_ value: [UInt8], as key: Key, to question: SharedQuestion) -> SharedEntry? {
+        guard let octets = seal.open(value, as: key.name), octets.count >= Self.headLength else { return nil }
+        let stored = octets.number(at: 0, length: 8)
+        let lifetime = octets.number(at: 8, length: 4)
+        let flags = Flags(rawValue: octets[12])
+        let bodyLength = Int(octets.number(at: 22, length: 2))
+        let end = Self.headLength + bodyLength
+        guard lifetime > 0, lifetime <= Int32.max, octets.count >= end, octets[end...].allSatisfy({ $0 == 0 }) else {
+            return nil
+        }
+        let seconds = UInt32(lifetime)
+        if flags.contains(.noRecord) {
+            return bodyLength == 0 ? SharedEntry(.noRecord, stored: stored, lifetime: seconds) : nil
+        }
+        func count(at offset: Int) -> UInt16 { UInt16(octets.number(at: offset, length: 2)) }
+        let head = AnswerHead(
+            responseCode: ResponseCode(rawValue: UInt16(octets[13])), authenticData: flags.contains(.authenticData),
+            answerCount: count(at: 14), authorityCount: count(at: 16), additionalCount: count(at: 18),
+            extendedErrorLength: count(at: 20))
+        guard head.responseCode == .noError || head.responseCode == .nxDomain else { return nil }
+        // The head is longer than that of a message, so there are 12 octets before the body, where a message has it.
+        let message = octets.span.extracting(Self.headLength - 12..<end)
+        let body = Array(octets[Self.headLength..<end])
+        do throws(WireError) {
+            let answered = try StoredAnswer.check(message, head)
+            guard answered.type == question.type,
+                Name(wire: body.span, at: 0, length: answered.nameLength) == question.name
+            else { return nil }
+        } catch {
+            return nil
+        }
+        let answer = Answer(head: head, body: body, keep: seconds, isCacheable: true)
+        return SharedEntry(.answer(answer), stored: stored, lifetime: seconds)
+    }
+
+    func generation(_ value: [UInt8], as key: Key) -> UInt64? {
+        guard let octets = seal.open(value, as: key.name), octets.count >= 8 else { return nil }
+        return octets.number(at: 0, length: 8)
+    }
+
+    private struct Flags: OptionSet {
+        let rawValue: UInt8
+        static let authenticData = Flags(rawValue: 1)
+        static let noRecord = Flags(rawValue: 2)
+    }
+}
+
+extension [UInt8] {
+    /// Appends a number in network byte order.
+    fileprivate mutating func append(_ number: UInt64, length: Int) {
+        for place in (0..<length).reversed() { append(UInt8(truncatingIfNeeded: number >> (8 * UInt64(place)))) }
+    }
+
+    fileprivate func number(at offset: Int, length: Int) -> UInt64 {
+        self[offset..<offset + length].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+}

@@ -1,0 +1,236 @@
+package import Base
+package import Cryptography
+package import Forwarding
+package import Streams
+package import Transport
+
+/// Carries out what is decided about the store of a fleet, over one connection. Confined to the forwarder's loop.
+///
+/// Only GET, SET and DEL are sent, behind AUTH and CLIENT SETNAME. Reads leave together at the end of a turn, writes
+/// wait behind them; entries that the fleet did not seal are deleted.
+package final class StoreUpstream: Sender {
+    /// Called with what has come of each action; perhaps while it is carried out.
+    package var told: (SharedEvent) -> Void = { _ in }
+
+    let access: Access
+    /// The first seals; all open.
+    let seals: [StoreSeal]
+    let loop: EventLoop
+    let outbox: Outbox
+    let scratch = Scratch(64 * 1024)
+    var conversation = RESP()
+    var stream: Stream?
+    var nextID: RequestID = 0
+    var awaited: [RequestID: Awaited] = [:]
+    /// Whether everything that must come first is done.
+    var isReady = false
+    /// Counts the connections that were dialled: each goes to the next address.
+    var dialled = 0
+    var writes: [Write] = []
+    var writesUnderWay = (count: 0, octets: 0)
+    var deletions: [[UInt8]] = []
+    var deletionsUnderWay = 0
+    /// A generation is to be begun when the present one is known.
+    var isGenerationDue = false
+
+    /// Where the store is and how it is asked.
+    package struct Access {
+        let place: Place
+        let user: String
+        let password: [UInt8]?
+
+        package init(_ place: Place, user: String, password: [UInt8]?) {
+            (self.place, self.user, self.password) = (place, user, password)
+        }
+    }
+
+    package enum Place {
+        case plain(Endpoint)
+        case tls(Server, TLSClientContext)
+        case path(String)
+    }
+
+    /// What a command is for.
+    enum Awaited {
+        case authentication
+        case name
+        case generation(seal: Int)
+        case read(Read, Lookup)
+        case lease(SharedReadID)
+        case write(octets: Int)
+        case deletion
+        case generationWritten
+    }
+
+    /// One of the keys of a question.
+    struct Lookup {
+        let seal: StoreSeal
+        let key: StoreSeal.Key
+        let isStaleCopy: Bool
+    }
+
+    /// The keys of one question that are read together.
+    final class Read {
+        let id: SharedReadID
+        let question: SharedQuestion
+        /// How many replies are still to come.
+        var left: Int
+        var stale: SharedEntry?
+        var failure: String?
+        var isDone = false
+
+        init(_ id: SharedReadID, _ question: SharedQuestion, left: Int) {
+            (self.id, self.question, self.left) = (id, question, left)
+        }
+    }
+
+    struct Write {
+        let key: [UInt8]
+        let command: [UInt8]
+    }
+
+    /// The most commands that write and wait; beyond it the oldest are given up.
+    static let maximumWrites = 256
+    /// The most writes under way, and their octets.
+    static let mostWritesUnderWay = (count: 64, octets: 256 * 1024)
+    /// The most keys that wait to be deleted, and those under way.
+    static let maximumDeletions = 2048
+    static let mostDeletionsUnderWay = 256
+    /// The most octets that wait for the store to read.
+    static let maximumQueued = 1 << 20
+    /// Milliseconds for which a lease is held.
+    static let leaseTime = 300
+    /// Seconds for which a generation is remembered: longer than any entry lives.
+    static let generationTime = 30 * 86_400
+    static let clientName = "httpdnsd"
+
+    /// - Parameter seals: the present one first, then those of keys that are still accepted.
+    package init(_ access: Access, seals: [StoreSeal], loop: EventLoop, outbox: Outbox) {
+        (self.access, self.seals, self.loop, self.outbox) = (access, seals, loop, outbox)
+    }
+
+    /// What the settings say of groups has changed; the connection stays.
+    package func apply(_ identities: [GroupID: [UInt8]]) { for seal in seals { seal.identities = identities } }
+
+    package func close() {
+        stream?.close()
+        stream = nil
+        (isReady, conversation, awaited) = (false, RESP(), [:])
+        (writesUnderWay, deletionsUnderWay) = ((0, 0), 0)
+    }
+
+    /// Sends what was gathered.
+    func pump() {
+        guard let stream else { return }
+        if isReady {
+            while deletionsUnderWay < Self.mostDeletionsUnderWay, let key = deletions.popLast() {
+                deletionsUnderWay += 1
+                open(command("DEL".utf8, key), .deletion)
+            }
+            var sent = 0
+            while sent < writes.count, writesUnderWay.count < Self.mostWritesUnderWay.count,
+                writesUnderWay.octets < Self.mostWritesUnderWay.octets
+            {
+                let octets = writes[sent].command.count
+                open(writes[sent].command, .write(octets: octets))
+                writesUnderWay.count += 1
+                writesUnderWay.octets += octets
+                sent += 1
+            }
+            writes.removeFirst(sent)
+        }
+        let output = conversation.takeOutput()
+        if !output.isEmpty { stream.send(output.span) }
+    }
+}
+
+extension StoreUpstream {
+    // MARK: Connection
+
+    func dial(wall: UInt64) {
+        close()
+        do throws(StreamFailure) {
+            stream = try connect(wall: wall)
+        } catch {
+            return told(.lost(error.description))
+        }
+        dialled += 1
+        if let password = access.password {
+            let user = access.user.isEmpty ? [] : [Array(access.user.utf8)]
+            open(RESP.command([Array("AUTH".utf8)] + user + [password]), .authentication)
+        }
+        open(command("CLIENT".utf8, "SETNAME".utf8, Self.clientName.utf8), .name)
+        lookForGeneration()
+        if case .path = access.place { pump() }
+    }
+
+    func connect(wall: UInt64) throws(StreamFailure) -> Stream {
+        switch access.place {
+        case .plain(let endpoint): return try connect(endpoint, tls: nil)
+        case .tls(let server, let context):
+            let endpoint = server.endpoints[dialled % server.endpoints.count]
+            let session: TLSSession
+            do throws(TLSError) {
+                session = try context.session(to: TLSTarget(endpoint.address, server, protocols: []), at: wall)
+            } catch {
+                throw .tls(error)
+            }
+            return try connect(endpoint, tls: session)
+        case .path(let path):
+            do throws(SystemError) {
+                return try Stream(
+                    StreamSocket.connect(toPath: path), isConnected: true, tls: nil, limit: Self.maximumQueued,
+                    scratch: scratch, loop: loop, owner: self)
+            } catch {
+                throw .system(error)
+            }
+        }
+    }
+
+    func connect(_ endpoint: Endpoint, tls: TLSSession?) throws(StreamFailure) -> Stream {
+        try Stream(to: endpoint, tls: tls, limit: Self.maximumQueued, scratch: scratch, loop: loop, owner: self)
+    }
+
+    func lost(_ why: String) {
+        close()
+        told(.lost(why))
+    }
+}
+
+extension StoreUpstream: StreamOwner {
+    package func connected(_ stream: Stream) {
+        if case .plain = access.place { pump() }
+    }
+
+    package func secured(_ stream: Stream) { pump() }
+
+    package func received(_ bytes: Span<UInt8>, on stream: Stream) {
+        var events: [ConversationEvent] = []
+        var failure: ConversationFailure?
+        do throws(ConversationFailure) {
+            try conversation.receive(bytes, into: &events)
+        } catch {
+            failure = error
+        }
+        for event in events {
+            // What came before may have ended the connection.
+            guard self.stream === stream else { return }
+            guard case .answered(let id, .store(let reply)) = event, let purpose = awaited.removeValue(forKey: id)
+            else { continue }
+            replied(reply, to: purpose)
+        }
+        guard self.stream === stream else { return }
+        guard let failure else { return pump() }
+        // The oldest command is the one whose reply is broken, as by a value that is none of ours.
+        if case .read(_, let lookup) = awaited.min(by: { $0.key < $1.key })?.value { refuse(lookup.key) }
+        lost(failure.reason)
+    }
+
+    package func ended(_ stream: Stream, isCut: Bool) {
+        if self.stream === stream { lost("closed by the store") }
+    }
+
+    package func failed(_ stream: Stream, _ failure: StreamFailure) {
+        if self.stream === stream { lost(failure.description) }
+    }
+}

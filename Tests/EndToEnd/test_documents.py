@@ -186,7 +186,10 @@ def beside(tmp_path_factory):
         (folder / name).write_text("0123456789abcdef")
     (folder / "aesKey").write_text("0123456789abcdef" * 2)
     (folder / "names.txt").write_text("# names of ours\nshop.example\n*.pay.example\n")
-    Authority(folder, "corp-ca")
+    (folder / "fleet-key").write_text("0123456789abcdef" * 2)
+    (folder / "valkey-password").write_text("password")
+    for name in ("corp-ca", "valkey-ca"):
+        Authority(folder, name)
     for file in folder.iterdir():
         file.chmod(0o640)
     return folder

@@ -9,11 +9,39 @@ import yaml
 MANIFESTS = ["kubernetes/sidecar.yaml", "kubernetes/daemonset.yaml"]
 # The first with sidecars that need no switch, and the newest the schemas are known of.
 RELEASES = ["1.29", "1.37"]
+STORE = "kubernetes/shared-cache.yaml"
+# What the manifests become with a shared cache, by the patch for each.
+SHARED = {"kubernetes/sidecar.yaml": "kubernetes/shared-cache-sidecar.yaml",
+          "kubernetes/daemonset.yaml": "kubernetes/shared-cache-daemonset.yaml", "compose.yaml": "compose.shared-cache.yaml"}
 SECRETS = {"/etc/httpdnsd/credentials/token", "/run/secrets/httpdns-token"}
 
 
 def documents(top, manifest):
     return list(yaml.safe_load_all((top / "config/container" / manifest).read_text()))
+
+
+def merged(base, patch):
+    """As `kubectl patch` does it: objects key by key, lists of objects by the name of each, or by its place."""
+    if isinstance(base, dict) and isinstance(patch, dict):
+        return base | {key: merged(base[key], value) if key in base else value for key, value in patch.items()}
+    if isinstance(base, list) and isinstance(patch, list) and all(isinstance(one, dict) for one in base + patch):
+        result = list(base)
+        for one in patch:
+            key = "mountPath" if "mountPath" in one else "name"
+            places = [place for place, other in enumerate(result) if other[key] == one[key]]
+            if places:
+                result[places[0]] = merged(result[places[0]], one)
+            else:
+                result.append(one)
+        return result
+    return patch
+
+
+def shared(top, manifest):
+    """The documents of a manifest with its patch for a shared cache."""
+    patch, = documents(top, SHARED[manifest])
+    return [merged(one, patch) if manifest == "compose.yaml" or "template" in one.get("spec", {}) else one
+            for one in documents(top, manifest)]
 
 
 def pods(top, manifest):
@@ -38,6 +66,49 @@ def test_kubernetes_takes_it(top, schema, manifest, release):
     with pytest.raises(Exception, match="restartPolicies"):  # the schema does look
         document["spec"]["template"]["spec"]["restartPolicies"] = "Always"
         schema(document, release)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_kubernetes_takes_the_shared_cache(top, schema, release):
+    for document in documents(top, STORE) + [one for manifest in MANIFESTS for one in shared(top, manifest)]:
+        schema(document, release)
+
+
+@pytest.mark.parametrize("manifest", SHARED)
+def test_the_daemon_takes_the_shared_cache(top, binary, tmp_path, manifest):
+    whole = shared(top, manifest)
+    if manifest == "compose.yaml":
+        variables = whole[0]["services"]["httpdnsd"]["environment"]
+    else:
+        pod, = (one["spec"]["template"]["spec"] for one in whole if "template" in one.get("spec", {}))
+        daemon = daemon_of(pod)
+        variables = {one["name"]: one["value"] for one in daemon["env"]}
+        assert variables["HTTPDNSD_SHAREDCACHE_KEYFILE"] == "/etc/httpdnsd/shared-cache/key"
+        assert {mount["name"] for mount in daemon["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    store = documents(top, STORE)
+    secret = next(one for one in store if one["metadata"]["name"] == "httpdnsd-shared-cache")["stringData"]
+    for variable in ("HTTPDNSD_HTTPDNS_TOKENFILE", "HTTPDNSD_SHAREDCACHE_KEYFILE", "HTTPDNSD_SHAREDCACHE_PASSWORDFILE"):
+        if variable in variables:
+            variables[variable] = str(tmp_path / variable)
+            name = variables[variable] and variable.removeprefix("HTTPDNSD_SHAREDCACHE_").removesuffix("FILE").lower()
+            (tmp_path / variable).write_text(secret.get(name, "0123456789"))
+    done = subprocess.run([binary, "check"], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f'server        = "{variables["HTTPDNSD_SHAREDCACHE_SERVER"]}' in done.stdout
+
+
+def test_the_store_is_the_daemons_alone(top):
+    kinds = {one["kind"]: one for one in documents(top, STORE) if one["kind"] != "Secret"}
+    address = kinds["Service"]["spec"]["clusterIP"]
+    for patch in ("kubernetes/shared-cache-sidecar.yaml", "kubernetes/shared-cache-daemonset.yaml"):
+        assert f"redis://{address}\n" in (top / "config/container" / patch).read_text()
+    policy, pod = kinds["NetworkPolicy"]["spec"], kinds["StatefulSet"]["spec"]["template"]
+    assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert policy["egress"] == [] and set(policy["policyTypes"]) == {"Ingress", "Egress"}
+    security = pod["spec"]["containers"][0]["securityContext"]
+    assert security["runAsNonRoot"] and security["readOnlyRootFilesystem"] and security["capabilities"] == {"drop": ["ALL"]}
+    users = next(one for one in documents(top, STORE) if one["metadata"]["name"].endswith("-users"))["stringData"]
+    assert "~h1:* +get +set +del" in users["users.acl"] and "user default off" in users["users.acl"]
 
 
 @pytest.mark.parametrize("manifest", [*MANIFESTS, "compose.yaml"])

@@ -131,7 +131,8 @@ let package = Package(
             "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
             "Forwarding", "Transport", "Counters", "Log", "Daemon", "DemoService", "ShellTestSupport", logging),
         tests(
-            "UpstreamsTests", "Base", "DNSWire", "Configuration", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
+            "UpstreamsTests", "Base", "DNSWire", "DNSCache", "Configuration", "Cryptography", "HTTP", "HTTPDNS",
+            "Forwarding",
             "Transport", "Counters", "Upstreams", "DemoService", "ShellTestSupport", "TestSupport"),
         tests(
             "ControlTests", "Base", "DNSWire", "Configuration", "DNSCache", "Forwarding", "Transport", "Counters",

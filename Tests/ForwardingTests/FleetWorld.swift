@@ -1,0 +1,262 @@
+import Base
+import DNSCache
+import DNSWire
+
+@testable import Forwarding
+
+/// Daemons, a store and an HTTPDNS account in invented time. The clients ask each daemon's cache first, as listeners do.
+final class FleetWorld {
+    /// One daemon.
+    final class Node {
+        let cache = DNSCache(bytes: 1 << 20, staleSeconds: 86_400, prefetchAt: 75, seed: (1, 2))
+        var forwarder: Forwarder
+        /// Seconds by which its wall clock is ahead.
+        var clockOffset = 0
+        var events: [Event] = []
+        var replies: [(client: ClientNumber, answer: Answer, age: Reply.Age, at: UInt64)] = []
+        /// When its loop wakes next.
+        fileprivate var wakesAt = UInt64.max
+        /// Actions for the store, in words.
+        var commands: [String] = []
+
+        init(isShared: Bool, hasFallback: Bool) {
+            var upstreams = TestUpstreams()
+            upstreams.httpOnly = !hasFallback
+            let groups = upstreams.groups.map { group in
+                var group = group
+                group.isShared = isShared
+                return group
+            }
+            forwarder = Forwarder(policy: upstreams.policy(), timing: Timing(), groups: groups, cache: cache)
+        }
+    }
+
+    enum Happening {
+        case ask(node: Int, name: Int, client: ClientNumber?)
+        case lookedUp(node: Int, QueryID, [Name])
+        case told(node: Int, SharedEvent)
+        case moment(node: Int)
+    }
+
+    private struct Entry {
+        var content: SharedContent
+        var stored: UInt64
+        var lifetime: UInt32
+        var freshUntil: UInt64
+        var staleUntil: UInt64
+    }
+
+    private(set) var now: UInt64 = 1_000_000_000_000
+    private(set) var nodes: [Node]
+    /// Names that the account was asked for.
+    private(set) var billed = 0
+    private var queue: [(at: UInt64, happening: Happening)] = []
+    private var store: [SharedQuestion: Entry] = [:]
+    private var leases: [SharedQuestion: UInt64] = [:]
+    private let names: [(query: [UInt8], question: Question, name: Name)]
+    /// In nanoseconds.
+    var storeTime: UInt64 = 400_000
+    var lookupTime: UInt64 = 30_000_000
+    var ttl: UInt32 = 60
+    /// What the store does instead of answering.
+    var storeFault: ((SharedAction) -> SharedEvent?)?
+    /// The store takes everything and says nothing.
+    var isStoreSilent = false
+    /// The account does not answer.
+    var isServiceDown = false
+    var hasNoRecord = false
+    /// The account's servers fail at once.
+    var serviceFault: Failure?
+    private static let wallBegin: UInt64 = 1_700_000_000
+
+    init(nodes count: Int, names nameCount: Int, isShared: Bool = true, hasFallback: Bool = false) {
+        nodes = (0..<count).map { _ in Node(isShared: isShared, hasFallback: hasFallback) }
+        names = (0..<nameCount).map { number in
+            let name = Name("n\(number).example")!
+            let query = Query.message(id: 1, name, type: .a, dnssecOK: false, checkingDisabled: false)
+            guard case .question(let question) = Question.read(query.span) else { fatalError("no question") }
+            return (query, question, name)
+        }
+        guard isShared else { return }
+        for node in nodes.indices {
+            nodes[node].forwarder.change(
+                .sharedCache(SharedSettings(staleSeconds: 86_400, prefetchAt: 75)), at: tick)
+            turn(node)
+        }
+        run(until: now + 10_000_000)
+    }
+
+    var tick: Tick { Tick(nanoseconds: now) }
+
+    private func wall(_ node: Node) -> UInt64 {
+        UInt64(Int(Self.wallBegin + now / 1_000_000_000) + node.clockOffset)
+    }
+
+    // MARK: Time
+
+    func at(_ moment: UInt64, _ happening: Happening) {
+        queue.append((moment, happening))
+        var child = queue.count - 1
+        while child > 0, queue[child].at < queue[(child - 1) / 2].at {
+            queue.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    private func next(before end: UInt64) -> Happening? {
+        guard let first = queue.first, first.at <= end else { return nil }
+        now = max(now, first.at)
+        queue[0] = queue[queue.count - 1]
+        queue.removeLast()
+        var place = 0
+        while true {
+            var least = place
+            for child in [2 * place + 1, 2 * place + 2] where child < queue.count && queue[child].at < queue[least].at {
+                least = child
+            }
+            if least == place { break }
+            queue.swapAt(place, least)
+            place = least
+        }
+        return first.happening
+    }
+
+    func run(until end: UInt64) {
+        while let happening = next(before: end) { happen(happening) }
+        now = max(now, end)
+    }
+
+    func run(milliseconds: UInt64) { run(until: now + milliseconds * 1_000_000) }
+
+    private func happen(_ happening: Happening) {
+        switch happening {
+        case .ask(let node, let name, let client): ask(node, name, client)
+        case .lookedUp(let node, let id, let asked):
+            let results = asked.map { name in
+                NameAddresses(
+                    name: name,
+                    ipv4: hasNoRecord ? .noRecord : .addresses([.v4(192, 0, 2, 1)], ttl: ttl), ipv6: .noRecord)
+            }
+            nodes[node].forwarder.settle(id, .addresses(results), at: tick)
+            turn(node)
+        case .told(let node, let event):
+            nodes[node].forwarder.told(event, wall: wall(nodes[node]), at: tick)
+            turn(node)
+        case .moment(let node):
+            guard nodes[node].wakesAt == now else { return }
+            nodes[node].wakesAt = .max
+            nodes[node].forwarder.expire(at: tick)
+            turn(node)
+        }
+    }
+
+    /// A client asks; `client` nil: the answer is not looked at.
+    func ask(_ node: Int, _ name: Int, _ client: ClientNumber? = nil) {
+        let (query, question, name) = names[name]
+        var reply = [UInt8](repeating: 0, count: 1232)
+        var room = reply.mutableSpan
+        let cache = nodes[node].cache
+        let number = client ?? -1
+        switch cache.answer(
+            question, cache.key(question, query: query.span), query: query.span, at: tick.seconds, limit: room.count,
+            into: &room)
+        {
+        case .hit: return
+        case .hitDueForRefresh:
+            nodes[node].forwarder.receive(name, .a, for: Audience(of: question), from: nil, at: tick)
+        case .miss:
+            nodes[node].forwarder.receive(name, .a, for: Audience(of: question), from: number, at: tick)
+        }
+        turn(node)
+    }
+
+    func flush(_ node: Int, _ name: Int?) {
+        nodes[node].forwarder.change(.forget(name.map { names[$0].name }), at: tick)
+        if let name { nodes[node].cache.remove(names[name].name) } else { nodes[node].cache.removeAll() }
+        turn(node)
+    }
+
+    private func turn(_ place: Int) {
+        let node = nodes[place]
+        node.forwarder.endTurn(at: tick)
+        var isDone = true
+        for action in node.forwarder.takeActions() {
+            switch action {
+            case .ask(let id, _, .addresses(let asked, _)):
+                billed += asked.count
+                if let serviceFault {
+                    node.forwarder.settle(id, .failed(serviceFault), at: tick)
+                    isDone = false
+                } else if !isServiceDown {
+                    at(now + lookupTime, .lookedUp(node: place, id, asked))
+                }
+            case .shared(let action): perform(action, place)
+            case .report(let event): node.events.append(event)
+            case .reply(let clients, let answer, let age, _):
+                for client in clients where client >= 0 { node.replies.append((client, answer, age, now)) }
+            default: break
+            }
+        }
+        guard isDone else { return turn(place) }
+        guard let next = node.forwarder.nextDeadline.map({ max($0.nanoseconds, now) }), next != node.wakesAt else {
+            return
+        }
+        node.wakesAt = next
+        at(next, .moment(node: place))
+    }
+
+    // MARK: The store
+
+    private func perform(_ action: SharedAction, _ place: Int) {
+        let node = nodes[place]
+        node.commands.append(action.word)
+        if isStoreSilent { return }
+        if let storeFault, let event = storeFault(action) {
+            return at(now + storeTime, .told(node: place, event))
+        }
+        let done = now + storeTime
+        switch action {
+        case .dial: at(done, .told(node: place, .connected))
+        case .hangUp: break
+        case .read(let id, let question): at(done, .told(node: place, .found(id, finding(question, at: done))))
+        case .claim(let id, let question):
+            let isOurs = leases[question].map { $0 <= now } ?? true
+            if isOurs { leases[question] = now + 300_000_000 }
+            at(done, .told(node: place, .claimed(id, isOurs)))
+        case .write(let question, let content, let lifetime, let stale):
+            store[question] = Entry(
+                content: content, stored: wall(node), lifetime: lifetime,
+                freshUntil: now + UInt64(lifetime) * 1_000_000_000,
+                staleUntil: now + UInt64(lifetime + stale) * 1_000_000_000)
+            at(done, .told(node: place, .written))
+        case .delete(let questions): for question in questions { store[question] = nil }
+        case .lookForGeneration: at(done, .told(node: place, .looked))
+        case .beginGeneration: store = [:]
+        }
+    }
+
+    private func finding(_ question: SharedQuestion, at moment: UInt64) -> SharedFinding {
+        guard let entry = store[question], moment < entry.staleUntil else { return .nothing }
+        return .entry(
+            SharedEntry(entry.content, stored: entry.stored, lifetime: entry.lifetime),
+            isStaleCopy: moment >= entry.freshUntil)
+    }
+
+    var storedQuestions: Set<SharedQuestion> { Set(store.keys) }
+}
+
+extension SharedAction {
+    /// What is done, without to what.
+    fileprivate var word: String {
+        switch self {
+        case .dial: "dial"
+        case .hangUp: "hang up"
+        case .read: "read"
+        case .claim: "claim"
+        case .write: "write"
+        case .delete: "delete"
+        case .lookForGeneration: "look"
+        case .beginGeneration: "begin"
+        }
+    }
+}

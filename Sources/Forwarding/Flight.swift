@@ -42,6 +42,8 @@ final class Flight {
     var isWanted: Bool
     /// Whether the clients were already given a stale answer or a failure; the flight goes on to fill the cache.
     var isOverdue = false
+    /// Milliseconds for which its clients may still wait for the store of the fleet.
+    var waitLeft = SharedCache.mostWait
     /// Whether an HTTPDNS account still owes an answer, since it has not proven that it has none; another group's
     /// answer only stands in for it then.
     var isOwed: Bool

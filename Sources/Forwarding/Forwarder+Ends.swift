@@ -11,7 +11,7 @@ extension Forwarder {
             return finish(flight, answer, of: flight.messages.step, by: flight.secondBestBy, at: now)
         }
         // The store may still have an answer, which is better than a failure.
-        if shared.isOn, isLooking(flight) { return }
+        if shared.isOn, isLooking(flight, at: now) { return }
         let key = flight.key
         // A resolver that says SERVFAIL was reached, and caches the failure itself.
         if flight.secondBest == nil, !flight.wasAnswered { remember(flight, at: now) }

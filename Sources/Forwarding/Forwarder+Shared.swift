@@ -9,6 +9,8 @@ struct SharedRead {
     let sent: Tick
     /// Until when the step waits for it before its group is asked; nil: the group was asked already.
     var waitsUntil: Tick?
+    /// Until when clients wait for it at all, as they do when the group has failed meanwhile.
+    var lastWait: Tick
     let isClaim: Bool
 }
 
@@ -21,9 +23,11 @@ extension Forwarder {
             return askGroup(flight, step, at: now)
         }
         // Nobody waits for a refresh, and it is not worth a lookup that another daemon has made.
-        let wait = flight.isWanted ? budget : SharedCache.readTime
+        let wait = flight.isWanted ? min(budget, flight.waitLeft) : SharedCache.readTime
         look(flight, step, waits: wait > 0 ? wait : nil, isClaim: false, at: now)
-        if wait == 0 { askGroup(flight, step, at: now) }
+        guard wait == 0 else { return }
+        shared.ranOut()
+        askGroup(flight, step, at: now)
     }
 
     private func isShared(_ flight: Flight, _ step: Int) -> Bool {
@@ -33,10 +37,11 @@ extension Forwarder {
     private mutating func look(_ flight: Flight, _ step: Int, waits: Int?, isClaim: Bool, at now: Tick) {
         let read = SharedRead(
             flight: flight, step: step, sent: now, waitsUntil: waits.map { now.advanced(milliseconds: $0) },
-            isClaim: isClaim)
+            lastWait: now.advanced(milliseconds: flight.waitLeft), isClaim: isClaim)
         let id = SharedReadID(sharedReads.insert(read))
-        if let waitsUntil = read.waitsUntil { deadlines.insert(.store(id.id), at: waitsUntil) }
-        deadlines.insert(.store(id.id), at: now.advanced(milliseconds: SharedCache.readTime))
+        for moment in Set([waits ?? 0, flight.waitLeft, SharedCache.readTime]) where moment > 0 {
+            deadlines.insert(.store(id.id), at: now.advanced(milliseconds: moment))
+        }
         let key = flight.key
         let question = sharedQuestion(flight.route[step].group, key.name.name, key.type, for: key.audience)
         shared.begin(isClaim ? .claim(id, question) : .read(id, question), at: now)
@@ -51,9 +56,32 @@ extension Forwarder {
             families: isAccount ? policy.families : [], refusesPrivate: policy.refusesPrivate(name))
     }
 
-    /// Whether a look into the store is under way for a flight.
-    func isLooking(_ flight: Flight) -> Bool {
-        sharedReads.ids.contains { sharedReads[$0]?.flight === flight }
+    /// Whether a look into the store is under way that clients may still wait for.
+    func isLooking(_ flight: Flight, at now: Tick) -> Bool {
+        sharedReads.ids.contains { id in
+            guard let read = sharedReads[id] else { return false }
+            return read.flight === flight && now < read.lastWait
+        }
+    }
+
+    /// A client has joined a refresh, which had more time.
+    mutating func hurry(_ flight: Flight, at now: Tick) {
+        let soon = now.advanced(milliseconds: SharedCache.mostWait)
+        for id in sharedReads.ids {
+            guard var read = sharedReads[id], read.flight === flight, let until = read.waitsUntil, soon < until else {
+                continue
+            }
+            (read.waitsUntil, read.lastWait) = (soon, soon)
+            sharedReads[id] = read
+            deadlines.insert(.store(id), at: soon)
+        }
+    }
+
+    /// The step of a read waits for it no longer.
+    private func spendWait(_ read: SharedRead, at now: Tick) {
+        guard read.waitsUntil != nil, read.flight.isWanted else { return }
+        let nanoseconds = now.nanoseconds &- read.sent.nanoseconds
+        read.flight.waitLeft -= min(read.flight.waitLeft, Int((nanoseconds + 999_999) / 1_000_000))
     }
 
     // MARK: What the store says
@@ -89,7 +117,12 @@ extension Forwarder {
         let isHit = if case .fresh = worth { true } else { false }
         shared.answered(isHit, after: now.nanoseconds &- read.sent.nanoseconds, at: now)
         let flight = read.flight
-        guard flights[flight.id] === flight, flight.generation == generation else { return }
+        guard flight.generation == generation else { return }
+        guard flights[flight.id] === flight else {
+            // Too late for those who asked, but not for those who ask again.
+            if case .fresh(let elapsed, _) = worth { keepUnlessKnown(content, elapsed, flight, read.step, at: now) }
+            return
+        }
         // The step may have failed meanwhile; what the store has is better than that, unless another step is under way.
         guard flight.underWay.contains(read.step) || flight.isDone && content != .noRecord else {
             return goOn(read, at: now)
@@ -98,7 +131,11 @@ extension Forwarder {
         case .fresh(_, isDue: true) where !flight.isWanted && read.waitsUntil != nil: claim(read, at: now)
         case .fresh(let elapsed, let isDue): take(content, elapsed, isDue: isDue, read, at: now)
         case .stale(let elapsed):
-            keepStale(content, elapsed, flight, by: flight.route[read.step].group, at: now)
+            keepUnlessKnown(content, elapsed, flight, read.step, at: now)
+            if flight.staleAt == nil, !flight.isOverdue {
+                flight.staleAt = now.advanced(milliseconds: timing.staleWithin)
+                schedule(flight)
+            }
             goOn(read, at: now)
         case .nothing: goOn(read, at: now)
         }
@@ -107,6 +144,7 @@ extension Forwarder {
     /// The store has no answer: a refresh takes the lease, any other question goes to the group.
     private mutating func goOn(_ read: SharedRead, at now: Tick) {
         guard flights[read.flight.id] === read.flight else { return }
+        spendWait(read, at: now)
         guard read.waitsUntil != nil else { return settleIfDone(read.flight, at: now) }
         guard !read.isClaim, !read.flight.isWanted, shared.isOn else {
             return askGroup(read.flight, read.step, at: now)
@@ -139,11 +177,13 @@ extension Forwarder {
             shared.failed("no answer within \(SharedCache.readTime) ms", at: now)
             goOn(read, at: now)
         } else if let waitsUntil = read.waitsUntil, waitsUntil <= now {
-            let waiting = read
+            spendWait(read, at: now)
             read.waitsUntil = nil
             sharedReads[id] = read
             shared.ranOut()
-            if flights[read.flight.id] === read.flight { askGroup(waiting.flight, waiting.step, at: now) }
+            if flights[read.flight.id] === read.flight { askGroup(read.flight, read.step, at: now) }
+        } else if flights[read.flight.id] === read.flight {
+            settleIfDone(read.flight, at: now)
         }
         abandonReadsIfAway(at: now)
     }
@@ -192,11 +232,11 @@ extension Forwarder {
         }
     }
 
-    /// Puts an entry whose time is over where stale answers are looked for, unless something is there.
-    private mutating func keepStale(
-        _ content: SharedContent, _ elapsed: UInt32, _ flight: Flight, by group: GroupID, at now: Tick
+    /// Puts an entry that comes too late, or whose time is over, into the cache, unless something is there.
+    private mutating func keepUnlessKnown(
+        _ content: SharedContent, _ elapsed: UInt32, _ flight: Flight, _ step: Int, at now: Tick
     ) {
-        let key = flight.key
+        let (key, group) = (flight.key, flight.route[step].group)
         guard case .answer(let answer) = content,
             cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) == nil
         else { return }
@@ -204,9 +244,6 @@ extension Forwarder {
         cache.store(
             answer, to: key.name.name, type: key.type, for: isAccount ? .everyone : key.audience,
             at: now.seconds &- elapsed, teller: group.teller)
-        guard flight.staleAt == nil, !flight.isOverdue else { return }
-        flight.staleAt = now.advanced(milliseconds: timing.staleWithin)
-        schedule(flight)
     }
 
     /// Gives the store what a group has answered.

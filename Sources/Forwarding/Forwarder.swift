@@ -198,6 +198,7 @@ public struct Forwarder: ~Copyable {
             flight.answerBy = now.advanced(milliseconds: timing.answerWithin)
             hedge(flight, at: now)
             schedule(flight)
+            if shared.isOn { hurry(flight, at: now) }
         }
         if flight.isOverdue, let known {
             // RFC 8767 §5: while a refresh is known to fail, a stale answer is given without waiting.

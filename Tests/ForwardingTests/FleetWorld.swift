@@ -8,7 +8,7 @@ import DNSWire
 final class FleetWorld {
     /// One daemon.
     final class Node {
-        let cache = DNSCache(bytes: 1 << 20, staleSeconds: 86_400, prefetchAt: 75, seed: (1, 2))
+        let cache = DNSCache(bytes: 1 << 18, staleSeconds: 86_400, prefetchAt: 75, seed: (1, 2))
         var forwarder: Forwarder
         /// Seconds by which its wall clock is ahead.
         var clockOffset = 0
@@ -65,7 +65,7 @@ final class FleetWorld {
     /// The account does not answer.
     var isServiceDown = false
     var hasNoRecord = false
-    /// The account's servers fail at once.
+    /// The servers of all groups fail at once.
     var serviceFault: Failure?
     private static let wallBegin: UInt64 = 1_700_000_000
 
@@ -170,6 +170,13 @@ final class FleetWorld {
         turn(node)
     }
 
+    /// The daemon looks a name up for itself.
+    func refresh(_ node: Int, _ name: Int) {
+        nodes[node].forwarder.receive(
+            names[name].name, .a, for: Audience(of: names[name].question), from: nil, at: tick)
+        turn(node)
+    }
+
     func flush(_ node: Int, _ name: Int?) {
         nodes[node].forwarder.change(.forget(name.map { names[$0].name }), at: tick)
         if let name { nodes[node].cache.remove(names[name].name) } else { nodes[node].cache.removeAll() }
@@ -190,6 +197,10 @@ final class FleetWorld {
                 } else if !isServiceDown {
                     at(now + lookupTime, .lookedUp(node: place, id, asked))
                 }
+            case .ask(let id, _, .message):
+                guard let serviceFault else { break }
+                node.forwarder.settle(id, .failed(serviceFault), at: tick)
+                isDone = false
             case .shared(let action): perform(action, place)
             case .report(let event): node.events.append(event)
             case .reply(let clients, let answer, let age, _):

@@ -67,28 +67,6 @@ import Testing
         #expect(world.storedQuestions.contains { $0.type == .a } == (ttl >= SharedCache.leastLifetime))
     }
 
-    @Test func noQuestionWaitsLongerThanItsBudgetAndAfterFiveFailuresNoneAtAll() {
-        let world = FleetWorld(nodes: 1, names: 200)
-        world.lookupTime = 0
-        world.isStoreSilent = true
-        for client in 0..<200 {
-            world.ask(0, client, client)
-            world.run(milliseconds: 1)
-        }
-        let node = world.nodes[0]
-        #expect(node.replies.count == 200)
-        let begin = node.replies[0].at - 5 * Self.millisecond
-        for reply in node.replies {
-            let asked = begin + UInt64(reply.client) * Self.millisecond
-            #expect(reply.at - asked <= 5 * Self.millisecond)
-        }
-        // Behind a read that is late no other is waited for, and five failures end it.
-        let waited = node.replies.filter { $0.at - begin - UInt64($0.client) * Self.millisecond > 0 }
-        #expect(waited.count <= 6)
-        #expect(node.events.contains(.sharedCacheOff("no answer within 50 ms")))
-        #expect(!node.forwarder.shared.isOn)
-    }
-
     @Test func itIsDialledAgainMoreAndMoreSeldomAndSaidOnce() {
         let world = FleetWorld(nodes: 1, names: 1)
         world.storeFault = { action in
@@ -180,23 +158,6 @@ import Testing
         #expect(world.nodes[1].replies.count == 1)
     }
 
-    @Test func whatTheStoreHasIsBetterThanAFailureHoweverSoonThatComes() {
-        let world = FleetWorld(nodes: 2, names: 1)
-        world.ask(0, 0, 1)
-        world.run(milliseconds: 100)
-        world.storeTime = 8 * Self.millisecond
-        world.serviceFault = Failure(.unreachable, "connect: Connection refused")
-        world.ask(1, 0, 2)
-        world.run(milliseconds: 20)
-        #expect(world.nodes[1].replies.map(\.answer.head.answerCount) == [1])
-        // And where it has nothing, the failure is told at once.
-        world.flush(0, 0)
-        world.flush(1, 0)
-        world.ask(1, 0, 3)
-        world.run(milliseconds: 20)
-        #expect(world.nodes[1].replies.last?.answer.head.responseCode == .servFail)
-    }
-
     @Test func whatIsOverIsGivenOnlyWhenNothingElseAnswers() {
         let world = FleetWorld(nodes: 2, names: 1)
         world.ask(0, 0, 1)
@@ -249,48 +210,5 @@ import Testing
         #expect(Set(world.storedQuestions.map(\.name)) == [Name("n1.example")!])
         world.flush(0, nil)
         #expect(world.storedQuestions.isEmpty)
-    }
-}
-
-/// What a fleet is billed for, beside one daemon that is asked the same.
-@Suite struct FleetEconomyTests {
-    /// The questions of all daemons: 10 minutes, 5,000 names by Zipf's law.
-    private static func questions(daemons: Int, perSecond: Int) -> [(at: UInt64, node: Int, name: Int)] {
-        var chance = Chance(seed: 9)
-        var sum = 0.0
-        let distribution = (1...5000).map { rank in
-            sum += 1 / Double(rank)
-            return sum
-        }
-        return (0..<600 * perSecond).map { number in
-            let point = Double.random(in: 0..<sum, using: &chance)
-            var (low, high) = (0, distribution.count - 1)
-            while low < high {
-                let middle = (low + high) / 2
-                if distribution[middle] < point { low = middle + 1 } else { high = middle }
-            }
-            return (UInt64(number) * 1_000_000_000 / UInt64(perSecond), chance.below(daemons), low)
-        }
-    }
-
-    private static func billed(daemons: Int, isShared: Bool) -> Int {
-        let world = FleetWorld(nodes: daemons, names: 5000, isShared: isShared)
-        let begin = world.now
-        for question in questions(daemons: 1000, perSecond: 200) {
-            world.run(until: begin + question.at)
-            world.ask(daemons == 1 ? 0 : question.node, question.name)
-        }
-        world.run(milliseconds: 5000)
-        return world.billed
-    }
-
-    @Test("a thousand daemons are billed for hardly more lookups than one")
-    func thousandDaemons() {
-        let alone = Self.billed(daemons: 1, isShared: false)
-        let fleet = Self.billed(daemons: 1000, isShared: true)
-        let unshared = Self.billed(daemons: 1000, isShared: false)
-        print("lookups billed: one daemon \(alone), 1,000 with a store \(fleet), without \(unshared)")
-        #expect(Double(fleet) <= 1.05 * Double(alone))
-        #expect(unshared > 3 * alone)
     }
 }

@@ -15,6 +15,7 @@ extension Explained {
             ("reason", .string(reasonLabel)),
             ("reasonText", reasonText.map { .string($0) } ?? .null),
             ("cache", heldJSON),
+            ("sharedCache", storeJSON),
             ("now", fateJSON),
             ("privateAddresses", .string(explanation.refusesPrivate ? "refuse" : "pass")),
             ("ranking", rankingJSON),
@@ -77,6 +78,11 @@ extension Explained {
         return .object([("port", .integer(UInt64(ranking.port))), ("known", .bool(ranking.isKnown))])
     }
 
+    private var storeJSON: JSON {
+        guard let shared = explanation.sharedCache, let storeText else { return .null }
+        return .object([("inUse", .bool(shared.isOn)), ("text", .string(storeText))])
+    }
+
     private var fateJSON: JSON {
         var members: [(String, JSON)] = []
         func add(_ how: String, _ answer: Answer? = nil, age: UInt32 = 0) {
@@ -118,6 +124,7 @@ extension Explained {
             ("after", part.place == 0 ? .null : .array(part.part.after.keys.map { .string($0) })),
             ("hedgeAfterMilliseconds", part.part.hedgeAfter.map { .integer(UInt64($0)) } ?? .null),
             ("standing", .string(part.part.standing.label)),
+            ("shared", .bool(part.part.group.isShared)),
             ("servers", .array(servers.enumerated().map { serverJSON($1, at: $0, of: part) })),
             ("serversLeftOut", .integer(UInt64(part.group.servers.count - servers.count))),
         ])

@@ -22,6 +22,7 @@ extension Explained {
         }
         if let rankingText { lines.append("       \(rankingText)") }
         lines.append("Cache: \(heldText)")
+        if let storeText { lines.append("Store: \(storeText)") }
         lines.append("Now:   \(fateText)")
         lines += partLines
         lines += ["", advice]

@@ -84,6 +84,15 @@ extension Explained {
         }
     }
 
+    /// Which groups look into the store of the fleet before their servers are asked; nil: none does.
+    var storeText: String? {
+        let nouns = parts.filter(\.part.group.isShared).map { Overview.noun($0.group) }
+        guard let shared = explanation.sharedCache, !nouns.isEmpty else { return nil }
+        let state =
+            shared.isOn ? "in use" : shared.reason.isEmpty ? "not connected yet" : "not in use: \(shared.reason)"
+        return "the shared cache is looked into before \(nouns.joined(separator: " or ")) is asked; it is \(state)"
+    }
+
     /// What a client would get.
     var fateText: String {
         switch explanation.fate {

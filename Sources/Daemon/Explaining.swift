@@ -120,6 +120,7 @@ extension Daemon {
         let cache = DNSCache(bytes: 1 << 20, seed: (0, 0))
         var forwarder = Forwarder(policy: policy, timing: Timing(settings), groups: groups, cache: cache)
         let now = Tick(nanoseconds: Clock.now())
+        forwarder.change(.sharedCache(SharedSettings(settings)), at: now)
         var explained = Explained(
             forwarder.explain(name, type, at: now), settings, names, Provenance(origins: origins, proxy: proxy),
             at: now)

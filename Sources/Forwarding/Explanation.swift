@@ -31,6 +31,8 @@ public struct Explanation: Sendable, Equatable {
 
         public init(port: UInt16, isKnown: Bool) { (self.port, self.isKnown) = (port, isKnown) }
     }
+    /// How the store of the fleet is; it is not asked what it has. Nil: nothing is shared.
+    public var sharedCache: SharedCacheOverview?
 
     public init(_ name: Name, _ type: RecordType, _ rule: PolicyDecision, _ reason: RouteReason, _ fate: Fate) {
         (self.name, self.type, self.rule, self.reason, self.fate) = (name, type, rule, reason, fate)
@@ -95,6 +97,7 @@ extension Forwarder {
         explanation.teller = explanation.held.flatMap { GroupID(teller: $0.teller) }.flatMap {
             groups.indices.contains($0.rawValue) ? overview(of: $0) : nil
         }
+        explanation.sharedCache = sharedCacheOverview
         let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
         switch policy.route(key.name, type) {
         case .answer(let answer): explanation.fate = .made(answer)

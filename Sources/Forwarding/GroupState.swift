@@ -243,6 +243,8 @@ public struct GroupOverview: Sendable, Equatable {
     public let name: String
     /// Whether it is an HTTPDNS account, which is asked for the addresses of names alone.
     public let carriesAddresses: Bool
+    /// Whether its answers are shared in the store of the fleet.
+    public let isShared: Bool
     /// Milliseconds for one attempt.
     public let timeout: Int
     /// In the order of preference.
@@ -261,6 +263,7 @@ public struct GroupOverview: Sendable, Equatable {
         thenTry: [GroupID] = [], returnAt: Tick? = nil
     ) {
         (id, name, carriesAddresses, timeout) = (group.id, group.name, group.carriesAddresses, group.timeout)
+        isShared = group.isShared
         (self.servers, self.current, self.counters) = (servers, current ?? servers.first?.server, counters)
         (self.thenTry, self.returnAt) = (thenTry, returnAt)
     }

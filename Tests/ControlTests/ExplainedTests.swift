@@ -15,7 +15,7 @@ import Testing
     private let name = Name("www.example.com")!
 
     private func group(
-        _ id: GroupID, _ name: String, servers: Int = 1, thenTry: [GroupID] = []
+        _ id: GroupID, _ name: String, servers: Int = 1, thenTry: [GroupID] = [], isShared: Bool = false
     ) -> GroupOverview {
         let servers = (1...max(1, servers)).prefix(servers).map {
             ServerState(
@@ -24,7 +24,7 @@ import Testing
         var group = UpstreamGroup(
             id, servers.map(\.server), id == .httpdns ? .addresses(namesPerRequest: 8) : .messages, .lastThatAnswered,
             timeout: 2000)
-        group.name = name
+        (group.name, group.isShared) = (name, isShared)
         return GroupOverview(group, servers, thenTry: thenTry)
     }
 
@@ -168,6 +168,27 @@ import Testing
                 .made(.noData(name, type: .a, negativeTTL: 1))))
         #expect(explained.ruleText.contains(words), "\(explained.ruleText)")
         #expect(!explained.advice.isEmpty)
+    }
+
+    @Test func whoseAnswersAreShared() throws {
+        let office = ready(group(Self.office, "office", isShared: true))
+        let shared = { (state: SharedCacheOverview?) in
+            explained([]) {
+                $0.parts = [office] + $0.parts.dropFirst()
+                $0.sharedCache = state
+            }
+        }
+        let looks = "\nStore: the shared cache is looked into before office is asked; it is "
+        #expect(shared(SharedCacheOverview(isOn: true)).text.contains(looks + "in use\nNow: "))
+        #expect(shared(SharedCacheOverview(isOn: false)).text.contains(looks + "not connected yet\n"))
+        let away = shared(SharedCacheOverview(isOn: false, reason: "closed by the store"))
+        #expect(away.text.contains(looks + "not in use: closed by the store\n"))
+        let store = try #require(try object(away)["sharedCache"] as? [String: Any])
+        #expect(store["inUse"] as? Bool == false)
+        let groups = try #require(try object(away)["groups"] as? [[String: Any]])
+        #expect(groups.map { $0["shared"] as? Bool } == [true, false])
+        #expect(!shared(nil).text.contains("Store: "))
+        #expect(!explained([]) { $0.sharedCache = SharedCacheOverview(isOn: true) }.text.contains("Store: "))
     }
 
     @Test func theConfigurationAlone() throws {

@@ -29,7 +29,7 @@ import Testing
     private static func billed(daemons: Int, isShared: Bool, counts: Range<Int> = 0..<1000) -> Int {
         let world = FleetWorld(nodes: daemons, names: 5000, isShared: isShared)
         let begin = world.now
-        for question in questions(daemons: 1000, perSecond: 200) where counts.contains(question.node) {
+        for question in questions(daemons: 1000, perSecond: 100) where counts.contains(question.node) {
             world.run(until: begin + question.at)
             world.ask(question.node % daemons, question.name)
         }
@@ -45,7 +45,7 @@ import Testing
         let unshared = 20 * Self.billed(daemons: 50, isShared: false, counts: 0..<50)
         print("lookups billed: one daemon \(alone), 1,000 with a store \(fleet), without some \(unshared)")
         #expect(Double(fleet) <= 1.05 * Double(alone))
-        #expect(unshared > 4 * alone)
+        #expect(unshared > 3 * alone)
     }
 
     @Test("of daemons that ask for a name together, those are billed that asked before the first had its answer")

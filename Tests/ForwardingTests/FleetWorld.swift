@@ -50,7 +50,10 @@ final class FleetWorld {
     private(set) var nodes: [Node]
     /// Names that the account was asked for.
     private(set) var billed = 0
-    private var queue: [(at: UInt64, happening: Happening)] = []
+    /// A heap by time; what happens then stands in `happenings`, whose free places are reused.
+    private var queue: [(at: UInt64, place: Int)] = []
+    private var happenings: [Happening?] = []
+    private var free: [Int] = []
     private var store: [SharedQuestion: Entry] = [:]
     private var leases: [SharedQuestion: UInt64] = [:]
     private let names: [(query: [UInt8], question: Question, name: Name)]
@@ -95,30 +98,35 @@ final class FleetWorld {
     // MARK: Time
 
     func at(_ moment: UInt64, _ happening: Happening) {
-        queue.append((moment, happening))
-        var child = queue.count - 1
-        while child > 0, queue[child].at < queue[(child - 1) / 2].at {
-            queue.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
+        let place = free.popLast() ?? happenings.count
+        if place == happenings.count { happenings.append(happening) } else { happenings[place] = happening }
+        var child = queue.count
+        queue.append((moment, place))
+        while child > 0 {
+            let parent = (child - 1) / 2
+            if queue[parent].at <= moment { break }
+            queue[child] = queue[parent]
+            child = parent
         }
+        queue[child] = (moment, place)
     }
 
     private func next(before end: UInt64) -> Happening? {
         guard let first = queue.first, first.at <= end else { return nil }
         now = max(now, first.at)
-        queue[0] = queue[queue.count - 1]
-        queue.removeLast()
+        free.append(first.place)
+        let last = queue.removeLast()
+        guard !queue.isEmpty else { return happenings[first.place] }
         var place = 0
-        while true {
-            var least = place
-            for child in [2 * place + 1, 2 * place + 2] where child < queue.count && queue[child].at < queue[least].at {
-                least = child
-            }
-            if least == place { break }
-            queue.swapAt(place, least)
-            place = least
+        while 2 * place + 1 < queue.count {
+            var child = 2 * place + 1
+            if child + 1 < queue.count, queue[child + 1].at < queue[child].at { child += 1 }
+            if last.at <= queue[child].at { break }
+            queue[place] = queue[child]
+            place = child
         }
-        return first.happening
+        queue[place] = last
+        return happenings[first.place]
     }
 
     func run(until end: UInt64) {

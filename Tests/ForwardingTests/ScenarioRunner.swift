@@ -19,6 +19,7 @@ struct ScenarioFailure: Error, CustomStringConvertible {
 ///   too often [retry N] | bad answer`; 2 is the place of its server,
 ///   `again` an answer to what was asked again. HTTPDNS answers `ADDRESSES ttl N | none | nothing |
 ///   NAME = …; NAME = …`, without a name to every name of the request, and the fallback `CODE …`
+/// - `store …`, see ``tellStore(_:)``
 /// - `group …`, before the first time: a group of the operator's own, see ``NamedGroup``
 /// - `late` behind `answers` or `fails`: of a query that was given up
 /// - `0s ADDRESS:PORT connects | refuses`: an address that is tried for `rank`
@@ -35,17 +36,19 @@ final class ScenarioRunner {
     private let file: String
     private let text: String
     private var line = 0
-    private var forwarder: Forwarder
+    var forwarder: Forwarder
     private let cache: DNSCache
     private var settings = ScenarioSettings()
-    private var now = ScenarioRunner.start
-    private var isTurnOpen = false
+    private(set) var now = ScenarioRunner.start
+    var isTurnOpen = false
     /// Actions not yet expected, as an expectation would say them.
     private var unexpected: [String] = []
     private var questions: [Int: [UInt8]] = [:]
     private var queries: [UnderWay] = []
     /// The addresses that are tried.
     private var trials: [(id: TrialID, endpoints: [Endpoint])] = []
+    /// The looks into the store that are under way.
+    var looks: [Look] = []
 
     /// Not zero, so that what is taken for a moment and is none shows.
     static let start = Tick(nanoseconds: 1_000_000_000_000)
@@ -133,6 +136,7 @@ final class ScenarioRunner {
             collect()
         case "servers", "families", "network": try change(subject!, &words)
         case let word? where Endpoint(word) != nil: try connect(Endpoint(word)!, &words)
+        case "store": try tellStore(&words)
         case let word?:
             guard let group = GroupID(scenario: word) else { throw malformed() }
             try settle(group, &words)
@@ -278,7 +282,7 @@ final class ScenarioRunner {
 
     // MARK: Actions
 
-    private func collect() {
+    func collect() {
         for action in forwarder.takeActions() { unexpected.append(contentsOf: said(action)) }
     }
 
@@ -314,14 +318,14 @@ final class ScenarioRunner {
             guard let trial = trials.first(where: { $0.id == id }) else { return ["leave an unknown trial"] }
             return ["leave \(trial.endpoints.map(\.description).joined(separator: " "))"]
         case .report(let event): return ["report \(event.said)"]
-        case .shared: return []
+        case .shared(let action): return said(action)
         case .reportLookup(let lookup): return ["report lookup \(lookup.said)"]
         }
     }
 
-    private func failure(_ message: String) -> ScenarioFailure {
+    func failure(_ message: String) -> ScenarioFailure {
         ScenarioFailure(file: file, line: line, message: message)
     }
 
-    private func malformed() -> ScenarioFailure { failure("this line is not understood") }
+    func malformed() -> ScenarioFailure { failure("this line is not understood") }
 }

@@ -335,6 +335,7 @@ struct ScenarioSettings {
     private var families = Families.both
     private var hosts = ""
     private var ranked: [(Name, UInt16)] = []
+    private var isShared = false
 
     /// A line `set KEY VALUE`, `hosts ADDRESS NAME…` or `group …`: see ``NamedGroup``.
     mutating func read(_ words: [String]) -> Bool {
@@ -381,6 +382,7 @@ struct ScenarioSettings {
         case "httpOnly": upstreams.httpOnly = flag
         case "refusePrivate": upstreams.privateAllowed = flag ? upstreams.privateAllowed ?? [] : nil
         case "enableReport": timing.reportsLookups = flag
+        case "shared": isShared = flag
         default: return false
         }
         return true
@@ -413,12 +415,24 @@ struct ScenarioSettings {
     }
 
     func start(_ forwarder: inout Forwarder, at now: Tick) {
+        if isShared {
+            forwarder.change(
+                .sharedCache(SharedSettings(staleSeconds: staleSeconds, prefetchAt: prefetchAt)), at: now)
+            forwarder.told(.connected, wall: 0, at: now)
+            // That it was dialled goes without saying.
+            _ = forwarder.takeActions()
+        }
         guard !preResolve.isEmpty || !keepAlive.isEmpty else { return }
         forwarder.change(.wanted(preResolve: preResolve, keepAlive: keepAlive), at: now)
     }
 
     func makeForwarder(_ cache: DNSCache) -> Forwarder {
-        Forwarder(policy: policy, timing: timing, groups: upstreams.groups, cache: cache)
+        let groups = upstreams.groups.map { group in
+            var group = group
+            group.isShared = isShared
+            return group
+        }
+        return Forwarder(policy: policy, timing: timing, groups: groups, cache: cache)
     }
 
     /// Others than before.

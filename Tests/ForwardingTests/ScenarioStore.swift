@@ -1,0 +1,99 @@
+import Base
+import DNSCache
+import DNSWire
+
+@testable import Forwarding
+
+/// The store of a fleet, in a scenario's words. With `set shared true` it is in use from the start.
+///
+/// - `0s store [for NAME [TYPE]] has nothing | ADDRESSES ttl N | no record`, with `since DURATION` behind what it has, and
+///   `a copy of` before what is past its time
+/// - `0s store … gives the lease | refuses the lease | fails REASON`; `0s store is lost`
+/// - `expect store read GROUP NAME TYPE`, `claim` in the place of `read`; `write GROUP NAME TYPE ANSWER`; `delete`, `dial`,
+///   `hang up`. That it is looked for another generation every ten seconds goes without saying
+extension ScenarioRunner {
+    struct Look {
+        var id: SharedReadID
+        var question: SharedQuestion
+    }
+
+    /// Seconds since 1970.
+    private var wall: UInt64 { 1_700_000_000 + now.nanoseconds / 1_000_000_000 }
+
+    func said(_ action: SharedAction) -> [String] {
+        switch action {
+        case .dial: return ["store dial"]
+        case .hangUp: return ["store hang up"]
+        case .read(let id, let question):
+            looks.append(Look(id: id, question: question))
+            return ["store read \(question.said)"]
+        case .claim(let id, let question):
+            looks.append(Look(id: id, question: question))
+            return ["store claim \(question.said)"]
+        case .write(let question, let content, _, _): return ["store write \(question.said) \(content.said)"]
+        case .delete: return ["store delete"]
+        case .lookForGeneration, .beginGeneration: return []
+        }
+    }
+
+    /// A line `store …`.
+    func tellStore(_ words: inout Words) throws(ScenarioFailure) {
+        isTurnOpen = true
+        defer { collect() }
+        if words.skip("is") {
+            guard words.next() == "lost" else { throw malformed() }
+            return forwarder.told(.lost("closed by the store"), wall: wall, at: now)
+        }
+        let name = words.skip("for") ? words.next().flatMap { Name($0) } : nil
+        let type = name == nil ? nil : words.type()
+        guard
+            let at = looks.firstIndex(where: {
+                (name == nil || $0.question.name == name) && (type == nil || $0.question.type == type)
+            })
+        else { throw failure("no such look is under way") }
+        let look = looks.remove(at: at)
+        let verb = words.next()
+        let rest = words.rest
+        let event: SharedEvent
+        switch (verb, rest) {
+        case ("has", _):
+            guard let finding = finding(rest, look.question) else { throw malformed() }
+            event = .found(look.id, finding)
+        case ("gives", "the lease"): event = .claimed(look.id, true)
+        case ("refuses", "the lease"): event = .claimed(look.id, false)
+        case ("fails", _): event = .failed(look.id, rest)
+        default: throw malformed()
+        }
+        forwarder.told(event, wall: wall, at: now)
+    }
+
+    private func finding(_ text: String, _ question: SharedQuestion) -> SharedFinding? {
+        if text == "nothing" { return .nothing }
+        var words = Words(text.split(separator: " ").map(String.init))
+        let isStaleCopy = words.skip("a") && words.skip("copy") && words.skip("of")
+        let parts = words.rest.split(separator: " ").map(String.init)
+        guard parts.count > 2, parts[parts.count - 2] == "since", let age = parts.last!.duration else { return nil }
+        let what = parts.dropLast(2).joined(separator: " ")
+        var (content, lifetime) = (SharedContent.noRecord, UInt32(30))
+        if what != "no record" {
+            let message = MessageQuestion(name: question.name, type: question.type)
+            guard let answer = ScenarioAnswer.answer("NOERROR \(what)", message) else { return nil }
+            (content, lifetime) = (.answer(answer), answer.keep)
+        }
+        let entry = SharedEntry(content, stored: wall - age / 1_000_000_000, lifetime: lifetime)
+        return .entry(entry, isStaleCopy: isStaleCopy)
+    }
+}
+
+extension SharedQuestion {
+    fileprivate var said: String { "\(group) \(name) \(type)" }
+}
+
+extension SharedContent {
+    fileprivate var said: String {
+        switch self {
+        case .answer(let answer): ScenarioAnswer.said(answer)
+        case .noRecord: "no record"
+        }
+    }
+}

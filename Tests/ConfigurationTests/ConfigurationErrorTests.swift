@@ -393,6 +393,7 @@ import Testing
         let long = String(repeating: "x", count: 1000)
         #expect(message("[log]\nlevel = \"\(long)\"").count < 200)
         #expect(message("[log]\n\(long) = 1").count < 200)
+        // The sections that there are stand behind it, as many as there are.
         #expect(message("[\"\(long) \"]").count < message("[\"x \"]").count + 100)
         #expect(message("[log]\nlevel = \"a\\nb\\u0001\"").contains("\"a\\nb\\u0001\" is not right"))
     }

@@ -120,8 +120,11 @@ extension Forwarder {
         guard flight.generation == generation else { return }
         guard flights[flight.id] === flight else {
             // Too late for those who asked, but not for those who ask again.
-            if case .fresh(let elapsed, _) = worth { keepUnlessKnown(content, elapsed, flight, read.step, at: now) }
-            return
+            switch worth {
+            case .fresh(let elapsed, _), .stale(let elapsed):
+                return keepUnlessKnown(content, elapsed, flight, read.step, at: now)
+            case .nothing: return
+            }
         }
         // The step may have failed meanwhile; what the store has is better than that, unless another step is under way.
         guard flight.underWay.contains(read.step) || flight.isDone && content != .noRecord else {

@@ -6,8 +6,9 @@ import Testing
 
 /// What a fleet is billed for, beside one daemon that is asked the same.
 @Suite struct FleetEconomyTests {
-    /// The questions of all daemons: 10 minutes, 5,000 names by Zipf's law.
-    private static func questions(daemons: Int, perSecond: Int) -> [(at: UInt64, node: Int, name: Int)] {
+    /// The questions of a thousand daemons: 10 minutes, 5,000 names by Zipf's law.
+    private static let questions: [(at: UInt64, node: Int, name: Int)] = {
+        let perSecond = 100
         var chance = Chance(seed: 9)
         var sum = 0.0
         let distribution = (1...5000).map { rank in
@@ -21,15 +22,15 @@ import Testing
                 let middle = (low + high) / 2
                 if distribution[middle] < point { low = middle + 1 } else { high = middle }
             }
-            return (UInt64(number) * 1_000_000_000 / UInt64(perSecond), chance.below(daemons), low)
+            return (UInt64(number) * 1_000_000_000 / UInt64(perSecond), chance.below(1000), low)
         }
-    }
+    }()
 
     /// - Parameter counts: the daemons whose questions are asked; all others stay silent.
     private static func billed(daemons: Int, isShared: Bool, counts: Range<Int> = 0..<1000) -> Int {
         let world = FleetWorld(nodes: daemons, names: 5000, isShared: isShared)
         let begin = world.now
-        for question in questions(daemons: 1000, perSecond: 100) where counts.contains(question.node) {
+        for question in questions where counts.contains(question.node) {
             world.run(until: begin + question.at)
             world.ask(question.node % daemons, question.name)
         }

@@ -106,9 +106,7 @@ extension Metric {
     ]
 
     private static let ofSharedCache: [Metric] = [
-        .each("httpdnsd_shared_cache_up", .gauge, [], "0: the store of the fleet is not used now") {
-            $0.sharedCache.map { [([], $0.isOn ? 1 : 0)] } ?? []
-        },
+        .each("httpdnsd_shared_cache_up", .gauge, [], "0: the store of the fleet is not used now", \.sharedCacheUp),
         .each(
             "httpdnsd_shared_cache_reads_total", .counter, ["result"],
             "Looks into the store: hit, miss (or no answer to give), or failed"

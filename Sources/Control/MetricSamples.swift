@@ -13,6 +13,7 @@ extension Overview {
     }
 
     var sharedCounters: SharedCacheCounters? { sharedCache?.counters }
+    var sharedCacheUp: [([String], Double)] { sharedCache.map { [([], $0.isOn ? 1 : 0)] } ?? [] }
 
     var responseSamples: [([String], UInt64)] {
         responses.enumerated().filter { $0.element > 0 || !ResponseKind.name($0.offset).hasPrefix("RCODE") }

@@ -12,6 +12,11 @@ public enum Audience: Hashable, Sendable {
     public init(of question: Question) {
         self = .those(dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled)
     }
+
+    /// All that a client can belong to.
+    public static let ofClients = [false, true].flatMap { dnssecOK in
+        [false, true].map { Audience.those(dnssecOK: dnssecOK, checkingDisabled: $0) }
+    }
 }
 
 /// The fixed part of an entry in the ring; `Answer.body` follows it. Trivial, so that it is read and written whole.

@@ -57,10 +57,3 @@ extension Forwarder {
         for id in ranks.forgetAll() { act(.trial(.end(TrialID(id)))) }
     }
 }
-
-extension Audience {
-    /// All that a client can belong to.
-    fileprivate static let ofClients = [false, true].flatMap { dnssecOK in
-        [false, true].map { Audience.those(dnssecOK: dnssecOK, checkingDisabled: $0) }
-    }
-}

@@ -265,7 +265,7 @@ extension Forwarder {
         for group in groups where group.group.isShared && !group.isEmpty {
             let isAccount = group.group.carriesAddresses
             for type in isAccount ? [RecordType.a, .aaaa] : RecordType.named {
-                for audience in isAccount ? [Audience.everyone] : Audience.all {
+                for audience in isAccount ? [Audience.everyone] : Audience.ofClients {
                     questions.append(sharedQuestion(group.id, name, type, for: audience))
                 }
             }
@@ -275,13 +275,5 @@ extension Forwarder {
 
     mutating func forgetAllShared() {
         if shared.settings != nil { shared.act(.beginGeneration) }
-    }
-}
-
-extension Audience {
-    fileprivate static var all: [Audience] {
-        [false, true].flatMap { dnssecOK in
-            [false, true].map { .those(dnssecOK: dnssecOK, checkingDisabled: $0) }
-        }
     }
 }

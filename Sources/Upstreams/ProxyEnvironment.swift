@@ -1,6 +1,4 @@
-import Base
-import Log
-import Logging
+package import Base
 
 /// The HTTP proxy in the environment. A daemon on a network with a proxy cannot be sure that its own connections reach
 /// the service; `httpdns.proxy` sets what follows from that.
@@ -9,13 +7,13 @@ import Logging
 /// an empty variable counts as none. `no_proxy` holds addresses, networks and names, separated by commas or blanks; a
 /// name stands for those under it, too, with or without a dot in front; `*` stands for everything. Beyond curl an entry
 /// may end in `:PORT`, as Go has it.
-struct ProxyEnvironment: Sendable, Equatable {
+package struct ProxyEnvironment: Sendable, Equatable {
     /// The value is not kept, since it may hold a password.
     private let http: String?
     private let https: String?
     private let exceptions: [Substring]
 
-    init(_ environment: [String: String]) {
+    package init(_ environment: [String: String]) {
         func firstSet(_ names: [String]) -> String? {
             names.first { environment[$0].map { !$0.isEmpty } ?? false }
         }
@@ -27,7 +25,7 @@ struct ProxyEnvironment: Sendable, Equatable {
 
     /// The variable by which a proxy applies to this server; nil if none does.
     /// - Parameter serverName: `tls.serverName`; an exception may name it or the address.
-    func variable(for server: Endpoint, isSecure: Bool, serverName: String = "") -> String? {
+    package func variable(for server: Endpoint, isSecure: Bool, serverName: String = "") -> String? {
         guard let variable = isSecure ? https : http else { return nil }
         let name = Self.plainName(serverName[...])
         return exceptions.contains { Self.exempts($0, server, name) } ? nil : variable
@@ -67,24 +65,5 @@ struct ProxyEnvironment: Sendable, Equatable {
     /// The name in lower case, without a final dot.
     private static func plainName(_ name: Substring) -> String {
         (name.last == "." ? name.dropLast() : name).lowercased()
-    }
-}
-
-/// A proxy in the environment that applies to the service.
-struct ProxyFound: Equatable {
-    let variable: String
-    /// Whether the service is not asked because of it; with `httpOnly` it is asked all the same.
-    let bypassesService: Bool
-}
-
-extension Report {
-    func proxy(_ found: ProxyFound) {
-        log.notice("\(Self.proxy(found))")
-    }
-
-    static func proxy(_ found: ProxyFound) -> String {
-        found.bypassesService
-            ? "\(found.variable) is set, and httpdns.proxy is \"bypass\": the local resolver answers everything, HTTPDNS is not asked"
-            : "\(found.variable) is set, but httpOnly leaves nobody else to ask: HTTPDNS is asked all the same"
     }
 }

@@ -36,6 +36,7 @@ class Place:
     listeners: int = 1
     cache_file: str = ""
     cache_megabytes: int = 64
+    control: str = ""  # path of the control socket; empty: none
 
     def write(self, suffix, text):
         path = os.path.join(self.directory, f"server-{self.port}{suffix}")
@@ -88,7 +89,7 @@ def httpdnsd(at, binary):
     settings = {
         "listen": {"addresses": [f"127.0.0.1:{at.port}"], "workers": at.listeners},
         "cache": {"megabytes": at.cache_megabytes, "file": at.cache_file},
-        "control": {"socket": ""},
+        "control": {"socket": at.control},
         "fallback": {"hosts": ""},
     }
     resolver = {"plain": "{}", "dot": "tls://{}", "doh2": "https://{}/dns-query"}.get(at.way)

@@ -5,12 +5,13 @@ import os
 import select
 import signal
 import socket
+import subprocess
 import time
 
 import servers
 from backends import Backends
 from measure import measure, memory, new_names, run_load
-from processes import Failed, environment, free_port, is_good, query
+from processes import Failed, environment, free_port, is_good, pinned, query
 from servers import DAEMON, LIMIT
 from workloads import Workload
 
@@ -18,6 +19,7 @@ MILLION = 1_000_000
 FILED = 100_000
 _STARTS = 5
 _hits = Workload("", "", "", ("--window", "512", "--threads", "8"), names=1000)
+_many_hits = Workload("", "", "", ("--rate", "100000"), names=1000)
 
 
 def listeners(bench, seconds):
@@ -38,6 +40,27 @@ def listeners(bench, seconds):
                 if wide and count == 2:
                     result["scale"] = rates[2] / rates[1]
                 yield f"{name}, {count}", result
+
+
+def watched(bench, seconds):
+    """Many hits while nobody watches, and while `watch` tells of each; in turn, since the machine changes meanwhile."""
+    socket_path = os.path.join(bench.directory, "watched")
+    with contextlib.ExitStack() as running:
+        process = bench.start(running, Backends(bench, running), DAEMON, "https", control=socket_path)
+        names = _many_hits.warm(bench, process, seconds / 4)
+        arguments = _many_hits.arguments(bench, names)
+        alone = measure(bench, process, seconds / 3, arguments)
+        with open(os.devnull, "wb") as nowhere:
+            watch = subprocess.Popen([bench.binary, "watch", "--json", "--socket", socket_path], stdin=subprocess.DEVNULL,
+                                     stdout=nowhere, preexec_fn=pinned(bench.cores.load))
+        running.callback(watch.wait)
+        running.callback(watch.terminate)
+        time.sleep(0.2)
+        beside = measure(bench, process, seconds / 3, arguments)
+        if watch.poll() is not None:
+            raise Failed(f"watch ended with {watch.returncode}")
+        yield f"{DAEMON}, unwatched", alone
+        yield DAEMON, beside | {"rate ratio": beside["rate"] / alone["rate"], "p99 ratio": beside["p99"] / max(alone["p99"], 1e-9)}
 
 
 def filled(bench, seconds):
@@ -137,6 +160,7 @@ def _time_start(bench, port, command, name="ready.bench"):
 
 
 SPECIAL = {
+    "watched": ("hits, 100,000 queries/s, watched", watched, ("rate", "p99", "rate ratio", "p99 ratio"), 6),
     "listeners": ("hits, one listener and two", listeners, ("cpu", "rate", "scale"), 4),
     "filled": ("memory with a million names, A and AAAA of each", filled, ("bytes a pair", "resident", "names"), 12),
     "start": ("from exec to the first answer; with a cache file of 100,000 names", start,

@@ -61,6 +61,7 @@ TARGETS = [
     *(target for server in (DOT, DOH) for target in _beats("miss-20ms", server, "rate")),
     *_beats("miss-plain-20ms", DAEMON, "rate"),
     Target("beside-misses", HTTPS, "p99 ratio", 1.5), Target("beside-misses", AES, "p99 ratio", 1.5),
+    Target("watched", DAEMON, "rate ratio", 0.9, at_least=True), Target("watched", DAEMON, "p99 ratio", 1.1),
     Target("idle", DOH, "resident", 15), Target("idle", DAEMON, "resident", 14), Target("idle", DAEMON, "anonymous", 4),
     Target("filled", DAEMON, "bytes a pair", 200), Target("filled", DAEMON, "resident", 220),
     Target("start", DAEMON, "first answer", 15), Target("start", DAEMON, "first answer, file", 15),

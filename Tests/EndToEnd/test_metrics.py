@@ -99,9 +99,11 @@ def test_refusals_and_what_cannot_be_read(daemon):
     assert changes(before, after, "httpdnsd_dns_requests_total", type="other") == 1
 
 
-def test_the_format(daemon, service):
+def test_the_format(daemon, service, tmp_path):
     """A parser that is not ours accepts it, and no series says twice or differently what it is."""
-    daemon(service("https"), CONTROL)
+    key = tmp_path / "fleet-key"
+    key.write_text("ab" * 32)
+    daemon(service("https"), CONTROL | {"sharedCache": {"server": "redis://127.0.0.1:9", "keyFile": str(key)}})
     ask("www.example.com")
     status, head, text = fetch("/metrics")
     assert status == 200 and head["Content-Type"].startswith("text/plain; version=0.0.4")

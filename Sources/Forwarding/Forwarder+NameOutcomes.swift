@@ -33,18 +33,18 @@ extension Forwarder {
     ) {
         lookup.query = nil
         remove(lookup, at: group)
+        let isShared = shared.isOn && families == policy.families
         guard result.hasAddresses else {
             groups[group.rawValue].noRecordBudget.charge(lookup.key.name, at: now)
             if lookup.generation == generation {
                 noRecord(lookup.key, for: negativeTTL(of: group), at: group, now)
-                if shared.isOn, families == policy.families { shareNoRecord(lookup.key.name, by: group, at: now) }
+                if isShared { shareNoRecord(lookup.key.name, by: group, at: now) }
             }
             for flight in lookup.flights where !askOther(than: families, flight, at: group, now) {
                 settleWithoutRecord(flight, flight.step(of: group), by: .server(group, server), at: group, now)
             }
             return
         }
-        let isShared = shared.isOn && families == policy.families
         let a = keep(lookup, .a, result.ipv4, beside: result.ipv6, at: group, now)
         let aaaa = keep(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, now)
         if isShared {

@@ -98,7 +98,6 @@ extension Forwarder {
             let read = id.flatMap { sharedReads.remove($0.id) }
             if id == nil || read != nil { shared.failed(why, at: now) }
             if let read { goOn(read, at: now) }
-        case .looked: break
         case .written: shared.written()
         case .writeFailed(let why): shared.writeFailed(why, at: now)
         case .dropped(let count): shared.dropped(count)
@@ -223,9 +222,7 @@ extension Forwarder {
                 return finish(flight, answer, of: read.step, isFromStore: true, at: now)
             }
             rank(&answer, of: key.name, key.type, at: now)
-            cache.store(
-                answer, to: key.name.name, type: key.type, for: isAccount ? .everyone : key.audience,
-                at: now.seconds &- elapsed, teller: group.teller)
+            keepShared(answer, elapsed, key, by: group, at: now)
             if read.waitsUntil == nil { withdraw(flight) }
             reply(takeClients(of: flight), answer, age: .elapsed(elapsed), by: .sharedCache(group))
             remove(flight)
@@ -243,6 +240,13 @@ extension Forwarder {
         guard case .answer(let answer) = content,
             cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) == nil
         else { return }
+        keepShared(answer, elapsed, key, by: group, at: now)
+    }
+
+    /// Caches an answer of the store, as old as it is there.
+    private mutating func keepShared(
+        _ answer: Answer, _ elapsed: UInt32, _ key: Flight.Key, by group: GroupID, at now: Tick
+    ) {
         let isAccount = groups[group.rawValue].group.carriesAddresses
         cache.store(
             answer, to: key.name.name, type: key.type, for: isAccount ? .everyone : key.audience,

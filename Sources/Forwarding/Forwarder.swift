@@ -241,8 +241,7 @@ public struct Forwarder: ~Copyable {
     public var nextDeadline: Tick? {
         mutating get {
             while let first = deadlines.first, isOfEndedQuery(first) { deadlines.removeFirst() }
-            guard let next = shared.nextDeadline else { return deadlines.next }
-            return deadlines.next.map { min($0, next) } ?? next
+            return deadlines.next.orEarlier(shared.nextDeadline)
         }
     }
 

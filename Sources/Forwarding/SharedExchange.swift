@@ -94,8 +94,6 @@ public enum SharedEvent: Sendable, Equatable {
     case claimed(SharedReadID, Bool)
     /// A read, a claim or a look for the generation failed, and why; nil: for a look.
     case failed(SharedReadID?, String)
-    /// The generation is known.
-    case looked
     case written
     case writeFailed(String)
     /// Writes that were given up because too many waited.

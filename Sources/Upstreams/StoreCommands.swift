@@ -184,7 +184,7 @@ extension StoreUpstream {
         }
         guard isLast else { return }
         isGenerationDue = false
-        if isReady { return told(.looked) }
+        guard !isReady else { return }
         isReady = true
         told(.connected)
     }

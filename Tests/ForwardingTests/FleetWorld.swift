@@ -249,7 +249,7 @@ final class FleetWorld {
                 staleUntil: now + UInt64(lifetime + stale) * 1_000_000_000)
             at(done, .told(node: place, .written))
         case .delete(let questions): for question in questions { store[question] = nil }
-        case .lookForGeneration: at(done, .told(node: place, .looked))
+        case .lookForGeneration: break
         case .beginGeneration: store = [:]
         }
     }

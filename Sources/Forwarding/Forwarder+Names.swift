@@ -33,7 +33,7 @@ extension Forwarder {
         var taken = 0
         gathering: while taken < groups[place].outbox.count {
             let first = groups[place].outbox[taken]
-            if wasLeft(first) {
+            if wasLeft(first, group) {
                 taken += 1
                 forget(first, at: group)
                 continue
@@ -86,13 +86,15 @@ extension Forwarder {
     private mutating func canGo(_ lookup: Lookup, with first: Lookup, to group: GroupID) -> Bool {
         // After a change of rules a name may be under way a second time, for another generation.
         lookup.generation == first.generation && !lookup.wasLeftOut && lookup.tried == first.tried
-            && !wasLeft(lookup) && !isBarred(lookup, group)
+            && !wasLeft(lookup, group) && !isBarred(lookup, group)
     }
 
     /// Whether all its clients were answered while it waited: sent now, it would only delay lookups whose clients still
-    /// wait.
-    private func wasLeft(_ lookup: Lookup) -> Bool {
-        lookup.wasSent ? lookup.flights.isEmpty : lookup.flights.allSatisfy(\.isOverdue)
+    /// wait. A name that a server has failed goes on to the next one all the same, to be known to whoever asks next; not
+    /// where a plan limits how many names are sent, since it might wait there for minutes and be billed for nobody.
+    private func wasLeft(_ lookup: Lookup, _ group: GroupID) -> Bool {
+        let goesOn = lookup.wasSent && groups[group.rawValue].plan == nil
+        return goesOn ? lookup.flights.isEmpty : lookup.flights.allSatisfy(\.isOverdue)
     }
 
     /// Withdraws a flight from its lookup. A request already sent goes on, since its answer is still worth caching.

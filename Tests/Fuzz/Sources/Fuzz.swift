@@ -33,12 +33,20 @@ func check(_ isRight: Bool, _ what: @autoclosure () -> String, line: Int = #line
     fatalError("\(file):\(line): \(what())")
 }
 
-/// The ways in which one stream can come: whole, octet by octet if it is short, and in pieces that its own octets choose,
-/// so that each mutation is cut elsewhere.
+/// Chooses among `count` ways to try an input, by the input itself: so each is tried in one way alone, which leaves time for
+/// more of them, and a finding is found again.
+/// - Parameter salt: Another one for each choice that is made of the same input.
+func choice(_ bytes: [UInt8], of count: Int, salt: UInt64 = 0) -> Int {
+    Int((digest(bytes, salt) >> 33) % UInt64(count))
+}
+
+/// Two ways in which one stream can come: whole, and as its own octets choose octet by octet, if it is short, or in pieces, so
+/// that each mutation is cut elsewhere.
 func splits(of bytes: [UInt8]) -> [[ArraySlice<UInt8>]] {
-    var ways = [[bytes[...]]]
-    if bytes.count <= 512 { ways.append(bytes.indices.map { bytes[$0...$0] }) }
-    var state = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    if bytes.count <= 512, choice(bytes, of: 4, salt: 1) == 0 {
+        return [[bytes[...]], bytes.indices.map { bytes[$0...$0] }]
+    }
+    var state = digest(bytes)
     var pieces: [ArraySlice<UInt8>] = []
     var start = 0
     while start < bytes.count {
@@ -50,6 +58,12 @@ func splits(of bytes: [UInt8]) -> [[ArraySlice<UInt8>]] {
         start = end
         state &+= 0x9E37_79B9_7F4A_7C15
     }
-    ways.append(pieces)
-    return ways
+    return [[bytes[...]], pieces]
+}
+
+/// FNV-1a.
+private func digest(_ bytes: [UInt8], _ salt: UInt64 = 0) -> UInt64 {
+    var digest = 0xCBF2_9CE4_8422_2325 ^ salt &* 0x9E37_79B9_7F4A_7C15
+    for byte in bytes { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    return digest
 }

@@ -8,59 +8,62 @@ import HTTP
 extension Target {
     /// The body of an answer: as it is, as hexadecimal of something encrypted, and as the text behind the encryption.
     static let service = Target(name: "service") { body in
-        for family in [Families.ipv4, .ipv6, .both] {
-            for names in [Array(allNames[..<1]), allNames] {
-                let clear = parse(body, names, family, by: accounts.https)
-                if case .success(let results) = clear { checkResults(results, names, family) }
-                for (account, cipher) in accounts.encrypted {
-                    // Nothing at all is "no record" there, too.
-                    let payload = try? cipher.encrypt(body.span)
-                    checkEncrypted(parse(hexadecimal(payload ?? []), names, family, by: account), clear, body)
-                    for body in [body, hexadecimal(body)] where family == .both {
-                        guard case .success(let results) = parse(body, names, family, by: account) else { continue }
-                        checkResults(results, names, family)
-                    }
-                }
-            }
+        let family = [Families.ipv4, .ipv6, .both][choice(body, of: 3, salt: 1)]
+        let names = choice(body, of: 2, salt: 2) == 0 ? Array(allNames[..<1]) : allNames
+        let clear = parse(body, names, family, by: accounts.https)
+        if case .success(let results) = clear { checkResults(results, names, family) }
+        let (account, cipher) = accounts.encrypted[choice(body, of: accounts.encrypted.count, salt: 3)]
+        switch choice(body, of: 4, salt: 4) {
+        case 0:
+            guard case .success(let results) = parse(body, names, family, by: account) else { return }
+            checkResults(results, names, family)
+        case 1:
+            guard case .success(let results) = parse(hexadecimal(body), names, family, by: account) else { return }
+            checkResults(results, names, family)
+        default:
+            // Nothing at all is "no record" there, too.
+            let payload = try? cipher.encrypt(body.span)
+            checkEncrypted(parse(hexadecimal(payload ?? []), names, family, by: account), clear, body)
         }
     }
 
     /// The body of an answer in JSON, by each provider that has such: in clear, and as the text behind the encryption.
     static let providers = Target(name: "providers") { body in
-        for account in accounts.signed {
-            for names in [Array(allNames[..<1]), allNames] {
-                for family in [Families.ipv4, .both] {
-                    guard case .success(let results) = parse(body, names, family, by: account) else { continue }
-                    checkResults(results, names, family)
-                }
-            }
-            _ = readConfiguration(body, by: account)
+        let account = accounts.signed[choice(body, of: accounts.signed.count, salt: 1)]
+        let family = choice(body, of: 2, salt: 2) == 0 ? Families.ipv4 : .both
+        let names = choice(body, of: 2, salt: 3) == 0 ? Array(allNames[..<1]) : allNames
+        switch choice(body, of: 8, salt: 4) {
+        case 0: _ = readConfiguration(body, by: account)
+        case 1:
             guard case .failure(let failure) = parse(body, allNames, .both, by: account, status: 403) else {
                 check(false, "a refusal is an answer")
-                continue
+                return
             }
             check(failure.description.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "what no log can hold")
-        }
-        let (account, cipher) = accounts.alibaba
-        let payload = (try? cipher.encrypt(body.span)) ?? []
-        let data = Base64.standard.encode(payload)
-        let envelope = Array("{\"code\":\"success\",\"mode\":1,\"data\":\"\(data)\"}".utf8)
-        switch parse(envelope, allNames, .both, by: account) {
-        case .success(let results): checkResults(results, allNames, .both)
-        case .failure(let failure): check(failure == .undecryptable, "refused as \(failure)")
+        case 2:
+            let (account, cipher) = accounts.alibaba
+            let payload = (try? cipher.encrypt(body.span)) ?? []
+            let data = Base64.standard.encode(payload)
+            let envelope = Array("{\"code\":\"success\",\"mode\":1,\"data\":\"\(data)\"}".utf8)
+            switch parse(envelope, allNames, .both, by: account) {
+            case .success(let results): checkResults(results, allNames, .both)
+            case .failure(let failure): check(failure == .undecryptable, "refused as \(failure)")
+            }
+        default:
+            guard case .success(let results) = parse(body, names, family, by: account) else { return }
+            checkResults(results, names, family)
         }
     }
 
     /// The service's own configuration, likewise.
     static let conf = Target(name: "conf") { body in
         let clear = readConfiguration(body, by: accounts.https)
-        for (account, cipher) in accounts.encrypted {
-            let payload = try? cipher.encrypt(body.span)
-            let encrypted = readConfiguration(hexadecimal(payload ?? []), by: account)
-            check(encrypted == clear.mapError { _ in .undecryptable }, "it depends on the encryption")
-            if case .failure(let failure) = readConfiguration(hexadecimal(body), by: account) {
-                check(failure == .undecryptable, "refused as \(failure)")
-            }
+        let (account, cipher) = accounts.encrypted[choice(body, of: accounts.encrypted.count, salt: 1)]
+        let payload = try? cipher.encrypt(body.span)
+        let encrypted = readConfiguration(hexadecimal(payload ?? []), by: account)
+        check(encrypted == clear.mapError { _ in .undecryptable }, "it depends on the encryption")
+        if case .failure(let failure) = readConfiguration(hexadecimal(body), by: account) {
+            check(failure == .undecryptable, "refused as \(failure)")
         }
         guard case .success(let read) = clear else { return }
         check((1...ServiceConfiguration.maximumTTLMinutes).contains(read.ttlMinutes), "\(read.ttlMinutes) minutes")

@@ -252,7 +252,7 @@ final class Judge {
         let plans = plans[first(asked)...]
         let groups = plans.reduce(into: Set()) { $0.formUnion($1.plan.groups(for: asked.query.name)) }
         let isStale = message.errors.contains(3)
-        let staleSeconds = max(asked.plan.staleSeconds, plans.last!.plan.staleSeconds)
+        let staleSeconds = plans.map(\.plan.staleSeconds).max()!
         if asked.at > isCalmAt, !asked.plan.isHTTPOnly || asked.plan.accountAnswers(asked.query.name, truth) {
             if message.code != 0, message.code != 3 { fault("\(who) RCODE \(message.code), though all is well") }
             if isStale, groups.count == 1 { fault("\(who) stale, though all is well") }

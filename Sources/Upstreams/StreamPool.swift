@@ -72,8 +72,11 @@ final class StreamPool {
     var mayDial: Bool { count < limits.mostConnections && useful < limits.connections }
     var mayDialAgain: Bool { count < limits.mostConnections }
 
-    /// Until when no connection is opened, because the server refused a query on a fresh one.
+    /// Until when no connection is opened, because the server took no query on two fresh ones in a row.
     private var restsUntil = Tick(nanoseconds: 0)
+    /// The connection on which it took no query, if it has answered none since: its `serial`. That one may have been at
+    /// its end anyway; a second one shows that further connections would be in vain.
+    private var refusing: Int?
 
     /// In milliseconds.
     private static let restTime = 1000
@@ -83,9 +86,13 @@ final class StreamPool {
     /// It refused a query, also one that it does not take beside the others.
     func refused(on connection: StreamConnection, at now: Tick) {
         mostOnFresh = max(1, connection.mostAtOnce)
-        guard connection.answers == 0, connection.isGoingAway else { return }
-        restsUntil = now.advanced(milliseconds: Self.restTime)
+        guard connection.answers == 0, connection.isGoingAway, connection.carried.isEmpty else { return }
+        if let refusing, refusing != connection.serial { restsUntil = now.advanced(milliseconds: Self.restTime) }
+        refusing = connection.serial
     }
+
+    /// A query has an answer.
+    func answered() { refusing = nil }
 
     /// How many connections are not suspected to be dead.
     private var useful: Int { shared.isEmpty ? count : count - shared.count { $0.isSuspect } }

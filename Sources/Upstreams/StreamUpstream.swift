@@ -186,6 +186,7 @@ package class StreamUpstream: Upstream {
         case .outcome(let outcome, let code, let isInStep):
             for other in query.connections { other.drop(query, at: now) }
             if !isInStep { connection.retire() }
+            pool.answered()
             pool.tally.answered(code, nanoseconds: now.nanoseconds &- query.sent.nanoseconds)
             end(query, outcome, toRepeat: query.repeated === connection)
         }

@@ -78,7 +78,8 @@ def test_goaway_with_streams_open(asked_of, encrypted_resolver, next_server, gra
 
 @pytest.mark.parametrize("others", ["next", "nobody"])
 def test_goaway_as_the_first_word(asked_of, encrypted_resolver, next_server, others):
-    """A server that greets every connection so is dialled once a second; the next one answers, or nobody does."""
+    """A server that greets every connection so is dialled twice, and then once a second; the next one answers, or nobody
+    does."""
     server = encrypted_resolver("https", answer, greet=lambda connection: (
         connection.write(goaway(0)), connection.close()))
     asked_of(server, *([next_server] if others == "next" else []))
@@ -88,6 +89,34 @@ def test_goaway_as_the_first_word(asked_of, encrypted_resolver, next_server, oth
         assert addresses(reply) == (NEXT_ADDRESS if others == "next" else []), reply
         time.sleep(0.05)
     assert server.connections <= 4
+
+
+def test_goaway_before_the_first_answer(asked_of, encrypted_resolver):
+    """What a new connection takes no more goes to the next one at once, and so does what one that was at its end took none
+    of: the only server is not given up for either."""
+    held = []
+
+    def script(asked, connection):
+        if connection.number == 3:
+            return address_reply(asked, "192.0.2.2")
+        if connection.number == 2:
+            return connection.write(goaway(0))
+        held.append((asked, connection))
+        if len(held) < 2:
+            return None
+        connection.write(goaway(held[0][0].stream))
+        return None
+
+    server = encrypted_resolver("https", script)
+    asked_of(server, timeout=10000, hedgeAfter=3000)
+    clients = Clients(port=PORT)
+    for name in ("one.example.net", "two.example.net"):
+        clients.ask(name)
+    eventually(lambda: server.connections == 3, "the second question is asked anew, twice")
+    server.do(lambda: held[0][1].send(address_reply(held[0][0], "192.0.2.1"), held[0][0]))
+    asked = clients.all_answered()
+    assert sorted(addresses(one.reply)[0] for one in asked) == ["192.0.2.1", "192.0.2.2"], asked
+    assert failures() == 0
 
 
 def test_goaway_when_idle(asked_of, encrypted_resolver):

@@ -28,6 +28,9 @@ struct SharedCache {
     private var writesPausedUntil: Tick?
     private var writePause = 0
     private var isClockSaid = false
+    /// The furthest that an entry has lain in the future: a clock, this one or another, is wrong by that much at least, so
+    /// that any entry may be that much older than it seems. For an hour after the last such entry.
+    private var skew: (seconds: UInt64, until: Tick) = (0, Tick(nanoseconds: 0))
     private var nextLook: Tick?
 
     private enum State { case off, dialling, on, away }
@@ -49,6 +52,8 @@ struct SharedCache {
     static let mostStale: UInt32 = 86_400
     /// Seconds by which an entry may lie in the future: clocks are never quite the same.
     static let clockTolerance: UInt64 = 2
+    /// In milliseconds.
+    private static let skewTime = 3_600_000
     /// A connection that held for so many milliseconds forgets earlier failures.
     private static let goodTime = 60_000
 
@@ -173,9 +178,12 @@ struct SharedCache {
             counters.ignored += 1
             if !isClockSaid { events.append(.sharedCacheClock) }
             isClockSaid = true
+            let known = now < skew.until ? skew.seconds : 0
+            let ahead = min(entry.stored - wall, UInt64(Self.mostStale))
+            skew = (max(known, ahead), now.advanced(milliseconds: Self.skewTime))
             return .nothing
         }
-        let age = wall > entry.stored ? wall - entry.stored : 0
+        let age = (wall > entry.stored ? wall - entry.stored : 0) + (now < skew.until ? skew.seconds : 0)
         if isStaleCopy {
             // It is never fresh, whatever the clocks say: the store would still have the entry itself.
             let elapsed = max(age, UInt64(entry.lifetime))

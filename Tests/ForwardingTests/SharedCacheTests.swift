@@ -190,6 +190,28 @@ import Testing
         for reply in world.nodes[1].replies where reply.client >= 10 { #expect(reply.answer.keep == 60) }
     }
 
+    @Test func aClockThatIsKnownToBeAheadMakesNoAnswerYounger() {
+        let world = FleetWorld(nodes: 2, names: 2)
+        world.ttl = 7200
+        world.nodes[0].clockOffset = 3600
+        world.ask(0, 0, 1)
+        world.run(milliseconds: 3_500_000)
+        world.ask(0, 1, 2)
+        world.run(milliseconds: 1000)
+        // From this one the second daemon knows of it.
+        world.ask(1, 1, 3)
+        world.run(milliseconds: 199_000)
+        // It is 3,700 seconds old, and seems to be 100.
+        world.ask(1, 0, 4)
+        world.run(milliseconds: 1000)
+        #expect(world.billed == 3)
+        guard let reply = world.nodes[1].replies.last, case .elapsed(let seconds) = reply.age else {
+            Issue.record("no answer")
+            return
+        }
+        #expect(reply.client == 4 && 3690...3710 ~= seconds, "\(reply.client), \(seconds)")
+    }
+
     @Test func oneOfTheFleetRefreshes() {
         let world = FleetWorld(nodes: 20, names: 1)
         world.ask(0, 0)

@@ -78,7 +78,7 @@ final class Episode {
     private func load() throws(ConfigurationError) -> Settings {
         try Settings.load(
             file: "/d/httpdnsd.toml", contents: plan.text, environment: [:],
-            readFile: { $0 == "/d/authority" ? certificates.trusted : nil })
+            readFile: { Topology.files[$0] })
     }
 
     private func start() {
@@ -296,16 +296,19 @@ final class Episode {
                 $0 + $1.lookups.count + $1.outbox.count + $1.underWay + $1.waiting.count
             },
             "queries of servers": loop.forwarder.groups.reduce(0) { $0 + $1.servers.reduce(0) { $0 + $1.underWay } },
-            "connections": kernel.all(StreamPort.self).count { $0.link != nil },
+            "connections": kernel.all(StreamPort.self).count { $0.link.map { $0.host?.group != "store" } ?? false },
             "ports": kernel.all(DatagramPort.self).count { !$0.listens },
         ]
+        let toStore = kernel.all(StreamPort.self).count { $0.link?.host?.group == "store" }
+        if toStore != (plan.hasStore ? 1 : 0) { judge.fault("\(toStore) connections to the store when all is well") }
         for (what, count) in left.sorted(by: { $0.key < $1.key }) where count > 0 {
             judge.fault("\(count) \(what) are left when all is quiet")
         }
         let before = kernel.moments
         kernel.run(until: kernel.now + 3600 * 1_000_000_000)
         let moments = kernel.moments - before
-        if moments > (script.hasFile ? 3700 : 10) {
+        // The file is written each second in which its answers have changed; each ten seconds the store is asked what is valid.
+        if moments > 10 + (script.hasFile ? 3700 : 0) + (plan.hasStore ? 3 * 370 : 0) {
             judge.fault("woken \(moments) times in an hour in which nothing happens")
         }
     }

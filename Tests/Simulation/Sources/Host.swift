@@ -30,6 +30,7 @@ final class Host {
     enum Kind {
         case plain, tcp, tls, https
         case account(isSecure: Bool)
+        case store(isSecure: Bool)
     }
 
     let name: String
@@ -49,7 +50,7 @@ final class Host {
     var isEncrypted: Bool {
         switch kind {
         case .tls, .https: true
-        case .account(let isSecure): isSecure
+        case .account(let isSecure), .store(let isSecure): isSecure
         case .plain, .tcp: false
         }
     }
@@ -60,7 +61,8 @@ final class Host {
         return switch kind {
         case .plain, .account: address
         case .tcp: "tcp://\(address)"
-        case .tls: "tls://\(address)"
+        case .tls, .store(isSecure: true): "tls://\(address)"
+        case .store(isSecure: false): "redis://\(address)"
         case .https: "https://\(address)/dns-query"
         }
     }
@@ -71,6 +73,7 @@ final class Host {
         case .tls: 853
         case .https: 443
         case .account(let isSecure): isSecure ? 443 : 80
+        case .store: 6379
         }
     }
 
@@ -101,9 +104,10 @@ final class Host {
     func loses() -> Bool { mayDo(.loses) }
     func doubles() -> Bool { mayDo(.doubles) }
 
-    /// One way; packets overtake each other.
+    /// One way; packets overtake each other. A store is near.
     func delay() -> UInt64 {
-        kernel.network.milliseconds(has(.slow) ? 100...1500 : 2...25)
+        let usual = if case .store = kind { 0...1 } else { 2...25 }
+        return kernel.network.milliseconds(has(.slow) ? 100...1500 : usual)
     }
 
     // MARK: What comes
@@ -170,6 +174,7 @@ final class ServerEnd: FarEnd {
             case .plain, .tcp, .tls: FramesSpeaker(self)
             case .https: HTTP2Speaker(self)
             case .account(let isSecure): AccountSpeaker(self, isSecure: isSecure)
+            case .store: StoreSpeaker(self)
             }
     }
 

@@ -33,6 +33,8 @@ final class Judge {
     /// Each takes effect at `by` at the latest.
     private var plans: [(plan: Plan, from: UInt64, by: UInt64)] = []
     private var questions: [Endpoint: [UInt16: Asked]] = [:]
+    /// When the clock was set back, and by how many nanoseconds.
+    private var setBack: [(at: UInt64, by: UInt64)] = []
     /// What was known before is forgotten, or no question of before has to be answered.
     private(set) var era = 0
 
@@ -60,7 +62,7 @@ final class Judge {
 
     func begin() {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [], [:], [:], [], [:])
-        (lately, attempts) = ([:], [:])
+        (lately, attempts, setBack) = ([:], [:], [])
         isCalmAt = 0
         digest = 14_695_981_039_346_656_037
         era = 0
@@ -156,6 +158,10 @@ final class Judge {
         if bills[name]!.count > most {
             fault("\(name) is looked up \(bills[name]!.count) times in ten seconds for \(questions) questions")
         }
+    }
+
+    func clockIsSet(by seconds: Int) {
+        if seconds < 0 { setBack.append((kernel.now, UInt64(-seconds) * 1_000_000_000)) }
     }
 
     // MARK: What servers say
@@ -290,10 +296,15 @@ final class Judge {
                 fault("\(who) what \(told.host.name) said, which is not to be asked")
             }
             let age = kernel.now - told.at
-            let life = UInt64(told.ttl) * 1_000_000_000 + Self.slack
+            // What a store has is as old as the clock says, which nobody can know to have been set back before it started.
+            let backwards = plans.contains { $0.plan.hasStore } ? setBack.filter { $0.at > told.at } : []
+            let younger = backwards.reduce(0) { $0 + $1.by }
+            let life = UInt64(told.ttl) * 1_000_000_000 + Self.slack + younger
             if isStale {
                 if record.ttl > 30 { fault("\(who) stale, with the TTL \(record.ttl)") }
-                if age > life + UInt64(staleSeconds) * 1_000_000_000 + 4_000_000_000, asked.era == era {
+                // What was there when it was asked for may be given when the machine wakes again.
+                let most = life + UInt64(staleSeconds) * 1_000_000_000 + 4_000_000_000 + kernel.slept - asked.slept
+                if age > most, asked.era == era {
                     fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago, stale")
                 }
             } else if age > life {

@@ -117,6 +117,7 @@ final class Kernel {
     func setClock(by seconds: Int) {
         epoch = UInt64(Int(epoch) + seconds * 1_000_000_000)
         wrongBy += seconds
+        judge.clockIsSet(by: seconds)
     }
 
     /// Seconds since 1970 as everybody else's clock has them.

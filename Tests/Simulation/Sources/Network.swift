@@ -6,6 +6,8 @@ import TestSupport
 final class Network {
     var chance = Chance(seed: 0)
     private(set) var hosts: [IPAddress: Host] = [:]
+    /// What the store has.
+    private(set) var shelf = Shelf()
     /// Where replies go that leave from a port somebody listens on.
     var clients: [Endpoint: ([UInt8]) -> Void] = [:]
     /// Whether any way leads out of the machine.
@@ -27,6 +29,7 @@ final class Network {
     }
 
     func clear() {
+        shelf = Shelf()
         (hosts, clients, bound, listening, links, isUp, hasIPv6, lostIPv6Until) = (
             [:], [:], [:], [:], [], true, true, 0
         )

@@ -21,6 +21,7 @@ enum Topology {
             + [
                 Host("lab-1", group: "lab", .v4(10, 0, 3, 1), .plain),
                 Host("lab-2", group: "lab", .v4(10, 0, 3, 2), .tcp),
+                Host("store", group: "store", .v4(10, 0, 9, 1), .store(isSecure: secure)),
             ]
     }
 
@@ -30,6 +31,10 @@ enum Topology {
     /// More names of the group `office`, in a file.
     static let namesFile = "/d/names"
     static let namesFiles = [["far.net"], ["far.net", "near.net"], ["near.net"], ["nobody.net"]]
+    /// Files that settings are read with.
+    static var files: [String: [UInt8]] {
+        ["/d/authority": certificates.trusted, "/d/key": Array("a key of the fleet, as long as it has to be".utf8)]
+    }
     /// Where accounts are found by their certificate's name.
     static let accountNames = [
         "resolvers.httpdns.aliyuncs.com", "httpdns.volcengineapi.com", "httpdns.baidubce.com",
@@ -61,6 +66,8 @@ struct Plan {
     private var followsRoutes = false
     private(set) var staleSeconds = 0
     private(set) var groups: [Group] = []
+    /// Whether what is looked up is shared.
+    private(set) var hasStore = false
     private var lines: [String] = []
 
     /// - Parameters:
@@ -79,6 +86,12 @@ struct Plan {
             "negativeTTL = \([0, 5, 30][chance.below(3)])",
         ]
         if script.hasFile { lines.append("file = \"/d/cache\"") }
+        if script.hasStore, chance.below(8) > 0 {
+            hasStore = true
+            let store = hosts.first { $0.group == "store" }!
+            lines += ["[sharedCache]", "server = \"\(store.text)\"", "keyFile = \"/d/key\""]
+            if store.isEncrypted { lines.append("caFile = \"/d/authority\"") }
+        }
         if chance.below(5) > 0 {
             account = some("httpdns")
             isHTTPOnly = chance.below(5) == 0
@@ -113,7 +126,7 @@ struct Plan {
                 "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
                 "domains = [\"\(Topology.zones[name]!)\"]", "timeout = \([500, 2000][chance.below(2)])",
                 "thenTry = [\(Self.list(group.thenTry))]", "thenTryOn = [\(Self.list(group.on))]",
-                "concurrency = \([1, 4, 64][chance.below(3)])",
+                "concurrency = \([1, 4, 64][chance.below(3)])", "share = \(chance.below(2) == 0)",
             ]
             if name != "lab" { lines.append("caFile = \"/d/authority\"") }
             if !group.fileZones.isEmpty { lines.append("domainsFile = \"\(Topology.namesFile)\"") }

@@ -72,6 +72,8 @@ struct Script {
     /// Whether the account is asked over https.
     let isSecure: Bool
     let hasFile: Bool
+    /// Whether there is a store for a fleet.
+    let hasStore: Bool
     var items: [Item] = []
     /// Nanoseconds.
     private(set) var length: UInt64 = 0
@@ -79,6 +81,7 @@ struct Script {
     init(seed: UInt64) {
         var chance = Chance(seed: seed)
         (self.seed, isSecure, hasFile) = (seed, chance.below(2) == 0, chance.below(4) == 0)
+        hasStore = chance.below(2) == 0
         let others = Provider.allCases.filter { $0 != .tencent }
         provider = isSecure && chance.below(2) == 0 ? others[chance.below(others.count)] : .tencent
         let hosts = Topology.hosts(secure: isSecure).map(\.name)

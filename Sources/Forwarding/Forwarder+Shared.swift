@@ -116,7 +116,8 @@ extension Forwarder {
         let isHit = if case .fresh = worth { true } else { false }
         shared.answered(isHit, after: now.nanoseconds &- read.sent.nanoseconds, at: now)
         let flight = read.flight
-        guard flight.generation == generation else { return }
+        // By other rules the store may have another answer, and so may the group.
+        guard flight.generation == generation else { return goOn(read, at: now) }
         guard flights[flight.id] === flight else {
             // Too late for those who asked, but not for those who ask again.
             switch worth {
@@ -148,7 +149,7 @@ extension Forwarder {
         guard flights[read.flight.id] === read.flight else { return }
         spendWait(read, at: now)
         guard read.waitsUntil != nil else { return settleIfDone(read.flight, at: now) }
-        guard !read.isClaim, !read.flight.isWanted, shared.isOn else {
+        guard !read.isClaim, !read.flight.isWanted, shared.isOn, isShared(read.flight, read.step) else {
             return askGroup(read.flight, read.step, at: now)
         }
         claim(read, at: now)

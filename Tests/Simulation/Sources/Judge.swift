@@ -23,7 +23,8 @@ final class Judge {
         let ttl: UInt32
     }
     private var said: [Said] = []
-    private var denied: Set<String> = []
+    /// Until when what groups have said that there is not may be repeated, in nanoseconds.
+    private var denied: [String: UInt64] = [:]
     /// What groups were asked, and when they were last.
     private var lately: [String: UInt64] = [:]
     /// When names were looked up, hosts were asked, and clients asked lately, by the time that the machine was awake.
@@ -61,7 +62,7 @@ final class Judge {
     static let forgedSerial: UInt32 = 0x1F00_0000
 
     func begin() {
-        (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [], [:], [:], [], [:])
+        (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [:], [:], [:], [], [:])
         (lately, attempts, setBack) = ([:], [:], [])
         isCalmAt = 0
         digest = 14_695_981_039_346_656_037
@@ -172,8 +173,9 @@ final class Judge {
         return UInt32(said.count - 1)
     }
 
-    func denies(_ host: Host, _ name: String, _ type: UInt16, exists: Bool, _ ttl: UInt32) {
-        denied.insert("\(host.group) \(name) \(type)")
+    func denies(_ host: Host, _ name: String, _ type: UInt16, _ ttl: UInt32) {
+        let what = "\(host.group) \(name) \(type)"
+        denied[what] = max(denied[what] ?? 0, kernel.now + UInt64(ttl) * 1_000_000_000 + Self.slack)
     }
 
     static func address(_ serial: UInt32, _ type: UInt16) -> IPAddress {
@@ -252,6 +254,12 @@ final class Judge {
         check(message, asked, who)
     }
 
+    /// By how many nanoseconds what a store has may seem younger than it is: it is as old as the clock says, and a daemon cannot
+    /// know that the clock was set back before it started.
+    private func younger(since moment: UInt64) -> UInt64 {
+        plans.contains { $0.plan.hasStore } ? setBack.reduce(0) { $0 + ($1.at > moment ? $1.by : 0) } : 0
+    }
+
     private func check(_ message: Reading, _ asked: Asked, _ who: String) {
         let truth = Truth(asked.query.name, asked.query.type)
         // Under any settings since the question.
@@ -273,12 +281,15 @@ final class Judge {
             fault("\(who) a cookie of \(message.cookie.count) octets")
         }
         if message.code == 3, truth.exists { return fault("\(who) NXDOMAIN, which nobody says") }
-        if message.code == 0, !message.isTruncated, message.records.isEmpty, truth.count > 0, asked.query.type != 16 {
+        // Of other types of a name that an account answers for, the daemon says so by itself.
+        if truth.isAddress, message.code == 3 || message.code == 0 && !message.isTruncated && message.records.isEmpty {
             let hasIPv6 = asked.at > kernel.network.hadNoIPv6 + Self.noting
-            if !plans.contains(where: { $0.plan.denies(asked.query.name, asked.query.type, hasIPv6: hasIPv6) }),
-                !groups.contains(where: { denied.contains("\($0) \(asked.query.name) \(asked.query.type)") })
-            {
-                fault("\(who) no record, which nobody says")
+            let until = groups.compactMap { denied["\($0) \(asked.query.name) \(asked.query.type)"] }.max()
+            if !plans.contains(where: { $0.plan.denies(asked.query.name, asked.query.type, hasIPv6: hasIPv6) }) {
+                let longer = (isStale ? UInt64(staleSeconds) * 1_000_000_000 + 4_000_000_000 : 0) + younger(since: 0)
+                if until.map({ $0 + longer + kernel.slept - asked.slept < kernel.now }) ?? true {
+                    fault("\(who) no record, which nobody says\(until == nil ? "" : " any more")")
+                }
             }
         }
         for record in message.records {
@@ -296,10 +307,7 @@ final class Judge {
                 fault("\(who) what \(told.host.name) said, which is not to be asked")
             }
             let age = kernel.now - told.at
-            // What a store has is as old as the clock says, which nobody can know to have been set back before it started.
-            let backwards = plans.contains { $0.plan.hasStore } ? setBack.filter { $0.at > told.at } : []
-            let younger = backwards.reduce(0) { $0 + $1.by }
-            let life = UInt64(told.ttl) * 1_000_000_000 + Self.slack + younger
+            let life = UInt64(told.ttl) * 1_000_000_000 + Self.slack + younger(since: told.at)
             if isStale {
                 if record.ttl > 30 { fault("\(who) stale, with the TTL \(record.ttl)") }
                 // What was there when it was asked for may be given when the machine wakes again.

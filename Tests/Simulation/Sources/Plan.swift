@@ -56,6 +56,8 @@ struct Plan {
         }
     }
 
+    /// In seconds.
+    static let longestNegativeTTL: UInt32 = 30
     /// Nil: nobody but the resolvers.
     private(set) var account: [Host]?
     private(set) var isHTTPOnly = false
@@ -83,7 +85,7 @@ struct Plan {
         lines += ["[control]", "socket = \"\""]
         lines += [
             "[cache]", "megabytes = 1", "staleSeconds = \(staleSeconds)", "prefetchAt = \([0, 75][chance.below(2)])",
-            "negativeTTL = \([0, 5, 30][chance.below(3)])",
+            "negativeTTL = \([0, 5, Self.longestNegativeTTL][chance.below(3)])",
         ]
         if script.hasFile { lines.append("file = \"/d/cache\"") }
         if script.hasStore, chance.below(8) > 0 {

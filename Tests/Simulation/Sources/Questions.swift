@@ -86,7 +86,7 @@ enum DNSServer {
         }
         bytes[7] = UInt8(truth.count)
         if truth.count == 0 {
-            if let host { judge.denies(host, query.name, query.type, exists: truth.exists, ttl) }
+            if let host { judge.denies(host, query.name, query.type, ttl) }
             bytes[9] = 1
             bytes += [0, 0, 6, 0, 1]
             bytes.append(ttl, octets: 4)

@@ -67,7 +67,9 @@ final class AccountSpeaker: Speaker {
             judge.asked(host, text, type)
             let truth = Truth(text, type)
             guard truth.count > 0, text.first != "g", !host.has(.lies) || kernel.network.chance.below(2) == 0 else {
-                judge.denies(host, text, type, exists: true, 3600)
+                // That a family has no record is known for as long as the other family's addresses.
+                let other = Truth(text, type == 1 ? 28 : 1)
+                judge.denies(host, text, type, max(Plan.longestNegativeTTL, other.count > 0 ? other.ttl : 0))
                 return .noRecord
             }
             return .addresses(

@@ -80,7 +80,7 @@ public final class Daemon: @unchecked Sendable {
             loop: resolverLoop, cache: cache, local: local, lookup: lookup, report: report)
         let prepared = try forwarderLoop.prepare(
             settings, after: nil, &numbers, Provenance(origins: origins, proxy: proxy))
-        try StartFailure.ofSystem { () throws(SystemError) in try forwarderLoop.apply(prepared) }
+        forwarderLoop.apply(prepared)
         let frontend = CurrentFrontend(QueryFrontend(cache: cache, settings.listen, queue: forwarderLoop.queue))
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }

@@ -56,12 +56,8 @@ extension Daemon {
             streams.apply(next.listen)
         }
         let isDone = DispatchSemaphore(value: 0)
-        forwarderLoop.withCacheRead { [forwarderLoop, report] in
-            do throws(SystemError) {
-                try forwarderLoop.apply(prepared)
-            } catch {
-                report.systemFailed(error)
-            }
+        forwarderLoop.withCacheRead { [forwarderLoop] in
+            forwarderLoop.apply(prepared)
             isDone.signal()
         }
         isDone.wait()
@@ -110,7 +106,7 @@ extension ForwarderLoop {
     }
 
     /// Applies new settings; on the loop, or before it starts.
-    func apply(_ new: Prepared) throws(SystemError) {
+    func apply(_ new: Prepared) {
         let now = Tick(nanoseconds: Clock.now())
         let (old, oldNames) = (settings, nameFiles.names)
         (settings, numbers) = (new.settings, new.numbers)
@@ -120,7 +116,7 @@ extension ForwarderLoop {
         carriers.apply(new.settings, new.carriers, new.numbers)
         cache.apply(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
         let hosts = local.hosts
-        try local.apply(new.settings)
+        local.apply(new.settings)
         if local.hosts != hosts { forwarder.change(.hosts(local.hosts), at: now) }
         let accounts = Set(settings.accounts.map { numbers[$0.name] })
         for (id, list) in serviceLists where !accounts.contains(id) {
@@ -140,7 +136,7 @@ extension ForwarderLoop {
         if new.isOtherStore { replaceStore(new.store, at: now) }
         let suspects = oldNames.map { new.settings.suspects(after: old, areNamesOther: $0 != new.names) } ?? []
         takeOver(renewed: Set(new.renewed.map { numbers[$0.name] }), suspects, at: now)
-        try nameFiles.follow()
+        nameFiles.follow()
         guard let oldNames else { return }
         if settings.cacheContext(new.names) != old.cacheContext(oldNames) {
             contextChanged(settings.cacheContext(new.names))

@@ -1,46 +1,96 @@
+internal import Dispatch
 internal import Glibc
 
 /// Tells when files may have changed: written, replaced, removed, made again, or reached through another link.
 ///
 /// A file such as /etc/resolv.conf is replaced by rename, is often a link, and its folder may not exist yet. So every
 /// folder on the way is watched for the next name on the way, through all links, as far as it exists; and the file
-/// itself too, because a write through another mount of it (containers do that) shows nowhere else.
+/// itself too, because a write through another mount of it (containers do that) shows nowhere else. While the system
+/// has nothing to watch with, the files count as changed every ten seconds.
 ///
 /// `@unchecked Sendable`: made on the loop, or handed to it before it starts; only the loop touches it then.
 public final class FileWatch: EventHandler, @unchecked Sendable {
     private let paths: [String]
     private let changed: () -> Void
+    private let failed: (SystemError) -> Void
     private weak var loop: EventLoop?
-    private var inotify: Descriptor
+    private var inotify = Descriptor(adopting: -1)
     private var registration: Registration?
+    private var isStopped = false
+    /// Whether the files count as changed soon.
+    private var isLookingAgain = false
+    /// Whether the owner knows that not everything can be watched.
+    private var hasFailed = false
     /// What each watch is for: names in that folder; none for the file itself.
     private var watches: [Int32: Set<String>] = [:]
 
     /// As many as the kernel follows itself (path_resolution(7)).
     private static let linkLimit = 40
+    /// After which what was in the way of reading or watching may be gone.
+    private static let pause = DispatchTimeInterval.seconds(10)
     private static let folderEvents =
         IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVE_SELF
     private static let fileEvents = IN_CLOSE_WRITE | IN_MASK_ADD
 
     /// Begins to watch. Call on the loop, or before the loop starts.
     ///
-    /// - Parameter changed: Called on the loop, once for all that happened until the loop looked. Also called for
-    ///   changes that turn out to be none: the caller reads the files again and compares.
-    public init(_ paths: [String], in loop: EventLoop, changed: @escaping () -> Void) throws(SystemError) {
-        self.paths = paths
-        self.changed = changed
-        self.loop = loop
-        inotify = Descriptor(
-            adopting: try SystemCall.require("inotify_init1") { inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC)) })
-        watch()
-        registration = try loop.register(inotify, .readable, self)
+    /// - Parameters:
+    ///   - changed: Called on the loop, once for all that happened until the loop looked. Also called for changes that
+    ///     turn out to be none: the caller reads the files again and compares.
+    ///   - failed: Why not everything can be watched; called once until it can, perhaps at once.
+    public init(
+        _ paths: [String], in loop: EventLoop, failed: @escaping (SystemError) -> Void, changed: @escaping () -> Void
+    ) {
+        (self.paths, self.loop, self.failed, self.changed) = (paths, loop, failed, changed)
+        begin()
     }
 
     /// Stops watching. Call on the loop.
     public func stop() {
+        isStopped = true
+        end()
+    }
+
+    private func begin() {
+        do throws(SystemError) {
+            inotify = Descriptor(
+                adopting: try SystemCall.require("inotify_init1") { inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC)) })
+            registration = try loop?.register(inotify, .readable, self)
+            watch()
+        } catch {
+            end()
+            cannotWatch(error)
+        }
+    }
+
+    private func end() {
         if let registration { loop?.unregister(registration) }
         registration = nil
         inotify.close()
+    }
+
+    private func cannotWatch(_ error: SystemError) {
+        if !hasFailed { failed(error) }
+        hasFailed = true
+        lookAgain()
+    }
+
+    /// Has `changed` called in a while although nothing may change: what is in the way of reading the files, such as a
+    /// want of descriptors, may be gone then. Call on the loop.
+    public func lookAgain() {
+        guard !isLookingAgain, let loop else { return }
+        isLookingAgain = true
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [weak self, weak loop] in
+            guard let self, let loop else { return }
+            loop.submit { [self] in looksAgain() }
+        }
+    }
+
+    private func looksAgain() {
+        isLookingAgain = false
+        guard !isStopped else { return }
+        if registration == nil { begin() } else { watch() }
+        changed()
     }
 
     public func ready(_ readiness: Readiness) {
@@ -52,6 +102,7 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
 
     /// Sets the watches that the paths need now, and removes the others.
     private func watch() {
+        defer { if !isLookingAgain { hasFailed = false } }
         let before = watches
         watches = [:]
         for path in paths { watch(path) }
@@ -87,7 +138,10 @@ public final class FileWatch: EventHandler, @unchecked Sendable {
 
     private func add(_ path: String, _ events: Int32) -> Int32? {
         let watch = unsafe inotify_add_watch(inotify.raw, path, UInt32(events))
-        return watch >= 0 ? watch : nil
+        guard watch < 0 else { return watch }
+        let error = SystemError("inotify_add_watch", path, code: errno)
+        if error.isShortage { cannotWatch(error) }
+        return nil
     }
 
     /// The target of a symbolic link; nil if the path is no link.

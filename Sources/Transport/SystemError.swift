@@ -44,6 +44,8 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     public var isConnectionRefused: Bool { code == ECONNREFUSED }
     /// Whether the file, or a folder on the way to it, does not exist.
     public var isNotFound: Bool { code == ENOENT || code == ENOTDIR }
+    /// Whether the system has no more of what the call needs: descriptors, memory, watches.
+    public var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC].contains(code) }
 }
 
 /// The one place that handles errno: an interrupted call is repeated, and "would block" is a value.

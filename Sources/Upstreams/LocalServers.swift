@@ -32,7 +32,7 @@ package final class LocalServers {
     }
 
     /// Reads the files that the settings name, without the callbacks, and follows them from now on.
-    package func apply(_ new: Settings) throws(SystemError) {
+    package func apply(_ new: Settings) {
         let old = settings
         guard old.map({ $0.fallback != new.fallback || $0.isResolvConfNeeded != new.isResolvConfNeeded }) ?? true else {
             return
@@ -41,12 +41,14 @@ package final class LocalServers {
         watch?.stop()
         watch = nil
         let before = found
-        (found, hosts) = (readServers(), readHosts())
-        if old == nil || found != before { reportResolvers() }
         // Whether a server leads back to this daemon may change with the servers that systemd-resolved asks.
         let resolvers = new.isResolvConfNeeded ? new.fallback.resolvConf + [Self.resolvedServers] : []
         let paths = resolvers + (new.fallback.hosts.isEmpty ? [] : [new.fallback.hosts])
-        if !paths.isEmpty { watch = try FileWatch(paths, in: loop) { [unowned self] in readFiles() } }
+        if !paths.isEmpty {
+            watch = FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] in readFiles() }
+        }
+        (found, hosts) = (readServers(), readHosts())
+        if old == nil || found != before { reportResolvers() }
     }
 
     package func stop() { watch?.stop() }
@@ -74,9 +76,15 @@ package final class LocalServers {
         }
     }
 
+    /// While a file cannot be read for want of descriptors, what was found before stays.
     private func readServers() -> [Endpoint] {
         guard let settings, settings.isResolvConfNeeded else { return [] }
-        let (usable, loops) = Self.inResolvConf(settings.fallback, listening)
+        var isShort = false
+        let (usable, loops) = Self.inResolvConf(settings.fallback, listening) { isShort = isShort || $0.isShortage }
+        guard !isShort else {
+            watch?.lookAgain()
+            return found
+        }
         reportLoops(loops)
         return usable
     }
@@ -128,13 +136,14 @@ package final class LocalServers {
     }
 
     /// The servers of the first file of `resolvConf` that has a usable one.
+    /// - Parameter failed: told why a file cannot be read.
     private static func inResolvConf(
-        _ settings: Settings.Fallback, _ listening: [Endpoint]
+        _ settings: Settings.Fallback, _ listening: [Endpoint], _ failed: (SystemError) -> Void = { _ in }
     ) -> (usable: [Endpoint], loops: [Loop]) {
         var loops: [Loop] = []
         for path in settings.resolvConf {
             // A missing file is the normal case: each kind of host has one of them.
-            guard let servers = servers(of: path) else { continue }
+            guard let servers = servers(of: path, failed) else { continue }
             let found = split(servers, listening)
             loops += found.loops.map { ($0, path) }
             if !found.usable.isEmpty { return (found.usable, loops) }
@@ -150,13 +159,27 @@ package final class LocalServers {
     }
 
     /// The servers in a file; nil if it cannot be read.
-    private static func servers(of path: String) -> [Endpoint]? {
-        (try? SystemFile.read(path, limit: resolvConfLimit)).map { ResolverList.parse($0.span) }
+    private static func servers(of path: String, _ failed: (SystemError) -> Void = { _ in }) -> [Endpoint]? {
+        do throws(SystemError) {
+            let text = try SystemFile.read(path, limit: resolvConfLimit)
+            return ResolverList.parse(text.span)
+        } catch {
+            failed(error)
+            return nil
+        }
     }
 
+    /// While the file cannot be read for want of descriptors, what it said before stays.
     private func readHosts() -> HostsTable {
         guard let settings else { return HostsTable() }
-        return Self.hosts(of: settings) { report.cannotRead(settings.fallback.hosts, $0) }
+        var isShort = false
+        let read = Self.hosts(of: settings) {
+            isShort = $0.isShortage
+            if !isShort { report.cannotRead(settings.fallback.hosts, $0) }
+        }
+        guard isShort else { return read }
+        watch?.lookAgain()
+        return hosts
     }
 
     /// What the hosts file of settings says, read once.
@@ -197,6 +220,13 @@ extension Report {
 
     package static func loop(_ server: Endpoint, _ source: String) -> String {
         "\(source) names \(server), which is this daemon itself or asks it: left out, it would ask itself for ever"
+    }
+
+    /// Why files that may change cannot be watched.
+    package func cannotFollow(_ error: SystemError) {
+        say(
+            .warning, .systemFailed, about: "changes of files",
+            "changed files are not noticed at once, but read again every 10 s: \(error)")
     }
 
     func cannotRead(_ path: String, _ error: SystemError) {

@@ -20,24 +20,23 @@ final class NameFiles: @unchecked Sendable {
     private var settings = Settings()
     private var numbers = GroupNumbers()
     private var watch: FileWatch?
+    /// Why the files could not be read the last time.
+    private var failure: StartFailure?
     /// How often reading was begun or became needless, so that an attempt that another has overtaken changes nothing.
     private var turn = 0
-
-    /// After which files that could not be read are tried again.
-    private static let pause = DispatchTimeInterval.seconds(10)
 
     init(loop: EventLoop, report: Report) { (self.loop, self.report) = (loop, report) }
 
     /// Takes names that were read just now.
     func replace(_ new: NameLists, _ settings: Settings, _ numbers: GroupNumbers) {
         stop()
-        (names, self.settings, self.numbers) = (new, settings, numbers)
+        (names, self.settings, self.numbers, failure) = (new, settings, numbers, nil)
     }
 
     /// Follows the files from now on.
-    func follow() throws(SystemError) {
+    func follow() {
         guard let names, !names.paths.isEmpty else { return }
-        watch = try FileWatch(names.paths, in: loop) { [unowned self] in read(after: nil) }
+        watch = FileWatch(names.paths, in: loop, failed: report.cannotFollow) { [unowned self] in read() }
     }
 
     func stop() {
@@ -46,31 +45,28 @@ final class NameFiles: @unchecked Sendable {
         turn += 1
     }
 
-    /// Reads the files on another thread, since there may be a million names in them. What is in the way, such as a want
-    /// of descriptors, may go away without any change of the files, so that they are tried again.
-    /// - Parameter failure: why that was not possible the last time; it is said once.
-    private func read(after failure: StartFailure?) {
+    /// Reads the files on another thread, since there may be a million names in them.
+    private func read() {
         turn += 1
         let (turn, settings, numbers) = (turn, settings, numbers)
         DispatchQueue.global().async { [self] in
             let read = Result { () throws(StartFailure) in try NameLists(settings, numbers) }
-            loop.submit { [self] in if self.turn == turn { take(read, after: failure) } }
+            loop.submit { [self] in if self.turn == turn { take(read) } }
         }
     }
 
-    private func take(_ read: Result<NameLists, StartFailure>, after before: StartFailure?) {
+    private func take(_ read: Result<NameLists, StartFailure>) {
         switch read {
         case .success(let new):
+            failure = nil
             guard new != names else { return }
             names = new
             changed(new)
             report.namesChanged(new)
-        case .failure(let failure):
-            if failure != before { report.namesWrong(failure) }
-            DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [weak self, turn] in
-                guard let self else { return }
-                loop.submit { [self] in if self.turn == turn { self.read(after: failure) } }
-            }
+        case .failure(let new):
+            if new != failure { report.namesWrong(new) }
+            failure = new
+            watch?.lookAgain()
         }
     }
 }

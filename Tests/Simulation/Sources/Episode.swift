@@ -16,7 +16,7 @@ final class Episode {
     private let hosts: [Host]
     private var plan: Plan
     private var daemon: Daemon?
-    private var fileZones = Topology.namesFiles[0]
+    private var files = MachineFiles()
     private var ports: UInt16 = 1024
     private var numbers = 0
 
@@ -33,12 +33,8 @@ final class Episode {
         kernel.files["/d/authority"] = certificates.trusted
         kernel.files["/proc/sys/kernel/random/boot_id"] = Array("0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0\n".utf8)
         var chance = Chance(seed: script.seed)
-        plan = Plan(&chance, hosts: hosts, script, fileZones: fileZones)
-        writeNames()
-    }
-
-    private func writeNames() {
-        kernel.files[Topology.namesFile] = Array(fileZones.map { "*.\($0)\n" }.joined().utf8)
+        plan = Plan(&chance, hosts: hosts, script, files)
+        files.write(hosts)
     }
 
     /// - Parameter items: Those of the script that happen; nil: all.
@@ -78,7 +74,7 @@ final class Episode {
     private func load() throws(ConfigurationError) -> Settings {
         try Settings.load(
             file: "/d/httpdnsd.toml", contents: plan.text, environment: [:],
-            readFile: { Topology.files[$0] })
+            readFile: { Topology.settingsFiles[$0] })
     }
 
     private func start() {
@@ -126,8 +122,8 @@ final class Episode {
     private func perform(_ item: Script.Item) {
         var chance = Chance(seed: item.seed)
         switch item.what {
-        case .question, .pipeline, .goAway, .stutter, .fullDisk, .names: break
-        case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds):
+        case .question, .pipeline, .goAway, .stutter, .fullDisk, .names, .hosted: break
+        case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds), .moves(_, let seconds):
             judge.isTroubled(seconds: seconds)
         default: judge.isTroubled(seconds: 1)
         }
@@ -157,13 +153,14 @@ final class Episode {
         case .fullDisk(let seconds): kernel.files.fullUntil = kernel.now + UInt64(seconds) * 1_000_000_000
         case .noDescriptors(let seconds):
             kernel.withoutDescriptors(until: kernel.now + UInt64(seconds) * 1_000_000_000)
-        case .names(let zones):
-            fileZones = zones
-            writeNames()
-            plan = plan.reading(zones)
-            // A file that cannot be read is tried again ten seconds later.
-            let pause: UInt64 = kernel.hasDescriptors ? 0 : 14_000_000_000
-            judge.works(by: plan, within: Judge.noting + pause)
+        case .names(let zones): rewrite { $0.zones = zones }
+        case .resolvers(let names): rewrite { $0.resolvers = names }
+        case .hosted(let names):
+            rewrite {
+                $0.hosted = names
+                $0.hostedNumber += 1
+            }
+        case .moves(let name, let seconds): kernel.network.move(host(name), seconds: seconds)
         case .reload: reload(&chance)
         case .crash(let part): crash(part)
         case .restart:
@@ -174,13 +171,26 @@ final class Episode {
         Scheduler.settle()
     }
 
+    /// When what stands in files is known. A file that cannot be read or watched is tried again ten seconds later.
+    private var noting: UInt64 {
+        let pause: UInt64 = 14_000_000_000
+        return Judge.noting + (kernel.lackedDescriptors(within: pause) ? pause : 0)
+    }
+
+    private func rewrite(_ change: (inout MachineFiles) -> Void) {
+        change(&files)
+        files.write(hosts)
+        plan = plan.reading(files)
+        judge.works(by: plan, within: noting)
+    }
+
     private func reload(_ chance: inout Chance) {
         let before = plan
-        plan = Plan(&chance, hosts: hosts, script, fileZones: fileZones)
+        plan = Plan(&chance, hosts: hosts, script, files)
         if isVerbose { print(plan.text) }
         guard let settings = settings() else { return }
         // Both hold in between.
-        judge.works(by: plan)
+        judge.works(by: plan, within: kernel.hasDescriptors ? 0 : noting)
         do throws(StartFailure) {
             try daemon?.reload(settings)
         } catch {

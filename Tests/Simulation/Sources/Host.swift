@@ -35,8 +35,12 @@ final class Host {
 
     let name: String
     let group: String
-    let address: IPAddress
+    private(set) var address: IPAddress
+    /// Where else it may be.
+    private var otherAddress: IPAddress?
     let kind: Kind
+    /// By which `servers` gives it; nil: by its address.
+    let serverName: String?
     private var troubles: [Trouble: UInt64] = [:]
     /// The next request over HTTP/2 is left to another connection.
     var isGoingAway = false
@@ -44,8 +48,23 @@ final class Host {
     var isStuttering = false
 
     init(_ name: String, group: String, _ address: IPAddress, _ kind: Kind) {
-        (self.name, self.group, self.address, self.kind) = (name, group, address, kind)
+        (self.name, self.group, self.address, self.kind, serverName) = (name, group, address, kind, nil)
     }
+
+    /// - Parameter addresses: The one it has, and the one it may move to.
+    init(_ name: String, group: String, _ addresses: [IPAddress], _ kind: Kind, called serverName: String) {
+        (self.name, self.group, self.kind, self.serverName) = (name, group, kind, serverName)
+        (address, otherAddress) = (addresses[0], addresses[1])
+    }
+
+    /// Has its other address from now on.
+    func move() {
+        guard let other = otherAddress else { return }
+        (address, otherAddress) = (other, address)
+    }
+
+    /// All addresses that it may have.
+    var addresses: [IPAddress] { [address] + (otherAddress.map { [$0] } ?? []) }
 
     var isEncrypted: Bool {
         switch kind {
@@ -57,7 +76,7 @@ final class Host {
 
     /// As `servers` or `dnsIp` has it.
     var text: String {
-        let address = address.isIPv4 ? "\(address)" : "[\(address)]"
+        let address = serverName ?? (address.isIPv4 ? "\(address)" : "[\(address)]")
         return switch kind {
         case .plain, .account: address
         case .tcp: "tcp://\(address)"
@@ -233,11 +252,11 @@ final class ServerCertificates {
     private var contexts: [String: TLSServerContext] = [:]
 
     init() {
-        let addresses = Topology.hosts(secure: true).map(\.address)
+        let addresses = Topology.hosts(secure: true).flatMap(\.addresses)
         for kind in ["known", "strange"] {
             guard
                 let made = try? SelfSignedCertificate.make(
-                    names: Topology.accountNames, addresses: addresses, days: 30_000)
+                    names: Topology.accountNames + Topology.serverNames, addresses: addresses, days: 30_000)
             else {
                 fatalError("no certificate")
             }

@@ -127,6 +127,9 @@ final class Kernel {
 
     var hasDescriptors: Bool { now >= noDescriptorsUntil }
 
+    /// Whether there were none, so many nanoseconds ago or later.
+    func lackedDescriptors(within time: UInt64) -> Bool { noDescriptorsUntil > 0 && now < noDescriptorsUntil + time }
+
     func withoutDescriptors(until moment: UInt64) { noDescriptorsUntil = moment }
 
     func open(_ object: KernelObject) -> Int {

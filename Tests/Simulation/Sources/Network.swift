@@ -17,6 +17,8 @@ final class Network {
     /// When that was last not so.
     var hadNoIPv6: UInt64 { isUp && hasIPv6 ? lostIPv6Until : kernel.now }
     private var lostIPv6Until: UInt64 = 0
+    /// Addresses that hosts had, and until when those who are there now do not answer.
+    private var left: [IPAddress: UInt64] = [:]
     private var bound: [Endpoint: DatagramPort] = [:]
     private(set) var listening: [Endpoint: StreamPort] = [:]
     private var links: [WeakLink] = []
@@ -29,7 +31,7 @@ final class Network {
     }
 
     func clear() {
-        shelf = Shelf()
+        (shelf, left) = (Shelf(), [:])
         (hosts, clients, bound, listening, links, isUp, hasIPv6, lostIPv6Until) = (
             [:], [:], [:], [:], [], true, true, 0
         )
@@ -71,6 +73,17 @@ final class Network {
     func reset(_ host: Host) {
         for case let link? in links.map(\.link) where link.host === host { link.resetByFar() }
     }
+
+    /// A host is at its other address from now on. Who is where it was refuses connections, but not before the time is over.
+    func move(_ host: Host, seconds: Int) {
+        for case let link? in links.map(\.link) where link.host === host { link.isDead = true }
+        (hosts[host.address], left[host.address]) = (nil, kernel.now + UInt64(seconds) * 1_000_000_000)
+        host.move()
+        (hosts[host.address], left[host.address]) = (host, nil)
+    }
+
+    /// The host that a server's name stands for.
+    func server(called name: String) -> Host? { hosts.values.first { $0.serverName == name } }
 
     func forEachLink(_ host: Host, _ body: (Link) -> Void) {
         for case let link? in links.map(\.link) where link.host === host { body(link) }
@@ -158,7 +171,12 @@ final class Network {
         port.local = Endpoint(Self.own(endpoint.address.isIPv4), port: UInt16(32_768 + chance.below(28_000)))
         port.remote = endpoint
         port.isConnecting = true
-        guard let host = hosts[endpoint.address] else { return -Int(EINPROGRESS) }
+        guard let host = hosts[endpoint.address] else {
+            if let until = left[endpoint.address], until <= kernel.now {
+                kernel.after(milliseconds(2...25)) { [weak port] in port?.fail(ECONNREFUSED) }
+            }
+            return -Int(EINPROGRESS)
+        }
         let link = Link(port, host)
         links = links.filter { $0.link != nil } + [WeakLink(link: link)]
         port.link = link

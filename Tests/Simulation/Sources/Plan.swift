@@ -15,8 +15,14 @@ enum Topology {
             + [
                 Host("office-1", group: "office", .v4(10, 0, 1, 1), .tls),
                 Host("office-2", group: "office", IPAddress("fd00:1::2")!, .tls),
+                Host("office-3", group: "office", [.v4(10, 0, 1, 3), .v4(10, 0, 1, 4)], .tls, called: serverNames[0]),
+            ]
+            + [
                 Host("shop-1", group: "shop", .v4(10, 0, 2, 1), .https),
                 Host("shop-2", group: "shop", IPAddress("fd00:2::2")!, .https),
+                Host(
+                    "shop-3", group: "shop", [.v4(10, 0, 2, 3), IPAddress("fd00:2::4")!], .https, called: serverNames[1]
+                ),
             ]
             + [
                 Host("lab-1", group: "lab", .v4(10, 0, 3, 1), .plain),
@@ -28,17 +34,46 @@ enum Topology {
     /// The zone of each group of the operator's own.
     static let zones = ["office": "corp.net", "shop": "shop.org", "lab": "lab.io"]
     static let publicZone = "public-names.com"
+    /// Of servers that are given by their name.
+    static let serverNames = ["dns.office-servers.net", "dns.shop-servers.net"]
     /// More names of the group `office`, in a file.
     static let namesFile = "/d/names"
     static let namesFiles = [["far.net"], ["far.net", "near.net"], ["near.net"], ["nobody.net"]]
+    static let resolvConf = "/d/resolv.conf"
+    static let resolvers = [["resolver-1"], ["resolver-2", "resolver-1"], ["resolver-2"]]
+    static let hostsFile = "/d/hosts"
+    static let hostsFiles = [
+        [], ["f0.\(publicZone)"], ["f0.\(publicZone)", "f1.corp.net", "f2.far.net"], ["f1.corp.net", "f1.shop.org"],
+    ]
     /// Files that settings are read with.
-    static var files: [String: [UInt8]] {
+    static var settingsFiles: [String: [UInt8]] {
         ["/d/authority": certificates.trusted, "/d/key": Array("a key of the fleet, as long as it has to be".utf8)]
     }
     /// Where accounts are found by their certificate's name.
     static let accountNames = [
         "resolvers.httpdns.aliyuncs.com", "httpdns.volcengineapi.com", "httpdns.baidubce.com",
     ]
+}
+
+/// What stands in the files of the machine that the daemon follows.
+struct MachineFiles {
+    /// More names of the group `office`.
+    var zones = Topology.namesFiles[0]
+    /// The names of the hosts that `resolv.conf` lists.
+    var resolvers = Topology.resolvers[0]
+    /// The names in the hosts file, all of the address of this number.
+    var hosted: [String] = []
+    var hostedNumber: UInt32 = 0
+
+    static func address(ofHosted number: UInt32) -> [UInt8] { [30, 0, UInt8(number >> 8), UInt8(number & 255)] }
+
+    func write(_ hosts: [Host]) {
+        kernel.files[Topology.namesFile] = Array(zones.map { "*.\($0)\n" }.joined().utf8)
+        let servers = resolvers.map { name in "nameserver \(hosts.first { $0.name == name }!.address)\n" }
+        kernel.files[Topology.resolvConf] = Array("# by hand\n\(servers.joined())".utf8)
+        let address = Self.address(ofHosted: hostedNumber).map(String.init).joined(separator: ".")
+        kernel.files[Topology.hostsFile] = Array(hosted.map { "\(address) \($0)\n" }.joined().utf8)
+    }
 }
 
 /// A configuration, as random as can be, and what it means in few words.
@@ -48,12 +83,8 @@ struct Plan {
         let hosts: [Host]
         let thenTry: [String]
         let on: [String]
-        /// What its file of names has; it takes them, too.
-        var fileZones: [String] = []
-
-        func takes(_ name: String) -> Bool {
-            ([Topology.zones[self.name]!] + fileZones).contains { name.hasSuffix("." + $0) }
-        }
+        /// Whether it takes the names of the file, too.
+        let hasFile: Bool
     }
 
     /// In seconds.
@@ -70,12 +101,17 @@ struct Plan {
     private(set) var groups: [Group] = []
     /// Whether what is looked up is shared.
     private(set) var hasStore = false
+    /// What stands in the files now.
+    var files: MachineFiles
+    /// Whether the hosts file is used.
+    private var hasHosts = false
+    /// The resolvers by name; nil: those of `resolv.conf`.
+    private var resolvers: [String]?
     private var lines: [String] = []
 
-    /// - Parameters:
-    ///   - hosts: All there are.
-    ///   - fileZones: What the file of names has now.
-    init(_ chance: inout Chance, hosts: [Host], _ script: Script, fileZones: [String]) {
+    /// - Parameter hosts: All there are.
+    init(_ chance: inout Chance, hosts: [Host], _ script: Script, _ files: MachineFiles) {
+        self.files = files
         func some(_ group: String) -> [Host] {
             let all = hosts.filter { $0.group == group }.shuffled(using: &chance)
             return Array(all.prefix(1 + chance.below(all.count)))
@@ -113,16 +149,20 @@ struct Plan {
             ]
             if script.isSecure { lines += ["[tls]", "caFile = \"/d/authority\""] }
         }
+        let own = some("fallback")
+        resolvers = chance.below(2) == 0 ? own.map(\.name) : nil
+        hasHosts = chance.below(2) == 0
         lines += [
-            "[fallback]", "servers = [\(Self.list(some("fallback").map(\.text)))]", "hosts = \"\"",
+            "[fallback]", "servers = [\(resolvers == nil ? "" : Self.list(own.map(\.text)))]",
+            "resolvConf = [\"\(Topology.resolvConf)\"]", "hosts = \"\(hasHosts ? Topology.hostsFile : "")\"",
             "hedgeAfter = \([0, 200, 1000, 5000][chance.below(4)])", "timeout = \([500, 2000][chance.below(2)])",
         ]
         for name in ["office", "shop", "lab"] where chance.below(4) > 0 {
             let others: [[String]] = [[], [], ["fallback"], account == nil ? [] : ["httpdns", "fallback"]]
-            var group = Group(
+            let group = Group(
                 name: name, hosts: some(name), thenTry: others[chance.below(4)],
-                on: [["failure"], ["failure", "nxdomain", "nodata", "refused"]][chance.below(2)])
-            if name == "office", chance.below(2) == 0 { group.fileZones = fileZones }
+                on: [["failure"], ["failure", "nxdomain", "nodata", "refused"]][chance.below(2)],
+                hasFile: name == "office" && chance.below(2) == 0)
             groups.append(group)
             lines += [
                 "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
@@ -131,7 +171,7 @@ struct Plan {
                 "concurrency = \([1, 4, 64][chance.below(3)])", "share = \(chance.below(2) == 0)",
             ]
             if name != "lab" { lines.append("caFile = \"/d/authority\"") }
-            if !group.fileZones.isEmpty { lines.append("domainsFile = \"\(Topology.namesFile)\"") }
+            if group.hasFile { lines.append("domainsFile = \"\(Topology.namesFile)\"") }
         }
     }
 
@@ -145,12 +185,10 @@ struct Plan {
         return script.isSecure ? ["token = \"123456789\""] : ["dnsId = 4711", "dnsKey = \"0123456789abcdef\""]
     }
 
-    /// The same settings after the file of names has changed.
-    func reading(_ fileZones: [String]) -> Plan {
+    /// The same settings with other files.
+    func reading(_ files: MachineFiles) -> Plan {
         var plan = self
-        for place in plan.groups.indices where !plan.groups[place].fileZones.isEmpty {
-            plan.groups[place].fileZones = fileZones
-        }
+        plan.files = files
         return plan
     }
 
@@ -169,9 +207,36 @@ struct Plan {
         groups(for: name) == ["httpdns"] && !hasBudget && truth.count > 0 && truth.isAddress && name.first != "g"
     }
 
+    /// What the hosts file has for a name: an address, or nothing of the type; nil: it does not have the name.
+    func hosted(_ name: String, _ type: UInt16) -> [UInt8]? {
+        guard hasHosts, [1, 28, 65].contains(type), files.hosted.contains(name) else { return nil }
+        return type == 1 ? MachineFiles.address(ofHosted: files.hostedNumber) : []
+    }
+
+    /// Whether a host may be told of a name.
+    func maySay(_ name: String, to host: Host) -> Bool {
+        if Topology.serverNames.contains(name) {
+            let isAsked = groups.contains { $0.hosts.contains { $0.serverName == name } }
+            return isAsked && (has(host, in: "httpdns") || files.resolvers.contains(host.name))
+        }
+        return has(host, in: host.group) && groups(for: name).contains(host.group)
+    }
+
+    private func has(_ host: Host, in group: String) -> Bool {
+        switch group {
+        case "httpdns": account?.contains { $0 === host } ?? false
+        case "fallback": (resolvers ?? files.resolvers).contains(host.name)
+        default: groups.contains { $0.hosts.contains { $0 === host } }
+        }
+    }
+
+    private func takes(_ name: String, _ group: Group) -> Bool {
+        ([Topology.zones[group.name]!] + (group.hasFile ? files.zones : [])).contains { name.hasSuffix("." + $0) }
+    }
+
     /// Who may be told of a name, and answer for it.
     func groups(for name: String) -> Set<String> {
-        if let group = groups.first(where: { $0.takes(name) }) {
+        if let group = groups.first(where: { takes(name, $0) }) {
             return Set([group.name] + group.thenTry)
         }
         guard account != nil else { return ["fallback"] }

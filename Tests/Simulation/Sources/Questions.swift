@@ -74,18 +74,22 @@ enum DNSServer {
         var bytes = failure(query, code: truth.exists ? 0 : 3)
         if let id { bytes.replaceSubrange(0..<2, with: [UInt8(id >> 8), UInt8(id & 0xFF)]) }
         let ttl = truth.ttl
-        for _ in 0..<truth.count {
-            let serial = host.map { judge.says($0, query.name, query.type, ttl) } ?? Judge.forgedSerial
+        let all =
+            Self.server(query)
+            ?? (0..<truth.count).map { _ in
+                let serial = host.map { judge.says($0, query.name, query.type, ttl) } ?? Judge.forgedSerial
+                return Judge.data(serial, query.type, padding: truth.isLong ? 200 : 0)
+            }
+        for data in all {
             bytes.append(UInt16(0xC00C), octets: 2)
             bytes.append(query.type, octets: 2)
             bytes.append(UInt16(1), octets: 2)
             bytes.append(ttl, octets: 4)
-            let data = Judge.data(serial, query.type, padding: truth.isLong ? 200 : 0)
             bytes.append(data.count, octets: 2)
             bytes += data
         }
-        bytes[7] = UInt8(truth.count)
-        if truth.count == 0 {
+        bytes[7] = UInt8(all.count)
+        if all.isEmpty {
             if let host { judge.denies(host, query.name, query.type, ttl) }
             bytes[9] = 1
             bytes += [0, 0, 6, 0, 1]
@@ -100,6 +104,13 @@ enum DNSServer {
             bytes += [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]
         }
         return bytes
+    }
+
+    /// The address of a server that is given by its name; nil: the name is another.
+    private static func server(_ query: DNSQuery) -> [[UInt8]]? {
+        kernel.network.server(called: query.name).map { host in
+            host.address.isIPv4 == (query.type == 1) ? [host.address.octets] : []
+        }
     }
 
     /// Of another question, of nobody's question, with another id or of no form at all.

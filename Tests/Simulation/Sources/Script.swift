@@ -54,6 +54,12 @@ struct Script {
         case noDescriptors(seconds: Int)
         /// Other names stand in the file of names.
         case names([String])
+        /// `resolv.conf` lists other hosts.
+        case resolvers([String])
+        /// Other names stand in the hosts file, with another address.
+        case hosted([String])
+        /// A host has another address; who has the old one is silent for so many seconds, and then refuses connections.
+        case moves(host: String, seconds: Int)
         case reload
         case crash(part: Int)
         case restart
@@ -102,7 +108,7 @@ struct Script {
     private static func names(_ chance: inout Chance) -> [String] {
         let zones = [Topology.publicZone, Topology.publicZone, "far.net"] + Topology.zones.values.sorted()
         return (0..<4 + chance.below(12)).map { _ in
-            "\(["h", "h", "h", "v", "x", "l", "g"][chance.below(7)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
+            "\(["h", "h", "h", "v", "x", "l", "g", "f"][chance.below(8)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
         }
     }
 
@@ -119,7 +125,7 @@ struct Script {
         let near = asked + hosts.filter { host in asked.contains { host.hasPrefix($0 == "httpdns" ? "account" : $0) } }
         for _ in 0..<chance.below(9) {
             let what: What =
-                switch chance.below(34) {
+                switch chance.below(40) {
                 case 0: .reset(host: hosts[chance.below(hosts.count)])
                 case 1: .forget(host: hosts[chance.below(hosts.count)])
                 case 2: .clock(seconds: [-86_400, -3600, -5, 5, 3600, 86_400 * 400][chance.below(6)])
@@ -136,7 +142,11 @@ struct Script {
                 case 16: .fullDisk(seconds: [2, 30, 4000][chance.below(3)])
                 case 17: .noDescriptors(seconds: 1 + chance.below(3))
                 case 18, 19: .names(Topology.namesFiles[chance.below(Topology.namesFiles.count)])
-                case 20..<31:
+                case 20: .resolvers(Topology.resolvers[chance.below(Topology.resolvers.count)])
+                case 21: .resolvers([])
+                case 22, 23: .hosted(Topology.hostsFiles[chance.below(Topology.hostsFiles.count)])
+                case 24, 25: .moves(host: ["office-3", "shop-3"][chance.below(2)], seconds: chance.below(20))
+                case 26..<37:
                     .trouble(
                         host: near[chance.below(near.count)], Trouble.allCases[chance.below(Trouble.allCases.count)],
                         seconds: [2, 30, 300][chance.below(3)])
@@ -149,6 +159,7 @@ struct Script {
             let back = items[items.count - 1].at + UInt64(1 + chance.below(60)) * 1_000_000_000
             if case .network(isUp: false) = what { add(&chance, at: back, .network(isUp: true)) }
             if case .ipv6(isUp: false) = what { add(&chance, at: back, .ipv6(isUp: true)) }
+            if case .resolvers([]) = what { add(&chance, at: back, .resolvers(Topology.resolvers[0])) }
         }
         for _ in 0..<3 + chance.below(40) {
             let client = chance.below(5)
@@ -191,6 +202,10 @@ struct Script {
             case .fullDisk(let seconds): "the disk is full for \(seconds)s"
             case .noDescriptors(let seconds): "there are no descriptors for \(seconds)s"
             case .names(let zones): "the file of names has \(zones.joined(separator: ", "))"
+            case .resolvers(let names):
+                "resolv.conf lists \(names.isEmpty ? "nobody" : names.joined(separator: ", "))"
+            case .hosted(let names): "the hosts file has \(names.isEmpty ? "nothing" : names.joined(separator: ", "))"
+            case .moves(let host, let seconds): "\(host) has another address, the old one is silent for \(seconds)s"
             case .reload: "other settings (\(item.seed % 10_000))"
             case .crash(let part): "the daemon is killed, \(part)% of its file are left"
             case .restart: "the daemon is stopped, and started"

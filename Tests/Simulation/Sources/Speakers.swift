@@ -65,6 +65,9 @@ final class AccountSpeaker: Speaker {
         func addresses(_ type: UInt16, isAsked: Bool) -> FamilyAddresses {
             guard isAsked else { return .notAsked }
             judge.asked(host, text, type)
+            if let server = kernel.network.server(called: text) {
+                return server.address.isIPv4 == (type == 1) ? .addresses([server.address], ttl: 60) : .noRecord
+            }
             let truth = Truth(text, type)
             guard truth.count > 0, text.first != "g", !host.has(.lies) || kernel.network.chance.below(2) == 0 else {
                 // That a family has no record is known for as long as the other family's addresses.

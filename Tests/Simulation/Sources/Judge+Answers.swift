@@ -1,0 +1,159 @@
+import Base
+
+/// What clients ask, and get.
+extension Judge {
+    func asks(_ number: Int, _ query: DNSQuery, from client: Endpoint, hasStale: Bool) {
+        let plan = plans[plans.count - 1].plan
+        questionTimes[query.name, default: []].append(kernel.awake)
+        questions[client, default: [:]][query.id] = Asked(
+            number: number, query: query, at: kernel.now, slept: kernel.slept, era: era, plan: plan,
+            place: plans.count - 1, hasStale: hasStale)
+        watch(client, query.id)
+    }
+
+    /// After four seconds in which the machine was awake.
+    private func watch(_ client: Endpoint, _ id: UInt16) {
+        kernel.after(4_000_000_001) { [self] in
+            guard let asked = questions[client]?[id], asked.era == era else { return }
+            if asked.slept != kernel.slept { return }
+            if asked.answers == 0 { fault("client \(asked.number) gets no answer about \(asked.query.name)") }
+        }
+    }
+
+    /// Nothing that was asked before has to be answered any more, or the answers may be others.
+    func forgets() {
+        era += 1
+    }
+
+    func answered(_ reply: [UInt8], to client: Endpoint) {
+        note(kernel.now, UInt64(reply.count), reply.reduce(UInt64(0)) { $0 &* 31 &+ UInt64($1) })
+        guard reply.count >= 12 else { return fault("\(client) is sent \(reply.count) octets") }
+        let id = UInt16(reply[0]) << 8 | UInt16(reply[1])
+        guard var asked = questions[client]?[id] else { return fault("\(client) is sent what it has not asked") }
+        asked.answers += 1
+        questions[client]![id] = asked
+        let who = "client \(asked.number), \(asked.query.name) \(asked.query.type):"
+        guard asked.answers == 1 else { return fault("\(who) answered \(asked.answers) times") }
+        answered += 1
+        kernel.network.tell("\(who) is answered, \(reply[3] & 15)")
+        let took = kernel.now - asked.at
+        if asked.slept == kernel.slept {
+            if took > 4_000_000_000 { fault("\(who) answered after \(took / 1_000_000) ms") }
+            if asked.hasStale, asked.era == era, asked.place == plans.count - 1, took > 1_800_000_000 {
+                fault("\(who) answered after \(took / 1_000_000) ms although something stale is there")
+            }
+        }
+        guard let message = Reading(reply, of: asked.query) else { return fault("\(who) cannot read its answer") }
+        check(message, asked, who)
+    }
+
+    /// By how many nanoseconds what a store has may seem younger than it is: it is as old as the clock says, and a daemon cannot
+    /// know that the clock was set back before it started.
+    private func younger(since moment: UInt64) -> UInt64 {
+        plans.contains { $0.plan.hasStore } ? setBack.reduce(0) { $0 + ($1.at > moment ? $1.by : 0) } : 0
+    }
+
+    /// An answer, and what it may say.
+    private struct Answer {
+        let message: Reading
+        let asked: Asked
+        let truth: Truth
+        /// Any settings since the question.
+        let plans: [Plan]
+        let groups: Set<String>
+        let isStale: Bool
+        /// Begins what is said about it.
+        let who: String
+
+        /// For how many nanoseconds after its time it may be given.
+        var longer: UInt64 { isStale ? UInt64(plans.map(\.staleSeconds).max()!) * 1_000_000_000 + 4_000_000_000 : 0 }
+        /// What was there when it was asked for may be given when the machine wakes again.
+        var sleptSince: UInt64 { kernel.slept - asked.slept }
+    }
+
+    private func check(_ message: Reading, _ asked: Asked, _ who: String) {
+        let plans = plans[first(asked)...].map(\.plan)
+        let answer = Answer(
+            message: message, asked: asked, truth: Truth(asked.query.name, asked.query.type), plans: plans,
+            groups: plans.reduce(into: []) { $0.formUnion($1.groups(for: asked.query.name)) },
+            isStale: message.errors.contains(3), who: who)
+        if answer.isStale { stale += 1 }
+        checkHead(answer)
+        checkCalm(answer)
+        if message.code == 3, answer.truth.exists { return fault("\(who) NXDOMAIN, which nobody says") }
+        let hosted = plans.map { $0.hosted(asked.query.name, asked.query.type) }
+        if hosted.contains(where: { $0 != nil }) {
+            let all = message.records.map { Array($0.data) }
+            if message.code == 0, hosted.contains(where: { $0.map { ($0.isEmpty ? [] : [$0]) == all } ?? false }) {
+                return
+            }
+            if !hosted.contains(nil) { return fault("\(who) another answer than the hosts file's") }
+        }
+        checkDenial(answer)
+        for record in message.records { check(record, answer) }
+    }
+
+    /// While all is well.
+    private func checkCalm(_ answer: Answer) {
+        let (asked, who) = (answer.asked, answer.who)
+        guard asked.at > isCalmAt, !asked.plan.isHTTPOnly || asked.plan.accountAnswers(asked.query.name, answer.truth)
+        else { return }
+        if answer.message.code != 0, answer.message.code != 3 {
+            fault("\(who) RCODE \(answer.message.code), though all is well")
+        }
+        if answer.isStale, answer.groups.count == 1 { fault("\(who) stale, though all is well") }
+        if kernel.now - asked.at > 3_000_000_000 { fault("\(who) answered late, though all is well") }
+    }
+
+    private func checkHead(_ answer: Answer) {
+        let (message, query, who) = (answer.message, answer.asked.query, answer.who)
+        let manner = query.manner
+        if message.isDNSSECOK != manner.isDNSSECOK { fault("\(who) the bit DO is another") }
+        if message.isCheckingDisabled != manner.isCheckingDisabled { fault("\(who) the bit CD is another") }
+        if message.isAuthentic { fault("\(who) the bit AD, which nobody says") }
+        if manner.hasCookie != (message.cookie.count == 24) || !message.cookie.starts(with: query.cookie) {
+            fault("\(who) a cookie of \(message.cookie.count) octets")
+        }
+    }
+
+    private func checkDenial(_ answer: Answer) {
+        let (message, query) = (answer.message, answer.asked.query)
+        let isDenial = message.code == 3 || message.code == 0 && !message.isTruncated && message.records.isEmpty
+        // Of other types of a name that an account answers for, the daemon says so by itself.
+        guard isDenial, answer.truth.isAddress else { return }
+        let hasIPv6 = answer.asked.at > kernel.network.hadNoIPv6 + Self.noting
+        guard !answer.plans.contains(where: { $0.denies(query.name, query.type, hasIPv6: hasIPv6) }) else { return }
+        guard let until = answer.groups.compactMap({ denied["\($0) \(query.name) \(query.type)"] }).max() else {
+            return fault("\(answer.who) no record, which nobody says")
+        }
+        if until + answer.longer + younger(since: 0) + answer.sleptSince < kernel.now {
+            fault("\(answer.who) no record, which nobody says any more")
+        }
+    }
+
+    private func check(_ record: Reading.Record, _ answer: Answer) {
+        let (query, who) = (answer.asked.query, answer.who)
+        guard record.type == query.type, let serial = Self.serial(record.data, record.type), serial < said.count else {
+            return fault("\(who) a record that nobody has said")
+        }
+        let told = said[Int(serial)]
+        if told.name != query.name || told.type != record.type {
+            fault("\(who) what \(told.host.name) said of \(told.name) \(told.type)")
+        }
+        if !answer.groups.contains(told.host.group) {
+            fault("\(who) what \(told.host.name) said, which is not to be asked")
+        }
+        let age = kernel.now - told.at
+        let life = UInt64(told.ttl) * 1_000_000_000 + Self.slack + younger(since: told.at)
+        if answer.isStale {
+            if record.ttl > 30 { fault("\(who) stale, with the TTL \(record.ttl)") }
+            if age > life + answer.longer + answer.sleptSince, answer.asked.era == era {
+                fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago, stale")
+            }
+        } else if age > life {
+            fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago for \(told.ttl) s")
+        } else if UInt64(record.ttl) * 1_000_000_000 + age > life {
+            fault("\(who) the TTL \(record.ttl), of \(told.ttl) s said \(age / 1_000_000_000) s ago")
+        }
+    }
+}

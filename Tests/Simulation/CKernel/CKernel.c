@@ -19,14 +19,17 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 /* The simulated kernel, in Swift: a result, or the negative error number. */
 long sim_socket(int family, int type);
 long sim_bind(int fd, const void *name, long length);
+long sim_bind_path(int fd, const char *path);
 long sim_listen(int fd);
 long sim_connect(int fd, const void *name, long length);
+long sim_connect_path(int fd, const char *path);
 long sim_accept(int fd, void *name, uint32_t *length);
 long sim_send(int fd, const void *bytes, long count);
 long sim_recv(int fd, void *bytes, long count);
@@ -149,6 +152,7 @@ int socket(int family, int type, int protocol) {
 }
 int bind(int fd, const struct sockaddr *name, socklen_t length) {
     if (!is_ours(fd)) return (int)syscall(SYS_bind, fd, name, length);
+    if (name->sa_family == AF_UNIX) return (int)done(sim_bind_path(fd, ((const struct sockaddr_un *)name)->sun_path));
     return (int)done(sim_bind(fd, name, length));
 }
 int listen(int fd, int backlog) {
@@ -157,6 +161,7 @@ int listen(int fd, int backlog) {
 }
 int connect(int fd, const struct sockaddr *name, socklen_t length) {
     if (!is_ours(fd)) return (int)syscall(SYS_connect, fd, name, length);
+    if (name->sa_family == AF_UNIX) return (int)done(sim_connect_path(fd, ((const struct sockaddr_un *)name)->sun_path));
     return (int)done(sim_connect(fd, name, length));
 }
 int accept4(int fd, struct sockaddr *name, socklen_t *length, int flags) {
@@ -328,6 +333,11 @@ int access(const char *path, int mode) {
     if (!active) return (int)syscall(SYS_access, path, mode);
     struct stat status;
     return stat(path, &status);
+}
+int chmod(const char *path, mode_t mode) { return active ? 0 : (int)syscall(SYS_chmod, path, mode); }
+int mkdir(const char *path, mode_t mode) {
+    if (!active) return (int)syscall(SYS_mkdir, path, mode);
+    return (int)done(-EEXIST);
 }
 int fchmod(int fd, mode_t mode) { return is_ours(fd) ? 0 : (int)syscall(SYS_fchmod, fd, mode); }
 int flock(int fd, int operation) { return is_ours(fd) ? 0 : (int)syscall(SYS_flock, fd, operation); }

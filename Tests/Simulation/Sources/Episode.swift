@@ -122,7 +122,7 @@ final class Episode {
     private func perform(_ item: Script.Item) {
         var chance = Chance(seed: item.seed)
         switch item.what {
-        case .question, .pipeline, .goAway, .stutter, .fullDisk, .names, .hosted: break
+        case .question, .pipeline, .goAway, .stutter, .fullDisk, .names, .hosted, .control, .counters: break
         case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds), .moves(_, let seconds):
             judge.isTroubled(seconds: seconds)
         default: judge.isTroubled(seconds: 1)
@@ -161,6 +161,8 @@ final class Episode {
                 $0.hostedNumber += 1
             }
         case .moves(let name, let seconds): kernel.network.move(host(name), seconds: seconds)
+        case .control(let request, let name): Operator.ask(request, name)
+        case .counters: daemon?.logCounters()
         case .reload: reload(&chance)
         case .crash(let part): crash(part)
         case .restart:
@@ -317,8 +319,9 @@ final class Episode {
         let before = kernel.moments
         kernel.run(until: kernel.now + 3600 * 1_000_000_000)
         let moments = kernel.moments - before
-        // The file is written each second in which its answers have changed; each ten seconds the store is asked what is valid.
-        if moments > 10 + (script.hasFile ? 3700 : 0) + (plan.hasStore ? 3 * 370 : 0) {
+        // Each minute is a place in the history. The file is written each second in which its answers have changed; each ten
+        // seconds the store is asked what is valid.
+        if moments > 130 + (script.hasFile ? 3700 : 0) + (plan.hasStore ? 3 * 370 : 0) {
             judge.fault("woken \(moments) times in an hour in which nothing happens")
         }
     }

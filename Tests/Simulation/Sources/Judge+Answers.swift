@@ -143,6 +143,11 @@ extension Judge {
         if !answer.groups.contains(told.host.group) {
             fault("\(who) what \(told.host.name) said, which is not to be asked")
         }
+        let isForgotten = forgotten.contains {
+            ($0.name ?? told.name) == told.name && told.at + Self.underWay < $0.askedAt && $0.doneAt < answer.asked.at
+                && $0.era == answer.asked.era
+        }
+        if isForgotten { fault("\(who) what \(told.host.name) said before it was to be forgotten") }
         let age = kernel.now - told.at
         let life = UInt64(told.ttl) * 1_000_000_000 + Self.slack + younger(since: told.at)
         if answer.isStale {

@@ -31,6 +31,10 @@ final class Judge {
     private var bills: [String: [UInt64]] = [:]
     private var attempts: [String: [UInt64]] = [:]
     var questionTimes: [String: [UInt64]] = [:]
+    /// When the operator had names explained.
+    private var explanations: [String: [UInt64]] = [:]
+    /// What the operator has had forgotten, when that was asked for and when it was done; nil: everything.
+    var forgotten: [(name: String?, askedAt: UInt64, doneAt: UInt64, era: Int)] = []
     /// Each takes effect at `by` at the latest.
     var plans: [(plan: Plan, from: UInt64, by: UInt64)] = []
     var questions: [Endpoint: [UInt16: Asked]] = [:]
@@ -54,7 +58,7 @@ final class Judge {
     }
 
     /// What a query can be under way for, at the longest, in nanoseconds.
-    private static let underWay: UInt64 = 10_000_000_000
+    static let underWay: UInt64 = 10_000_000_000
     /// What an answer can be under way for: the longest time-out of a plan, and a second that is not whole.
     static let slack: UInt64 = 3_000_000_000
     /// What it takes at the longest until a route that is gone, or a file that has changed, is taken note of.
@@ -63,7 +67,7 @@ final class Judge {
 
     func begin() {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [:], [:], [:], [], [:])
-        (lately, attempts, setBack) = ([:], [:], [])
+        (lately, attempts, setBack, explanations, forgotten) = ([:], [:], [], [:], [])
         isCalmAt = 0
         digest = 14_695_981_039_346_656_037
         era = 0
@@ -126,7 +130,10 @@ final class Judge {
             // The servers' own names are looked up when connections need them.
             let questions =
                 Topology.serverNames.contains(name)
-                ? 4 : questionTimes[name]?.count { $0 + 15_000_000_000 > awake } ?? 0
+                ? 4
+                : [questionTimes, explanations].reduce(0) { sum, times in
+                    sum + (times[name]?.count { $0 + 15_000_000_000 > awake } ?? 0)
+                }
             if attempts[what]!.count > 3 + 3 * questions {
                 fault("\(what) is asked \(attempts[what]!.count) times in ten seconds for \(questions) questions")
             }
@@ -164,6 +171,10 @@ final class Judge {
             fault("\(name) is looked up \(bills[name]!.count) times in ten seconds for \(questions) questions")
         }
     }
+
+    func explains(_ name: String) { explanations[name, default: []].append(kernel.awake) }
+
+    func forgot(_ name: String?, askedAt: UInt64) { forgotten.append((name, askedAt, kernel.now, era)) }
 
     func clockIsSet(by seconds: Int) {
         if seconds < 0 { setBack.append((kernel.now, UInt64(-seconds) * 1_000_000_000)) }

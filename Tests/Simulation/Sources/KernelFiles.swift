@@ -4,6 +4,7 @@ import Glibc
 final class KernelFiles {
     final class File {
         var bytes: [UInt8] = []
+        var isSocket = false
         let number: UInt64
         init(number: UInt64) { self.number = number }
     }
@@ -37,7 +38,7 @@ final class KernelFiles {
     }
 
     func open(_ path: String, _ flags: Int32) -> Int {
-        if path == "/dev/null" { return kernel.open(KernelObject()) }
+        if path == "/dev/null" || path == "/d" { return kernel.open(KernelObject()) }
         if files[path] == nil {
             guard flags & O_CREAT != 0 else { return -Int(ENOENT) }
             guard !isFrozen else { return -Int(EROFS) }
@@ -48,7 +49,14 @@ final class KernelFiles {
 
     func status(_ path: String) -> (mode: UInt32, size: UInt64, number: UInt64)? {
         if path == "/" || path == "/d" { return (S_IFDIR | 0o755, 0, 1) }
-        return files[path].map { (S_IFREG | 0o600, UInt64($0.bytes.count), $0.number) }
+        return files[path].map { ($0.isSocket ? S_IFSOCK : S_IFREG | 0o600, UInt64($0.bytes.count), $0.number) }
+    }
+
+    func makeSocket(_ path: String) -> Int {
+        guard files[path] == nil else { return -Int(EADDRINUSE) }
+        files[path] = make()
+        files[path]!.isSocket = true
+        return 0
     }
 
     func rename(_ from: String, _ to: String) -> Int {

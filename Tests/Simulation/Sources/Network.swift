@@ -21,6 +21,8 @@ final class Network {
     private var left: [IPAddress: UInt64] = [:]
     private var bound: [Endpoint: DatagramPort] = [:]
     private(set) var listening: [Endpoint: StreamPort] = [:]
+    /// By their paths.
+    private var unix: [String: StreamPort] = [:]
     private var links: [WeakLink] = []
 
     private struct WeakLink { weak var link: Link? }
@@ -31,7 +33,7 @@ final class Network {
     }
 
     func clear() {
-        (shelf, left) = (Shelf(), [:])
+        (shelf, left, unix) = (Shelf(), [:], [:])
         (hosts, clients, bound, listening, links, isUp, hasIPv6, lostIPv6Until) = (
             [:], [:], [:], [:], [], true, true, 0
         )
@@ -159,12 +161,21 @@ final class Network {
     // MARK: Connections
 
     func listen(_ port: StreamPort) -> Int {
+        if let path = port.path {
+            unix[path] = port
+            return 0
+        }
         guard listening[port.local] == nil else { return -Int(EADDRINUSE) }
         listening[port.local] = port
         return 0
     }
 
-    func unlisten(_ port: StreamPort) { if listening[port.local] === port { listening[port.local] = nil } }
+    func unlisten(_ port: StreamPort) {
+        if let path = port.path, unix[path] === port { unix[path] = nil }
+        if listening[port.local] === port { listening[port.local] = nil }
+    }
+
+    func isListening(_ path: String) -> Bool { unix[path] != nil }
 
     func connect(_ port: StreamPort, _ endpoint: Endpoint) -> Int {
         guard leads(to: endpoint.address) else { return -Int(ENETUNREACH) }
@@ -196,9 +207,16 @@ final class Network {
 
     /// A client of the machine's connects to a port that it listens on.
     func connect(_ client: any FarEnd, from: Endpoint, to server: Endpoint) -> Link? {
-        guard let listener = listening[server] else { return nil }
+        listening[server].map { connect(client, from: from, to: $0) }
+    }
+
+    func connect(_ client: any FarEnd, toPath path: String) -> Link? {
+        unix[path].map { connect(client, from: $0.remote, to: $0) }
+    }
+
+    private func connect(_ client: any FarEnd, from: Endpoint, to listener: StreamPort) -> Link {
         let port = StreamPort()
-        (port.local, port.remote) = (server, from)
+        (port.local, port.remote) = (listener.local, from)
         let link = Link(port, nil)
         link.far = client
         port.link = link

@@ -118,7 +118,7 @@ struct Plan {
         }
         staleSeconds = [0, 60, 3600, 86_400][chance.below(4)]
         lines = ["[listen]", "addresses = [\"127.0.0.1:53\"]", "allow = [\"0.0.0.0/0\"]", "workers = 1"]
-        lines += ["[control]", "socket = \"\""]
+        lines += ["[control]", "socket = \"\(Operator.socket)\""]
         lines += [
             "[cache]", "megabytes = 1", "staleSeconds = \(staleSeconds)", "prefetchAt = \([0, 75][chance.below(2)])",
             "negativeTTL = \([0, 5, Self.longestNegativeTTL][chance.below(3)])",

@@ -43,6 +43,8 @@ final class NetlinkSocket: KernelObject {
 final class StreamPort: KernelObject {
     var local = Endpoint(IPAddress(v4: 0), port: 0)
     var remote = Endpoint(IPAddress(v4: 0), port: 0)
+    /// Of a unix socket (unix(7)).
+    var path: String?
     var isConnecting = false
     var backlog: [StreamPort] = []
     var link: Link?

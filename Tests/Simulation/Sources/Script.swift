@@ -60,6 +60,10 @@ struct Script {
         case hosted([String])
         /// A host has another address; who has the old one is silent for so many seconds, and then refuses connections.
         case moves(host: String, seconds: Int)
+        /// Somebody asks at the control socket.
+        case control(String, name: String)
+        /// The counts are logged, as after SIGUSR1.
+        case counters
         case reload
         case crash(part: Int)
         case restart
@@ -161,6 +165,12 @@ struct Script {
             if case .ipv6(isUp: false) = what { add(&chance, at: back, .ipv6(isUp: true)) }
             if case .resolvers([]) = what { add(&chance, at: back, .resolvers(Topology.resolvers[0])) }
         }
+        for _ in 0..<chance.below(4) {
+            let request = Operator.requests[chance.below(Operator.requests.count)]
+            let what: What =
+                chance.below(8) == 0 ? .counters : .control(request, name: names[chance.below(names.count)])
+            add(&chance, at: moment(&chance), what)
+        }
         for _ in 0..<3 + chance.below(40) {
             let client = chance.below(5)
             let type: UInt16 = [1, 1, 1, 28, 28, 16, 65][chance.below(7)]
@@ -206,6 +216,8 @@ struct Script {
                 "resolv.conf lists \(names.isEmpty ? "nobody" : names.joined(separator: ", "))"
             case .hosted(let names): "the hosts file has \(names.isEmpty ? "nothing" : names.joined(separator: ", "))"
             case .moves(let host, let seconds): "\(host) has another address, the old one is silent for \(seconds)s"
+            case .control(let request, let name): "the operator asks \(request.replacing("NAME", with: name))"
+            case .counters: "the operator wants the counts in the log"
             case .reload: "other settings (\(item.seed % 10_000))"
             case .crash(let part): "the daemon is killed, \(part)% of its file are left"
             case .restart: "the daemon is stopped, and started"

@@ -136,7 +136,7 @@ private func write(_ address: SocketAddress, _ name: Raw?, _ length: UnsafeMutab
     case (AF_NETLINK, _): kernel.open(NetlinkSocket())
     case (AF_INET, Int32(SOCK_DGRAM.rawValue)), (AF_INET6, Int32(SOCK_DGRAM.rawValue)):
         kernel.open(DatagramPort(isIPv4: family == AF_INET))
-    case (AF_INET, _), (AF_INET6, _): kernel.open(StreamPort())
+    case (AF_INET, _), (AF_INET6, _), (AF_UNIX, _): kernel.open(StreamPort())
     default: -Int(EAFNOSUPPORT)
     }
 }
@@ -149,6 +149,15 @@ private func write(_ address: SocketAddress, _ name: Raw?, _ length: UnsafeMutab
         return 0
     default: return -Int(EBADF)
     }
+}
+@_cdecl("sim_bind_path") func simBindPath(_ fd: Int32, _ path: UnsafePointer<CChar>) -> Int {
+    guard let port = kernel[fd] as? StreamPort else { return -Int(EBADF) }
+    port.path = String(cString: path)
+    return kernel.files.makeSocket(String(cString: path))
+}
+/// The daemon only looks whether anybody is there.
+@_cdecl("sim_connect_path") func simConnectPath(_ fd: Int32, _ path: UnsafePointer<CChar>) -> Int {
+    kernel.network.isListening(String(cString: path)) ? 0 : -Int(ECONNREFUSED)
 }
 @_cdecl("sim_listen") func simListen(_ fd: Int32) -> Int {
     (kernel[fd] as? StreamPort)?.listen() ?? -Int(EBADF)

@@ -1,0 +1,80 @@
+import TestSupport
+
+/// Somebody at the control socket, who asks one thing, and reads the answer to its end.
+final class Operator: FarEnd {
+    /// What is asked, with `NAME` where a name belongs.
+    static let requests = [
+        "GET /status", "GET /status?format=json", "GET /cache", "GET /metrics", "GET /", "GET /healthz", "GET /readyz",
+        "POST /flush", "POST /flush?name=NAME", "GET /explain?name=NAME",
+        "GET /explain?name=NAME&type=AAAA&format=json",
+        "GET /watch", "GET /watch?name=NAME",
+    ]
+    static let socket = "/d/control"
+
+    private let request: String
+    private let name: String
+    private let begun = kernel.now
+    private let slept = kernel.slept
+    private let era = judge.era
+    private weak var link: Link?
+    private var response: [UInt8] = []
+    private var isOver = false
+
+    /// Longer than any of it takes.
+    private static let patience: UInt64 = 10_000_000_000
+
+    private init(_ request: String, _ name: String) { (self.request, self.name) = (request, name) }
+
+    static func ask(_ request: String, _ name: String) {
+        // Whether it is let in is the shortage's business.
+        guard kernel.hasDescriptors else { return }
+        let asker = Operator(request, name)
+        guard let link = kernel.network.connect(asker, toPath: socket) else {
+            // As is whether the socket could be made.
+            return
+        }
+        asker.link = link
+        if request.hasPrefix("GET /explain") { judge.explains(name) }
+        let words = request.replacing("NAME", with: name).split(separator: " ")
+        link.sendToNear(Array("\(words[0]) \(words[1]) HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+        kernel.after(patience) { asker.judged() }
+    }
+
+    private var watches: Bool { request.hasPrefix("GET /watch") }
+
+    func received(_ bytes: [UInt8]) {
+        response += bytes
+        // What is seen is looked at for a while.
+        if !watches, isWhole { link?.endByFar() }
+    }
+
+    func ended() {
+        isOver = true
+        guard request.hasPrefix("POST /flush"), isWhole else { return }
+        judge.forgot(request.hasSuffix("NAME") ? name : nil, askedAt: begun)
+    }
+
+    private var text: String { String(decoding: response, as: UTF8.self) }
+
+    private var isWhole: Bool {
+        let parts = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2,
+            let field = parts[0].split(separator: "\r\n").first(where: { $0.hasPrefix("Content-Length: ") })
+        else { return false }
+        return Int(field.dropFirst(16)) == parts[1].utf8.count
+    }
+
+    private func judged() {
+        defer { link?.endByFar() }
+        guard slept == kernel.slept, era == judge.era, !kernel.lackedDescriptors(within: 2 * Self.patience) else {
+            return
+        }
+        let code = text.split(separator: " ").dropFirst().first.map(String.init) ?? "nothing"
+        // It need not be ready, and does not explain everything at once.
+        let mayRefuse = request.hasSuffix("readyz") || request.hasPrefix("GET /explain")
+        if code != "200", !(mayRefuse && code == "503") {
+            judge.fault("the operator asks \(request), and is told \(code)")
+        }
+        if !watches, !isWhole { judge.fault("the operator asks \(request), and is not told all of it") }
+    }
+}

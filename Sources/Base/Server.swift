@@ -46,12 +46,8 @@ public struct Server: Hashable, Sendable {
             case .address(let address, let zone): endpoints = [Endpoint(address, port: port, zone: zone)]
             case .name: endpoints = addresses.map { Endpoint($0, port: port) }
             }
-            switch kind {
-            case .tls, .https, .account: exposure = .encrypted
-            case .plain, .tcp:
-                let isHere = !endpoints.isEmpty && endpoints.allSatisfy(\.address.isLoopback)
-                exposure = isHere ? .loopback : .clear
-            }
+            let isHere = !endpoints.isEmpty && endpoints.allSatisfy(\.address.isLoopback)
+            exposure = kind.facts.isEncrypted || kind == .account ? .encrypted : isHere ? .loopback : .clear
         }
     }
 
@@ -80,12 +76,7 @@ public struct Server: Hashable, Sendable {
     public var hashes: [[UInt8]] { form.hashes }
 
     /// Whether an eavesdropper on the path can neither read the questions nor forge the answers.
-    public var isEncrypted: Bool {
-        switch kind {
-        case .tls, .https: true
-        case .plain, .tcp, .account: false
-        }
-    }
+    public var isEncrypted: Bool { kind.facts.isEncrypted }
 
     /// How a question goes to it.
     public var exposure: Exposure { form.exposure }
@@ -106,15 +97,35 @@ public struct Server: Hashable, Sendable {
     }
 }
 
+/// What is said of each kind of server, in one place.
+extension Server.Kind {
+    public struct Facts: Sendable {
+        /// As in `DNS over TLS`.
+        public let title: String
+        /// What its text begins with; nil: its text is its address.
+        public let scheme: String?
+        public let usualPort: UInt16
+        /// Whether its questions go through TLS, whatever the settings say.
+        public let isEncrypted: Bool
+    }
+
+    public var facts: Facts {
+        switch self {
+        case .plain: Facts(title: "DNS over UDP and TCP", scheme: nil, usualPort: 53, isEncrypted: false)
+        case .tcp: Facts(title: "DNS over TCP", scheme: "tcp", usualPort: 53, isEncrypted: false)
+        case .tls: Facts(title: "DNS over TLS", scheme: "tls", usualPort: 853, isEncrypted: true)
+        case .https: Facts(title: "DNS over HTTPS", scheme: "https", usualPort: 443, isEncrypted: true)
+        case .account: Facts(title: "HTTPDNS", scheme: nil, usualPort: 443, isEncrypted: false)
+        }
+    }
+}
+
 /// The text used in logs, status and metrics: without the part behind `#`.
 extension Server: CustomStringConvertible {
     public var description: String {
-        switch kind {
-        case .plain, .account: place
-        case .tcp: "tcp://" + place(unless: 53)
-        case .tls: "tls://" + place(unless: 853)
-        case .https(let path, let usesGET): "https://" + place(unless: 443) + path + (usesGET ? "{?dns}" : "")
-        }
+        guard let scheme = kind.facts.scheme else { return place }
+        let path = if case .https(let path, let usesGET) = kind { path + (usesGET ? "{?dns}" : "") } else { "" }
+        return scheme + "://" + place(unless: kind.facts.usualPort) + path
     }
 
     private var place: String {

@@ -50,7 +50,9 @@ enum ServerText {
     }
 
     private static func plain(_ text: String) throws(Problem) -> Server {
-        if let endpoint = Endpoint(text, defaultPort: 53, allowsZone: true), endpoint.port > 0 {
+        if let endpoint = Endpoint(text, defaultPort: Server.Kind.plain.facts.usualPort, allowsZone: true),
+            endpoint.port > 0
+        {
             return Server(endpoint)
         }
         if let spelling = spelling(text) {

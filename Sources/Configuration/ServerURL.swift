@@ -28,7 +28,7 @@ struct ServerURL {
     func tcp() throws(Problem) -> Server {
         guard case .address = host else { throw wrong("\"tcp://ADDRESS\": a plain server is given by its address") }
         guard target.isEmpty, fragment == nil else { throw wrong("\"tcp://ADDRESS\" alone") }
-        return Server(.tcp, host, port: port ?? 53)
+        return Server(.tcp, host, port: port ?? Server.Kind.tcp.facts.usualPort)
     }
 
     /// A store in the clear: `redis://ADDRESS[:PORT]`.
@@ -53,7 +53,7 @@ struct ServerURL {
     /// DNS over TLS: `tls://HOST[:PORT]`.
     func tls() throws(Problem) -> Server {
         guard target.isEmpty else { throw wrong("\"tls://HOST\" without a path") }
-        return try encrypted(.tls, usualPort: 853)
+        return try encrypted(.tls)
     }
 
     /// DNS over HTTPS: `https://HOST[:PORT]/PATH`, with `{?dns}` behind the path for GET (RFC 8484 §4.1).
@@ -72,13 +72,13 @@ struct ServerURL {
         guard path.utf8.count <= ServerText.maximumPathLength else {
             throw wrong("a path of at most \(ServerText.maximumPathLength) octets")
         }
-        return try encrypted(.https(path: String(path), usesGET: usesGET), usualPort: 443)
+        return try encrypted(.https(path: String(path), usesGET: usesGET))
     }
 
     private static let template = "{?dns}"
 
-    private func encrypted(_ kind: Server.Kind, usualPort: UInt16) throws(Problem) -> Server {
-        let port = port ?? usualPort
+    private func encrypted(_ kind: Server.Kind, usualPort: UInt16? = nil) throws(Problem) -> Server {
+        let port = port ?? usualPort ?? kind.facts.usualPort
         guard let fragment else { return Server(kind, host, port: port) }
         switch host {
         case .address:

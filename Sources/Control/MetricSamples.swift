@@ -37,11 +37,7 @@ extension Overview {
     }
 
     private static func proto(_ server: Server, _ connections: UpstreamTallies.Connections) -> String {
-        switch server.kind {
-        case .plain, .tcp: "tcp"
-        case .tls: "tls"
-        case .https, .account: connections.isSecure ? "https" : "http"
-        }
+        server.kind == .account ? (connections.isSecure ? "https" : "http") : server.kind.facts.scheme ?? "tcp"
     }
 
     /// A sample for each server of each group that has a value, by `to` and `kind`.

@@ -80,22 +80,15 @@ extension Overview.Group {
 
     /// How a server is asked, and what an observer on the path can read of it.
     func way(_ server: ServerState) -> String {
-        switch server.server.kind {
-        case .plain: "DNS over UDP and TCP, \(Self.clear(server))"
-        case .tcp: "DNS over TCP, \(Self.clear(server))"
-        case .tls: "DNS over TLS, encrypted"
-        case .https: "DNS over HTTPS, encrypted"
-        case .account:
-            switch encryption {
-            case "aes": "\(service) by aes, encrypted but not proven"
-            case "des": "\(service) by des, weakly encrypted and not proven"
-            default: "\(service) by \(encryption ?? "https"), encrypted"
-            }
+        guard server.server.kind == .account else {
+            let clear = server.server.exposure == .loopback ? "in the clear on this machine" : "in the clear"
+            return "\(server.server.kind.facts.title), \(server.server.isEncrypted ? "encrypted" : clear)"
         }
-    }
-
-    private static func clear(_ server: ServerState) -> String {
-        server.server.exposure == .loopback ? "in the clear on this machine" : "in the clear"
+        return switch encryption {
+        case "aes": "\(service) by aes, encrypted but not proven"
+        case "des": "\(service) by des, weakly encrypted and not proven"
+        default: "\(service) by \(encryption ?? "https"), encrypted"
+        }
     }
 
     /// How questions go to the group's servers, all together: the most readable way counts. Nil without servers.
@@ -118,13 +111,8 @@ extension Overview.Group {
 
     /// How a server is asked as one word, for programs.
     func scheme(_ server: ServerState) -> String {
-        switch server.server.kind {
-        case .plain: "plain"
-        case .tcp: "tcp"
-        case .tls: "tls"
-        case .https: "https"
-        case .account: "httpdns-\(encryption ?? "https")"
-        }
+        let kind = server.server.kind
+        return kind == .account ? "httpdns-\(encryption ?? "https")" : kind.facts.scheme ?? "plain"
     }
 }
 

@@ -6,10 +6,6 @@ import Streams
 import Transport
 
 /// One connection to a server: a conversation, its stream, and the queries under way on it.
-///
-/// The endpoints of a server are dialled one after the other, alternating address families, and the first connection
-/// that is established is used (RFC 8305 §4, §5). With TLS it counts as established when the certificate is accepted:
-/// otherwise an endpoint with a wrong certificate could win.
 final class StreamConnection: Sender {
     let pool: StreamPool
     /// A number that increases with each connection of the upstream.
@@ -25,27 +21,21 @@ final class StreamConnection: Sender {
     /// Queries that were sent on it, and answered, in its life.
     private(set) var (queries, answers) = (0, 0)
 
-    private unowned let upstream: StreamUpstream
+    unowned let upstream: StreamUpstream
     private var conversation: any Conversation
     /// What the conversation gave before its next output, in pieces that get a TLS record each.
     private var apart: [[UInt8]] = []
     /// The established stream.
-    private var stream: Stream?
-    private var attempts: [(stream: Stream, endpoint: Endpoint)] = []
-    private var untried: ArraySlice<Endpoint>
-    private(set) var nextAttempt: Tick?
-    private var lastFailure: Failure?
+    var stream: Stream?
+    var dialling = Dialling()
     /// Whether it gets no further queries.
     private var isRetired = false
     /// How long it had been idle when its last query was sent, in nanoseconds, until octets come.
     private var idleBefore: UInt64 = 0
 
-    /// Milliseconds after which the next endpoint is tried as well (RFC 8305 §5: connection attempt delay).
-    static let attemptDelay = 250
-
     init(_ pool: StreamPool, serial: Int, upstream: StreamUpstream) {
         (self.pool, self.serial, self.upstream, epoch) = (pool, serial, upstream, pool.epoch)
-        (conversation, untried) = (pool.dialect.conversation(), [])
+        conversation = pool.dialect.conversation()
     }
 
     /// Whether the server has said that it takes no more queries.
@@ -119,98 +109,13 @@ final class StreamConnection: Sender {
         if !output.isEmpty { stream.send(output.span) }
     }
 
-    // MARK: Endpoints
-
-    /// Gets the server's endpoints, and begins to connect.
-    func begin(at now: Tick) {
-        guard let lookup = upstream.lookup else { return dial(pool.server.endpoints, at: now) }
-        lookup.find(pool.server, now) { [weak self] found in
-            guard let self, !isClosed else { return }
-            switch found {
-            case .known(let endpoints): dial(endpoints, at: upstream.now())
-            case .unknown(let failure): upstream.lost(self, failure)
-            }
-        }
-    }
-
-    private func dial(_ endpoints: [Endpoint], at now: Tick) {
-        untried = inTurn(endpoints, first: pool.preferred)[...]
-        tryNext(at: now)
-    }
-
-    /// Begins to connect to the next endpoint; goes on to the one after if that fails at once.
-    func tryNext(at now: Tick) {
-        nextAttempt = nil
-        while let endpoint = untried.popFirst() {
-            do throws(StreamFailure) {
-                let tls: TLSSession?
-                do throws(TLSError) {
-                    tls = try pool.dialect.session(to: endpoint, at: WallClock.unixSeconds())
-                } catch {
-                    throw .tls(error)
-                }
-                let stream = try Stream(
-                    to: endpoint, tls: tls, limit: StreamLimits.maximumQueued, scratch: upstream.scratch,
-                    loop: upstream.loop, owner: self)
-                attempts.append((stream, endpoint))
-                if !untried.isEmpty {
-                    nextAttempt = now.advanced(milliseconds: Self.attemptDelay)
-                    upstream.wake(at: nextAttempt)
-                }
-                return
-            } catch {
-                note(Failure(error))
-            }
-        }
-        if attempts.isEmpty {
-            if pool.isLookedUp { upstream.lookup?.allFailed(pool.server, now) }
-            upstream.lost(self, lastFailure ?? Failure(.unreachable, "no address of the server is known"))
-        }
-    }
-
-    /// Keeps the most telling of several failures: that of an endpoint which was reached.
-    private func note(_ failure: Failure) {
-        if lastFailure?.kind != .untrusted { lastFailure = failure }
-    }
-
-    /// - Parameter isWorthAnother: the same endpoint may be tried in another way.
-    private func attemptFailed(_ stream: Stream, _ failure: Failure, isWorthAnother: Bool = false) {
-        stream.close()
-        guard let place = attempts.firstIndex(where: { $0.stream === stream }) else { return }
-        let endpoint = attempts.remove(at: place).endpoint
-        if isWorthAnother {
-            untried.insert(endpoint, at: untried.startIndex)
-        } else {
-            note(failure)
-        }
-        tryNext(at: upstream.now())
-    }
-
-    private func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
-        attemptFailed(stream, Failure(failure), isWorthAnother: pool.dialect.knowsAnotherWay(after: failure))
-    }
-
-    private func stands(_ winner: Stream) {
-        for attempt in attempts {
-            guard attempt.stream === winner else {
-                attempt.stream.close()
-                continue
-            }
-            pool.preferred = attempt.endpoint
-            if pool.isLookedUp { upstream.lookup?.worked(pool.server, attempt.endpoint) }
-        }
-        (stream, attempts, untried, nextAttempt) = (winner, [], [], nil)
-        pool.decided(self)
-        pump()
-    }
-
     // MARK: Its end
 
     func close() {
         guard !isClosed else { return }
         (isClosed, carried) = (true, [])
         stream?.close()
-        for attempt in attempts { attempt.stream.close() }
+        for attempt in dialling.attempts { attempt.stream.close() }
         pool.closed(self)
     }
 

@@ -197,7 +197,7 @@ final class StreamPool {
 
     /// When ``expire`` has something to do.
     var nextDeadline: Tick? {
-        racing.reduce(closeAt.map(Tick.init(nanoseconds:))) { $0.orEarlier($1.nextAttempt) }
+        racing.reduce(closeAt.map(Tick.init(nanoseconds:))) { $0.orEarlier($1.dialling.next) }
     }
 
     /// When the oldest idle connection is closed.
@@ -208,7 +208,7 @@ final class StreamPool {
 
     func expire(at now: Tick) {
         for connection in racing {
-            if let next = connection.nextAttempt, next <= now { connection.tryNext(at: now) }
+            if let next = connection.dialling.next, next <= now { connection.tryNext(at: now) }
         }
         while let closeAt, closeAt <= now.nanoseconds { idle[0].close() }
     }

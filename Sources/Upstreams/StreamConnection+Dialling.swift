@@ -1,0 +1,123 @@
+import Base
+import Cryptography
+import Forwarding
+import Streams
+import Transport
+
+/// How a connection comes about.
+///
+/// The endpoints of a server are dialled one after the other, alternating address families, and the first connection
+/// that is established is used (RFC 8305 §4, §5). With TLS it counts as established when the certificate is accepted:
+/// otherwise an endpoint with a wrong certificate could win.
+extension StreamConnection {
+    struct Dialling {
+        var attempts: [(stream: Stream, endpoint: Endpoint)] = []
+        var untried: ArraySlice<Endpoint> = []
+        /// When the next endpoint is tried as well.
+        var next: Tick?
+        var failure: Failure?
+        /// All that were given out for the server.
+        var given: [Endpoint] = []
+        /// Whether the server's name was looked up again because none of them could be reached.
+        var hasLookedAgain = false
+
+        /// Milliseconds after which the next endpoint is tried as well (RFC 8305 §5: connection attempt delay).
+        static let attemptDelay = 250
+    }
+
+    /// Gets the server's endpoints, and begins to connect.
+    func begin(at now: Tick) {
+        guard let lookup = upstream.lookup else { return dial(pool.server.endpoints, at: now) }
+        lookup.find(pool.server, now) { [weak self] found in
+            guard let self, !isClosed else { return }
+            switch found {
+            case .known(let endpoints):
+                let new = endpoints.filter { !dialling.given.contains($0) }
+                dial(dialling.hasLookedAgain ? new : endpoints, at: upstream.now())
+            case .unknown(let failure): upstream.lost(self, dialling.failure ?? failure)
+            }
+        }
+    }
+
+    private func dial(_ endpoints: [Endpoint], at now: Tick) {
+        dialling.given += endpoints
+        dialling.untried = inTurn(endpoints, first: pool.preferred)[...]
+        tryNext(at: now)
+    }
+
+    /// Begins to connect to the next endpoint; goes on to the one after if that fails at once.
+    func tryNext(at now: Tick) {
+        dialling.next = nil
+        while let endpoint = dialling.untried.popFirst() {
+            do throws(StreamFailure) {
+                let tls: TLSSession?
+                do throws(TLSError) {
+                    tls = try pool.dialect.session(to: endpoint, at: WallClock.unixSeconds())
+                } catch {
+                    throw .tls(error)
+                }
+                let stream = try Stream(
+                    to: endpoint, tls: tls, limit: StreamLimits.maximumQueued, scratch: upstream.scratch,
+                    loop: upstream.loop, owner: self)
+                dialling.attempts.append((stream, endpoint))
+                if !dialling.untried.isEmpty {
+                    dialling.next = now.advanced(milliseconds: Dialling.attemptDelay)
+                    upstream.wake(at: dialling.next)
+                }
+                return
+            } catch {
+                note(Failure(error))
+            }
+        }
+        if dialling.attempts.isEmpty { allFailed(at: now) }
+    }
+
+    /// A server that is looked up may be somewhere else now: its name is looked up again, once, if that is due.
+    private func allFailed(at now: Tick) {
+        if pool.isLookedUp, let lookup = upstream.lookup {
+            lookup.allFailed(pool.server, now)
+            if !dialling.hasLookedAgain, !dialling.given.isEmpty {
+                dialling.hasLookedAgain = true
+                return begin(at: now)
+            }
+        }
+        upstream.lost(self, dialling.failure ?? Failure(.unreachable, "no address of the server is known"))
+    }
+
+    /// Keeps the most telling of several failures: that of an endpoint which was reached.
+    private func note(_ failure: Failure) {
+        if dialling.failure?.kind != .untrusted { dialling.failure = failure }
+    }
+
+    /// - Parameter isWorthAnother: the same endpoint may be tried in another way.
+    func attemptFailed(_ stream: Stream, _ failure: Failure, isWorthAnother: Bool = false) {
+        stream.close()
+        guard let place = dialling.attempts.firstIndex(where: { $0.stream === stream }) else { return }
+        let endpoint = dialling.attempts.remove(at: place).endpoint
+        if isWorthAnother {
+            dialling.untried.insert(endpoint, at: dialling.untried.startIndex)
+        } else {
+            note(failure)
+        }
+        tryNext(at: upstream.now())
+    }
+
+    func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
+        attemptFailed(stream, Failure(failure), isWorthAnother: pool.dialect.knowsAnotherWay(after: failure))
+    }
+
+    /// The attempt that is used from now on.
+    func stands(_ winner: Stream) {
+        for attempt in dialling.attempts {
+            guard attempt.stream === winner else {
+                attempt.stream.close()
+                continue
+            }
+            pool.preferred = attempt.endpoint
+            if pool.isLookedUp { upstream.lookup?.worked(pool.server, attempt.endpoint) }
+        }
+        (stream, dialling) = (winner, Dialling())
+        pool.decided(self)
+        pump()
+    }
+}

@@ -40,13 +40,13 @@ extension StoreUpstream {
         var lookups: [Lookup] = []
         for isStaleCopy in [false, true] {
             for seal in seals {
-                guard let key = seal.key(isStaleCopy ? .stale : .fresh, of: question) else { continue }
+                guard let key = seal.key(isStaleCopy ? .stale : .fresh, of: question), !unwanted.contains(key.text)
+                else { continue }
                 lookups.append(Lookup(seal: seal, key: key, isStaleCopy: isStaleCopy))
             }
         }
-        guard isReady, !lookups.isEmpty, conversation.room >= lookups.count else {
-            return told(.failed(id, "it has too much to do"))
-        }
+        guard isReady, conversation.room >= lookups.count else { return told(.failed(id, "it has too much to do")) }
+        guard !lookups.isEmpty else { return told(.found(id, .nothing)) }
         let read = Read(id, question, left: lookups.count)
         for lookup in lookups { open(command("GET".utf8, lookup.key.text), .read(read, lookup)) }
         outbox.add(self)
@@ -95,11 +95,13 @@ extension StoreUpstream {
     }
 
     func delete(_ key: [UInt8]) {
-        if deletions.count < Self.maximumDeletions { deletions.append(key) }
+        guard unwanted.count < Self.maximumDeletions else { return }
+        if unwanted.insert(key).inserted { deletions.append(key) }
         outbox.add(self)
     }
 
     func lookForGeneration() {
+        if deletionsUnderWay == 0 { deletions = Array(unwanted) }
         for place in seals.indices where conversation.room > 0 {
             open(command("GET".utf8, seals[place].generationKey.text), .generation(seal: place))
         }
@@ -125,7 +127,11 @@ extension StoreUpstream {
             writesUnderWay.count -= 1
             writesUnderWay.octets -= octets
             if case .error(let error) = reply { told(.writeFailed(error.text)) } else { told(.written) }
-        case .deletion: deletionsUnderWay -= 1
+        case .deletion(let key):
+            deletionsUnderWay -= 1
+            // After an error it is tried again with the next look for the generation.
+            if case .error = reply { break }
+            unwanted.remove(key)
         case .generationWritten: break
         }
     }

@@ -28,6 +28,9 @@ package final class StoreUpstream: Sender {
     var dialled = 0
     var writes: [Write] = []
     var writesUnderWay = (count: 0, octets: 0)
+    /// Keys to be deleted, and those of them that are to be sent. What stands at them is not believed until the store has
+    /// confirmed that it is gone: a reply that is lost with its connection, or an error, may have left it there.
+    var unwanted: Set<[UInt8]> = []
     var deletions: [[UInt8]] = []
     var deletionsUnderWay = 0
     /// A generation is to be begun when the present one is known.
@@ -58,7 +61,7 @@ package final class StoreUpstream: Sender {
         case read(Read, Lookup)
         case lease(SharedReadID)
         case write(octets: Int)
-        case deletion
+        case deletion([UInt8])
         case generationWritten
     }
 
@@ -93,7 +96,7 @@ package final class StoreUpstream: Sender {
     static let maximumWrites = 256
     /// The most writes under way, and their octets.
     static let mostWritesUnderWay = (count: 64, octets: 256 * 1024)
-    /// The most keys that wait to be deleted, and those under way.
+    /// The most keys to be deleted, and those under way.
     static let maximumDeletions = 2048
     static let mostDeletionsUnderWay = 256
     /// The most octets that wait for the store to read.
@@ -125,7 +128,7 @@ package final class StoreUpstream: Sender {
         if isReady {
             while deletionsUnderWay < Self.mostDeletionsUnderWay, let key = deletions.popLast() {
                 deletionsUnderWay += 1
-                open(command("DEL".utf8, key), .deletion)
+                open(command("DEL".utf8, key), .deletion(key))
             }
             var sent = 0
             while sent < writes.count, writesUnderWay.count < Self.mostWritesUnderWay.count,

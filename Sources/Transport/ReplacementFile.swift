@@ -135,4 +135,7 @@ extension SystemFile {
     public static func move(_ path: String, to other: String) throws(SystemError) {
         try SystemCall.require("rename", path) { unsafe rename(path, other) }
     }
+
+    /// Removes a file, if there is one and that is possible.
+    public static func remove(_ path: String) { _ = unsafe unlink(path) }
 }

@@ -90,10 +90,12 @@ public final class CacheFile: @unchecked Sendable {
         }
     }
 
-    /// Writes the changes at once, if there are any: forgotten answers must not come back. From any thread.
+    /// Writes the changes at once, if there are any: forgotten answers must not come back. A file that cannot be written
+    /// is removed. From any thread.
     public func saveSoon() {
         loop.submit { [self] in
             save()
+            if isFailing { SystemFile.remove(path) }
             setDeadline()
         }
     }

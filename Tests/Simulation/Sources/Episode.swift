@@ -27,6 +27,7 @@ final class Episode {
         kernel.restart(seed: script.seed)
         kernel.network.chance = Chance(seed: script.seed ^ 0x5DEE_CE66_D1CE_4E5B)
         judge.begin()
+        Operator.begin()
         judge.seedUnderWay = script.seed
         hosts = Topology.hosts(secure: script.isSecure)
         for host in hosts { kernel.network.add(host) }
@@ -123,7 +124,8 @@ final class Episode {
         var chance = Chance(seed: item.seed)
         switch item.what {
         case .question, .pipeline, .goAway, .stutter, .fullDisk, .names, .hosted, .control, .counters: break
-        case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds), .moves(_, let seconds):
+        case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds), .moves(_, let seconds),
+            .network(let seconds), .ipv6(let seconds), .noResolvers(let seconds):
             judge.isTroubled(seconds: seconds)
         default: judge.isTroubled(seconds: 1)
         }
@@ -148,13 +150,21 @@ final class Episode {
         case .sleep(let seconds):
             kernel.network.forget(nil)
             kernel.sleep(UInt64(seconds) * 1_000_000_000)
-        case .network(let isUp): kernel.network.change(isUp: isUp)
-        case .ipv6(let isUp): kernel.network.changeIPv6(isUp: isUp)
+        case .network(gone: 0): kernel.network.change(isUp: true)
+        case .network(let seconds):
+            kernel.network.change(isUp: false)
+            later(seconds) { _ in kernel.network.change(isUp: true) }
+        case .ipv6(let seconds):
+            kernel.network.changeIPv6(isUp: false)
+            later(seconds) { _ in kernel.network.changeIPv6(isUp: true) }
         case .fullDisk(let seconds): kernel.files.fullUntil = kernel.now + UInt64(seconds) * 1_000_000_000
         case .noDescriptors(let seconds):
             kernel.withoutDescriptors(until: kernel.now + UInt64(seconds) * 1_000_000_000)
         case .names(let zones): rewrite { $0.zones = zones }
         case .resolvers(let names): rewrite { $0.resolvers = names }
+        case .noResolvers(let seconds):
+            rewrite { $0.resolvers = [] }
+            later(seconds) { $0.rewrite { $0.resolvers = Topology.resolvers[0] } }
         case .hosted(let names):
             rewrite {
                 $0.hosted = names
@@ -177,6 +187,14 @@ final class Episode {
     private var noting: UInt64 {
         let pause: UInt64 = 14_000_000_000
         return Judge.noting + (kernel.lackedDescriptors(within: pause) ? pause : 0)
+    }
+
+    /// What was the matter is over.
+    private func later(_ seconds: Int, _ work: @escaping (Episode) -> Void) {
+        kernel.after(UInt64(seconds) * 1_000_000_000) { [self] in
+            judge.isTroubled(seconds: 1)
+            work(self)
+        }
     }
 
     private func rewrite(_ change: (inout MachineFiles) -> Void) {

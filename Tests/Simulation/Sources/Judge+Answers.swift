@@ -39,7 +39,9 @@ extension Judge {
         let took = kernel.now - asked.at
         if asked.slept == kernel.slept {
             if took > 4_000_000_000 { fault("\(who) answered after \(took / 1_000_000) ms") }
-            if asked.hasStale, asked.era == era, asked.place == plans.count - 1, took > 1_800_000_000 {
+            let isStaleThere =
+                asked.hasStale && asked.era == era && asked.place == plans.count - 1 && lastFlush < asked.at
+            if isStaleThere, took > 1_800_000_000 {
                 fault("\(who) answered after \(took / 1_000_000) ms although something stale is there")
             }
         }

@@ -35,6 +35,7 @@ final class Judge {
     private var explanations: [String: [UInt64]] = [:]
     /// What the operator has had forgotten, when that was asked for and when it was done; nil: everything.
     var forgotten: [(name: String?, askedAt: UInt64, doneAt: UInt64, era: Int)] = []
+    var lastFlush: UInt64 = 0
     /// Each takes effect at `by` at the latest.
     var plans: [(plan: Plan, from: UInt64, by: UInt64)] = []
     var questions: [Endpoint: [UInt16: Asked]] = [:]
@@ -68,7 +69,7 @@ final class Judge {
     func begin() {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [:], [:], [:], [], [:])
         (lately, attempts, setBack, explanations, forgotten) = ([:], [:], [], [:], [])
-        isCalmAt = 0
+        (isCalmAt, lastFlush) = (0, 0)
         digest = 14_695_981_039_346_656_037
         era = 0
     }
@@ -139,7 +140,12 @@ final class Judge {
             }
         }
         let recent = recent
-        if !recent.contains(where: { $0.maySay(name, to: host) }) { fault("\(host.name) is told of \(name)") }
+        // A server of before a reload is looked up in the way of after it.
+        let mayBeTold =
+            Topology.serverNames.contains(name)
+            ? recent.contains { $0.hasServer(called: name) } && recent.contains { $0.looksServersUp(at: host) }
+            : recent.contains { $0.maySay(name, to: host) }
+        if !mayBeTold { fault("\(host.name) is told of \(name)") }
         if recent.allSatisfy({ $0.hosted(name, type) != nil }) {
             fault("\(host.name) is asked for \(name) \(type), which stands in the hosts file")
         }

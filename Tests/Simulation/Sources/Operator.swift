@@ -26,19 +26,25 @@ final class Operator: FarEnd {
     private init(_ request: String, _ name: String) { (self.request, self.name) = (request, name) }
 
     static func ask(_ request: String, _ name: String) {
-        // Whether it is let in is the shortage's business.
-        guard kernel.hasDescriptors else { return }
+        // Whether it is let in is the shortage's business, or that of those who have asked before.
+        guard kernel.hasDescriptors, underWay < 12 else { return }
         let asker = Operator(request, name)
         guard let link = kernel.network.connect(asker, toPath: socket) else {
             // As is whether the socket could be made.
             return
         }
         asker.link = link
+        underWay += 1
+        if request.hasPrefix("POST") { judge.lastFlush = kernel.now }
         if request.hasPrefix("GET /explain") { judge.explains(name) }
         let words = request.replacing("NAME", with: name).split(separator: " ")
         link.sendToNear(Array("\(words[0]) \(words[1]) HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
         kernel.after(patience) { asker.judged() }
     }
+
+    /// Those who have not been judged yet.
+    nonisolated(unsafe) private static var underWay = 0
+    static func begin() { underWay = 0 }
 
     private var watches: Bool { request.hasPrefix("GET /watch") }
 
@@ -65,6 +71,7 @@ final class Operator: FarEnd {
     }
 
     private func judged() {
+        Self.underWay -= 1
         defer { link?.endByFar() }
         guard slept == kernel.slept, era == judge.era, !kernel.lackedDescriptors(within: 2 * Self.patience) else {
             return

@@ -168,7 +168,7 @@ struct Plan {
                 "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
                 "domains = [\"\(Topology.zones[name]!)\"]", "timeout = \([500, 2000][chance.below(2)])",
                 "thenTry = [\(Self.list(group.thenTry))]", "thenTryOn = [\(Self.list(group.on))]",
-                "concurrency = \([1, 4, 64][chance.below(3)])", "share = \(chance.below(2) == 0)",
+                "concurrency = \([1, 4, 64][chance.below(3)])", "share = \(chance.below(4) > 0)",
             ]
             if name != "lab" { lines.append("caFile = \"/d/authority\"") }
             if group.hasFile { lines.append("domainsFile = \"\(Topology.namesFile)\"") }
@@ -213,14 +213,17 @@ struct Plan {
         return type == 1 ? MachineFiles.address(ofHosted: files.hostedNumber) : []
     }
 
-    /// Whether a host may be told of a name.
+    /// Whether a host may be told of a name that is no server's.
     func maySay(_ name: String, to host: Host) -> Bool {
-        if Topology.serverNames.contains(name) {
-            let isAsked = groups.contains { $0.hosts.contains { $0.serverName == name } }
-            return isAsked && (has(host, in: "httpdns") || files.resolvers.contains(host.name))
-        }
-        return has(host, in: host.group) && groups(for: name).contains(host.group)
+        has(host, in: host.group) && groups(for: name).contains(host.group)
     }
+
+    func hasServer(called name: String) -> Bool {
+        groups.contains { $0.hosts.contains { $0.serverName == name } }
+    }
+
+    /// Whether servers' own names are looked up at a host.
+    func looksServersUp(at host: Host) -> Bool { has(host, in: "httpdns") || files.resolvers.contains(host.name) }
 
     private func has(_ host: Host, in group: String) -> Bool {
         switch group {

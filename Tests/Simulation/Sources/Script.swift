@@ -45,9 +45,10 @@ struct Script {
         case forget(host: String)
         case clock(seconds: Int)
         case sleep(seconds: Int)
-        case network(isUp: Bool)
-        /// Whether a route leads to IPv6 addresses.
-        case ipv6(isUp: Bool)
+        /// Addresses and routes are others; for so many seconds there are none.
+        case network(gone: Int)
+        /// No route leads to IPv6 addresses.
+        case ipv6(gone: Int)
         /// Nothing more can be written.
         case fullDisk(seconds: Int)
         /// No further descriptor is given out.
@@ -56,6 +57,8 @@ struct Script {
         case names([String])
         /// `resolv.conf` lists other hosts.
         case resolvers([String])
+        /// For so many seconds it lists nobody.
+        case noResolvers(seconds: Int)
         /// Other names stand in the hosts file, with another address.
         case hosted([String])
         /// A host has another address; who has the old one is silent for so many seconds, and then refuses connections.
@@ -134,20 +137,20 @@ struct Script {
                 case 1: .forget(host: hosts[chance.below(hosts.count)])
                 case 2: .clock(seconds: [-86_400, -3600, -5, 5, 3600, 86_400 * 400][chance.below(6)])
                 case 3: .sleep(seconds: [5, 600, 40_000][chance.below(3)])
-                case 4: .network(isUp: true)
-                case 5: .network(isUp: false)
+                case 4: .network(gone: 0)
+                case 5: .network(gone: 1 + chance.below(60))
                 case 6, 7, 8: .reload
                 case 9: .crash(part: chance.below(101))
                 case 10: .restart
                 case 11, 12: .goAway(host: "shop-\(1 + chance.below(2))")
                 case 13: .stutter(host: "account-\(1 + chance.below(3))")
                 case 14: .flood(client: chance.below(5), count: 50 + chance.below(3000))
-                case 15: .ipv6(isUp: false)
+                case 15: .ipv6(gone: 1 + chance.below(60))
                 case 16: .fullDisk(seconds: [2, 30, 4000][chance.below(3)])
                 case 17: .noDescriptors(seconds: 1 + chance.below(3))
                 case 18, 19: .names(Topology.namesFiles[chance.below(Topology.namesFiles.count)])
                 case 20: .resolvers(Topology.resolvers[chance.below(Topology.resolvers.count)])
-                case 21: .resolvers([])
+                case 21: .noResolvers(seconds: 1 + chance.below(60))
                 case 22, 23: .hosted(Topology.hostsFiles[chance.below(Topology.hostsFiles.count)])
                 case 24, 25: .moves(host: ["office-3", "shop-3"][chance.below(2)], seconds: chance.below(20))
                 case 26..<37:
@@ -160,10 +163,6 @@ struct Script {
                         seconds: [2, 30, 300][chance.below(3)])
                 }
             add(&chance, at: chance.below(2) == 0 ? start : moment(&chance), what)
-            let back = items[items.count - 1].at + UInt64(1 + chance.below(60)) * 1_000_000_000
-            if case .network(isUp: false) = what { add(&chance, at: back, .network(isUp: true)) }
-            if case .ipv6(isUp: false) = what { add(&chance, at: back, .ipv6(isUp: true)) }
-            if case .resolvers([]) = what { add(&chance, at: back, .resolvers(Topology.resolvers[0])) }
         }
         for _ in 0..<chance.below(4) {
             let request = Operator.requests[chance.below(Operator.requests.count)]
@@ -207,13 +206,13 @@ struct Script {
             case .forget(let host): "\(host) forgets its connections"
             case .clock(let seconds): "the clock is set \(abs(seconds))s \(seconds < 0 ? "back" : "forward")"
             case .sleep(let seconds): "the machine sleeps \(seconds)s"
-            case .network(let isUp): isUp ? "network changes" : "network is gone"
-            case .ipv6(let isUp): isUp ? "IPv6 has a route" : "IPv6 has no route"
+            case .network(let seconds): seconds == 0 ? "network changes" : "network is gone for \(seconds)s"
+            case .ipv6(let seconds): "IPv6 has no route for \(seconds)s"
             case .fullDisk(let seconds): "the disk is full for \(seconds)s"
             case .noDescriptors(let seconds): "there are no descriptors for \(seconds)s"
             case .names(let zones): "the file of names has \(zones.joined(separator: ", "))"
-            case .resolvers(let names):
-                "resolv.conf lists \(names.isEmpty ? "nobody" : names.joined(separator: ", "))"
+            case .resolvers(let names): "resolv.conf lists \(names.joined(separator: ", "))"
+            case .noResolvers(let seconds): "resolv.conf lists nobody for \(seconds)s"
             case .hosted(let names): "the hosts file has \(names.isEmpty ? "nothing" : names.joined(separator: ", "))"
             case .moves(let host, let seconds): "\(host) has another address, the old one is silent for \(seconds)s"
             case .control(let request, let name): "the operator asks \(request.replacing("NAME", with: name))"

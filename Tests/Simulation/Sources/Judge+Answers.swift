@@ -125,12 +125,17 @@ extension Judge {
         guard isDenial, answer.truth.isAddress else { return }
         let hasIPv6 = answer.asked.at > kernel.network.hadNoIPv6 + Self.noting
         guard !answer.plans.contains(where: { $0.denies(query.name, query.type, hasIPv6: hasIPv6) }) else { return }
-        guard let until = answer.groups.compactMap({ denied["\($0) \(query.name) \(query.type)"] }).max() else {
-            return fault("\(answer.who) no record, which nobody says")
-        }
+        let all = answer.groups.compactMap { denied["\($0) \(query.name) \(query.type)"] }
+        guard let until = all.map(\.until).max() else { return fault("\(answer.who) no record, which nobody says") }
+        if all.contains(where: { isHeldInSleep($0.awake, at: $0.at) }) { return }
         if until + answer.longer + younger(since: 0) + answer.sleptSince < kernel.now {
             fault("\(answer.who) no record, which nobody says any more")
         }
+    }
+
+    /// The machine may have slept between an answer and the next that is given: what a lookup holds was said before.
+    private func isHeldInSleep(_ awake: UInt64, at moment: UInt64) -> Bool {
+        awake + 4_000_000_000 >= kernel.awake && kernel.awake - awake < kernel.now - moment
     }
 
     private func check(_ record: Reading.Record, _ answer: Answer) {
@@ -157,9 +162,9 @@ extension Judge {
             if age > life + answer.longer + answer.sleptSince, answer.asked.era == era {
                 fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago, stale")
             }
-        } else if age > life {
+        } else if age > life, !isHeldInSleep(told.awake, at: told.at) {
             fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago for \(told.ttl) s")
-        } else if UInt64(record.ttl) * 1_000_000_000 + age > life {
+        } else if !isHeldInSleep(told.awake, at: told.at), UInt64(record.ttl) * 1_000_000_000 + age > life {
             fault("\(who) the TTL \(record.ttl), of \(told.ttl) s said \(age / 1_000_000_000) s ago")
         }
     }

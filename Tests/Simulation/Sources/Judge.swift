@@ -21,10 +21,13 @@ final class Judge {
         let type: UInt16
         let at: UInt64
         let ttl: UInt32
+        /// By the time that the machine was awake.
+        var awake = kernel.awake
     }
     var said: [Said] = []
-    /// Until when what groups have said that there is not may be repeated, in nanoseconds.
-    var denied: [String: UInt64] = [:]
+    /// Until when what groups have said that there is not may be repeated, and when they said it, also by the time that the
+    /// machine was awake; in nanoseconds.
+    var denied: [String: (until: UInt64, at: UInt64, awake: UInt64)] = [:]
     /// What groups were asked, and when they were last.
     private var lately: [String: UInt64] = [:]
     /// When names were looked up, hosts were asked, and clients asked lately, by the time that the machine was awake.
@@ -196,7 +199,8 @@ final class Judge {
 
     func denies(_ host: Host, _ name: String, _ type: UInt16, _ ttl: UInt32) {
         let what = "\(host.group) \(name) \(type)"
-        denied[what] = max(denied[what] ?? 0, kernel.now + UInt64(ttl) * 1_000_000_000 + Self.slack)
+        let until = kernel.now + UInt64(ttl) * 1_000_000_000 + Self.slack
+        denied[what] = (max(denied[what]?.until ?? 0, until), kernel.now, kernel.awake)
     }
 
     static func address(_ serial: UInt32, _ type: UInt16) -> IPAddress {

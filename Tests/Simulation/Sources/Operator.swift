@@ -19,11 +19,16 @@ final class Operator: FarEnd {
     private weak var link: Link?
     private var response: [UInt8] = []
     private var isOver = false
+    /// Whether as many as may watched already when it came.
+    private let isOneTooMany: Bool
 
     /// Longer than any of it takes.
     private static let patience: UInt64 = 10_000_000_000
 
-    private init(_ request: String, _ name: String) { (self.request, self.name) = (request, name) }
+    private init(_ request: String, _ name: String) {
+        (self.request, self.name) = (request, name)
+        isOneTooMany = Self.watching >= Self.mostWatching
+    }
 
     static func ask(_ request: String, _ name: String) {
         // Whether it is let in is the shortage's business, or that of those who have asked before.
@@ -35,6 +40,11 @@ final class Operator: FarEnd {
         }
         asker.link = link
         underWay += 1
+        if asker.watches, !asker.isOneTooMany {
+            watching += 1
+            // It takes the daemon a moment to see that somebody has left.
+            kernel.after(patience + 1_000_000_000) { watching -= 1 }
+        }
         if request.hasPrefix("POST") { judge.lastFlush = kernel.now }
         if request.hasPrefix("GET /explain") { judge.explains(name) }
         let words = request.replacing("NAME", with: name).split(separator: " ")
@@ -44,7 +54,10 @@ final class Operator: FarEnd {
 
     /// Those who have not been judged yet.
     nonisolated(unsafe) private static var underWay = 0
-    static func begin() { underWay = 0 }
+    nonisolated(unsafe) private static var watching = 0
+    static func begin() { (underWay, watching) = (0, 0) }
+    /// The most who may watch at once, as httpdnsd(8) says.
+    private static let mostWatching = 4
 
     private var watches: Bool { request.hasPrefix("GET /watch") }
 
@@ -78,7 +91,7 @@ final class Operator: FarEnd {
         }
         let code = text.split(separator: " ").dropFirst().first.map(String.init) ?? "nothing"
         // It need not be ready, and does not explain everything at once.
-        let mayRefuse = request.hasSuffix("readyz") || request.hasPrefix("GET /explain")
+        let mayRefuse = request.hasSuffix("readyz") || request.hasPrefix("GET /explain") || watches && isOneTooMany
         if code != "200", !(mayRefuse && code == "503") {
             judge.fault("the operator asks \(request), and is told \(code)")
         }

@@ -55,14 +55,17 @@ struct Bars {
 
     /// A bar of several parts beside each other, each by the class of its exposure.
     static func stack(_ parts: [(exposure: Exposure, count: UInt64)], label: String) -> String {
-        let all = Double(parts.reduce(0) { $0 + $1.count })
+        let present = parts.filter { $0.count > 0 }
+        let all = Double(present.reduce(0) { $0 + $1.count })
+        // Every part above zero is visible, however small; all of them together fill the bar.
+        let shares = present.map { max(0.01, Double($0.count) / all) }
+        let whole = shares.reduce(0, +)
         var (left, pieces) = (0.0, "")
-        for part in parts where part.count > 0 {
-            // Every part above zero is visible, however small; what it is drawn too wide, the last one is too narrow.
-            let width = max(1, Double(part.count) / all * 100)
+        for (part, share) in zip(present, shares) {
+            let width = share / whole * 100
             pieces += """
                 <rect class="\(name(part.exposure))" x="\(Overview.decimal(left, 2))" \
-                width="\(Overview.decimal(min(width, 100 - left), 2))" height="4"/>
+                width="\(Overview.decimal(width, 2))" height="4"/>
                 """
             left += width
         }

@@ -35,6 +35,7 @@ extension Overview {
 
     /// A number with at most `places` decimal places, without zeros at the end.
     static func decimal(_ value: Double, _ places: Int) -> String {
+        if value < 0 { return "-" + decimal(-value, places) }
         var scale = 1
         for _ in 0..<places { scale *= 10 }
         let scaled = Int((value * Double(scale)).rounded())

@@ -125,4 +125,20 @@ import Testing
         let kept = history.hour(overview(servers: many)).answers.values.filter { $0.count > 1 }
         #expect(kept.count == History.maximumServers)
     }
+
+    @Test("parts of a bar are each visible and fill it, also where most of them are small")
+    func stack() throws {
+        let bar = Bars.stack(
+            [(.none, 1_000_000), (.loopback, 1), (.encrypted, 0), (.clear, 1)], label: "where questions went")
+        let widths = bar.matches(of: /<rect class="[a-z]+" x="([0-9.]+)" width="([0-9.]+)"/).map {
+            (left: Double($0.1)!, width: Double($0.2)!)
+        }
+        try #require(widths.count == 3)
+        var end = 0.0
+        for part in widths {
+            #expect(abs(part.left - end) < 0.02 && part.width > 0.9)
+            end = part.left + part.width
+        }
+        #expect(abs(end - 100) < 0.02)
+    }
 }

@@ -203,6 +203,7 @@ import Testing
             (Overview.span(59), "59 s"), (Overview.span(3 * 3600 + 61), "3 h 1 min"),
             (Overview.span(90_000), "1 d 1 h"),
             (Overview.percent(0.999), "99 %"), (Overview.decimal(1.005, 1), "1"), (Overview.decimal(1.05, 2), "1.05"),
+            (Overview.decimal(-0.75, 2), "-0.75"),
         ])
     func numbers(_ text: String, _ expected: String) {
         #expect(text == expected)

@@ -156,10 +156,11 @@ extension Judge {
         }
         if isForgotten { fault("\(who) what \(told.host.name) said before it was to be forgotten") }
         let age = kernel.now - told.at
-        let life = UInt64(told.ttl) * 1_000_000_000 + Self.slack + younger(since: told.at)
+        let life =
+            UInt64(told.ttl) * 1_000_000_000 + Self.slack + younger(since: told.at) + answer.sleptSince
         if answer.isStale {
             if record.ttl > 30 { fault("\(who) stale, with the TTL \(record.ttl)") }
-            if age > life + answer.longer + answer.sleptSince, answer.asked.era == era {
+            if age > life + answer.longer, answer.asked.era == era {
                 fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago, stale")
             }
         } else if age > life, !isHeldInSleep(told.awake, at: told.at) {

@@ -19,13 +19,16 @@ extension StoreUpstream {
         case .lookForGeneration:
             lookForGeneration()
             outbox.add(self)
-        case .beginGeneration:
-            // From now on nothing of before is found; the number is made sure of when the present one is known.
-            isGenerationDue = true
-            for seal in seals { seal.generation &+= 1 }
-            if isReady { lookForGeneration() }
-            outbox.add(self)
+        case .beginGeneration: beginGeneration()
         }
+    }
+
+    /// From now on nothing of before is found; the number is made sure of when the present one is known.
+    private func beginGeneration() {
+        isGenerationDue = true
+        for seal in seals { seal.generation &+= 1 }
+        if isReady { lookForGeneration() }
+        outbox.add(self)
     }
 
     func open(_ command: [UInt8], _ purpose: Awaited) {
@@ -91,6 +94,8 @@ extension StoreUpstream {
             }
         }
         writes.removeAll { keys.contains($0.key) }
+        // Better to forget everything than to leave out what is to be forgotten.
+        guard unwanted.count + keys.count <= Self.maximumDeletions else { return beginGeneration() }
         for key in keys { delete(key) }
     }
 
@@ -183,7 +188,9 @@ extension StoreUpstream {
         case .done, .nothing: break
         }
         seal.generation = max(isGenerationDue ? known &+ 1 : known, seal.generation)
-        if seal.generation > known, let value = try? seal.value(generation: seal.generation, as: key) {
+        if seal.generation > known, conversation.room > 0,
+            let value = try? seal.value(generation: seal.generation, as: key)
+        {
             open(
                 command("SET".utf8, key.text, value, "EX".utf8, "\(Self.generationTime)".utf8), .generationWritten)
             outbox.add(self)

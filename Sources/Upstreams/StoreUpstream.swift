@@ -122,17 +122,17 @@ package final class StoreUpstream: Sender {
         (writesUnderWay, deletionsUnderWay) = ((0, 0), 0)
     }
 
-    /// Sends what was gathered.
+    /// Sends what was gathered, as far as the connection has room for it; the rest follows when replies have come.
     func pump() {
         guard let stream else { return }
         if isReady {
-            while deletionsUnderWay < Self.mostDeletionsUnderWay, let key = deletions.popLast() {
+            while deletionsUnderWay < Self.mostDeletionsUnderWay, conversation.room > 0, let key = deletions.popLast() {
                 deletionsUnderWay += 1
                 open(command("DEL".utf8, key), .deletion(key))
             }
             var sent = 0
             while sent < writes.count, writesUnderWay.count < Self.mostWritesUnderWay.count,
-                writesUnderWay.octets < Self.mostWritesUnderWay.octets
+                writesUnderWay.octets < Self.mostWritesUnderWay.octets, conversation.room > 0
             {
                 let octets = writes[sent].command.count
                 open(writes[sent].command, .write(octets: octets))

@@ -1,0 +1,161 @@
+import Base
+import Cryptography
+import DNSWire
+import Forwarding
+import Foundation
+import ShellTestSupport
+import Synchronization
+import Testing
+import Transport
+
+@testable import Upstreams
+
+/// What goes to a store and what comes back, over a real socket, with a store that answers when it is told to.
+@Suite struct StoreUpstreamTests {
+    private static let name = Name("www.example.com")!
+    private static let answer = SharedContent.answer(.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60))
+
+    private static func question(_ number: Int) -> SharedQuestion {
+        SharedQuestion(group: .httpdns, name: Name("w\(number).example.com")!, type: .a, audience: .everyone)
+    }
+
+    /// A store on loopback with nothing in it. Each command is answered as a real one would, those behind the first few
+    /// only once the store is let go on.
+    private final class Store: Sendable {
+        let endpoint: Endpoint
+        let commands = Arrivals<String>()
+        let goOn = Gate()
+        private let listener: Int32
+
+        /// - Parameter answered: how many commands are answered at once.
+        init(answered: Int) throws {
+            let (listener, endpoint) = try listeningSocket()
+            (self.listener, self.endpoint) = (listener, endpoint)
+            Thread.detachNewThread { [commands, goOn] in
+                let client = accept(listener, nil, nil)
+                guard client >= 0 else { return }
+                var incoming: [UInt8] = []
+                var count = 0
+                var buffer = [UInt8](repeating: 0, count: 65_536)
+                while true {
+                    let received = recv(client, &buffer, buffer.count, 0)
+                    guard received > 0 else { break }
+                    incoming += buffer[..<received]
+                    while let (words, length) = Self.command(incoming) {
+                        incoming.removeFirst(length)
+                        count += 1
+                        if count - 1 == answered, !goOn.wait() { return }
+                        commands.append(words[0])
+                        let reply = Array((words[0] == "GET" ? "$-1\r\n" : "+OK\r\n").utf8)
+                        send(client, reply, reply.count, Int32(MSG_NOSIGNAL))
+                    }
+                }
+                close(client)
+            }
+        }
+
+        deinit {
+            shutdown(listener, Int32(SHUT_RDWR))
+            close(listener)
+        }
+
+        /// The words of the first command, if it is whole, and its length.
+        private static func command(_ octets: [UInt8]) -> (words: [String], length: Int)? {
+            var place = 0
+            func number() -> Int? {
+                guard let end = octets[place...].firstIndex(of: 13), end + 1 < octets.count else { return nil }
+                defer { place = end + 2 }
+                return Int(String(decoding: octets[(place + 1)..<end], as: UTF8.self))
+            }
+            guard let count = number() else { return nil }
+            var words: [String] = []
+            for _ in 0..<count {
+                guard place < octets.count, let length = number(), octets.count - place >= length + 2 else {
+                    return nil
+                }
+                words.append(String(decoding: octets[place..<place + length], as: UTF8.self))
+                place += length + 2
+            }
+            return (words, place)
+        }
+    }
+
+    /// The upstream on a loop of its own.
+    private final class World: @unchecked Sendable {
+        let loop: EventLoop
+        let outbox = Outbox()
+        let upstream: StoreUpstream
+        let told = Arrivals<SharedEvent>()
+
+        /// - Parameter keys: those of the fleet, the present one first.
+        init(_ store: Store, keys: [UInt8]) throws {
+            loop = try EventLoop(label: "test")
+            let seals = try keys.map { key in
+                StoreSeal(try FleetSeal(secret: [UInt8](repeating: key, count: 32)), [.httpdns: [1]])
+            }
+            upstream = StoreUpstream(
+                StoreUpstream.Access(.plain(store.endpoint), user: "", password: nil), seals: seals, loop: loop,
+                outbox: outbox)
+            upstream.told = { [told] in told.append($0) }
+            loop.turnEnded = { [outbox] in while outbox.send() {} }
+            loop.start()
+        }
+
+        func perform(_ actions: [SharedAction]) {
+            loop.submit { [self] in
+                for action in actions { upstream.perform(action, wall: 1_700_000_000) }
+            }
+        }
+
+        func generations() -> [UInt64]? {
+            let told = Arrivals<[UInt64]>()
+            loop.submit { [self] in told.append(upstream.seals.map(\.generation)) }
+            return told.next()
+        }
+
+        func end() {
+            let done = Gate()
+            loop.submit { [self] in upstream.close() }
+            loop.stop { done.open() }
+            #expect(done.wait())
+        }
+    }
+
+    /// While a key is replaced each question has four keys, and as many reads as there may be fill the connection.
+    @Test func writesAndDeletionsWaitUntilTheConnectionHasRoom() throws {
+        let store = try Store(answered: 3)
+        let world = try World(store, keys: [1, 2])
+        world.perform([.dial])
+        #expect(world.told.next() == .connected)
+        // Four commands each, of the 1024 that may be under way.
+        let most = 256
+        let reads = (1...most).map { SharedAction.read(SharedReadID(standalone: UInt32($0)), Self.question($0)) }
+        world.perform(
+            reads + [
+                .write(Self.question(0), Self.answer, lifetime: 60, stale: 0), .delete([Self.question(1)]),
+                .lookForGeneration,
+            ])
+        store.goOn.open()
+        var told: [SharedEvent] = []
+        for _ in 0...most { if let event = world.told.next() { told.append(event) } }
+        #expect(told.filter { $0 == .written }.count == 1)
+        let found = told.count { if case .found(_, .nothing) = $0 { true } else { false } }
+        #expect(found == most)
+        world.end()
+    }
+
+    /// A store that is away cannot be told of any number of names; then nothing of before is found any more.
+    @Test func whatCannotBeDeletedByNameIsForgottenAsAWhole() throws {
+        let store = try Store(answered: .max)
+        let world = try World(store, keys: [1])
+        // Two keys each.
+        let names = StoreUpstream.maximumDeletions / 2
+        world.perform([.delete((1...names).map(Self.question))])
+        #expect(world.generations() == [0])
+        world.perform([.delete([Self.question(0)])])
+        #expect(world.generations() == [1])
+        world.perform([.dial])
+        #expect(world.told.next() == .connected)
+        world.end()
+    }
+}

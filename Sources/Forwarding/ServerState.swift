@@ -68,10 +68,10 @@ public struct ServerState: Sendable, Equatable {
 
     mutating func isBack() { (setAside, refusals) = (nil, 0) }
 
-    /// It has answered with SERVFAIL or the like.
+    /// It has answered with SERVFAIL or the like. If that was its trial, another one follows.
     mutating func refused(at now: Tick) {
         refusals += 1
-        if refusals >= Self.mostRefusals { putAside(at: now) }
+        if refusals >= Self.mostRefusals || setAside?.isTried ?? false { putAside(at: now) }
     }
 
     /// The server has failed: see ``SetAside``. Of several failures before the next try only the first counts.

@@ -112,6 +112,11 @@ extension Forwarder {
         if case .entry(let entry, let isStaleCopy) = finding {
             worth = shared.worth(entry, isStaleCopy: isStaleCopy, wall: wall, at: now)
             content = entry.content
+            // Another daemon may keep answers for longer.
+            if case .answer(var answer) = content {
+                answer.clampTTLs(minimum: 0, maximum: timing.maxTTL)
+                content = .answer(answer)
+            }
         }
         let isHit = if case .fresh = worth { true } else { false }
         shared.answered(isHit, after: now.nanoseconds &- read.sent.nanoseconds, at: now)
@@ -214,7 +219,6 @@ extension Forwarder {
                 flight.key.name, for: negativeTTL(of: group) &- min(elapsed, negativeTTL(of: group)), at: group, now)
             settleWithoutRecord(flight, read.step, by: .sharedCache(group), at: group, now)
         case .answer(var answer):
-            answer.clampTTLs(minimum: 0, maximum: timing.maxTTL)
             guard elapsed < answer.keep else { return goOn(read, at: now) }
             let key = flight.key
             guard isAccount || !flight.isOwed else {

@@ -100,9 +100,10 @@ final class Judge {
 
     // MARK: Whom the daemon asks
 
-    /// - Parameter delay: Nanoseconds until it holds, at the longest.
+    /// - Parameter delay: Nanoseconds until it holds, at the longest. What the plan before has not yet taken over, as files that
+    ///   could not be read, it has not taken over either.
     func works(by plan: Plan, within delay: UInt64 = 0) {
-        plans.append((plan, kernel.now, kernel.now + delay))
+        plans.append((plan, kernel.now, max(kernel.now + delay, plans.last?.by ?? 0)))
     }
 
     /// The first plan by which a question may be answered.

@@ -180,6 +180,24 @@ def test_idle_connections_are_closed(daemon):
     assert 0.8 < time.monotonic() - begun and waited_since(begun) < 4
 
 
+def test_idle_connections_are_closed_while_others_come(daemon):
+    daemon(None, {"listen": {"addresses": ["127.0.0.1:2053"], "tcpIdleSeconds": 3}}, port=2053)
+    begun = time.monotonic()
+    with Stream(port=2053) as silent:
+        silent.socket.settimeout(0.1)
+        others = []
+        while waited_since(begun) < 7:
+            others.append(Stream(port=2053))
+            try:
+                assert silent.socket.recv(1) == b""
+                break
+            except TimeoutError:
+                pass
+        for other in others:
+            other.close()
+    assert 2.8 < time.monotonic() - begun and waited_since(begun) < 7
+
+
 def test_connections_at_once_are_limited(daemon):
     """However the limit is kept (refusing the new, closing the idle), no more than four are ever held."""
     small = daemon(None, {"listen": {"addresses": ["127.0.0.1:2053"], "tcpClients": 4}}, port=2053)

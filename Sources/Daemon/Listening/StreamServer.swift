@@ -103,7 +103,8 @@ final class StreamServer: @unchecked Sendable {
             clients[ObjectIdentifier(client)] = client
             if source != .host { ofSource[source, default: 0] += 1 }
             counters.accepted += 1
-            scheduleIdleCheck()
+            // With others a check is due already, and a new client must not put it off.
+            if clients.count == 1 { scheduleIdleCheck() }
         } catch {
             report.systemFailed(error)
         }

@@ -16,7 +16,7 @@ public enum Change {
     case servers(GroupID, [Server])
     /// The address families that HTTPDNS is asked for.
     case families(Families)
-    /// The hosts file has changed: names in the new or the old one must not be answered from the cache.
+    /// The hosts file has changed: the names of which it says something else now must not be answered from the cache.
     case hosts(HostsTable)
     /// This machine's addresses or routes have changed: earlier failures are forgotten, queries under way are sent once
     /// more, and the first server of each group is tried again.
@@ -59,7 +59,7 @@ extension Forwarder {
             if policy.families != families { forgetNamesWithoutRecord() }
             policy.families = families
         case .hosts(let hosts):
-            forgetAnswers(of: Set(hosts.allNames + policy.hosts.allNames))
+            forgetAnswers(of: hosts.names(otherThanIn: policy.hosts))
             policy.hosts = hosts
         case .network:
             for place in groups.indices { groups[place].networkChanged(at: now) }
@@ -140,12 +140,18 @@ extension Forwarder {
     static var mostEntriesToLookThrough: Int { 50_000 }
 
     private func forgetAnswers(of names: Set<Name>) {
-        guard names.count <= Self.mostNamesToForget else { return cache.removeAll() }
-        for name in names { cache.remove(name) }
+        if names.count <= Self.mostNamesToForget {
+            for name in names { cache.remove(name) }
+        } else if cache.statistics.entries <= Self.mostEntriesToLookThrough {
+            cache.removeAll { name, _, _ in names.contains(name) }
+        } else {
+            cache.removeAll()
+        }
     }
 
-    /// Forgetting one name walks the whole cache; for more names than this, it is cheaper to clear it.
-    private static var mostNamesToForget: Int { 64 }
+    /// Forgetting one name walks the whole cache; for more names than this, one walk asks of each entry whether it is to be
+    /// forgotten.
+    private static var mostNamesToForget: Int { 8 }
 }
 
 // MARK: What can be seen from outside

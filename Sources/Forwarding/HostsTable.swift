@@ -32,6 +32,16 @@ public struct HostsTable: Sendable, Equatable {
     /// All names in the file, forward and reverse.
     public var allNames: [Name] { (Array(addresses.keys) + Array(names.keys)).map(\.name) }
 
+    /// The names of both files, forward and reverse, of which they say different things.
+    func names(otherThanIn other: HostsTable) -> Set<Name> {
+        func others<Value: Equatable>(_ first: [NameKey: Value], _ second: [NameKey: Value]) -> [Name] {
+            first.filter { second[$0.key] != $0.value }.map(\.key.name)
+        }
+        return Set(
+            others(addresses, other.addresses) + others(other.addresses, addresses) + others(names, other.names)
+                + others(other.names, names))
+    }
+
     /// The file's answer: nil when it does not have the name, or has nothing for questions of this type. A name with
     /// addresses of one family has none of the other.
     func answer(_ key: NameKey, _ type: RecordType, ttl: UInt32) -> Answer? {

@@ -17,6 +17,8 @@ final class Episode {
     private var plan: Plan
     private var daemon: Daemon?
     private var files = MachineFiles()
+    /// What the daemon may still go by, though the files are others by now.
+    private var readBefore: [(files: MachineFiles, until: UInt64)] = []
     private var ports: UInt16 = 1024
     private var numbers = 0
 
@@ -80,6 +82,7 @@ final class Episode {
 
     private func start() {
         if isVerbose { print(plan.text) }
+        readBefore = []
         judge.works(by: plan)
         judge.isTroubled(seconds: 0)
         // Those of before were another process's.
@@ -198,6 +201,7 @@ final class Episode {
     }
 
     private func rewrite(_ change: (inout MachineFiles) -> Void) {
+        readBefore = readBefore.filter { $0.until > kernel.now } + [(files, kernel.now + noting)]
         change(&files)
         files.write(hosts)
         plan = plan.reading(files)
@@ -209,7 +213,10 @@ final class Episode {
         plan = Plan(&chance, hosts: hosts, script, files)
         if isVerbose { print(plan.text) }
         guard let settings = settings() else { return }
-        // Both hold in between.
+        // Both hold in between, as do files of before that were not read anew.
+        for earlier in readBefore where earlier.until > kernel.now {
+            judge.works(by: plan.reading(earlier.files), within: earlier.until - kernel.now)
+        }
         judge.works(by: plan, within: kernel.hasDescriptors ? 0 : noting)
         do throws(StartFailure) {
             try daemon?.reload(settings)

@@ -28,9 +28,10 @@ struct SharedCache {
     private var writesPausedUntil: Tick?
     private var writePause = 0
     private var isClockSaid = false
-    /// The furthest that an entry has lain in the future: a clock, this one or another, is wrong by that much at least, so
-    /// that any entry may be that much older than it seems. For an hour after the last such entry.
-    private var skew: (seconds: UInt64, until: Tick) = (0, Tick(nanoseconds: 0))
+    /// What the clock that is furthest ahead says, as an entry from the future has shown, less the ticks, in seconds: until
+    /// an hour after the last such entry. By as much as this is ahead of this machine's clock, one of the two is wrong at
+    /// least, so that any entry may be that much older than it seems. When this machine's clock is set, that changes with it.
+    private var furthest: (beyondTicks: Int64, until: Tick)?
     private var nextLook: Tick?
 
     private enum State { case off, dialling, on, away }
@@ -178,12 +179,11 @@ struct SharedCache {
             counters.ignored += 1
             if !isClockSaid { events.append(.sharedCacheClock) }
             isClockSaid = true
-            let known = now < skew.until ? skew.seconds : 0
-            let ahead = min(entry.stored - wall, UInt64(Self.mostStale))
-            skew = (max(known, ahead), now.advanced(milliseconds: Self.skewTime))
+            let ahead = max(skew(wall, now), min(entry.stored - wall, UInt64(Self.mostStale)))
+            furthest = (Self.beyondTicks(wall, now) + Int64(ahead), now.advanced(milliseconds: Self.skewTime))
             return .nothing
         }
-        let age = (wall > entry.stored ? wall - entry.stored : 0) + (now < skew.until ? skew.seconds : 0)
+        let age = (wall > entry.stored ? wall - entry.stored : 0) + skew(wall, now)
         if isStaleCopy {
             // It is never fresh, whatever the clocks say: the store would still have the entry itself.
             let elapsed = max(age, UInt64(entry.lifetime))
@@ -194,6 +194,16 @@ struct SharedCache {
         let share = settings.prefetchAt == 0 ? 75 : settings.prefetchAt
         return .fresh(
             elapsed: UInt32(age), isDue: age * 100 >= UInt64(entry.lifetime) * UInt64(share))
+    }
+
+    /// By how many seconds some clock of the fleet is known to be ahead of this machine's.
+    private func skew(_ wall: UInt64, _ now: Tick) -> UInt64 {
+        guard let furthest, now < furthest.until else { return 0 }
+        return UInt64(max(0, furthest.beyondTicks - Self.beyondTicks(wall, now)))
+    }
+
+    private static func beyondTicks(_ wall: UInt64, _ now: Tick) -> Int64 {
+        Int64(min(wall, UInt64(UInt32.max))) - Int64(now.seconds)
     }
 
     /// Whether what is asked for past a share of its time is refreshed.

@@ -212,6 +212,24 @@ import Testing
         #expect(reply.client == 4 && 3690...3710 ~= seconds, "\(reply.client), \(seconds)")
     }
 
+    /// A machine without a battery for its clock begins in another year, and gets the time a moment later.
+    @Test(arguments: [-1_600_000_000, -3600]) func aClockThatIsSetIsNoLongerBehind(offset: Int) {
+        let world = FleetWorld(nodes: 2, names: 2)
+        world.nodes[1].clockOffset = offset
+        world.ask(0, 0, 1)
+        world.run(milliseconds: 1000)
+        world.ask(1, 0, 2)
+        world.run(milliseconds: 1000)
+        #expect(world.billed == 2)
+        world.nodes[1].clockOffset = 0
+        world.ask(0, 1, 3)
+        world.run(milliseconds: 1000)
+        world.ask(1, 1, 4)
+        world.run(milliseconds: 1000)
+        #expect(world.billed == 3)
+        #expect(world.nodes[1].replies.map(\.client) == [2, 4])
+    }
+
     @Test func oneOfTheFleetRefreshes() {
         let world = FleetWorld(nodes: 20, names: 1)
         world.ask(0, 0)

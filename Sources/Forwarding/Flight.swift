@@ -20,8 +20,8 @@ final class Flight {
     let key: Key
     /// Its number in `Forwarder.flights`.
     let id: TableID
-    /// `Forwarder.generation` when it began.
-    let generation: Int
+    /// `Forwarder.generation` when it began; see ``outdate()``.
+    private(set) var generation: Int
     /// The groups that may be asked, in this order.
     let route: [Step]
     /// How many of its steps have begun or were skipped because their groups have no servers.
@@ -92,6 +92,9 @@ final class Flight {
         return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
     }
 
+    /// What comes of it goes to those who wait and is not cached, as if it had begun before all rules.
+    func outdate() { generation = -1 }
+
     func sent(by way: Exposure) { exposure = max(exposure, way) }
 
     var isDone: Bool { underWay.isEmpty }
@@ -157,8 +160,8 @@ struct StepSet {
 final class Lookup {
     let key: NameKey
     let started: Tick
-    /// `Forwarder.generation` when it began.
-    let generation: Int
+    /// `Forwarder.generation` when it began; see ``outdate()``.
+    private(set) var generation: Int
     private(set) var flights: SmallList<Flight>
     /// The servers at which the lookup has failed.
     var tried: [Server] = []
@@ -175,6 +178,9 @@ final class Lookup {
         started = now
         flights = SmallList(flight)
     }
+
+    /// See ``Flight/outdate()``.
+    func outdate() { generation = -1 }
 
     func add(_ flight: Flight) {
         var all = flights

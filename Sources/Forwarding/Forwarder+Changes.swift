@@ -21,7 +21,8 @@ public enum Change {
     /// This machine's addresses or routes have changed: earlier failures are forgotten, queries under way are sent once
     /// more, and the first server of each group is tried again.
     case network
-    /// Forgets what is known about a name, or about all names. The caller forgets the answers in the cache.
+    /// Forgets what is known about a name, or about all names, and does not cache what is under way. The caller forgets the
+    /// answers in the cache.
     case forget(Name?)
     /// There is a store to share answers by, another one than before, or none any more.
     case sharedCache(SharedSettings?)
@@ -59,7 +60,9 @@ extension Forwarder {
             if policy.families != families { forgetNamesWithoutRecord() }
             policy.families = families
         case .hosts(let hosts):
-            forgetAnswers(of: hosts.names(otherThanIn: policy.hosts))
+            let others = hosts.names(otherThanIn: policy.hosts)
+            forgetAnswers(of: others)
+            outdateLookups { others.contains($0.name) }
             policy.hosts = hosts
         case .network:
             for place in groups.indices { groups[place].networkChanged(at: now) }
@@ -71,17 +74,34 @@ extension Forwarder {
             for place in groups.indices { groups[place].namesWithoutRecord.remove { $0 == key } }
             failures.remove { $0.name == key }
             ranks.forget(key)
+            outdateLookups { $0 == key }
             forgetShared(name)
         case .forget(nil):
             forgetNamesWithoutRecord()
             forgetRanks()
             failures.removeAll()
+            outdateLookups { _ in true }
             forgetAllShared()
         case .sharedCache(let settings):
             shared.begin(settings, at: now)
             abandonReadsIfAway(at: now)
         case .wanted(let preResolve, let keepAlive):
             start(preResolve: preResolve, keepAlive: keepAlive, at: now)
+        }
+    }
+
+    /// What is under way for these names is not cached, since it would come back as what is known now is given, and nobody
+    /// joins it any more.
+    private mutating func outdateLookups(of isMeant: (NameKey) -> Bool) {
+        for flight in flightOf.values where isMeant(flight.key.name) {
+            flight.outdate()
+            flightOf[flight.key] = nil
+        }
+        for place in groups.indices {
+            for lookup in groups[place].lookups.values where isMeant(lookup.key) {
+                lookup.outdate()
+                groups[place].lookups[lookup.key] = nil
+            }
         }
     }
 

@@ -43,4 +43,52 @@ import Testing
         let new = (0..<100).map { "0.0.0.0 h\(2 * $0).example" }
         #expect(Self.kept(0..<200, from: [], to: new) == (0..<100).map { 2 * $0 + 1 })
     }
+
+    /// A file is often changed because a name is slow or wrong just then, so that a lookup is nearly always under way.
+    @Test(arguments: [true, false], ["hosts", "flush", "flush of all"])
+    func whatIsUnderWayIsGivenAndNotCached(hasService: Bool, change: String) throws {
+        let cache = DNSCache(bytes: 1 << 20, staleSeconds: 3600, seed: (1, 2))
+        var upstreams = TestUpstreams()
+        upstreams.hasService = hasService
+        var forwarder = Forwarder(
+            policy: upstreams.policy(), timing: Timing(), groups: upstreams.groups, cache: cache)
+        let (name, now) = (Self.name(1), Tick(nanoseconds: 1_000_000_000_000))
+        /// Begins a lookup, and returns how it is answered.
+        func ask(_ forwarder: inout Forwarder, client: Int) throws -> QueryID {
+            forwarder.receive(
+                name, .a, for: .those(dnssecOK: false, checkingDisabled: false), from: client, at: now)
+            forwarder.endTurn(at: now)
+            let asked = forwarder.takeActions().compactMap { if case .ask(let id, _, _) = $0 { id } else { nil } }
+            return try #require(asked.first)
+        }
+        /// Answers it, and returns who is given that.
+        func settle(_ forwarder: inout Forwarder, _ id: QueryID) -> [Int] {
+            let addresses = FamilyAddresses.addresses([.v4(192, 0, 2, 1)], ttl: 600)
+            forwarder.settle(
+                id,
+                hasService
+                    ? .addresses([NameAddresses(name: name, ipv4: addresses, ipv6: .noRecord)])
+                    : .answer(.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 600)), at: now)
+            return forwarder.takeActions().flatMap { (action: Action) -> [Int] in
+                if case .reply(let all, _, _, by: _) = action { Array(all) } else { [] }
+            }
+        }
+        func isCached() -> Bool {
+            cache.find(name, type: .a, for: .those(dnssecOK: false, checkingDisabled: false), at: now.seconds) != nil
+        }
+        let id = try ask(&forwarder, client: 1)
+        switch change {
+        case "hosts": forwarder.change(.hosts(Self.hosts(["192.0.2.9 h1.example"])), at: now)
+        case "flush": forwarder.change(.forget(name), at: now)
+        default: forwarder.change(.forget(nil), at: now)
+        }
+        #expect(settle(&forwarder, id) == [1])
+        #expect(!isCached())
+        // The next question is answered anew.
+        if change == "hosts" { return }
+        let next = try ask(&forwarder, client: 2)
+        #expect(settle(&forwarder, next) == [2])
+        #expect(isCached())
+        #expect(forwarder.flightsUnderWay == 0)
+    }
 }

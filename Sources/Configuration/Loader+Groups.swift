@@ -15,10 +15,9 @@ extension Loader {
         }
         for group in settings.upstreams + [settings.fallback.group]
         where group.account == nil && group.thenTryOn.contains(.norecord) {
-            let section = group.name == Settings.Group.fallbackName ? group.name : group.path
             let others = Settings.Group.Reason.allCases.filter { $0 != .norecord }.map { quoted($0.rawValue) }
             throw origins.error(
-                section + ".thenTryOn",
+                group.path + ".thenTryOn",
                 "\"norecord\" without an HTTPDNS account is not right; give one of " + others.joined(separator: ", "))
         }
         try refuseThenTryBesideHTTPOnly()

@@ -33,7 +33,11 @@ extension Settings {
             case nil: line = sections[key.lastIndex(of: ".").map { String(key[..<$0]) } ?? key]
             }
             if let line { return error(line, key, Problem(message)) }
-            return error(variable: KeyPlace(path: key)?.variable ?? key, Problem(message))
+            guard let variable = KeyPlace(path: key)?.variable else {
+                // A section that a file does not have, though it has others.
+                return sections.isEmpty ? error(variable: key, Problem(message)) : error(1, key, Problem(message))
+            }
+            return error(variable: variable, Problem(message))
         }
 
         /// Where a setting was given.
@@ -68,10 +72,12 @@ extension Settings {
         }
 
         /// Where a key stands, for a message about another key.
-        func place(of key: String) -> String {
-            switch keys[key] {
-            case .file(let line): "line \(line)"
-            case .environment, nil: KeyPlace(path: key)?.variable ?? key
+        /// - Parameter item: Of a list, counted from 1; nil: the list as a whole.
+        public func place(of key: String, item: Int? = nil) -> String {
+            switch find(key, item: item) {
+            case .file(_, let line): "line \(line)"
+            case .variable(let variable): variable
+            case .standard: KeyPlace(path: key)?.variable ?? key
             }
         }
 

@@ -65,7 +65,9 @@ extension Settings {
         }
 
         /// The group's section, as in messages.
-        public var path: String { "\(Section.upstreams.rawValue).\(name)" }
+        public var path: String {
+            name == Self.fallbackName ? name : "\(Section.upstreams.rawValue).\(name)"
+        }
     }
 
     /// The settings of `[fallback]`: the local resolver, or servers used in its place.

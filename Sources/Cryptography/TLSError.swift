@@ -127,6 +127,9 @@ public enum TLSError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// The alert of a peer that speaks none of the protocols which ALPN offered (RFC 7301 §3.2).
+    public static let noApplicationProtocol: TLSError = .alert(120)
+
     private static func certificate(_ depth: Int) -> String {
         depth == 0 ? "certificate" : "a certificate of the authority"
     }

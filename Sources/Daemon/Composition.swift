@@ -249,6 +249,16 @@ extension Report {
             log.notice("\(who)\(provider) by \(credential.encryption.rawValue) at \(servers)")
             if let limits = Self.limits(of: account) { log.warning("\(limits)") }
         }
+        for words in Self.namedInVain(settings) { log.warning("\(words)") }
+    }
+
+    /// The patterns of groups for names that no group is asked for, in words.
+    static func namedInVain(_ settings: Settings) -> [String] {
+        settings.upstreams.flatMap { group in
+            group.domains.filter { DomainRules.areNeverAsked($0) }.map {
+                "\(group.path).domains names \($0) in vain: it is answered here, and nobody is asked for it"
+            }
+        }
     }
 
     /// The protection that the credential lacks, in words; nil for https.

@@ -53,7 +53,6 @@ public final class Daemon: @unchecked Sendable {
         (self.environment, self.settings) = (environment, settings)
         self.settings.forgetFiles()
         let (settings, proxy) = settings.applyingProxy(in: environment)
-        if let proxy { report.proxy(proxy) }
         var random = Random()
         let cache = DNSCache(
             bytes: settings.cache.megabytes << 20, staleSeconds: settings.cache.staleSeconds,
@@ -115,6 +114,7 @@ public final class Daemon: @unchecked Sendable {
         self.observer = observer
         (self.report, self.sockets, self.cache, self.forwarderLoop) = (report, sockets, cache, forwarderLoop)
         self.frontend = frontend
+        if let proxy { report.proxy(proxy) }
         if !(proxy?.bypassesService ?? false) { report.service(settings) }
     }
 
@@ -245,7 +245,8 @@ extension Daemon {
         numbers.add(settings)
         _ = try Carriers.Prepared(settings, after: nil)
         _ = try NameLists(settings, numbers)
-        words += settings.accounts.compactMap { Report.limits(of: $0) }
+        _ = try SharedStore(settings.sharedCache)
+        words += settings.accounts.compactMap { Report.limits(of: $0) } + Report.namedInVain(settings)
         if settings.httpdns?.httpOnly ?? false { return words }
         let found = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
         if !found.usable.isEmpty { return words }

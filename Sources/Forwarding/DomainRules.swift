@@ -216,6 +216,16 @@ extension DomainRules {
         "fe80::/10",
         "2001:db8::/32")
 
+    /// Whether all names of a pattern are answered here and asked of nobody, whatever the groups.
+    public static func areNeverAsked(_ pattern: DomainPattern) -> Bool {
+        switch pattern {
+        case .subtree(let name), .below(let name): withoutGroups.find(name).reserved.map { !$0.isLocal } ?? false
+        case .singleLabels, .network: false
+        }
+    }
+
+    private static let withoutGroups = DomainRules()
+
     private static func list(_ patterns: String...) -> DomainList {
         DomainList(patterns.compactMap { DomainPattern($0) })
     }

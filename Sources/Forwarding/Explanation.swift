@@ -128,7 +128,7 @@ extension Forwarder {
                 binds
                 ? .made(policy.notSupported(name, type))
                 : isOwed
-                    ? .nobody(failure(key, FailureReason(code: Failure.unproven.extendedError)))
+                    ? .nobody(failure(key, unproven(route)))
                     : .made(policy.noRecord(name, type))
             return
         }
@@ -156,7 +156,7 @@ extension Forwarder {
             default: last = explanation.parts[(place + 1)...].firstIndex(where: \.takesFailures)
             }
         }
-        explanation.fate = .nobody(failure(key, FailureReason(code: .noReachableAuthority)))
+        explanation.fate = .nobody(failure(key, nobodyAnswered(route)))
     }
 
     /// - Parameter isFirst: it is the first of the route that may have a record.

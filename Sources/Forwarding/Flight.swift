@@ -57,7 +57,7 @@ final class Flight {
     var answerer = Answerer.nobody
     var lastFailure: Failure?
     /// The server that failed last, if one did.
-    var lastFailed: (group: GroupID, server: Server)?
+    var lastFailed: (group: GroupID, server: Server?)?
     /// The most readable way in which the question was sent so far.
     var exposure = Exposure.none
     /// When the next step begins even if the last has not ended; nil once it has begun.

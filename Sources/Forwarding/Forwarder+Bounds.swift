@@ -58,13 +58,16 @@ extension Forwarder {
     }
 
     /// Answers that an HTTPDNS account has no record, where no other group may be asked.
-    /// - Parameter isProven: all accounts that were asked have proven it.
-    mutating func replyNoRecord(_ key: Flight.Key, _ client: Asker?, isProven: Bool, at now: Tick) {
+    /// - Parameters:
+    ///   - route: what the name's route is.
+    ///   - isProven: all accounts that were asked have proven it.
+    mutating func replyNoRecord(
+        _ key: Flight.Key, _ client: Asker?, of route: [Step], isProven: Bool, at now: Tick
+    ) {
         let (name, type) = (key.name.name, key.type)
         if isProven { return reply(client, policy.noRecord(name, type)) }
         giveUp(
-            key, client, cache.find(name, type: type, for: key.audience, at: now.seconds),
-            FailureReason(code: Failure.unproven.extendedError))
+            key, client, cache.find(name, type: type, for: key.audience, at: now.seconds), unproven(route))
     }
 
     /// Answers without asking: with a stale answer, else a failure.

@@ -57,12 +57,27 @@ extension Forwarder {
 
     /// Why a flight failed: the code of RFC 8914, and a text that says which server failed last and how.
     private func reason(_ flight: Flight) -> FailureReason {
-        guard let failure = flight.lastFailure else { return FailureReason(code: .noReachableAuthority) }
-        var text = ""
-        if let (group, server) = flight.lastFailed {
-            text = "\(groups[group.rawValue].group.name): \(server): \(failure.detail)"
-        }
-        return FailureReason(code: failure.extendedError, text: text)
+        guard let failure = flight.lastFailure else { return nobodyAnswered(flight.route) }
+        guard let (group, server) = flight.lastFailed else { return FailureReason(code: failure.extendedError) }
+        let name = groups[group.rawValue].group.name
+        return FailureReason(
+            code: failure.extendedError,
+            text: server.map { "\(name): \($0): \(failure.detail)" } ?? "\(name): \(failure.detail)")
+    }
+
+    /// No server has failed, and yet there is no answer: in time, or from anybody.
+    func nobodyAnswered(_ route: [Step]) -> FailureReason {
+        let names = route.map { groups[$0.group.rawValue].group.name }.joined(separator: ", ")
+        let isAnybody = route.contains { !groups[$0.group.rawValue].isEmpty }
+        return FailureReason(
+            code: .noReachableAuthority, text: "\(names): \(isAnybody ? "no answer in time" : "no server to be asked")")
+    }
+
+    /// The accounts of a route have no record, and not all of them prove it.
+    func unproven(_ route: [Step]) -> FailureReason {
+        let names = route.map { groups[$0.group.rawValue].group }.filter { !$0.isProven }.map(\.name)
+        return FailureReason(
+            code: Failure.unproven.extendedError, text: "\(names.joined(separator: ", ")): \(Failure.unproven.detail)")
     }
 
     /// Answers all waiting clients and ends the flight.

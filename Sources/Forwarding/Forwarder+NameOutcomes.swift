@@ -140,7 +140,7 @@ extension Forwarder {
         flight.isOwed = !groups[group.rawValue].group.isProven
         guard step + 1 < flight.route.count, flight.route[step + 1].after.contains(.noRecord) else {
             guard !flight.isOwed else {
-                flight.lastFailure = .unproven
+                (flight.lastFailure, flight.lastFailed) = (.unproven, (group, nil))
                 return stepEnded(step, of: flight, at: now)
             }
             let (name, type) = (flight.key.name.name, flight.key.type)

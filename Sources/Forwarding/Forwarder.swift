@@ -111,7 +111,9 @@ public struct Forwarder: ~Copyable {
             reply(client, answer)
         case .ask(let steps):
             let (skipped, isOwed) = withoutRecord(steps, key.name, at: now)
-            guard skipped < steps.count else { return replyNoRecord(key, client, isProven: !isOwed, at: now) }
+            guard skipped < steps.count else {
+                return replyNoRecord(key, client, of: steps, isProven: !isOwed, at: now)
+            }
             ask(key, steps, skipped, from: client, of: source, isOwed: isOwed, at: now)
         case .serviceBinding(let steps):
             let (skipped, isOwed) = withoutRecord(steps, key.name, at: now)

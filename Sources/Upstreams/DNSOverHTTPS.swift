@@ -58,9 +58,14 @@ final class DNSOverHTTPS: Dialect {
         try tls?.session(to: TLSTarget(endpoint.address, server, protocols: ["h2"]), at: wall)
     }
 
-    func refusal(of stream: Stream) -> Failure? {
-        guard stream.applicationProtocol != "h2" else { return nil }
-        return Failure(.untrusted, "the server does not offer HTTP/2 (ALPN h2), which DNS over HTTPS is asked by")
+    /// The server has chosen no protocol that ALPN offered, or ended the handshake because of it.
+    private static let withoutHTTP2 = Failure(
+        .untrusted, "the server does not offer HTTP/2 (ALPN h2), which DNS over HTTPS is asked by")
+
+    func refusal(of stream: Stream) -> Failure? { stream.applicationProtocol == "h2" ? nil : Self.withoutHTTP2 }
+
+    func meaning(of failure: StreamFailure) -> Failure {
+        failure == .tls(.noApplicationProtocol) ? Self.withoutHTTP2 : Failure(failure)
     }
 
     func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {

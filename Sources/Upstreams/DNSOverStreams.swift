@@ -30,9 +30,6 @@ final class DNSOverStreams: Dialect {
     private static let oneQuestionEach = StreamLimits(
         connections: 256, mostConnections: 512, sharesConnections: false, queriesPerConnection: 1, idleTime: 0)
 
-    /// The alert of a server that speaks none of the protocols offered (RFC 7301 §3.2).
-    private static let noApplicationProtocol: UInt8 = 120
-
     var isSecure: Bool { server.isEncrypted }
     var retriesOnFresh: Bool { server.kind != .plain }
 
@@ -45,7 +42,7 @@ final class DNSOverStreams: Dialect {
     }
 
     func knowsAnotherWay(after failure: StreamFailure) -> Bool {
-        guard offersProtocol, failure == .tls(.alert(Self.noApplicationProtocol)) else { return false }
+        guard offersProtocol, failure == .tls(.noApplicationProtocol) else { return false }
         offersProtocol = false
         return true
     }

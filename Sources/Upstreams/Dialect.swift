@@ -17,6 +17,8 @@ package protocol Dialect: AnyObject {
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession?
     /// Whether it is worth while to connect to the same endpoint again, in another way, after a failure.
     func knowsAnotherWay(after failure: StreamFailure) -> Bool
+    /// What it means that a connection could not be made.
+    func meaning(of failure: StreamFailure) -> Failure
     /// Whether a query is sent again even if the connection that ended without an answer was a fresh one.
     var retriesOnFresh: Bool { get }
     /// Why an established connection cannot be used; nil: it can.
@@ -30,6 +32,7 @@ package protocol Dialect: AnyObject {
 
 extension Dialect {
     package func knowsAnotherWay(after failure: StreamFailure) -> Bool { false }
+    package func meaning(of failure: StreamFailure) -> Failure { Failure(failure) }
     package var retriesOnFresh: Bool { false }
     package func refusal(of stream: Stream) -> Failure? { nil }
 }

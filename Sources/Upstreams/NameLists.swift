@@ -78,7 +78,7 @@ package struct NameLists: Sendable, Equatable {
         do throws(SystemError) {
             text = try SystemFile.read(path, limit: DomainList.maximumOctets)
         } catch {
-            throw .setting(key: key, "\(path) cannot be read: \(error)")
+            throw .setting(key: key, "\(error); give a file that this user may read")
         }
         do throws(DomainListError) {
             return try DomainList(parsing: text.span)
@@ -91,10 +91,11 @@ package struct NameLists: Sendable, Equatable {
         switch error {
         case .conflict(let pattern, let first, let second):
             let (a, b) = (sources[first.list], sources[second.list])
+            let subject = b.path.isEmpty ? "" : "\(b.place(second.line)): "
             return .setting(
                 key: b.key,
-                "\(b.place(second.line)) names \(pattern), as \(a.place(first.line)) of another group does; name it in one"
-            )
+                "\(subject)give \(pattern) to one group; it is in \(a.place(first.line)) of another as well",
+                other: a.path.isEmpty ? StartFailure.Item(key: a.key, number: first.line) : nil)
         case .tooManyOctets:
             return .setting(key: sources.last?.key ?? "upstreams", "the lists of names are too long together")
         }

@@ -103,7 +103,8 @@ extension StreamConnection {
     }
 
     func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
-        attemptFailed(stream, Failure(failure), isWorthAnother: pool.dialect.knowsAnotherWay(after: failure))
+        let dialect = pool.dialect
+        attemptFailed(stream, dialect.meaning(of: failure), isWorthAnother: dialect.knowsAnotherWay(after: failure))
     }
 
     /// The attempt that is used from now on.

@@ -75,7 +75,9 @@ struct Loaded {
             return try work()
         } catch {
             switch error {
-            case .setting(let key, let message): throw Ending.configuration("\(origins.error(key, message))")
+            case .setting(let key, let message, let other):
+                let place = other.map { " (\(origins.place(of: $0.key, item: $0.number)))" } ?? ""
+                throw Ending.configuration("\(origins.error(key, message + place))")
             case .system(let message): throw Ending.system(message)
             }
         }

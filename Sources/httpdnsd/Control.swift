@@ -2,6 +2,7 @@ import ArgumentParser
 import Base
 import Configuration
 import Control
+import DNSWire
 import Daemon
 import Transport
 
@@ -93,14 +94,15 @@ struct Flush: ParsableCommand {
 
     @OptionGroup var options: ControlOptions
 
-    @Argument(help: "Names to forget; those under them stay.")
-    var names: [String] = []
+    @Argument(help: "Names to forget; those under them stay.", transform: Name.init(explained:))
+    var names: [Name] = []
 
     func run() throws {
         try ending {
             // Each request holds as many names as fit.
             for start in names.isEmpty ? [0] : Array(stride(from: 0, to: names.count, by: Self.atOnce)) {
-                try options.show(.flush(Array(names[start..<min(start + Self.atOnce, names.count)])))
+                let some = names[start..<min(start + Self.atOnce, names.count)]
+                try options.show(.flush(some.map(\.description)))
             }
         }
     }

@@ -26,12 +26,12 @@ struct Run: ParsableCommand {
             let log = LogWriter(LogForm(loaded.settings.log.format))
             defer { log.flush() }
             let logger = threshold.logger(log)
-            for remark in loaded.remarks { logger.warning("\(remark)") }
             let daemon = try loaded.naming { () throws(StartFailure) in
                 try Daemon(
                     loaded.settings, loaded.origins, environment: Environment.variables, log: logger,
                     logLinesLost: { log.linesLost })
             }
+            for remark in loaded.remarks { logger.warning("\(remark)") }
             loaded.settings.forgetFiles()
             try loaded.naming(daemon.start)
             ServiceManager.ready()

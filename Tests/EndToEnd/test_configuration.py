@@ -14,6 +14,8 @@ from waiting import eventually
 AES = '[httpdns]\nencryptType = "aes"\ndnsId = 12345\ndnsKey = "Swift-HTTPDNS-16"\n'
 HTTPS = '[httpdns]\nencryptType = "https"\n'
 
+PROGRAM = os.path.abspath(__file__)  # a file that may be read and holds no certificate
+
 # what the file says; the line and the key the message must name
 WRONG = {
     "unknown key": ("[listen]\naddreses = []\n", 2, "listen.addreses"),
@@ -72,7 +74,7 @@ WRONG = {
     "client certificate that is not there": ('[tls]\nclientCertificate = "/not/there.p12"\n', 2,
                                              "tls.clientCertificate"),
     "password file that is not there": (
-        f'[tls]\nclientCertificate = "{os.path.abspath(__file__)}"\nclientCertificatePasswordFile = "not-there"\n', 3,
+        f'[tls]\nclientCertificate = "{PROGRAM}"\nclientCertificatePasswordFile = "not-there"\n', 3,
         "tls.clientCertificatePasswordFile"),
     "hedge too late": ("[fallback]\nhedgeAfter = 60001\n", 2, "fallback.hedgeAfter"),
     "stale for ever": ("[cache]\nstaleSeconds = 604801\n", 2, "cache.staleSeconds"),
@@ -103,10 +105,25 @@ def test_a_wrong_configuration(binary, tmp_path, case, command):
     assert "Swift-HTTPDNS" not in ended.stderr
 
 
+@pytest.mark.parametrize("command", ["check", "run"])
+@pytest.mark.parametrize(("section", "key", "others"), [
+    ("fallback", "caFile", 'servers = ["tls://192.0.2.53"]'),
+    ("fallback", "clientCertificate", 'servers = ["tls://192.0.2.53"]'),
+    ("sharedCache", "caFile", f'server = "tls://192.0.2.53"\nkeyFile = "{PROGRAM}"'),
+])
+def test_a_file_that_holds_no_certificate(binary, tmp_path, section, key, others, command):
+    """What is wrong shows only when it is used: `check` uses it as `run` does."""
+    file = tmp_path / "wrong.toml"
+    file.write_text(f'[{section}]\n{key} = "{PROGRAM}"\n{others}\n')
+    ended = processes.run(binary, command, "-c", str(file))
+    assert ended.returncode == 78 and ended.stderr.startswith(f"{file}:2: {section}.{key}: "), ended
+    assert ended.stderr.count("\n") == 1, "warnings are for who gets it to run"
+
+
 @pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["query"], ["run", "--listen"],
                                        ["query", "a.example", "--type", "mx"],
                                        ["query", "a.example", "--format", "xml"], ["check", "surplus"],
-                                       ["run", "--listen", "nowhere:53"]])
+                                       ["run", "--listen", "nowhere:53"], ["flush", "a..b"]])
 def test_wrong_usage(binary, arguments):
     ended = processes.run(binary, *arguments)
     assert ended.returncode == 64, ended

@@ -151,7 +151,7 @@ def test_flush(controlled, service, tmp_path):
     assert operator("flush") == f"{count} answers forgotten\n"
     assert operator.json("cache")["answers"] == 0
     assert "n1" not in running.log() and len(running.log_lines("answers forgotten")) == 4
-    assert operator("flush", "a..b", code=69) == "a..b is not a domain name\n"
+    assert "a..b is not a domain name" in operator("flush", "a..b", code=64)
     running.process.kill()
     running.process.wait()
     assert b"example" not in file.read_bytes()

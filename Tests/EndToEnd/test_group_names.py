@@ -72,7 +72,7 @@ def test_a_wrong_file_of_names_at_start(binary, tmp_path, wrong):
         ended = processes.run(binary, command, "-c", str(file))
         assert ended.returncode == 78 and len(ended.stderr.splitlines()) == 1, ended
         place = f"{names}:2" if wrong == "wrong line" else "upstreams.office.domainsFile"
-        assert place in ended.stderr, ended
+        assert place in ended.stderr and "; give" in ended.stderr, ended
 
 
 def test_names_that_httpdns_gets_by_files(groups, tmp_path):

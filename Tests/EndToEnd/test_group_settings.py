@@ -23,6 +23,9 @@ __all__ = ["groups"]  # a fixture
 WRONG = {
     "the same pattern twice": ({"upstreams.one": {"servers": ["127.0.0.3"], "domains": ["x.example"]},
                                 "upstreams.two": {"servers": ["127.0.0.4"], "domains": ["x.example"]}}, "two.domains"),
+    "the same names as a pattern and as a network": (
+        {"upstreams.one": {"servers": ["127.0.0.3"], "domains": ["10.0.0.0/8"]},
+         "upstreams.two": {"servers": ["127.0.0.4"], "domains": ["10.in-addr.arpa"]}}, "two.domains"),
     "no servers": ({"upstreams.one": {"domains": ["x.example"]}}, "one"),
     "a group that nobody can reach": ({"upstreams.one": {"servers": ["127.0.0.3"]}}, "one"),
     "an unknown group": ({"upstreams.one": {"servers": ["127.0.0.3"], "domains": ["x.example"],
@@ -49,8 +52,26 @@ def test_settings_that_cannot_be_meant(binary, tmp_path, case):
     ended = processes.run(binary, "check", "-c", str(file))
     assert ended.returncode == 78 and len(ended.stderr.splitlines()) == 1, ended
     assert words in ended.stderr and str(file) in ended.stderr, ended
-    if case == "the same pattern twice":
+    if case.startswith("the same"):
         assert f"{file}:6" in ended.stderr and "3" in ended.stderr.split("domains", 1)[1], ended
+
+
+def test_a_name_that_no_group_is_asked_for(binary, tmp_path):
+    """It is no error, as lists are copied; but said. What only a local resolver can know may be given to a group."""
+    file = tmp_path / "own.toml"
+    file.write_text(toml({"fallback": {"servers": ["127.0.0.2"]}, "upstreams.one": {
+        "servers": ["127.0.0.3"], "domains": ["x.example", "home.arpa", "box.onion", "*.localhost"]}}))
+    ended = processes.run(binary, "check", "-c", str(file))
+    assert ended.returncode == 0, ended
+    assert [line.split()[2] for line in ended.stderr.splitlines()] == ["box.onion", "*.localhost"], ended
+
+
+def test_an_account_that_is_not_there(binary, tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text(toml({"fallback": {"servers": ["127.0.0.2"]}}))
+    for group, key in (("httpdns", "httpdns"), ("shop", "upstreams.shop")):
+        ended = processes.run(binary, "query", "www.example.com", "--group", group, "-c", str(file))
+        assert ended.returncode == 78 and ended.stderr.startswith(f"{file}:1: {key}: "), ended
 
 
 def test_a_comma_where_a_plus_was_meant(binary, tmp_path):

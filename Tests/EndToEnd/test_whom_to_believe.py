@@ -8,7 +8,7 @@ import pytest
 import daemon as processes
 from conftest import ZONE
 from control import metrics, total
-from dns_client import addresses, ask, extended_errors, synthetic_soa
+from dns_client import addresses, ask, extended_errors, reasons, synthetic_soa
 from httpdns_service import Fault, Record, address_of, every_name
 from resolvers import reply_to
 from waiting import eventually
@@ -118,6 +118,7 @@ def test_over_aes_no_record_is_no_answer_with_http_only(daemon, service):
     for _ in range(3):
         reply = ask("www.example.com", edns=True)
         assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) == [23]
+        assert reasons(reply) == "httpdns: no record, which aes and des do not prove"
     assert chosen.names == ["www.example.com"], "it is left alone for some seconds"
 
 

@@ -79,7 +79,7 @@ extension Report {
     }
 
     fileprivate func namesWrong(_ failure: StartFailure) {
-        guard case .setting(let key, let message) = failure else { return }
+        guard case .setting(let key, let message, _) = failure else { return }
         say(
             .error, .reloadFailed, about: "files of names", "the names stay as they were: \(key): \(message)",
             ["reason": message])

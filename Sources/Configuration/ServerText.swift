@@ -55,7 +55,7 @@ enum ServerText {
         {
             return Server(endpoint)
         }
-        if let spelling = spelling(text) {
+        if let spelling = text.lowercased() == resolvConf.lowercased() ? resolvConf : spelling(text) {
             throw Problem(Given.text(text).shown, expected: quoted(spelling))
         }
         if let name = hostName(text) {

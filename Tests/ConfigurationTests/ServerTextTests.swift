@@ -72,7 +72,7 @@ func refusal(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) 
     func resolvConf() {
         #expect((try? ServerText.read("resolvConf")) == .resolvConf)
         #expect(ServerText.text(of: .resolvConf) == "resolvConf")
-        #expect(refusal("resolvconf").contains("is a name"))
+        #expect(refusal("resolvconf") == "\"resolvconf\" is not right; give \"resolvConf\"")
     }
 
     @Test(

@@ -21,8 +21,12 @@ let testSettings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
 ]
 
+/// Modules that the tests ask and mutate by the million: optimized in debug builds as well.
+let busy: Set = ["Base", "DNSWire", "DNSCache", "Forwarding"]
+
 func module(_ name: String, _ dependencies: Target.Dependency...) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+    let more: [SwiftSetting] = busy.contains(name) ? [.unsafeFlags(["-O"], .when(configuration: .debug))] : []
+    return .target(name: name, dependencies: dependencies, swiftSettings: settings + more)
 }
 
 func tests(_ name: String, _ dependencies: Target.Dependency..., resources: [Resource] = []) -> Target {

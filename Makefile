@@ -67,7 +67,16 @@ run: build ## build, then the daemon with an HTTPDNS service of its own, on 127.
 build: swift build-packages ## the release build
 	@swift build $(RELEASE) --product httpdnsd
 
-test: unit-test e2e-test systemd-test package-test container-test ## all tests
+# Packages, containers and the booted systemd mostly wait, as the tests of the daemon do: both at once.
+test: unit-test build test-packages ## all tests
+	@log="$$PWD/.build/machine-test.log"
+	$(MAKE) --no-print-directory systemd-test package-test container-test > "$$log" 2>&1 &
+	machines=$$!
+	status=0
+	$(MAKE) --no-print-directory e2e-test || status=$$?
+	wait $$machines || status=$$?
+	cat "$$log"
+	exit $$status
 
 unit-test: swift build-packages ## the tests of the modules
 	@$(call unit-tests)
@@ -85,17 +94,23 @@ define unit-tests
 	cat .build/left-out
 endef
 
-# In two halves at once, each in namespaces of its own: those that keep a core busy, and those that mostly wait.
+# In several sessions at once, each in namespaces of its own, which share the tests: see Tests/EndToEnd/conftest.py.
 e2e-test: build test-packages ## the tests of the built daemon, in namespaces of their own
 	@export HTTPDNSD_BINARY="$$(swift build $(RELEASE) --show-bin-path)/httpdnsd"
-	log="$$PWD/.build/e2e-waiting.log"
+	logs="$$PWD/.build/end-to-end"
 	cd Tests/EndToEnd
 	if [ -n '$(PYTEST)' ]; then exec $(PYTHON) -m pytest $(PYTEST); fi
-	$(PYTHON) -m pytest --kind waiting > "$$log" 2>&1 & waiting=$$!
+	rm -rf "$$logs"
+	mkdir -p "$$logs/taken"
+	sessions=()
+	for number in 2 3 4; do
+	  $(PYTHON) -m pytest --beside "$$logs/taken" > "$$logs/$$number.log" 2>&1 &
+	  sessions+=($$!)
+	done
 	status=0
-	$(PYTHON) -m pytest --kind busy || status=$$?
-	wait $$waiting || status=$$?
-	cat "$$log"
+	$(PYTHON) -m pytest --beside "$$logs/taken" || status=$$?
+	for session in "$${sessions[@]}"; do wait "$$session" || status=$$?; done
+	cat "$$logs"/*.log
 	exit $$status
 
 systemd-test: build test-packages ## the units, under a systemd of their own in a container; needs root, else left out

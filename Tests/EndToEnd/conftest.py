@@ -67,29 +67,57 @@ def pytest_cmdline_main(config):
         return subprocess.run(again, env=variables).returncode
 
 
-# The files whose tests keep a core busy. Those of the others mostly wait, so that the two kinds fit beside each other.
+# Several sessions share the tests: each takes the next file that none has taken. The files whose tests keep a core busy are
+# taken together, so that one of them runs at a time; those of the others mostly wait, so that many fit beside it. What
+# is measured beside all other tests is not taken by the session with the busy ones.
 BUSY = {f"test_{name}.py" for name in (
-    "comparison", "cost", "encrypted", "flights", "floods", "hostile", "http2_hostile", "instructions", "reload",
-    "status_page")}
+    "comparison", "cost", "flights", "floods", "instructions", "reload", "status_page")}
 
 
 def pytest_addoption(parser):
-    parser.addoption("--kind", choices=["busy", "waiting"], help="the files that keep a core busy, or those that do not")
-
-
-def pytest_ignore_collect(collection_path, config):
-    kind = config.getoption("kind")
-    if kind is None or not collection_path.name.startswith("test_"):
-        return None
-    return (collection_path.name in BUSY) != (kind == "busy") or None
+    parser.addoption("--beside", metavar="FOLDER",
+                     help="one of several sessions, of which each takes tests that none has taken, by files in this folder")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "real_time(scenario=…): measured beside all other tests; runs last")
+    config.taken = set()
 
 
-def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.get_closest_marker("real_time") is not None)
+def share_of(item):
+    """The tests that are taken together with this one."""
+    if item.get_closest_marker("real_time"):
+        return "real time"
+    return "busy" if item.path.name in BUSY else item.path.name
+
+
+def takes(config, share):
+    """Whether this session takes these tests, or has taken them before."""
+    folder = config.getoption("beside")
+    if folder is None or share in config.taken:
+        return True
+    try:
+        pathlib.Path(folder, share).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    config.taken.add(share)
+    return True
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("beside"):
+        others = {"real time"} if takes(config, "busy") else {"busy"}
+        if "real time" not in others and not takes(config, "real time"):
+            others.add("real time")
+        config.hook.pytest_deselected(items=[item for item in items if share_of(item) in others])
+        items[:] = [item for item in items if share_of(item) not in others]
+    order = {"busy": 0, "real time": 2}
+    items.sort(key=lambda item: order.get(share_of(item), 1))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    return None if takes(item.config, share_of(item)) else True
 
 
 def pytest_sessionstart(session):

@@ -73,7 +73,8 @@ private final class EchoConnection: EventHandler, @unchecked Sendable {
         let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(client) }
         #expect(withAddress(listener.local) { connect(client, $0, $1) } == 0)
-        let message = (0..<12_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 11) }
+        let part = (0..<65_537).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 11) }
+        let message = Array(repeatElement(part, count: 183).joined())
         var written = 0
         while written < message.count {
             let count = message.withUnsafeBytes {

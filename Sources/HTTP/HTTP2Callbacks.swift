@@ -1,7 +1,8 @@
 internal import Base
 internal import CNGHTTP2
 
-// The callbacks that nghttp2 makes while a session reads or writes: each tells the session, and lets the library go on.
+// The callbacks that nghttp2 makes while a session reads or writes: each tells the session's owner, and lets the library go
+// on.
 
 extension HTTP2Library {
     static func install(in callbacks: OpaquePointer?) {
@@ -10,9 +11,7 @@ extension HTTP2Library {
         }
         unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, owner in
             guard let frame = unsafe frame else { return 0 }
-            unsafe owned(owner).update(frame.pointee.hd.stream_id) { exchange throws(HTTPError) in
-                try exchange.beginHead()
-            }
+            unsafe owned(owner).beganHead(frame.pointee.hd.stream_id)
             return 0
         }
         unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks) {
@@ -21,18 +20,14 @@ extension HTTP2Library {
             // Sound: the library gives the lengths of name and value, which stay valid during the call.
             let name = unsafe UnsafeBufferPointer(start: name, count: nameLength)
             let value = unsafe UnsafeBufferPointer(start: value, count: valueLength)
-            unsafe owned(owner).update(frame.pointee.hd.stream_id) { exchange throws(HTTPError) in
-                try unsafe exchange.receive(field: name.span, value.span)
-            }
+            unsafe owned(owner).receive(frame.pointee.hd.stream_id, field: name.span, value.span)
             return 0
         }
         unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
             _, _, stream, bytes, count, owner in
             // Sound: this many octets are valid during the call.
             let bytes = unsafe UnsafeBufferPointer(start: bytes, count: count)
-            unsafe owned(owner).update(stream) { exchange throws(HTTPError) in
-                try unsafe exchange.receive(body: bytes.span)
-            }
+            unsafe owned(owner).receive(stream, body: bytes.span)
             return 0
         }
         unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, owner in
@@ -57,7 +52,7 @@ extension HTTP2Library {
 }
 
 /// Tells the owner of a whole frame. The member of the union is the one of the frame's type.
-private func received(_ frame: nghttp2_frame, _ owner: HTTP2Session) {
+private func received(_ frame: nghttp2_frame, _ owner: HTTP2Owner) {
     let header = unsafe frame.hd
     switch UInt32(header.type) {
     case NGHTTP2_HEADERS.rawValue, NGHTTP2_DATA.rawValue:
@@ -71,43 +66,31 @@ private func received(_ frame: nghttp2_frame, _ owner: HTTP2Session) {
     }
 }
 
-/// Gives the library the next part of a request's body.
+/// Gives the library the next part of a body.
 func readBody(
     _: OpaquePointer?, _ stream: Int32, _ bytes: UnsafeMutablePointer<UInt8>?, _ limit: Int,
     _ flags: UnsafeMutablePointer<UInt32>?, _: UnsafeMutablePointer<nghttp2_data_source>?,
     _ owner: UnsafeMutableRawPointer?
 ) -> Int {
-    // A cancelled request has no body left; its end is never sent, since its stream is reset.
-    var count = 0
-    var isSent = true
-    unsafe owned(owner).update(stream) { exchange in
-        exchange.send(limit) { part in
-            // Sound: there is room for as many octets as the limit says.
-            unsafe part.withUnsafeBufferPointer { part in
-                if let start = part.baseAddress { unsafe bytes?.update(from: start, count: part.count) }
-            }
-            count = part.count
-        }
-        isSent = exchange.isSent
+    let (part, isLast) = unsafe owned(owner).nextPart(of: stream, limit)
+    unsafe part.withUnsafeBufferPointer { part in
+        // Sound: there is room for as many octets as the limit says.
+        if let start = part.baseAddress { unsafe bytes?.update(from: start, count: part.count) }
     }
-    if isSent { unsafe flags?.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
-    return count
+    if isLast { unsafe flags?.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+    return part.count
 }
 
 func flag(_ flag: nghttp2_flag) -> UInt8 { UInt8(flag.rawValue) }
 
 func flag(_ flag: nghttp2_nv_flag) -> UInt8 { UInt8(flag.rawValue) }
 
-private func owned(_ owner: UnsafeMutableRawPointer?) -> HTTP2Session { unsafe HTTP2Library.owner(owner) }
-
-extension HTTP2Library {
-    /// The session to call back.
-    static func owner<Owner: AnyObject>(_ owner: UnsafeMutableRawPointer?) -> Owner {
-        // Sound: a session attaches itself before it makes any call that calls back.
-        guard let owner = unsafe owner else {
-            // There is no owner to tell, and an error cannot be thrown through C.
-            fatalError("an HTTP/2 session without owner")
-        }
-        return unsafe Unmanaged<Owner>.fromOpaque(owner).takeUnretainedValue()
+/// The session's owner.
+private func owned(_ owner: UnsafeMutableRawPointer?) -> HTTP2Owner {
+    // Sound: an owner attaches itself before it makes any call that calls back.
+    guard let owner = unsafe owner else {
+        // There is no owner to tell, and an error cannot be thrown through C.
+        fatalError("an HTTP/2 session without owner")
     }
+    return unsafe Unmanaged<HTTP2Owner>.fromOpaque(owner).takeUnretainedValue()
 }

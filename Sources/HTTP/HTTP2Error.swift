@@ -50,16 +50,8 @@ package struct HTTP2Code: RawRepresentable, Equatable, Sendable, CustomStringCon
 
     package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    package static let noError = HTTP2Code(rawValue: 0)
-    package static let protocolError = HTTP2Code(rawValue: 1)
-    package static let internalError = HTTP2Code(rawValue: 2)
-    package static let flowControlError = HTTP2Code(rawValue: 3)
-    package static let frameSizeError = HTTP2Code(rawValue: 6)
     package static let refusedStream = HTTP2Code(rawValue: 7)
     package static let cancel = HTTP2Code(rawValue: 8)
-    package static let compressionError = HTTP2Code(rawValue: 9)
-    package static let enhanceYourCalm = HTTP2Code(rawValue: 11)
-    package static let http11Required = HTTP2Code(rawValue: 13)
 
     /// Names of the registered codes, by number.
     private static let names = [

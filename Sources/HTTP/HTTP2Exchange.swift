@@ -27,11 +27,11 @@ struct HTTP2Exchange {
 
     var isSent: Bool { sent == request.count }
 
-    /// Gives the next part of the request's body, at most `limit` octets.
-    mutating func send(_ limit: Int, _ write: (Span<UInt8>) -> Void) {
-        let end = min(sent + limit, request.count)
-        write(request.span.extracting(sent..<end))
-        sent = end
+    /// The next part of the request's body to be sent, at most `limit` octets.
+    mutating func nextPart(_ limit: Int) -> ArraySlice<UInt8> {
+        let part = request[sent..<min(sent + limit, request.count)]
+        sent = part.endIndex
+        return part
     }
 
     /// The whole response; nil if its head has not come.

@@ -36,10 +36,7 @@ internal import CNGHTTP2
         }
         try check(unsafe nghttp2_session_callbacks_new(&callbacks))
         try check(unsafe nghttp2_option_new(&options))
-        switch side {
-        case .client: unsafe install(in: callbacks)
-        case .server: unsafe installServer(in: callbacks)
-        }
+        unsafe install(in: callbacks)
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
         unsafe nghttp2_option_set_max_reserved_remote_streams(options, 0)
         unsafe nghttp2_option_set_max_outbound_ack(options, acknowledgementLimit)
@@ -53,8 +50,8 @@ internal import CNGHTTP2
     }
 
     /// Queues the first flight.
-    /// - Parameter owner: The session to call back; it must live as long as this value.
-    func start(for owner: AnyObject) throws(HTTP2Error) {
+    /// - Parameter owner: Is called back; it must live as long as this value.
+    func start(for owner: HTTP2Owner) throws(HTTP2Error) {
         // Sound: callbacks run only inside calls that the owner makes, so the unretained pointer is alive then.
         unsafe nghttp2_session_set_user_data(session, Unmanaged.passUnretained(owner).toOpaque())
         let own: (nghttp2_settings_id, UInt32) =
@@ -101,10 +98,10 @@ internal import CNGHTTP2
         return stream > 0 ? stream : nil
     }
 
-    /// Answers the request on a stream. The body is asked for later.
+    /// Answers the request on a stream. The body is fetched later by a callback.
     func respond(on stream: Int32, _ head: HTTP2Head, length: Int) {
         var body = unsafe nghttp2_data_provider()
-        unsafe body.read_callback = readResponseBody
+        unsafe body.read_callback = readBody
         // It fails for lack of memory, which the next call reports, or because the client is gone.
         _ = unsafe Self.withFields(head, length: length) { fields, count in
             unsafe nghttp2_submit_response(session, stream, fields, count, &body)
@@ -114,7 +111,7 @@ internal import CNGHTTP2
     private static let lengthName = Array("content-length".utf8)
 
     /// Gives a head the form in which the library takes it.
-    /// - Parameter length: That of the body behind it, said by a field more; nil: nothing is said.
+    /// - Parameter length: The body's length, for a Content-Length field; nil: there is no such field.
     @inline(__always)
     private static func withFields(
         _ head: HTTP2Head, length: Int?, _ take: (UnsafePointer<nghttp2_nv>?, Int) -> Int32
@@ -152,11 +149,6 @@ internal import CNGHTTP2
     func reset(_ stream: Int32, _ code: HTTP2Code = .cancel) {
         // It fails only for lack of memory, which the next call reports.
         _ = unsafe nghttp2_submit_rst_stream(session, flag(NGHTTP2_FLAG_NONE), stream, code.rawValue)
-    }
-
-    /// Ends the connection with a GOAWAY.
-    func terminate() {
-        _ = unsafe nghttp2_session_terminate_session(session, NGHTTP2_NO_ERROR.rawValue)
     }
 
     // MARK: Bytes

@@ -1,13 +1,13 @@
 import Base
 
-/// A server's side of one HTTP/2 connection (RFC 9113) as bytes in and bytes out: for a service that trusts its clients as far
-/// as those of its own machine. It is confined to its owner.
+/// A server's side of one HTTP/2 connection (RFC 9113) as bytes in and bytes out, for clients on the same machine. It is
+/// confined to its owner.
 ///
 /// After each call, take the requests and the output, both until there is none left.
-package final class HTTP2Server {
-    /// A whole request, as far as a server of DNS looks at it. What is too long is refused.
+package final class HTTP2Server: HTTP2Owner {
+    /// A whole request: those of its fields that a DNS server needs. A request that is too long is refused.
     package struct Request {
-        /// What it is answered by.
+        /// The number by which it is answered.
         package let stream: Int32
         package internal(set) var method: [UInt8] = []
         /// With the query.
@@ -15,32 +15,32 @@ package final class HTTP2Server {
         /// The value of Content-Type.
         package internal(set) var contentType: [UInt8] = []
         package internal(set) var body: [UInt8] = []
-        /// Of the head, as RFC 9113 §6.5.2 counts.
+        /// The size of the head, as RFC 9113 §6.5.2 counts it.
         var headLength = 0
     }
 
-    /// Requests at a time that are read or answered; more are refused.
+    /// The most requests that are read or answered at a time; further ones are refused.
     package static let streamLimit = 100
-    /// Frames from one whole request to the next.
+    /// The most frames from one whole request to the next.
     package static let frameLimit = 1000
     /// Octets of output above which no more is produced until some were taken.
     private static let backlogLimit = 64 * 1024
 
     private let library: HTTP2Library
-    /// Octets of a request's body; one that is longer is refused.
+    /// The longest body of a request, in octets; a request with a longer one is refused.
     private let bodyLimit: Int
-    /// Those that come, and bodies that go, by stream.
+    /// By stream: requests that are not whole yet, and what is still to be sent of responses' bodies.
     private var incoming: [Int32: Request] = [:]
     private var outgoing: [Int32: ArraySlice<UInt8>] = [:]
     private var open: Set<Int32> = []
     private var complete: [Request] = []
-    private var frames = 0
     private var hasFailed = false
 
     /// - Throws: ``HTTP2Error/library(code:)`` when there is no memory.
     package init(bodyLimit: Int) throws(HTTP2Error) {
         library = try HTTP2Library(.server)
         self.bodyLimit = bodyLimit
+        super.init(frameLimit: Self.frameLimit)
         try library.start(for: self)
     }
 
@@ -55,7 +55,7 @@ package final class HTTP2Server {
 
     package func nextRequest() -> Request? { complete.isEmpty ? nil : complete.removeFirst() }
 
-    /// Answers a request, once; passed over if the client has given it up.
+    /// Answers a request, once; ignored if the client has cancelled it.
     /// - Parameter status: 100...999.
     package func answer(_ stream: Int32, status: Int, contentType: String? = nil, body: [UInt8]) {
         guard !hasFailed, open.contains(stream), outgoing[stream] == nil else { return }
@@ -65,7 +65,7 @@ package final class HTTP2Server {
         library.respond(on: stream, HTTP2Head(fields), length: body.count)
     }
 
-    /// What must go to the client; empty if there is nothing.
+    /// The bytes to send to the client; empty if there are none.
     package func takeOutput() -> [UInt8] {
         var output: [UInt8] = []
         do throws(HTTP2Error) {
@@ -78,21 +78,15 @@ package final class HTTP2Server {
 
     // MARK: What the library tells, while it reads or writes
 
-    /// - Returns: Whether to go on.
-    func beganFrame() -> Bool {
-        frames += 1
-        return frames <= Self.frameLimit
-    }
-
-    /// A head begins, or behind the body the trailers, of which nothing is looked at.
-    func began(_ stream: Int32) {
+    /// Trailers are ignored.
+    override func beganHead(_ stream: Int32) {
         guard !open.contains(stream) else { return }
         guard open.count < Self.streamLimit else { return library.reset(stream, .refusedStream) }
         open.insert(stream)
         incoming[stream] = Request(stream: stream)
     }
 
-    func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {
+    override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {
         guard var request = incoming[stream] else { return }
         request.headLength += name.count + value.count + 32
         guard request.headLength <= HTTPResponseReader.headLimit else { return refuse(stream) }
@@ -108,27 +102,25 @@ package final class HTTP2Server {
         incoming[stream] = request
     }
 
-    func receive(_ stream: Int32, body bytes: Span<UInt8>) {
+    override func receive(_ stream: Int32, body bytes: Span<UInt8>) {
         guard let length = incoming[stream]?.body.count else { return }
         guard length + bytes.count <= bodyLimit else { return refuse(stream) }
         incoming[stream]?.body.append(bytes)
     }
 
-    /// The client has sent all of a request, which the library has found well-formed.
-    func completed(_ stream: Int32) {
+    override func completed(_ stream: Int32) {
         guard let request = incoming.removeValue(forKey: stream) else { return }
         frames = 0
         complete.append(request)
     }
 
-    func closed(_ stream: Int32) {
+    override func closed(_ stream: Int32, _ code: HTTP2Code) {
         open.remove(stream)
         incoming[stream] = nil
         outgoing[stream] = nil
     }
 
-    /// The next octets of a response's body, at most so many, and whether they are the last.
-    func nextPart(of stream: Int32, _ limit: Int) -> (ArraySlice<UInt8>, isLast: Bool) {
+    override func nextPart(of stream: Int32, _ limit: Int) -> (ArraySlice<UInt8>, isLast: Bool) {
         guard let body = outgoing[stream] else { return ([], true) }
         let part = body.prefix(limit)
         outgoing[stream] = body.dropFirst(limit)

@@ -16,7 +16,7 @@ package enum HTTP2Event: Equatable, Sendable {
 ///
 /// After each call, take the output and the events until there are none left. Each request that was opened and not
 /// cancelled gets exactly one of ``HTTP2Event/answered(_:_:)`` and ``HTTP2Event/failed(_:_:)``.
-package final class HTTP2Session {
+package final class HTTP2Session: HTTP2Owner {
     /// The most requests at a time, even if the server allows more.
     package static let requestLimit = 100
     /// The most fields of one head; their size is limited by ``HTTPResponseReader/headLimit``.
@@ -39,7 +39,6 @@ package final class HTTP2Session {
     private var hasStarted = false
     private var isGoingAway = false
     private var hasEnded = false
-    private var frames = 0
 
     /// Begins a connection; the first flight is ready to be taken, and requests may join it.
     /// - Parameter bodyLimit: The longest body of a response, in octets; a longer one fails its request only.
@@ -47,6 +46,7 @@ package final class HTTP2Session {
     package init(bodyLimit: Int) throws(HTTP2Error) {
         library = try HTTP2Library(.client)
         self.bodyLimit = bodyLimit
+        super.init(frameLimit: Self.frameLimit)
         try library.start(for: self)
         pump()
     }
@@ -81,17 +81,6 @@ package final class HTTP2Session {
         library.reset(exchanges.remove(at: index).stream)
         pump()
         return true
-    }
-
-    /// Sends GOAWAY (RFC 9113 §6.8). Open requests are dropped without an event.
-    package func close() {
-        guard !hasEnded else { return }
-        hasEnded = true
-        exchanges = []
-        events = []
-        taken = 0
-        library.terminate()
-        pump()
     }
 
     // MARK: Bytes and events
@@ -163,15 +152,27 @@ package final class HTTP2Session {
 
     // MARK: What the library tells, while it reads or writes
 
-    /// - Returns: Whether to go on reading.
-    func beganFrame() -> Bool {
-        frames += 1
-        return frames <= Self.frameLimit
+    override func beganHead(_ stream: Int32) {
+        update(stream) { exchange throws(HTTPError) in try exchange.beginHead() }
+    }
+
+    override func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {
+        update(stream) { exchange throws(HTTPError) in try exchange.receive(field: name, value) }
+    }
+
+    override func receive(_ stream: Int32, body bytes: Span<UInt8>) {
+        update(stream) { exchange throws(HTTPError) in try exchange.receive(body: bytes) }
+    }
+
+    /// A cancelled request has no body left; its end is never sent, since its stream is reset.
+    override func nextPart(of stream: Int32, _ limit: Int) -> (ArraySlice<UInt8>, isLast: Bool) {
+        guard let index = index(of: stream) else { return ([], true) }
+        return (exchanges[index].nextPart(limit), exchanges[index].isSent)
     }
 
     /// Gives an exchange what has come on its stream; an error in it ends the exchange, and data for an unknown stream
     /// is dropped.
-    func update(_ stream: Int32, _ take: (inout HTTP2Exchange) throws(HTTPError) -> Void) {
+    private func update(_ stream: Int32, _ take: (inout HTTP2Exchange) throws(HTTPError) -> Void) {
         guard let index = index(of: stream) else { return }
         do throws(HTTPError) {
             try take(&exchanges[index])
@@ -181,8 +182,7 @@ package final class HTTP2Session {
         }
     }
 
-    /// A whole response has come, which the library found well-formed.
-    func completed(_ stream: Int32) {
+    override func completed(_ stream: Int32) {
         guard let index = index(of: stream) else { return }
         let exchange = exchanges.remove(at: index)
         frames = 0
@@ -195,27 +195,25 @@ package final class HTTP2Session {
         }
     }
 
-    /// The server has reset a stream.
-    func wasReset(_ stream: Int32, _ code: HTTP2Code) {
+    override func wasReset(_ stream: Int32, _ code: HTTP2Code) {
         guard let index = index(of: stream) else { return }
         fail(index, code == .refusedStream ? .refused : .reset(code))
     }
 
-    /// The library has closed a stream without an earlier callback about it: the server's GOAWAY says that the request
-    /// was not processed, or the response is malformed.
-    func closed(_ stream: Int32, _ code: HTTP2Code) {
+    /// Of a stream without an earlier callback about it: the server's GOAWAY says that the request was not processed, or
+    /// the response is malformed.
+    override func closed(_ stream: Int32, _ code: HTTP2Code) {
         guard let index = index(of: stream) else { return }
         fail(index, code == .refusedStream ? .refused : .response(.badHeader))
     }
 
-    func wentAway(_ code: HTTP2Code) {
+    override func wentAway(_ code: HTTP2Code) {
         guard !isGoingAway else { return }
         isGoingAway = true
         events.append(.goingAway(code))
     }
 
-    /// The library has sent the server a GOAWAY with the reason.
-    func terminated(_ error: HTTP2Error) {
+    override func terminated(_ error: HTTP2Error) {
         end(error, keepingOutput: true)
     }
 

@@ -75,7 +75,6 @@ enum Rules {
         "Sources/Base/Bytes.swift", "Sources/Base/Hexadecimal.swift", "Sources/Forwarding/NameKey.swift",
         // Calls of nghttp2.
         "Sources/HTTP/HTTP2Library.swift", "Sources/HTTP/HTTP2Callbacks.swift",
-        "Sources/HTTP/HTTP2ServerCallbacks.swift",
         // Counters that one queue writes and others read.
         "Sources/Counters/Tally.swift",
         // Calls of libsystemd.

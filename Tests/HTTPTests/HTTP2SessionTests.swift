@@ -138,20 +138,6 @@ import Testing
         #expect(client.session.room > 0)
     }
 
-    @Test func farewell() throws {
-        let client = try Client(requests: 1)
-        client.receive(Frame.settings())
-        client.session.close()
-        #expect(!client.session.isFinished)
-        client.take()
-        let last = try client.frames.last
-        #expect(last?.kind == .goAway)
-        #expect(last?.payload.suffix(4) == [0, 0, 0, 0])
-        #expect(client.session.isFinished)
-        #expect(client.receive(answer(1)) == [])
-        #expect(!client.open(1))
-    }
-
     @Test("the end of the connection fails what is open, once")
     func endOfStream() throws {
         let client = try Client(requests: 2)

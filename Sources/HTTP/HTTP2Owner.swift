@@ -1,0 +1,41 @@
+/// Either side of an HTTP/2 connection, as the library sees it: it is told what the library reads and writes, while one of
+/// its calls of the library runs. A side overrides what it wants to know; everything else is ignored.
+package class HTTP2Owner {
+    private let frameLimit: Int
+    /// Frames since the last whole request or response.
+    var frames = 0
+
+    /// - Parameter frameLimit: The most frames from one whole request or response to the next.
+    init(frameLimit: Int) { self.frameLimit = frameLimit }
+
+    /// - Returns: Whether to go on reading.
+    final func beganFrame() -> Bool {
+        frames += 1
+        return frames <= frameLimit
+    }
+
+    /// The fields of a head follow, or behind the body those of the trailers.
+    func beganHead(_ stream: Int32) {}
+
+    func receive(_ stream: Int32, field name: Span<UInt8>, _ value: Span<UInt8>) {}
+
+    func receive(_ stream: Int32, body bytes: Span<UInt8>) {}
+
+    /// A whole request or response has come, which the library found well-formed.
+    func completed(_ stream: Int32) {}
+
+    /// The peer has reset a stream.
+    func wasReset(_ stream: Int32, _ code: HTTP2Code) {}
+
+    /// The library has closed a stream: both sides are done with it, or one of them has ended it.
+    func closed(_ stream: Int32, _ code: HTTP2Code) {}
+
+    /// The peer has sent GOAWAY.
+    func wentAway(_ code: HTTP2Code) {}
+
+    /// The library has sent the peer a GOAWAY with the reason.
+    func terminated(_ error: HTTP2Error) {}
+
+    /// The next octets of the body that is sent on a stream, at most `limit`, and whether they are the last.
+    func nextPart(of stream: Int32, _ limit: Int) -> (ArraySlice<UInt8>, isLast: Bool) { ([], true) }
+}

@@ -101,7 +101,7 @@ extension StreamUpstream {
     static func dialect(_ server: Server, _ answers: DNSAnswers, _ tls: TLSClientContext?) -> any Dialect {
         switch server.kind {
         case .https: DNSOverHTTPS(server, answers, tls: tls)
-        default: DNSOverStreams(server, answers, tls: tls)
+        case .plain, .tcp, .tls, .account: DNSOverStreams(server, answers, tls: tls)
         }
     }
 }

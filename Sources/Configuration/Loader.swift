@@ -1,5 +1,6 @@
 extension Settings {
-    /// Reads the configuration: the environment overrides the file, and the file overrides the defaults.
+    /// Reads the configuration, and where each value was given: the environment overrides the file, and the file
+    /// overrides the defaults.
     ///
     /// - Parameters:
     ///   - file: The file's path: errors begin with it, and relative paths in the settings start from its folder.
@@ -11,14 +12,6 @@ extension Settings {
     ///     the secrets in use are read.
     /// - Throws: The first error of the file, else the first of the environment.
     public static func load(
-        file: String?, contents: String?, environment: [String: String], readFile: (String) -> [UInt8]?
-    ) throws(ConfigurationError) -> Settings {
-        try loadWithOrigins(file: file, contents: contents, environment: environment, readFile: readFile).settings
-    }
-
-    /// Reads the configuration as ``load(file:contents:environment:readFile:)`` does, and also returns where each value
-    /// was given.
-    public static func loadWithOrigins(
         file: String?, contents: String?, environment: [String: String], readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> (settings: Settings, origins: Origins) {
         var loader = Loader(file: file)

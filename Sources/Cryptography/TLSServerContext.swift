@@ -7,13 +7,8 @@ public final class TLSServerContext {
     private let buffer = RecordBuffer(length: TLSSession.pieceLength)
     private let protocols: AcceptedProtocols
 
-    /// A context that offers ALPN "http/1.1". `certificatePEM` is the server's certificate, followed by the
-    /// intermediate ones in order.
-    public convenience init(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(TLSError) {
-        try self.init(certificatePEM: certificatePEM, keyPEM: keyPEM, newestVersion: TLS1_3_VERSION)
-    }
-
     /// - Parameters:
+    ///   - certificatePEM: The server's certificate, followed by the intermediate ones in order.
     ///   - newestVersion: The newest TLS version to speak, as the number on the wire.
     ///   - protocols: The ALPN names of the protocols that are spoken (RFC 7301).
     ///   - refusesOthers: A client that offers only other protocols is refused; else the session goes on without one.

@@ -82,11 +82,6 @@ public struct Name: Hashable, Sendable {
         let allowed: UInt64 = octet < 64 ? 0x03FF_2000_0000_0000 : 0x07FF_FFFE_8000_0000
         return octet < 128 && allowed >> UInt64(octet & 63) & 1 == 1
     }
-
-    /// The name without its first label; nil for the root.
-    public var parent: Name? {
-        wire.count == 1 ? nil : Name(canonical: Array(wire[(Int(wire[0]) + 1)...]))
-    }
 }
 
 extension Name: CustomStringConvertible {

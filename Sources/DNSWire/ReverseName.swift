@@ -21,34 +21,6 @@ extension Name {
         return Name(canonical: wire + (address.isIPv4 ? ipv4Suffix : ipv6Suffix))
     }
 
-    /// The address of a whole reverse name; nil for any other name, a part of a reverse name included.
-    public var address: IPAddress? {
-        if wire.count > Name.ipv4Suffix.count, wire.suffix(Name.ipv4Suffix.count).elementsEqual(Name.ipv4Suffix) {
-            guard let octets = reverseLabels(4, suffix: Name.ipv4Suffix.count, value: Name.decimal) else { return nil }
-            return IPAddress.v4(octets[0], octets[1], octets[2], octets[3])
-        }
-        if wire.count > Name.ipv6Suffix.count, wire.suffix(Name.ipv6Suffix.count).elementsEqual(Name.ipv6Suffix) {
-            guard let nibbles = reverseLabels(32, suffix: Name.ipv6Suffix.count, value: Name.nibble) else { return nil }
-            let high = nibbles[..<16].reduce(UInt64(0)) { $0 << 4 | UInt64($1) }
-            let low = nibbles[16...].reduce(UInt64(0)) { $0 << 4 | UInt64($1) }
-            return IPAddress(v6: high, low)
-        }
-        return nil
-    }
-
-    /// The values of exactly `count` labels before the suffix, last label first.
-    private func reverseLabels(_ count: Int, suffix: Int, value: (ArraySlice<UInt8>) -> UInt8?) -> [UInt8]? {
-        var values: [UInt8] = []
-        var offset = 0
-        while offset < wire.count - suffix {
-            let end = offset + Int(wire[offset]) + 1
-            guard values.count < count, let next = value(wire[offset + 1..<end]) else { return nil }
-            values.append(next)
-            offset = end
-        }
-        return values.count == count && offset == wire.count - suffix ? values.reversed() : nil
-    }
-
     /// 0…255 without leading zeros: `01.0.0.127.in-addr.arpa` is another name than that of 127.0.0.1.
     static func decimal(_ label: ArraySlice<UInt8>) -> UInt8? {
         guard label.count == 1 || label.first != 0x30 else { return nil }

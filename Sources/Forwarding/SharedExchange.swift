@@ -1,8 +1,8 @@
 public import DNSCache
 public import DNSWire
 
-/// What names an entry of the store, together with what the shell knows of the group: all that decides the answer, so
-/// that daemons with other settings do not see it.
+/// The part of a store entry's key that the forwarder knows: everything about the question that decides the answer. The
+/// shell adds what the settings say of the group, so that daemons with other settings do not find the entry.
 public struct SharedQuestion: Hashable, Sendable {
     public var group: GroupID
     public var name: Name
@@ -21,7 +21,7 @@ public struct SharedQuestion: Hashable, Sendable {
         (self.families, self.refusesPrivate) = (families, refusesPrivate)
     }
 
-    /// Whom the answer is for and how it was made, as bits that never change: they are part of the entry's key.
+    /// The clients that the answer is for, and how it was made, as bits that never change: they are part of the entry's key.
     public var traits: UInt8 {
         var traits = families.rawValue << 4
         switch audience {
@@ -34,7 +34,7 @@ public struct SharedQuestion: Hashable, Sendable {
     }
 }
 
-/// What a group has said.
+/// The answer of a group, as it is shared.
 public enum SharedContent: Sendable, Equatable {
     case answer(Answer)
     /// An HTTPDNS account has no record of the name.
@@ -84,7 +84,7 @@ public enum SharedAction: Sendable, Equatable {
     case beginGeneration
 }
 
-/// What has come of it.
+/// The result of a ``SharedAction``, or news of the connection.
 public enum SharedEvent: Sendable, Equatable {
     case connected
     /// The connection failed or ended, and why.

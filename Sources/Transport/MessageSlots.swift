@@ -91,11 +91,6 @@ extension MessageSlots {
         return unsafe UnsafeBufferPointer(start: payloads + index * size, count: length)
     }
 
-    func isTruncated(_ index: Int) -> Bool {
-        precondition(index < count)
-        return unsafe messages[index].header.msg_flags & Int32(MSG_TRUNC) != 0
-    }
-
     /// Every datagram of an IP socket has a sender; without one the reply would go to the unspecified address, that is,
     /// nowhere.
     func peer(_ index: Int) -> SocketAddress {

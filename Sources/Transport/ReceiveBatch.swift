@@ -50,12 +50,6 @@ public struct ReceiveBatch: ~Copyable {
         return unsafe slots.received(index)
     }
 
-    /// Whether the datagram was longer than a slot; its end is lost then.
-    public func isTruncated(_ index: Int) -> Bool {
-        precondition(index < count)
-        return slots.isTruncated(index)
-    }
-
     /// Where the datagram came from.
     public func sender(_ index: Int) -> SocketAddress {
         precondition(index < count)

@@ -24,7 +24,7 @@ public enum Signal: CaseIterable, Sendable {
 public final class SignalSource: @unchecked Sendable {
     private let sources: [any DispatchSourceSignal]
 
-    /// Takes the signals over, until ``cancel()``. When this returns, none gets lost any more.
+    /// Takes the signals over for good. When this returns, none gets lost any more.
     ///
     /// - Parameter received: Called on a queue of its own. Several signals of one kind may be reported as one.
     public init(_ signals: [Signal] = Signal.allCases, received: @escaping @Sendable (Signal) -> Void) {
@@ -41,11 +41,6 @@ public final class SignalSource: @unchecked Sendable {
             return source
         }
         installed.wait()
-    }
-
-    /// Stops listening; the signals are then ignored or handled as Dispatch leaves them.
-    public func cancel() {
-        for source in sources { source.cancel() }
     }
 
     /// Makes writing to a closed pipe or connection an error instead of the end of the process.

@@ -15,7 +15,7 @@ package import Transport
 /// No lookup waits for a report, and reports go only to `reportUrl`. If its host is a name, that is looked up at the
 /// local resolvers: a lookup through this daemon could fail, be reported, and so cause further lookups without end.
 package final class AbnormalReporter {
-    /// Of each account.
+    /// What writes the reports of each account, by its group.
     private var lines: [GroupID: ReportLine] = [:]
     private let destination: Destination?
     private let loop: EventLoop
@@ -78,9 +78,6 @@ package final class AbnormalReporter {
             queue.add(Array(text.utf8), at: now)
         }
     }
-
-    /// Reports that could not be sent, since the start.
-    var dropped: UInt64 { queue.dropped }
 
     var isSending: Bool { queue.isSending }
 

@@ -22,7 +22,7 @@ struct ConfigurationOptions: ParsableArguments {
     func load() throws -> Loaded {
         let contents = try contents()
         do throws(ConfigurationError) {
-            let loaded = try Settings.loadWithOrigins(
+            let loaded = try Settings.load(
                 file: path, contents: contents, environment: Environment.variables,
                 readFile: { try? SystemFile.read($0, limit: Self.secretLimit) })
             return Loaded(settings: loaded.settings, origins: loaded.origins)
@@ -86,7 +86,7 @@ struct Loaded {
 
 /// The failure of a command: one line on standard error and an exit code (sysexits.h).
 enum Ending: Error {
-    /// 64: what is asked for makes no sense.
+    /// 64: the command was used in a wrong way.
     case usage(String)
     /// 78: the configuration is wrong.
     case configuration(String)

@@ -188,7 +188,7 @@ import Testing
         let text =
             office + "caFile = '/ca'\nclientCertificate = '/p12'\nclientCertificatePasswordFile = 'password'\n"
             + "[fallback]\ncaFile = '/ca2'\nclientCertificate = '/p13'"
-        var loaded = try Settings.loadWithOrigins(
+        var loaded = try Settings.load(
             file: "/etc/httpdnsd/test.toml", contents: text, environment: ["CREDENTIALS_DIRECTORY": "/run/c"],
             readFile: { Array($0.utf8) })
         #expect(loaded.origins.secretFiles.sorted() == ["/p12", "/p13", "/run/c/password"])
@@ -243,7 +243,7 @@ import Testing
     @Test("an error found in use stands at the group's key, its section or its variable")
     func origins() throws {
         func origins(_ text: String?, _ environment: [String: String] = [:]) throws -> Settings.Origins {
-            try Settings.loadWithOrigins(
+            try Settings.load(
                 file: text == nil ? nil : "f", contents: text, environment: environment, readFile: { _ in [1] }
             ).origins
         }

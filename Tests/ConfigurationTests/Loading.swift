@@ -7,7 +7,8 @@ func load(
 ) throws -> Settings {
     try Settings.load(
         file: contents == nil ? nil : "/etc/httpdnsd/test.toml", contents: contents, environment: environment,
-        readFile: { files[$0].map { Array($0.utf8) } })
+        readFile: { files[$0].map { Array($0.utf8) } }
+    ).settings
 }
 
 /// The whole line an operator sees for a wrong configuration; the file's folder is left out.

@@ -79,7 +79,7 @@ import Testing
     func known() throws {
         func files(_ text: String?, environment: [String: String] = [:]) throws -> [String] {
             let readable: Set = ["/token", "/run/c/token", "/p12", "/password", "/ca", "/etc/httpdnsd/unused"]
-            return try Settings.loadWithOrigins(
+            return try Settings.load(
                 file: "/etc/httpdnsd/test.toml", contents: text, environment: environment,
                 readFile: { readable.contains($0) ? Array("1".utf8) : nil }
             ).origins.secretFiles

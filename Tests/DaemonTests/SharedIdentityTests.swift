@@ -15,7 +15,8 @@ import Upstreams
         _ text: String, _ servers: [Server] = []
     ) throws -> (of: [GroupID: [UInt8]], numbers: GroupNumbers) {
         let settings = try Settings.load(
-            file: "/etc/test.toml", contents: text, environment: [:], readFile: { _ in nil })
+            file: "/etc/test.toml", contents: text, environment: [:], readFile: { _ in nil }
+        ).settings
         var numbers = GroupNumbers()
         numbers.add(settings)
         return (settings.sharedIdentities(numbers) { _ in servers }, numbers)

@@ -23,6 +23,7 @@ import Transport
             "HTTPDNSD_HTTPDNS_REPORTURL": url,
         ]
         let settings = try Settings.load(file: nil, contents: nil, environment: environment, readFile: { _ in nil })
+            .settings
         return try #require(settings.httpdns)
     }
 

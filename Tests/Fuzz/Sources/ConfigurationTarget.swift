@@ -40,7 +40,7 @@ private func load(_ contents: String, _ environment: [String: String]) throws(Co
     try Settings.load(file: "/etc/httpdnsd/fuzz.toml", contents: contents, environment: environment) { path in
         if path.hasSuffix("missing") { return nil }
         return path.hasSuffix("empty") ? [] : Array(fileSecret.utf8) + [0x0A]
-    }
+    }.settings
 }
 
 /// The settings without what a mask stands for when they are shown.

@@ -77,7 +77,8 @@ final class Episode {
     private func load() throws(ConfigurationError) -> Settings {
         try Settings.load(
             file: "/d/httpdnsd.toml", contents: plan.text, environment: [:],
-            readFile: { Topology.settingsFiles[$0] })
+            readFile: { Topology.settingsFiles[$0] }
+        ).settings
     }
 
     private func start() {

@@ -1,6 +1,6 @@
-/// How a question went on its way to those who answer it, in the order of how many can read it.
+/// How a question went to the servers that answer it: the further down, the more people can read it.
 public enum Exposure: UInt8, Comparable, Sendable {
-    /// Nobody was asked.
+    /// No server was asked.
     case none
     /// Asked in the clear, of a resolver on this machine. Which way that one asks further is not known here.
     case loopback

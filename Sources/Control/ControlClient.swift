@@ -32,7 +32,7 @@ public final class ControlClient: @unchecked Sendable {
     /// Why there is no response from a daemon, in one line.
     public struct Failed: Error, Sendable, CustomStringConvertible {
         public let description: String
-        /// The daemon is there, and what it was asked makes no sense.
+        /// The daemon is there, but cannot make sense of the request.
         public var isWrongUsage = false
     }
 

@@ -18,7 +18,7 @@ final class ControlConnection: @unchecked Sendable {
     private static let headLimit = 8 * 1024
     /// The longest response, in octets: the metrics of a hundred servers take half of it.
     private static let responseLimit = 1 << 20
-    /// The most octets that wait for one who watches: some 4000 questions, old ones when it reads at last.
+    /// The most octets that wait for a watcher to read: some 4000 questions. With more it would see old ones only.
     static let watchLimit = 256 * 1024
 
     enum Phase {
@@ -49,7 +49,7 @@ final class ControlConnection: @unchecked Sendable {
         server.remove(self)
     }
 
-    /// How many more octets may wait for one who watches.
+    /// How many more octets may wait for a watcher to read.
     var room: Int { max(0, Self.watchLimit - (stream?.queued ?? Self.watchLimit)) }
 
     /// Sends more of a response that goes on.
@@ -126,7 +126,7 @@ struct ControlResponse: Sendable {
     let body: [UInt8]
     /// Further header fields, each with its line end.
     var fields = ""
-    /// What is to be seen by a client whose response goes on until it closes; nil: this is all of the response.
+    /// For a response that goes on until the client closes: the questions that it shows. Nil: the response ends with ``body``.
     var watch: WatchFilter?
 
     init(_ status: Status, _ text: String, type: String = "text/plain; charset=utf-8") {

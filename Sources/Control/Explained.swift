@@ -7,9 +7,9 @@ package import Forwarding
 package struct Explained: Sendable {
     let explanation: Explanation
     package var source = Source.daemon
-    /// Where the rule stands that gives the name to whom it goes to; nil for what RFCs reserve.
+    /// Where the rule stands that gives the name to its group; nil for a name that RFCs reserve.
     package var rule: Rule?
-    /// Where another group leaves the name to others.
+    /// Where the rule stands by which another group leaves the name to others.
     package var exception: Rule?
     /// Why HTTPDNS is not asked although there may be a section for it.
     package var remark: String?
@@ -20,14 +20,14 @@ package struct Explained: Sendable {
     package var hostsFile = ""
     /// On the scale of the ticks in the groups.
     package var at = Tick(nanoseconds: 0)
-    /// What the servers of each of the parts say, in the order of theirs; empty if nobody was asked.
+    /// For each of the parts, what its servers say, in their order; empty if no server was asked.
     package var said: [[Said]] = []
 
     package init(_ explanation: Explanation) { self.explanation = explanation }
 
     package enum Source: Sendable {
         case daemon
-        /// No daemon says it, for this reason.
+        /// The configuration alone, since no running daemon could be asked for this reason.
         case configuration(String)
     }
 
@@ -56,7 +56,7 @@ package struct Explained: Sendable {
         }
 
         let result: Result
-        /// How long it took.
+        /// How long the answer took.
         let milliseconds: Double
 
         package init(_ result: Result, milliseconds: Double = 0) {
@@ -64,15 +64,15 @@ package struct Explained: Sendable {
         }
     }
 
-    /// Of one answer; the rest is counted.
+    /// The most records of one answer that are shown; the rest is counted.
     static let mostRecords = 8
-    /// Of one record as text, in characters.
+    /// The longest text of one record, in characters.
     static let longestRecord = 100
-    /// Of all groups together; the rest is counted.
+    /// The most servers of all groups together; the rest is counted.
     package static let mostServers = 32
 }
 
-// MARK: What follows
+// MARK: Conclusions
 
 extension Explained {
     struct Part {
@@ -92,7 +92,7 @@ extension Explained {
         }
     }
 
-    /// The group that would be asked if nothing was cached; nil if nobody would be.
+    /// The group that would be asked if nothing was cached; nil if none would be.
     var asked: Part? {
         switch explanation.fate {
         case .asked(let place): parts[place]
@@ -104,7 +104,7 @@ extension Explained {
 }
 
 extension Explained.Said {
-    /// Why it is no answer; nil if it is one, and if it was not asked.
+    /// Why the server gave no answer; nil if it gave one, or was not asked.
     var failure: String? {
         guard case .outcome(let outcome) = result else { return nil }
         switch outcome {

@@ -3,7 +3,7 @@ import DNSCache
 import DNSWire
 import Forwarding
 
-/// What somebody could do about it, in one sentence.
+/// What an operator could do about it, in one sentence.
 extension Explained {
     var advice: String {
         if let made = adviceOnMade { return made }
@@ -27,7 +27,7 @@ extension Explained {
 
     private func title(_ part: Part) -> String { Overview.noun(part.group) }
 
-    /// It is answered from here, whatever anybody says.
+    /// For a question that the daemon answers itself, whatever any server says.
     private var adviceOnMade: String? {
         let (name, type) = (explanation.name, explanation.type)
         switch explanation.fate {
@@ -122,7 +122,7 @@ extension Explained.Said {
 }
 
 extension Overview.Group {
-    /// The key that names its servers, and the section that says whom they are trusted by.
+    /// The key that lists the group's servers, and the section with the rules for their certificates.
     fileprivate var serversKey: String {
         switch id {
         case .httpdns: "httpdns.dnsIp"

@@ -6,7 +6,7 @@ import Forwarding
 
 /// The pieces of which the text and the JSON of an explanation are made.
 extension Explained {
-    /// Which pattern takes the name, and for whom.
+    /// Which pattern takes the name, and for which group.
     var ruleText: String {
         let decision = explanation.rule
         switch decision.taker {
@@ -60,7 +60,7 @@ extension Explained {
         }
     }
 
-    /// Whether the names of who takes this one may be put to an HTTPDNS account.
+    /// Whether names of the group that takes this one go to an HTTPDNS account, so that it has to be said why this one does not.
     private var leavesOutAccount: Bool {
         explanation.taker.map { $0.carriesAddresses || $0.thenTry.contains(.httpdns) } ?? false
     }
@@ -233,7 +233,7 @@ extension StepEnds {
 }
 
 extension DomainPattern {
-    /// Why the names of a reserved pattern are nobody's, or the local resolver's alone.
+    /// Why names of a reserved pattern go to no group, or to the local resolver alone.
     func reserved(_ reason: ReservedName) -> String {
         switch self {
         case .singleLabels: return "single labels are the local resolver's: they mean something on this network alone"
@@ -247,7 +247,7 @@ extension DomainPattern {
         }
     }
 
-    /// What reserves it.
+    /// The RFC that reserves the name.
     private var standard: String {
         switch description {
         case "localhost", "invalid", "test": "RFC 6761"

@@ -121,7 +121,7 @@ struct Hour: Sendable {
     /// Names sent to an account in the whole hour.
     var names: [GroupID: UInt64] = [:]
 
-    /// Questions, and those of them that were sent to somebody: see ``Counters/sentEncrypted``. Lookups of the daemon's
+    /// Questions, and those of them that were sent to a server: see ``Counters/sentEncrypted``. Lookups of the daemon's
     /// own count among the sent ones alone.
     struct Questions: Growing, Equatable {
         var asked: UInt64 = 0
@@ -144,7 +144,7 @@ struct Hour: Sendable {
         var sent: UInt64 { encrypted + loopback + clear }
         /// The whole of which shares are given: more than were asked while the daemon looks up names by itself.
         var all: UInt64 { max(asked, sent) }
-        /// Those that needed nobody else.
+        /// Questions that were answered without asking a server.
         var stayed: UInt64 { all - sent }
         /// The share that left in the clear, 0…1; nil: there were none.
         var clearShare: Double? { all > 0 ? Double(clear) / Double(all) : nil }

@@ -112,7 +112,7 @@ extension Overview {
         upstreams[server]?.certificateEnd.map { Int64(clamping: $0) - Int64(clamping: now) }
     }
 
-    /// Whether an operator is told of a certificate that ends so soon; most are renewed a month before.
+    /// Seconds before a certificate's end from which an operator is told; most are renewed a month before.
     static let certificateIsNear: Int64 = 14 * 86_400
 
     var asked: UInt64 { questions.reduce(0) { $0 + $1.counts.reduce(0, +) } }

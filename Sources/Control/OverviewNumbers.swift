@@ -2,7 +2,7 @@
 extension Overview {
     static func percent(_ share: Double) -> String { "\(Int(share * 100)) %" }
 
-    /// A share in whole per cent, which does not say none or all where there are few or nearly all.
+    /// A share in whole per cent; 0 and 100 are said only where they are exact, else `under 1 %` and `over 99 %`.
     static func share(_ part: UInt64, of all: UInt64) -> String {
         guard part > 0, part < all else { return part == 0 ? "0 %" : "100 %" }
         let share = Double(part) / Double(all)

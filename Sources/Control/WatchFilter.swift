@@ -2,16 +2,16 @@ package import Base
 import Counters
 package import DNSWire
 
-/// Which questions somebody wants to see. Of several values of one kind any may hold; of several kinds all must.
+/// Which questions a watcher wants to see. Of several values of one kind any may hold; of several kinds all must.
 package struct WatchFilter: Sendable, Equatable {
     /// These names, and names under them.
     package var names: [Name] = []
     package var types: [RecordType] = []
     package var codes: [ResponseCode] = []
     package var clients: [Network] = []
-    /// Who has answered, as ``Watched/By/word`` has it.
+    /// Only questions with one of these answerers, in the words of ``Watched/By/word``.
     package var by: [String] = []
-    /// In milliseconds: those alone that took longer.
+    /// Only questions that took longer than this, in milliseconds.
     package var slowerThan = 0.0
 
     package init() {}

@@ -87,7 +87,7 @@ package struct WatchText {
         text.append("\n")
     }
 
-    /// From so many nanoseconds on a person notices.
+    /// Nanoseconds from which a person notices the wait: such lines are marked.
     private static let slow: UInt64 = 100_000_000
 
     private func column(

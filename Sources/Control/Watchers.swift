@@ -1,7 +1,7 @@
 import Base
 import Counters
 
-/// Those who watch what is answered, and what each of them is sent. Confined to the control loop.
+/// The clients that watch what is answered, and what each of them is sent. Confined to the control loop.
 ///
 /// The queues that answer know nothing of watchers: their notes are fetched many times a second, put in order of time,
 /// and given to each watcher as far as it reads. What it does not read is dropped and counted.
@@ -29,7 +29,7 @@ final class Watchers {
         if watchers.isEmpty {
             for notes in notes { notes.open() }
         } else {
-            // What was answered before is not for the new one.
+            // What was answered before is not sent to the new watcher.
             deliver()
         }
         watchers[ObjectIdentifier(connection)] = Watcher(connection: connection, filter: filter)
@@ -60,11 +60,11 @@ final class Watchers {
     }
 }
 
-/// One who watches.
+/// One watcher.
 private struct Watcher {
     let connection: ControlConnection
     let filter: WatchFilter
-    /// Questions that it has not seen and was not told of.
+    /// Questions that were dropped since it was last told how many.
     var dropped: UInt64 = 0
 
     /// The frames that the filter holds for, in order of time, as far as there is room for them.

@@ -2,7 +2,7 @@ import Base
 import DNSWire
 import Synchronization
 
-/// Where one queue notes the questions that it answers, for those who watch. While nobody does, nothing is noted and no
+/// Where one queue notes the questions that it answers, for the clients of `watch`. While there is none, nothing is noted and no
 /// memory held.
 ///
 /// The queue never waits: what finds no room, or finds the notes in use, is dropped and counted.
@@ -14,7 +14,7 @@ package final class WatchNotes: Sendable {
 
     package init() {}
 
-    /// Whether anybody watches: the one thing that is looked at for each batch of questions.
+    /// Whether any client watches: the one thing that is looked at for each batch of questions.
     @inline(__always)
     package var isWatched: Bool { isOpen.load(ordering: .relaxed) }
 

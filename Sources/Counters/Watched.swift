@@ -1,7 +1,7 @@
 package import Base
 package import DNSWire
 
-/// A question that was answered, as those see it who watch.
+/// A question that was answered, as a watcher sees it.
 package struct Watched: Sendable, Equatable {
     /// When it was answered, in microseconds since 1970.
     package var at: UInt64
@@ -16,7 +16,7 @@ package struct Watched: Sendable, Equatable {
     package var code: ResponseCode
     package var by: By
 
-    /// Who has answered.
+    /// Where the answer came from.
     package enum By: Sendable, Equatable {
         case cache, stale, hosts
         /// The daemon itself: names that RFCs reserve, refusals, limits.
@@ -25,7 +25,7 @@ package struct Watched: Sendable, Equatable {
         case nobody
         case server(group: String, String)
 
-        /// As it is called in filters and for programs; a server by its group.
+        /// The word for it in filters and JSON; for a server that of its group.
         package var word: String {
             switch self {
             case .cache: "cache"
@@ -37,7 +37,7 @@ package struct Watched: Sendable, Equatable {
             }
         }
 
-        /// The words of those that are no server.
+        /// The words of all answerers that are no server.
         package static var words: [String] { [By.cache, .stale, .hosts, .daemon, .nobody].map(\.word) }
     }
 

@@ -140,7 +140,7 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// An answer with what is known of it, for somebody who wants to know what there is.
+    /// An answer with what is known of it, for an operator who wants to know what there is.
     public struct Held: Sendable, Equatable {
         public var answer: Answer
         /// Seconds since it was stored.
@@ -162,7 +162,7 @@ public final class DNSCache: @unchecked Sendable {
         public var left: UInt32 { isFresh ? answer.keep - elapsed : 0 }
     }
 
-    /// What ``find(_:type:for:at:)`` finds, and more of it. That somebody looked leaves no trace.
+    /// What ``find(_:type:for:at:)`` finds, and more of it. Looking leaves no trace.
     public func held(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         return unsafe segments[Self.segment(hash)].withLock { segment in

@@ -1,6 +1,6 @@
 public import DNSWire
 
-/// Whom a stored answer may be given to.
+/// The clients that a stored answer may be given to.
 ///
 /// A local resolver's answer depends on the DO and CD bits it was asked with (RFC 4035 §3.2); an HTTPDNS address list
 /// has no signatures to show or to check, so it answers everyone.
@@ -13,7 +13,7 @@ public enum Audience: Hashable, Sendable {
         self = .those(dnssecOK: question.dnssecOK, checkingDisabled: question.checkingDisabled)
     }
 
-    /// All that a client can belong to.
+    /// All audiences that a client can belong to.
     public static let ofClients = [false, true].flatMap { dnssecOK in
         [false, true].map { Audience.those(dnssecOK: dnssecOK, checkingDisabled: $0) }
     }
@@ -42,7 +42,7 @@ struct Entry {
     var responseCode: UInt8 = 0
     /// See ``DNSCache/store(_:to:type:for:at:isStandIn:teller:)``.
     var isStandIn = false
-    /// Who has said it, by a number of the caller's; 0: that is not known.
+    /// The source of the answer, by a number of the caller's; 0: it is not known.
     var teller: UInt16 = 0
 
     struct Flags: OptionSet {

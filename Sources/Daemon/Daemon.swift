@@ -25,7 +25,7 @@ public final class Daemon: @unchecked Sendable {
     let streams: StreamServer
     private let datagrams: [DatagramListener]
     let cacheFile: CacheFile?
-    /// The addresses to which servers' names led.
+    /// The file with the addresses of servers whose host is a name; nil: they are not kept.
     private let serverFile: ServerAddressFile?
     let environment: [String: String]
     /// The settings in effect; used by the thread that calls ``reload(_:)``.

@@ -43,7 +43,7 @@ extension Explained {
 
 extension ForwarderLoop {
     /// What becomes of a question, and what the servers say that it may be put to. From any thread.
-    /// - Parameter done: called once, on the loop; nil: too many want to know that at once.
+    /// - Parameter done: called once, on the loop; nil: too many questions are being explained.
     func explain(_ question: Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) {
         loop.submit { [self] in
             guard let names = nameFiles.names else { return done(nil) }
@@ -73,7 +73,7 @@ extension ForwarderLoop {
     /// A server that may be asked; with nil, why it is not.
     private typealias Candidate = (target: Inquiry.Target?, whyNot: String)
 
-    /// Those of each group of the route that is taken.
+    /// The candidates of each group of the route.
     private func targets(_ explanation: Explanation, _ question: Explained.Question) -> [[Candidate]] {
         switch explanation.fate {
         case .refused, .made: return []
@@ -98,10 +98,10 @@ extension ForwarderLoop {
 }
 
 extension Daemon {
-    /// What would become of a question by settings alone, of a daemon that has just started; nobody is asked.
+    /// What would become of a question by settings alone, of a daemon that has just started; no server is asked.
     /// - Parameters:
     ///   - environment: where `http_proxy` and its like are looked for.
-    ///   - why: no running daemon says it.
+    ///   - why: why no running daemon was asked.
     /// - Returns: the text, or the JSON, to be printed.
     public static func explain(
         _ name: Name, _ type: RecordType, by settings: Settings, _ origins: Settings.Origins,

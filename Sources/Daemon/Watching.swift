@@ -4,7 +4,7 @@ import DNSWire
 import Forwarding
 import Transport
 
-/// What is noted of a question for those who watch.
+/// What is noted of a question for the clients of `watch`.
 extension WatchNotes.Page {
     /// Adds a reply of a listener: from the cache, or a refusal.
     mutating func add(

@@ -3,18 +3,18 @@ import DNSWire
 
 /// In which order the addresses of names have answered a TCP connection, and the trials by which that is found out.
 struct AddressRanks {
-    /// Whose addresses, and where they are connected to.
+    /// The name and type whose addresses are tried, and the port at which.
     struct Subject: Hashable {
         let name: NameKey
         let type: RecordType
         let port: UInt16
     }
 
-    /// What a trial has found.
+    /// The result of a trial.
     struct Order {
         /// In the order in which they answered.
         fileprivate(set) var answered: [IPAddress] = []
-        /// Those that did not in time, or refused.
+        /// Addresses that did not answer in time, or refused the connection.
         fileprivate(set) var failed: [IPAddress] = []
         /// When the trial began.
         fileprivate let since: Tick
@@ -31,7 +31,7 @@ struct AddressRanks {
     /// Addresses that are connected to at this moment.
     private struct Trial {
         let subject: Subject
-        /// By the number under which each is reported.
+        /// Their places here are the numbers under which they are reported.
         let addresses: [IPAddress]
         /// How many have answered or failed.
         var ended = 0

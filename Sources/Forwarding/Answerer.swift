@@ -1,16 +1,16 @@
 public import Base
 
-/// Who has given an answer to a client.
+/// Where a client's answer came from.
 public enum Answerer: Sendable, Equatable {
     /// The cache, while the answer was fresh.
     case cache
-    /// The cache, with what is stale, because nobody else answered (in time).
+    /// The cache, with what is stale, because no server answered, or none in time.
     case stale
     /// The daemon itself, by its rules, the hosts file or its limits.
     case daemon
     /// A server of a group, now.
     case server(GroupID, Server)
-    /// The store of the fleet, with what this group has said to another daemon.
+    /// The store of the fleet, with this group's answer to another daemon.
     case sharedCache(GroupID)
     /// No server could be asked, or none answered: the client is told of the failure.
     case nobody

@@ -14,7 +14,7 @@ public struct Explanation: Sendable, Equatable {
     public var parts: [Part] = []
     /// What the cache holds for a client that sets neither DO nor CD.
     public var held: DNSCache.Held?
-    /// The group that has said ``held``; nil if that is not known.
+    /// The group that gave ``held``; nil if that is not known.
     public var teller: GroupOverview?
     /// What such a client would get, if it asked for recursion.
     public var fate: Fate
@@ -31,7 +31,7 @@ public struct Explanation: Sendable, Equatable {
 
         public init(port: UInt16, isKnown: Bool) { (self.port, self.isKnown) = (port, isKnown) }
     }
-    /// How the store of the fleet is; it is not asked what it has. Nil: nothing is shared.
+    /// The state of the fleet's store, in which nothing is looked up for this; nil: nothing is shared.
     public var sharedCache: SharedCacheOverview?
 
     public init(_ name: Name, _ type: RecordType, _ rule: PolicyDecision, _ reason: RouteReason, _ fate: Fate) {
@@ -65,7 +65,7 @@ public struct Explanation: Sendable, Equatable {
         case planExceeded
         /// Each server has as much under way as it may; the question waits.
         case full
-        /// Each server wants to be left alone.
+        /// Each server has asked for a pause.
         case paused
     }
 
@@ -74,13 +74,13 @@ public struct Explanation: Sendable, Equatable {
         case refused
         /// What the cache holds.
         case cached
-        /// Made up here; nobody is asked.
+        /// Made by the daemon itself; no server is asked.
         case made(Answer)
         /// The group at this place of ``Explanation/parts``.
         case asked(Int)
-        /// The same was asked in vain a moment ago, so nobody is asked: what is stale, else this.
+        /// The same question has failed a moment ago, so no server is asked: a stale answer is given, else this one.
         case failedLately(Answer)
-        /// There is nobody to ask: what is stale, else this.
+        /// No server can be asked: a stale answer is given, else this one.
         case nobody(Answer)
     }
 }
@@ -194,6 +194,6 @@ extension Explanation.Part {
 }
 
 extension Audience {
-    /// Of clients that set neither DO nor CD, as nearly all do.
+    /// The audience of clients that set neither DO nor CD, as nearly all do.
     fileprivate static let plain = Audience.those(dnssecOK: false, checkingDisabled: false)
 }

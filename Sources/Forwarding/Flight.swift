@@ -51,9 +51,9 @@ final class Flight {
     var wasAnswered = false
     /// A SERVFAIL or the like, or an answer that led to the next group: given if no better one comes.
     var secondBest: Answer?
-    /// Whose that is.
+    /// The group that gave ``secondBest``.
     var secondBestBy: GroupID?
-    /// Who has given what the clients get: the answer, or the second best; nobody before either has come.
+    /// Where the answer for the clients comes from, or else ``secondBest``; `nobody` before there is either.
     var answerer = Answerer.nobody
     var lastFailure: Failure?
     /// The server that failed last, if one did.

@@ -90,8 +90,9 @@ extension Forwarder {
     }
 
     /// Whether all its clients were answered while it waited: sent now, it would only delay lookups whose clients still
-    /// wait. A name that a server has failed goes on to the next one all the same, to be known to whoever asks next; not
-    /// where a plan limits how many names are sent, since it might wait there for minutes and be billed for nobody.
+    /// wait. A name that a server has failed goes on to the next server all the same, so that the answer is cached for
+    /// later questions; but not where a plan limits how many names are sent: it might wait there for minutes, and be
+    /// billed although no client waits for it.
     private func wasLeft(_ lookup: Lookup, _ group: GroupID) -> Bool {
         let goesOn = lookup.wasSent && groups[group.rawValue].plan == nil
         return goesOn ? lookup.flights.isEmpty : lookup.flights.allSatisfy(\.isOverdue)

@@ -22,7 +22,7 @@ extension Forwarder {
         guard shared.isOn, isShared(flight, step), let budget = shared.budget(at: now) else {
             return askGroup(flight, step, at: now)
         }
-        // Nobody waits for a refresh, and it is not worth a lookup that another daemon has made.
+        // No client waits for a refresh, so it can wait long enough to save a lookup that another daemon has made.
         let wait = flight.isWanted ? min(budget, flight.waitLeft) : SharedCache.readTime
         look(flight, step, waits: wait > 0 ? wait : nil, isClaim: false, at: now)
         guard wait == 0 else { return }
@@ -86,7 +86,7 @@ extension Forwarder {
 
     // MARK: What the store says
 
-    /// Something has come of an action for the store.
+    /// Takes the result of an action for the store.
     /// - Parameter wall: seconds since 1970.
     public mutating func told(_ event: SharedEvent, wall: UInt64, at now: Tick) {
         switch event {
@@ -121,10 +121,10 @@ extension Forwarder {
         let isHit = if case .fresh = worth { true } else { false }
         shared.answered(isHit, after: now.nanoseconds &- read.sent.nanoseconds, at: now)
         let flight = read.flight
-        // By other rules the store may have another answer, and so may the group.
+        // The rules have changed since the read began: by the new ones this may not be the answer.
         guard flight.generation == generation else { return goOn(read, at: now) }
         guard flights[flight.id] === flight else {
-            // Too late for those who asked, but not for those who ask again.
+            // Too late for the clients that asked, but later ones can have it.
             switch worth {
             case .fresh(let elapsed, _), .stale(let elapsed):
                 return keepUnlessKnown(content, elapsed, flight, read.step, at: now)
@@ -171,13 +171,13 @@ extension Forwarder {
         let flight = read.flight
         guard flights[flight.id] === flight else { return }
         guard !isOurs, !flight.isWanted else { return goOn(read, at: now) }
-        // Another daemon is at it: its answer will be in the store when a client asks.
+        // Another daemon refreshes the entry: its answer will be in the store when a client asks.
         shared.leaseLost()
         flight.underWay.remove(read.step)
         if flight.isDone { remove(flight) }
     }
 
-    /// A moment of a read has come: its step waits no longer, or it has failed.
+    /// A deadline of a read has come: its step waits no longer, or the read has failed.
     mutating func storeMoment(_ id: TableID, at now: Tick) {
         guard var read = sharedReads[id] else { return }
         if now.milliseconds(since: read.sent) >= SharedCache.readTime {

@@ -51,7 +51,7 @@ public struct Policy: Sendable {
     /// `addressType`: the families that HTTPDNS is asked for; with "auto" they follow the routes.
     public var families = Families.both
 
-    /// Whose addresses are given in the order in which they answer; nil: nobody's.
+    /// The names whose addresses are given in the order in which they answer; nil: none.
     public var ranked: RankedNames?
 
     /// TTL of the answers that never change (RFC 6761 names), in seconds.

@@ -5,23 +5,24 @@ import Base
 /// The rule behind all of it is that nothing is ever slower or less reliable than without a store. It is told of what
 /// has happened and of the time, and appends to `actions` and `events`.
 struct SharedCache {
-    /// Nil: there is no store.
+    /// Nil: no store is configured.
     private(set) var settings: SharedSettings?
     private(set) var counters = SharedCacheCounters()
     private var state = State.off
     private(set) var actions: [SharedAction] = []
     private(set) var events: [Event] = []
-    /// Since when the state holds; for `away`, until when.
+    /// When the state began; for `away`, when it ends.
     private var moment = Tick(nanoseconds: 0)
     /// Seconds to wait before the next attempt to connect.
     private var pause = 0
     private var failuresInARow = 0
-    /// Whether the log has said that it is away.
+    /// Whether the log has said that the store is away.
     private var isSaidAway = false
-    /// Why it is away.
+    /// Why the store is away.
     private(set) var reason = ""
     private var underWay = 0
-    /// When the store was last seen to owe nothing, or to answer; nil while it owes nothing.
+    /// Since when a reply is awaited: since the store's last reply, or since the first request after it owed none; nil
+    /// while it owes none.
     private var owesSince: Tick?
     private var recent = RecentReads()
     /// Writes are given up until then, after this many seconds.
@@ -36,7 +37,7 @@ struct SharedCache {
 
     private enum State { case off, dialling, on, away }
 
-    /// The longest wait for it, in milliseconds.
+    /// The longest that a client's question waits for the store, in milliseconds.
     static let mostWait = 5
     /// Milliseconds after which a read has failed.
     static let readTime = 50
@@ -163,7 +164,7 @@ struct SharedCache {
 
     // MARK: Entries
 
-    /// What an entry is worth now.
+    /// What can be done with an entry now.
     enum Worth: Equatable {
         /// Fresh for so long already; to be refreshed if it is past the share of its time that `prefetchAt` says.
         case fresh(elapsed: UInt32, isDue: Bool)

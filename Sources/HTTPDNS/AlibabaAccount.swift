@@ -7,8 +7,8 @@ public import HTTP
 /// over HTTP.
 ///
 /// Chosen, where the documentation is silent: values stand in the URL as they are signed, since none has a character
-/// that needs an escape there. An answer in another mode than the request's is refused, as whoever is on the path could
-/// have written it.
+/// that needs an escape there. An answer in another mode than the request's is refused, as an attacker on the path
+/// could have written it.
 public final class AlibabaAccount: ServiceAccount {
     public var hasExpiry: Bool { true }
 

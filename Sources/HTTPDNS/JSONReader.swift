@@ -1,6 +1,6 @@
 internal import Base
 
-/// Reads a JSON text (RFC 8259) from front to back, without making values of it: who calls says what it expects next.
+/// Reads a JSON text (RFC 8259) from front to back, without making values of it: the caller says what it expects next.
 ///
 /// It is strict, since a text that two readers could read differently is no answer: a member may stand in an object
 /// once; names of members, and strings that are used, have no escapes (but `\/`); numbers that are used are whole and

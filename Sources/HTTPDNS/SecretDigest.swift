@@ -7,7 +7,7 @@ struct SecretDigest {
     private let secret: [UInt8]
 
     init(_ secret: [UInt8]) throws(RequestError) {
-        // The secret stands between separators in the text that is signed, so an empty one would sign for anybody.
+        // The secret stands between separators in the text that is signed, so with an empty one anybody could sign.
         guard !secret.isEmpty else { throw .badSecret(key: "dnsKey") }
         self.secret = secret
         do throws(CryptographyError) {

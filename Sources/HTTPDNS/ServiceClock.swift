@@ -8,7 +8,7 @@ public final class ServiceClock {
     /// When it was last corrected, by the machine's time.
     private var correctedAt: UInt64?
 
-    /// A difference in seconds that no service refuses a request for.
+    /// Seconds by which a clock may be wrong before a service refuses requests.
     static let tolerance: UInt64 = 20
     /// The largest correction in seconds by an answer that anybody on the path could have written: a request that is
     /// valid for too long could be sent by others for so long, and each is billed.

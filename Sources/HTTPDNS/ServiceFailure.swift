@@ -33,7 +33,7 @@ public enum ServiceFailure: Error, Equatable, Sendable, CustomStringConvertible 
         case askAnother
         /// The service was asked too often.
         case leaveAlone
-        /// The account's settings are wrong, or its clock is: nobody is asked by it for a while.
+        /// The account's settings are wrong, or its clock is: its servers are left alone for a while.
         case account
         /// The clock is wrong, or else the account's settings are.
         case clock

@@ -4,7 +4,7 @@
 /// a broken protocol. So is a value longer than ``maximumValueLength``: it is not one of ours, and to skip it would
 /// take as long as to read it.
 package struct RESP: Conversation {
-    /// The commands whose replies are still to come, the oldest first; nil: nobody waits for it.
+    /// The commands whose replies are still to come, the oldest first; nil: the reply is not wanted any more.
     private var underWay: [RequestID?] = []
     /// How many of them were answered already: the array is shortened now and then.
     private var answered = 0
@@ -145,7 +145,7 @@ package enum StoreReply: Equatable, Sendable {
 
 /// Why a store refuses a command: by the first word of its reply, since the rest may hold a key or a user's name.
 package enum StoreError: String, CaseIterable, Sendable {
-    /// It reads its data at the start.
+    /// The store has just started and still reads its data.
     case loading = "LOADING"
     case outOfMemory = "OOM"
     case readOnly = "READONLY"

@@ -8,7 +8,7 @@ package final class AddressTrials {
     /// Called with each address that has taken the connection, or will not, by its place in its trial.
     package var tried: (TrialID, _ number: Int, _ hasAnswered: Bool) -> Void = { _, _, _ in }
     private let loop: EventLoop
-    /// Those of this turn, which begin at its end.
+    /// The trials of this turn, which begin at its end.
     private var wanted: [(id: TrialID, endpoints: [Endpoint])] = []
     private var attempts: [TrialID: [Attempt]] = [:]
 
@@ -21,7 +21,7 @@ package final class AddressTrials {
         }
     }
 
-    /// Begins to connect, when the replies of the turn are sent: a trial is in no answer's way.
+    /// Begins to connect. Called when the turn's replies were sent, so that no reply waits for a trial.
     package func endTurn() {
         while let (id, endpoints) = wanted.popLast() {
             for (number, endpoint) in endpoints.enumerated() { connect(id, number, endpoint) }

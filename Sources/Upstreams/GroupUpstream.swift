@@ -37,8 +37,8 @@ package final class GroupUpstream: Upstream {
         streams.renew { [answers] in StreamUpstream.dialect($0, answers, tls) }
     }
 
-    /// Another that asks the same servers in the same way, with connections of its own: what it learns and counts is nobody
-    /// else's.
+    /// Another upstream that asks the same servers in the same way. It shares neither connections nor counts with this one,
+    /// nor what it learns of the servers.
     package func apart(lookup: ServerFinder?) -> GroupUpstream {
         let answers = DNSAnswers(negativeTTL: answers.negativeTTL, trustsAD: answers.trustsAD)
         answers.clientSubnet = self.answers.clientSubnet

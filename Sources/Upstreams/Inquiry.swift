@@ -4,7 +4,7 @@ import Transport
 
 /// One question put straight to several servers, for an operator who wants to know what each of them says: past the cache
 /// and past everything that decides whom clients' questions are put to. Each group is asked through an upstream of the
-/// inquiry's own, so nothing is learned or counted either. Confined to the resolver's loop.
+/// inquiry's own, so nothing is learned or counted either. Confined to the forwarder's loop.
 package final class Inquiry {
     /// A server that is asked, and for how long, in milliseconds.
     package struct Target {
@@ -33,10 +33,10 @@ package final class Inquiry {
 
     /// Servers asked at once.
     private static let mostAtOnce = 16
-    /// Milliseconds for all of them: whoever waits has some patience left then.
+    /// Milliseconds for all servers together, short enough for a person who waits.
     private static let longest = 4000
 
-    /// - Parameter upstreams: nobody else's; closed by this.
+    /// - Parameter upstreams: used by this inquiry alone, and closed with it.
     package init(_ targets: [Target], _ upstreams: [GroupID: any Upstream], at now: Tick) {
         (self.targets, self.upstreams) = (targets, upstreams)
         end = now.advanced(milliseconds: Self.longest)
@@ -46,7 +46,7 @@ package final class Inquiry {
 
     var isOver: Bool { next == targets.count && underWay.isEmpty }
 
-    /// Asks those that may be asked now.
+    /// Asks the servers that may be asked now.
     func proceed(at now: Tick) {
         // What fails at once is settled meanwhile.
         guard !isProceeding else { return }
@@ -91,11 +91,11 @@ package final class Inquiry {
     func close() { for upstream in upstreams.values { upstream.close() } }
 }
 
-/// The inquiries under way. Confined to the resolver's loop.
+/// The inquiries under way. Confined to the forwarder's loop.
 package final class Inquiries {
     private var all: [(inquiry: Inquiry, done: ([Inquiry.Said]) -> Void)] = []
 
-    /// At once: operators are few.
+    /// The most inquiries at once: operators are few.
     private static let most = 4
 
     package init() {}
@@ -108,7 +108,7 @@ package final class Inquiries {
         inquiry.proceed(at: now)
     }
 
-    /// Ends those that are over. At the end of a turn: none of their upstreams is at work then.
+    /// Ends the inquiries that are over. Called at the end of a turn, when no call of their upstreams is under way.
     package func endTurn() {
         guard !all.isEmpty else { return }
         let over = all.filter(\.inquiry.isOver)

@@ -23,7 +23,7 @@ extension StoreUpstream {
         }
     }
 
-    /// From now on nothing of before is found; the number is made sure of when the present one is known.
+    /// Entries of before are not found from now on. The number follows from the store's present one, once that is known.
     private func beginGeneration() {
         isGenerationDue = true
         for seal in seals { seal.generation &+= 1 }
@@ -118,7 +118,7 @@ extension StoreUpstream {
         switch purpose {
         case .authentication:
             if case .error(let error) = reply { lost(error.text) }
-        // It only helps whoever looks at the store's list of clients.
+        // The name only helps an operator who looks at the store's list of clients.
         case .name: break
         case .generation(let place): generation(reply, of: seals[place], isLast: place == seals.count - 1)
         case .read(let read, let lookup): replied(reply, to: read, lookup)
@@ -168,7 +168,7 @@ extension StoreUpstream {
         }
     }
 
-    /// Something stands at one of our keys that the fleet did not put there.
+    /// One of our keys holds something that this fleet did not write.
     func refuse(_ key: StoreSeal.Key) {
         delete(key.text)
         told(.refused)

@@ -3,7 +3,7 @@ package import Cryptography
 import DNSWire
 package import Forwarding
 
-/// What the store gets to see: keys that tell nothing, and sealed entries that are padded.
+/// Makes what the store gets to see: keys that show nothing of the questions, and entries that are encrypted and padded.
 ///
 /// A key is made of everything that decides an answer, so that daemons of the fleet with other settings, another
 /// account or another route do not see it: the question, its DO and CD bits, the group with what the settings say of

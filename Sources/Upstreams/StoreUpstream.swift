@@ -9,11 +9,11 @@ package import Transport
 /// Only GET, SET and DEL are sent, behind AUTH and CLIENT SETNAME. Reads leave together at the end of a turn, writes
 /// wait behind them; entries that the fleet did not seal are deleted.
 package final class StoreUpstream: Sender {
-    /// Called with what has come of each action; perhaps while it is carried out.
+    /// Called with the result of each action, perhaps while the action is carried out.
     package var told: (SharedEvent) -> Void = { _ in }
 
     let access: Access
-    /// The first seals; all open.
+    /// The first one seals new entries; any of them opens an entry.
     let seals: [StoreSeal]
     let loop: EventLoop
     let outbox: Outbox
@@ -22,7 +22,7 @@ package final class StoreUpstream: Sender {
     var stream: Stream?
     var nextID: RequestID = 0
     var awaited: [RequestID: Awaited] = [:]
-    /// Whether everything that must come first is done.
+    /// Whether the store has accepted what comes before all other commands, such as the password.
     var isReady = false
     /// Counts the connections that were dialled: each goes to the next address.
     var dialled = 0

@@ -24,7 +24,7 @@ final class StreamPool {
     /// Increases when open connections are not trusted any more: after a change of the network, or of the list of
     /// servers.
     private(set) var epoch = 0
-    /// The group has the server no more: nobody looks here for a connection, or for one to close.
+    /// The group does not have the server any more: no query looks here for a connection, nor is an idle one closed from here.
     private var isLetGo = false
     /// The endpoint that was reached last.
     var preferred: Endpoint?

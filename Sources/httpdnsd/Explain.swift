@@ -45,7 +45,7 @@ struct Explain: ParsableCommand {
         }
     }
 
-    /// - Parameter why: no daemon says it.
+    /// - Parameter why: why no running daemon was asked.
     private func explainAlone(_ why: String) throws {
         let loaded = try options.configuration.load()
         let text = try loaded.naming { () throws(StartFailure) in

@@ -26,7 +26,7 @@ final class Progress: Sendable {
         if isShown { tickLater() }
     }
 
-    /// Says so while the work is done.
+    /// Shows the text while the work is done.
     static func during<Result, Failure>(
         _ text: String, _ work: (Progress) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -35,7 +35,7 @@ final class Progress: Sendable {
         return try work(progress)
     }
 
-    /// Something else is being done from now on.
+    /// Says what is being done from now on.
     func say(_ text: String) {
         state.withLock { state in
             (state.text, state.secondsOfText) = (text, 0)
@@ -52,7 +52,7 @@ final class Progress: Sendable {
         }
     }
 
-    /// It is done: nothing is left on the terminal.
+    /// Ends it: nothing is left on the terminal.
     func end() {
         state.withLock { state in
             erase(state)

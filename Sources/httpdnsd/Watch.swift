@@ -64,7 +64,7 @@ struct Watch: ParsableCommand {
             defer { progress.end() }
             SignalSource.ignoreBrokenPipe()
             let failed: ControlClient.Failed? = waiting { done in
-                // Kept until the end: they are what ends it.
+                // Kept until the end: signals are what ends the command.
                 let signals = SignalSource([.terminate, .interrupt, .hangup]) { _ in done(nil) }
                 client.start(
                     filter,

@@ -20,7 +20,7 @@ final class ForwarderLoop: @unchecked Sendable {
     /// The settings in effect: see ``apply(_:)``.
     var settings = Settings()
     var numbers = GroupNumbers()
-    /// Of the settings.
+    /// Where the settings came from.
     var provenance = Provenance()
     /// The servers of accounts: those of `dnsIp`, until `confIp` gives others.
     var services: [GroupID: [Server]] = [:]

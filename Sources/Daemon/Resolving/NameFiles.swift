@@ -22,7 +22,7 @@ final class NameFiles: @unchecked Sendable {
     private var watch: FileWatch?
     /// Why the files could not be read the last time.
     private var failure: StartFailure?
-    /// How often reading was begun or became needless, so that an attempt that another has overtaken changes nothing.
+    /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
     private var turn = 0
 
     init(loop: EventLoop, report: Report) { (self.loop, self.report) = (loop, report) }

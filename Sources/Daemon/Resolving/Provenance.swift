@@ -6,7 +6,7 @@ import Logging
 struct Provenance: Sendable {
     /// Nil for settings that no file gave.
     var origins: Settings.Origins?
-    /// A proxy in the environment that has HTTPDNS left out.
+    /// A proxy in the environment because of which HTTPDNS is not asked.
     var proxy: ProxyFound?
 }
 

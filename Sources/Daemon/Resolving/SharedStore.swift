@@ -84,7 +84,7 @@ extension Settings {
         return identities
     }
 
-    /// Texts and octets in a form in which no two lists are the same.
+    /// Texts and octets as one list of octets, different for different texts and octets.
     private func octets(_ texts: [String], _ last: [UInt8]) -> [UInt8] {
         (texts.map { Array($0.utf8) } + [last]).flatMap { part in
             (0..<4).map { UInt8(truncatingIfNeeded: part.count >> (8 * (3 - $0))) } + part
@@ -93,7 +93,7 @@ extension Settings {
 }
 
 extension Settings.HTTPDNS.Credential {
-    /// What tells the account from the provider's others. It goes nowhere but through a keyed hash.
+    /// What distinguishes the account from others of its provider. It only goes into a keyed hash.
     fileprivate var account: [UInt8] {
         switch self {
         case .https(let token): token.bytes

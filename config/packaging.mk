@@ -144,22 +144,23 @@ reproducible: swift build-packages deb-packages ## builds all in two folders and
 	done
 	sha256sum one/.build/deb/*.deb one/.build/image/root.tar
 
-package-test: deb test-packages .build/packaging/root .build/packaging/next ## the tests of what is installed, and of hosts that use it; needs root
+package-test: deb test-packages .build/packaging/root .build/packaging/next .build/packaging/python ## the tests of what is installed, and of hosts that use it; needs root
 	@[ "$$(id -u)" -eq 0 ] || { echo 'package-test: left out: it needs root' >&2; exit 0; }
-	cd Tests/Packaging && $(PYTHON) -m pytest --ignore-glob='test_container*' --ignore=test_manifests.py \
-	  --ignore=test_dashboard.py $(PYTEST)
+	cd Tests/Packaging
+	PYTHONPATH="$(CURDIR)/.build/packaging/python" $(PYTHON) -m pytest --ignore-glob='test_container*' \
+	  --ignore=test_manifests.py --ignore=test_dashboard.py $(PYTEST)
 
 container-test: image test-packages .build/packaging/root .build/packaging/python ## the tests of the image and the manifests; needs root
 	@[ "$$(id -u)" -eq 0 ] || { echo 'container-test: left out: it needs root' >&2; exit 0; }
 	cd Tests/Packaging
 	PYTHONPATH="$(CURDIR)/.build/packaging/python" $(PYTHON) -m pytest test_container.py test_manifests.py test_dashboard.py $(PYTEST)
 
-# Kubernetes' schemas and Grafana's, which are no Debian packages.
+# Kubernetes' schemas, Grafana's and CycloneDX's, which are no Debian packages.
 .build/packaging/python: test-packages
-	@[ ! -d $@/kubernetes_validate ] || [ ! -d $@/grafana_foundation_sdk ] || exit 0
+	@[ ! -d $@/kubernetes_validate ] || [ ! -d $@/grafana_foundation_sdk ] || [ ! -d $@/cyclonedx ] || exit 0
 	rm -rf $@.new
 	$(PYTHON) -m pip install --quiet --root-user-action=ignore --disable-pip-version-check --target=$@.new \
-	  kubernetes-validate==1.37.0 'grafana-foundation-sdk==1769699998!10.1.0'
+	  kubernetes-validate==1.37.0 'grafana-foundation-sdk==1769699998!10.1.0' 'cyclonedx-python-lib[json-validation]==11.12.0'
 	rm -rf $@
 	mv $@.new $@
 

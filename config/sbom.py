@@ -15,22 +15,49 @@ import sys
 import urllib.parse
 
 
+# By Swift package, or by Debian's source package without the number of a compiler. A part whose licence is not known here
+# belongs to no release.
+LICENCES = {
+    "swift": "Apache-2.0 WITH Swift-exception", "swift-argument-parser": "Apache-2.0 WITH Swift-exception",
+    "swift-log": "Apache-2.0", "TOMLKit": "MIT", "tomlplusplus": "MIT",
+    "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1", "glibc": "LGPL-2.1-or-later", "libcap2": "BSD-3-Clause OR GPL-2.0-only",
+    "libgcrypt20": "LGPL-2.1-or-later", "libgpg-error": "LGPL-2.1-or-later", "libzstd": "BSD-3-Clause OR GPL-2.0-only",
+    "lz4": "BSD-2-Clause", "nghttp2": "MIT", "openssl": "Apache-2.0", "systemd": "LGPL-2.1-or-later", "xz-utils": "0BSD"}
+# What a Swift package has in its own sources: by the package and its version.
+CARRIED = {("TOMLKit", "0.6.0"): [("tomlplusplus", "3.4.0", "https://github.com/marzer/tomlplusplus")]}
+
+
 def told(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def library(name, version, purl, **more):
-    return {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl} | more
+def licence(source, version):
+    source = re.sub(r"-[0-9]+$", "", source)
+    if source not in LICENCES:
+        raise SystemExit(f"sbom: no licence is known of {source}")
+    # XZ Utils had been in the public domain before.
+    text = "LicenseRef-public-domain" if source == "xz-utils" and version.startswith(("5.2", "5.4")) else LICENCES[source]
+    return {"expression": text} if " " in text or "Ref-" in text else {"license": {"id": text}}
+
+
+def library(name, version, purl, *, source=None, **more):
+    return {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl,
+            "licenses": [licence(source or name, version)]} | more
 
 
 def packages():
-    """Swift packages, which are linked in."""
+    """Swift packages and what they have in their sources, which are linked in."""
     for pin in json.loads(pathlib.Path("Package.resolved").read_text())["pins"]:
         place, state = pin["location"].removesuffix(".git"), pin["state"]
         purl = f"pkg:swift/{place.removeprefix('https://')}@{state['version']}"
-        yield library(place.rpartition("/")[2], state["version"], purl,
-                      externalReferences=[{"type": "vcs", "url": pin["location"]}],
+        name = place.rpartition("/")[2]
+        yield library(name, state["version"], purl, externalReferences=[{"type": "vcs", "url": pin["location"]}],
                       pedigree={"commits": [{"uid": state["revision"]}]})
+        if any(carrier == name for carrier, _ in CARRIED) and (name, state["version"]) not in CARRIED:
+            raise SystemExit(f"sbom: it is not known what {name} {state['version']} has in its sources")
+        for carried, version, url in CARRIED.get((name, state["version"]), []):
+            yield library(carried, version, f"pkg:{url.removeprefix('https://').replace('.com', '')}@v{version}",
+                          externalReferences=[{"type": "vcs", "url": url}])
 
 
 def swift():
@@ -53,7 +80,7 @@ def shared(binary):
             form = "${Version} ${Architecture} ${source:Package} ${source:Version}\n"
             version, architecture, source, of_source = told("dpkg-query", "--show", f"--showformat={form}", owner).split()
             quoted = urllib.parse.quote(version, safe="~")
-            yield library(owner, version, f"pkg:deb/debian/{owner}@{quoted}?arch={architecture}",
+            yield library(owner, version, f"pkg:deb/debian/{owner}@{quoted}?arch={architecture}", source=source,
                           properties=[{"name": "debian:source", "value": f"{source} {of_source}"}])
 
 

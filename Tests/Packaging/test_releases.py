@@ -6,11 +6,14 @@ Here one binary is packed twice; `make reproducible` compiles twice as well.
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
 TIME = 1_795_305_600
 # In the place of the compiler, whose work is there.
@@ -75,6 +78,9 @@ def test_the_bill_of_materials_names_all_that_is_linked(top, binary, trees):
         part = parts.pop(pin["location"].rpartition("/")[2])
         assert part["version"] == pin["state"]["version"]
         assert part["pedigree"]["commits"] == [{"uid": pin["state"]["revision"]}]
+    header = (top / ".build/checkouts/TOMLKit/Sources/CTOML/Sources/toml.hpp").read_text()
+    assert parts.pop("tomlplusplus")["version"] == ".".join(
+        re.search(rf"#define TOML_LIB_{part}\s+(\d+)", header).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
     assert parts.pop("swift")["version"] == "6.3.1"
     for part in parts.values():
         installed = subprocess.run(["dpkg-query", "--show", "--showformat=${Version}", part["name"]], capture_output=True,
@@ -87,6 +93,21 @@ def test_the_bill_of_materials_names_all_that_is_linked(top, binary, trees):
               "libm.so.6": "libc6", "libc.so.6": "libc6", "ld-linux-x86-64.so.2": "libc6", "ld-linux-aarch64.so.1": "libc6"}
     names = {line.split()[1] for line in needed.splitlines() if line.split()[:1] == ["NEEDED"]}
     assert names and {wanted[name] for name in names} <= set(parts)
+
+
+def test_the_bill_of_materials_is_one(trees):
+    """By CycloneDX's own schemas, which have the identifiers of SPDX; and each part has its licence."""
+    text = (trees[0] / ".build/httpdnsd.cdx.json").read_text()
+    error = JsonStrictValidator(SchemaVersion.V1_5).validate_str(text)
+    assert error is None, error
+    parts = json.loads(text)["components"]
+    assert all(len(part["licenses"]) == 1 for part in parts)
+    expressions = {part["name"]: part["licenses"][0].get("expression") for part in parts}
+    assert expressions["swift"] == "Apache-2.0 WITH Swift-exception"
+    known = {"Apache-2.0", "MIT", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "GPL-2.0-only", "GPL-3.0-or-later",
+             "LGPL-2.1-or-later", "LicenseRef-public-domain", "Swift-exception", "GCC-exception-3.1"}
+    for expression in filter(None, expressions.values()):
+        assert set(re.split(" OR | WITH ", expression)) <= known, expression
 
 
 def test_dist_has_sources_package_bill_and_digests(top, version):

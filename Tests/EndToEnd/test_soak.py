@@ -25,16 +25,22 @@ from fleet import KEY, store
 from httpdns_service import Fault, Record
 from resolvers import reply_to
 from test_comparison import name_end
-from waiting import eventually
+from waiting import eventually, waited_since
 
 __all__ = ["store"]  # a fixture
 SECONDS = int(os.environ.get("HTTPDNSD_SOAK_SECONDS", "15"))
 RATE = 1000
 PORT = 2053
-PATIENCE = 8  # seconds; a machine that stands still meanwhile is no fault of the daemon's
+PATIENCE = 4  # seconds for an answer, without those in which the machine stood still
+LOST = 8  # seconds after which no answer comes any more
 HOT, COLD = 40, 200_000  # names of each group that are asked for most of the time, and those of each tenth question
-# By how many kilobytes and descriptors it may hold more in the second half than in the first, once its cache is full.
-MEMORY, DESCRIPTORS = 2048 if SECONDS >= 600 else 6144, 8
+IS_LONG = SECONDS >= 600
+# By how many kilobytes it may hold more in the second half than in the first, once its cache is full; and by how many
+# descriptors more in the end. A long one waits until no connection is kept, and they are as many as at the beginning.
+MEMORY, DESCRIPTORS = 2048 if IS_LONG else 6144, 0 if IS_LONG else 8
+KEPT = 60  # seconds for which a connection may be kept that nobody uses
+# How many answers may be SERVFAIL, of all: a group whose one server is at fault has no other to ask.
+FAILURES = 0.1
 # Who answers for each group, by the second octet of all its addresses; what HTTPDNS fails, the fallback answers.
 GROUPS = ["fallback", "httpdns", "token", "shop", "tls", "https", "tcp", "plain"]
 ALLOWED = {group: {place} for place, group in enumerate(GROUPS)} | {"httpdns": {0, 1}}
@@ -115,7 +121,7 @@ class Crowd:
 
     def _judge(self, waited, group, name, reply):
         self.waits.append(waited)
-        if waited > PATIENCE:
+        if waited > PATIENCE and waited_since(time.monotonic() - waited) > PATIENCE:
             self.unanswered.append((waited, group, name))
         code, question = reply[3] & 15, labels(name) + b"\0\1\0\1"
         if reply[12:12 + len(question)] != question or code not in (0, 2) or code == 0 and reply[7] != 1:
@@ -131,7 +137,7 @@ class Crowd:
     def _ask_over_tcp(self, group, name):
         at = time.monotonic()
         try:
-            reply = ask(name, port=PORT, transport="tcp", timeout=PATIENCE)
+            reply = ask(name, port=PORT, transport="tcp", timeout=LOST)
         except (OSError, EOFError, dns.exception.DNSException) as error:
             self.unanswered.append((error, group, name))
         else:
@@ -147,7 +153,7 @@ class Crowd:
         """Waits for the last answers."""
         self._pool.shutdown()
         with contextlib.suppress(AssertionError):
-            eventually(lambda: not self.waiting, "all are answered", PATIENCE)
+            eventually(lambda: not self.waiting, "all are answered", LOST)
         self._ends.set()
         self._listener.join()
         self._channel.close()
@@ -250,10 +256,14 @@ def world(daemon, authority, service, account, relay, scripted_resolver, encrypt
                      *([*of_resolver(one)] for one in (fallback, other)), [*of_store(shared)], [*of_daemon(running)]]
 
 
+# A peer that resets its connection before a handshake: `wrap_socket` leaves the socket to the collector then.
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 def test_nobody_is_left_without_an_answer(world, chance):
     """Each question has one answer, which its group gave or nobody; in the end it holds what it held."""
-    signal.alarm(TEST_SECONDS + SECONDS)
+    signal.alarm(TEST_SECONDS + SECONDS + KEPT)
     running, kinds = world
+    eventually(lambda: metrics()["httpdnsd_shared_cache_up", ()] == 1, "the store is connected to")
+    begun_with = running.descriptors()
     crowd, over = Crowd(random.Random(chance.random())), threading.Event()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         counts = pool.submit(trouble, chance, kinds, over, every=min(3, SECONDS / 15))
@@ -271,11 +281,13 @@ def test_nobody_is_left_without_an_answer(world, chance):
     half = len(memory) // 2
     for what, values in (("kilobytes", memory), ("descriptors", descriptors)):
         print(what, [max(values[place:place + half // 5 + 1]) for place in range(0, len(values), half // 5 + 1)])
-    print("in the end", running.descriptors())
+    most = (begun_with if IS_LONG else max(descriptors[:half])) + DESCRIPTORS
+    eventually(lambda: running.descriptors() <= most, f"no more than {most} descriptors are held", KEPT)
+    print("in the end", running.descriptors(), "descriptors, in the beginning", begun_with)
     assert crowd.unanswered == []
     assert crowd.wrong == []
     assert max(memory[half:]) <= max(memory[half // 4:half]) + MEMORY
-    assert running.descriptors() <= max(descriptors[:half]) + DESCRIPTORS
+    assert crowd.failed <= FAILURES * len(crowd.waits)
 
 
 def watch(running, over):

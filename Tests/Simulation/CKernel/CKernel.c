@@ -8,11 +8,15 @@
 #include <netinet/in.h>
 #include <openssl/rand.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,6 +24,7 @@
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -87,6 +92,33 @@ void kernel_restart_with(const char *name, const char *value, char *const *argum
     setenv(name, value, 1);
     execv("/proc/self/exe", arguments);
 }
+
+int kernel_fork(int is_quiet) {
+    fflush(NULL);
+    int child = fork();
+    if (child) return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (is_quiet) {
+        int nowhere = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_WRONLY);
+        dup2(nowhere, 1);
+        dup2(nowhere, 2);
+        syscall(SYS_close, nowhere);
+    }
+    return 0;
+}
+
+int kernel_wait(int child) {
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+uint64_t *kernel_shared(void) {
+    void *page = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return page == MAP_FAILED ? NULL : page;
+}
+
+void kernel_alarm(unsigned seconds) { alarm(seconds); }
 
 /* Random octets. */
 

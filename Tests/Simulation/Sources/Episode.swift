@@ -20,7 +20,6 @@ final class Episode {
     /// What the daemon may still go by, though the files are others by now.
     private var readBefore: [(files: MachineFiles, until: UInt64)] = []
     private var ports: UInt16 = 1024
-    private var numbers = 0
 
     private static let server = Endpoint(.v4(127, 0, 0, 1), port: 53)
 
@@ -30,7 +29,6 @@ final class Episode {
         kernel.network.chance = Chance(seed: script.seed ^ 0x5DEE_CE66_D1CE_4E5B)
         judge.begin()
         Operator.begin()
-        judge.seedUnderWay = script.seed
         hosts = Topology.hosts(secure: script.isSecure)
         for host in hosts { kernel.network.add(host) }
         kernel.files["/d/authority"] = certificates.trusted
@@ -146,7 +144,8 @@ final class Episode {
             for host in hosts where host.name == name || host.group == name {
                 host.begin(trouble, until: kernel.now + UInt64(seconds) * 1_000_000_000)
             }
-        case .goAway(let name): host(name).isGoingAway = true
+        case .goAway(let name):
+            for host in hosts where host.name == name || host.group == name { host.isGoingAway = true }
         case .stutter(let name): host(name).isStuttering = true
         case .reset(let name): kernel.network.reset(host(name))
         case .forget(let name): kernel.network.forget(host(name))
@@ -251,10 +250,9 @@ final class Episode {
         let from = Endpoint(.v4(10, 5, 0, UInt8(client + 1)), port: ports)
         var (first, queries) = (UInt16(truncatingIfNeeded: chance.next()), [[UInt8]]())
         for name in names {
-            numbers += 1
             guard let query = DNSQuery(name, type, id: first, manner, &chance) else { return }
             first &+= 1
-            judge.asks(numbers, query, from: from, hasStale: hasStale(name, type, manner))
+            judge.asks(query, from: from, hasStale: hasStale(name, type, manner))
             queries.append(query.bytes)
         }
         if manner.isStream {

@@ -8,7 +8,6 @@ final class HTTP2Speaker: Speaker {
     private var hasBegun = false
     private var bodies: [UInt32: [UInt8]] = [:]
     private var isGone = false
-    private var hasAnswered = false
 
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
@@ -66,19 +65,27 @@ final class HTTP2Speaker: Speaker {
         guard let query = DNSQuery(body) else { return judge.fault("\(host.name) is sent a body that is no query") }
         if query.id != 0 { judge.fault("\(host.name) is sent an id over HTTPS") }
         judge.asked(host, query.name, query.type)
-        // A server that leaves the first request on a fresh connection is taken for one that leaves them all.
-        let isLeaving = host.isGoingAway && hasAnswered
+        if host.has(.hangsUp) {
+            isGone = true
+            end?.close()
+            return
+        }
+        let isLeaving = host.isGoingAway && end?.hasAnswered ?? false
         if isLeaving || host.mayDo(.goesAway) {
             isGone = true
             if isLeaving {
                 host.isGoingAway = false
-                judge.leaves(host, query.name, query.type)
+                judge.leaves(host)
             }
             var last: [UInt8] = []
             last.append(
                 stream < 3 ? 0 : stream - 2 * UInt32(1 + kernel.network.chance.below(Int(stream) / 2)), octets: 4)
             say(7, 0, 0, last + [0, 0, 0, 0])
-            kernel.after(kernel.network.milliseconds(0...200)) { [weak end] in end?.close() }
+            // Or it leaves that to the client.
+            let soon = kernel.network.milliseconds(0...200)
+            kernel.after(kernel.network.chance.below(2) == 0 ? soon : soon + 30_000_000_000) { [weak end] in
+                end?.close()
+            }
             return
         }
         if host.mayDo(.resetsStreams) {
@@ -93,7 +100,7 @@ final class HTTP2Speaker: Speaker {
         if host.has(.broken) { return say(1, 5, stream, [0x08, 3] + "\(host.brokenStatus)".utf8) }
         guard let answer = DNSServer.answer(query, at: host, isStream: true) else { return }
         let media = Array("application/dns-message".utf8)
-        hasAnswered = true
+        end.hasAnswered = true
         let head = Self.frame(1, 4, stream, [0x88, 0x0F, 0x10, UInt8(media.count)] + media)
         let frames = head + Self.frame(0, 1, stream, answer)
         for _ in 0..<(host.mayDo(.twice) ? 2 : 1) { end.say(frames) }

@@ -15,11 +15,13 @@ enum Trouble: String, CaseIterable {
     case lies = "answers wrongly"
     case cuts = "cuts its answers short"
     case forged = "is imitated by a forger"
+    /// One with its names that nobody has vouched for, or one that is right for another server.
     case otherCertificate = "shows another certificate"
     case tooOften = "says 429"
     case broken = "says 5xx"
     case twice = "says each answer twice"
     case closes = "closes after each answer"
+    case hangsUp = "closes when it is asked"
     case goesAway = "sends GOAWAY before it answers"
     case resetsStreams = "resets streams"
     case truncates = "truncates"
@@ -42,7 +44,7 @@ final class Host {
     /// By which `servers` gives it; nil: by its address.
     let serverName: String?
     private var troubles: [Trouble: UInt64] = [:]
-    /// The next request over HTTP/2 is left to another connection.
+    /// The next request is left to another connection.
     var isGoingAway = false
     /// The next answer over HTTP/1.1 comes twice at once.
     var isStuttering = false
@@ -123,9 +125,12 @@ final class Host {
     func loses() -> Bool { mayDo(.loses) }
     func doubles() -> Bool { mayDo(.doubles) }
 
+    /// What all but a store takes one way, in nanoseconds.
+    static let leastDelay: UInt64 = 2_000_000
+
     /// One way; packets overtake each other. A store is near.
     func delay() -> UInt64 {
-        let usual = if case .store = kind { 0...1 } else { 2...25 }
+        let usual = if case .store = kind { 0...1 } else { Int(Self.leastDelay / 1_000_000)...25 }
         return kernel.network.milliseconds(has(.slow) ? 100...1500 : usual)
     }
 
@@ -181,13 +186,18 @@ final class ServerEnd: FarEnd {
     private let tls: TLSSession?
     /// Its certificate is one that nobody may accept.
     private let isStranger: Bool
+    private var hasHeard = false
     private var speaker: (any Speaker)?
     private var isDeaf = false
+    /// A server that leaves the first request on a fresh connection is taken for one that leaves them all.
+    var hasAnswered = false
 
     init(_ host: Host, _ link: Link) {
         (self.host, self.link) = (host, link)
         isStranger = host.has(.otherCertificate)
-        tls = host.isEncrypted ? certificates.session(host, isStranger: isStranger) : nil
+        var whose = ServerCertificates.Whose.own
+        if isStranger { whose = kernel.network.chance.below(2) == 0 ? .nobodys : .others }
+        tls = host.isEncrypted ? certificates.session(host, whose) : nil
         speaker =
             switch host.kind {
             case .plain, .tcp, .tls: FramesSpeaker(self)
@@ -199,6 +209,9 @@ final class ServerEnd: FarEnd {
 
     func received(_ bytes: [UInt8]) {
         guard let tls else { return heard(bytes) }
+        // A handshake's record (RFC 8446 §5.1).
+        if !hasHeard, bytes.first != 22 { judge.fault("\(host.name) is asked in the clear, at port \(host.port)") }
+        hasHeard = true
         tls.receive(bytes.span)
         var plaintext: [UInt8] = []
         tls.takePlaintext(into: &plaintext)
@@ -211,6 +224,12 @@ final class ServerEnd: FarEnd {
     }
 
     private func heard(_ bytes: [UInt8]) {
+        // HTTP/2 has a word for it.
+        if host.isGoingAway, hasAnswered, !(speaker is HTTP2Speaker) {
+            host.isGoingAway = false
+            judge.leaves(host)
+            return close(isCut: kernel.network.chance.below(2) == 0)
+        }
         // Nothing can be made of what comes after what was not heard.
         isDeaf = isDeaf || host.has(.mute)
         if !isDeaf { speaker?.heard(bytes) }
@@ -247,34 +266,47 @@ protocol Speaker: AnyObject {
 nonisolated(unsafe) let certificates = ServerCertificates()
 
 final class ServerCertificates {
-    /// What the daemon trusts.
+    /// What the daemon trusts: the certificate of each server, which has that server's names and addresses alone.
     private(set) var trusted: [UInt8] = []
     private var contexts: [String: TLSServerContext] = [:]
 
+    enum Whose { case own, nobodys, others }
+
     init() {
-        let addresses = Topology.hosts(secure: true).flatMap(\.addresses)
-        for kind in ["known", "strange"] {
-            guard
-                let made = try? SelfSignedCertificate.make(
-                    names: Topology.accountNames + Topology.serverNames, addresses: addresses, days: 30_000)
-            else {
-                fatalError("no certificate")
-            }
-            if kind == "known" { trusted = made.certificatePEM }
-            for name in ["dot", "h2", "http/1.1"] {
-                contexts[kind + name] = try? TLSServerContext(
-                    certificatePEM: made.certificatePEM, keyPEM: made.keyPEM, protocols: [name])
+        let hosts = Topology.hosts(secure: true).filter(\.isEncrypted)
+        for host in hosts {
+            // Another group's server, which is trusted where it stands.
+            let other = hosts.first { $0.group != host.group }!
+            let (own, nobodys, others) = (Self.certificate(host), Self.certificate(host), Self.certificate(other))
+            trusted += own.certificatePEM + others.certificatePEM
+            for (whose, certificate) in [(Whose.own, own), (.nobodys, nobodys), (.others, others)] {
+                contexts[Self.key(host, whose)] = try? TLSServerContext(
+                    certificatePEM: certificate.certificatePEM, keyPEM: certificate.keyPEM,
+                    protocols: [Self.applicationProtocol(host)])
             }
         }
     }
 
-    func session(_ host: Host, isStranger: Bool) -> TLSSession? {
-        let name =
-            switch host.kind {
-            case .tls: "dot"
-            case .https: "h2"
-            default: "http/1.1"
-            }
-        return try? contexts[(isStranger ? "strange" : "known") + name]?.session()
+    private static func key(_ host: Host, _ whose: Whose) -> String { "\(host.name) \(whose)" }
+
+    /// The servers of an account are one service.
+    private static func certificate(_ host: Host) -> (certificatePEM: [UInt8], keyPEM: [UInt8]) {
+        let isAccount = host.group == "httpdns"
+        let names = isAccount ? Topology.accountNames : host.serverName.map { [$0] } ?? []
+        do {
+            return try SelfSignedCertificate.make(names: names, addresses: host.addresses, days: 30_000)
+        } catch {
+            fatalError("no certificate: \(error)")
+        }
     }
+
+    private static func applicationProtocol(_ host: Host) -> String {
+        switch host.kind {
+        case .tls: "dot"
+        case .https: "h2"
+        default: "http/1.1"
+        }
+    }
+
+    func session(_ host: Host, _ whose: Whose) -> TLSSession? { try? contexts[Self.key(host, whose)]?.session() }
 }

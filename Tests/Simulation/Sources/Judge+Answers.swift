@@ -2,11 +2,11 @@ import Base
 
 /// What clients ask, and get.
 extension Judge {
-    func asks(_ number: Int, _ query: DNSQuery, from client: Endpoint, hasStale: Bool) {
+    func asks(_ query: DNSQuery, from client: Endpoint, hasStale: Bool) {
         let plan = plans[plans.count - 1].plan
         questionTimes[query.name, default: []].append(kernel.awake)
         questions[client, default: [:]][query.id] = Asked(
-            number: number, query: query, at: kernel.now, slept: kernel.slept, era: era, plan: plan,
+            query: query, at: kernel.now, slept: kernel.slept, era: era, plan: plan,
             place: plans.count - 1, hasStale: hasStale)
         watch(client, query.id)
     }
@@ -16,7 +16,7 @@ extension Judge {
         kernel.after(4_000_000_001) { [self] in
             guard let asked = questions[client]?[id], asked.era == era else { return }
             if asked.slept != kernel.slept { return }
-            if asked.answers == 0 { fault("client \(asked.number) gets no answer about \(asked.query.name)") }
+            if asked.answers == 0 { fault("\(asked.text) no answer") }
         }
     }
 
@@ -32,7 +32,7 @@ extension Judge {
         guard var asked = questions[client]?[id] else { return fault("\(client) is sent what it has not asked") }
         asked.answers += 1
         questions[client]![id] = asked
-        let who = "client \(asked.number), \(asked.query.name) \(asked.query.type):"
+        let who = asked.text
         guard asked.answers == 1 else { return fault("\(who) answered \(asked.answers) times") }
         answered += 1
         kernel.network.tell("\(who) is answered, \(reply[3] & 15)")
@@ -104,7 +104,7 @@ extension Judge {
             fault("\(who) RCODE \(answer.message.code), though all is well")
         }
         if answer.isStale, answer.groups.count == 1 { fault("\(who) stale, though all is well") }
-        if kernel.now - asked.at > 3_000_000_000 { fault("\(who) answered late, though all is well") }
+        if kernel.now - asked.at > 1_500_000_000 { fault("\(who) answered late, though all is well") }
     }
 
     private func checkHead(_ answer: Answer) {
@@ -145,10 +145,13 @@ extension Judge {
         }
         let told = said[Int(serial)]
         if told.name != query.name || told.type != record.type {
-            fault("\(who) what \(told.host.name) said of \(told.name) \(told.type)")
+            fault("\(who) what \(told.host.name) said of \(told.name) \(Script.name(ofType: told.type))")
         }
         if !answer.groups.contains(told.host.group) {
             fault("\(who) what \(told.host.name) said, which is not to be asked")
+        }
+        if let asked = told.query, !asked.suits(query) {
+            fault("\(who) what \(told.host.name) said to a query with other bits DO and CD")
         }
         let isForgotten = forgotten.contains {
             ($0.name ?? told.name) == told.name && told.at + Self.underWay < $0.askedAt && $0.doneAt < answer.asked.at

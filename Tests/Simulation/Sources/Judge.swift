@@ -21,6 +21,8 @@ final class Judge {
         let type: UInt16
         let at: UInt64
         let ttl: UInt32
+        /// The query that it answers; nil where it answers everybody.
+        let query: DNSQuery?
         /// By the time that the machine was awake.
         var awake = kernel.awake
     }
@@ -28,7 +30,7 @@ final class Judge {
     /// Until when what groups have said that there is not may be repeated, and when they said it, also by the time that the
     /// machine was awake; in nanoseconds.
     var denied: [String: (until: UInt64, at: UInt64, awake: UInt64)] = [:]
-    /// What groups were asked, and when they were last.
+    /// When hosts were last asked.
     private var lately: [String: UInt64] = [:]
     /// When names were looked up, hosts were asked, and clients asked lately, by the time that the machine was awake.
     private var bills: [String: [UInt64]] = [:]
@@ -48,7 +50,6 @@ final class Judge {
     var era = 0
 
     struct Asked {
-        let number: Int
         let query: DNSQuery
         let at: UInt64
         let slept: UInt64
@@ -59,6 +60,11 @@ final class Judge {
         /// The cache has something past its time.
         let hasStale: Bool
         var answers = 0
+
+        /// Begins what is said about it: by name, type and moment, which stand in the script, too.
+        var text: String {
+            "\(query.name) \(Script.name(ofType: query.type)), asked at \(Script.time(at - Script.start)):"
+        }
     }
 
     /// What a query can be under way for, at the longest, in nanoseconds.
@@ -82,14 +88,12 @@ final class Judge {
         faults.append("\(Script.time(kernel.now - Script.start)) \(text)")
     }
 
-    /// Nothing can be looked at any more, let alone be made shorter.
+    /// Nothing more can be looked at in this process.
     func stuck(_ text: String) {
-        print("seed \(seedUnderWay): \(Script.time(kernel.now - Script.start)) \(text)")
-        exit(1)
+        print("\(Script.time(kernel.now - Script.start)) \(text)")
+        exit(Self.stuckStatus)
     }
-
-    /// Of the episode.
-    var seedUnderWay: UInt64 = 0
+    static let stuckStatus: Int32 = 3
 
     /// Something is the matter for so many seconds, and servers may be left alone for two minutes for it.
     func isTroubled(seconds: Int) { isCalmAt = max(isCalmAt, kernel.now + UInt64(seconds + 120) * 1_000_000_000) }
@@ -113,20 +117,26 @@ final class Judge {
         return place
     }
 
-    /// The plans that held a moment ago.
-    private var recent: [Plan] {
+    /// The plans that held a moment ago, in nanoseconds.
+    private func recent(within time: (Plan) -> UInt64 = { _ in underWay }) -> [Plan] {
         plans.indices.filter { index in
             let end = index + 1 < plans.count ? plans[index + 1].by : .max
-            return end == .max || end + Self.underWay + kernel.slept >= kernel.now
+            return end == .max || end + time(plans[index].plan) + kernel.slept >= kernel.now
         }.map { plans[$0].plan }
+    }
+
+    /// For how long what a host may be told by a plan may still reach it when the plan is over: until the attempt's time-out,
+    /// where nothing holds up what is sent.
+    private static func arrival(at host: Host) -> (Plan) -> UInt64 {
+        host.isPrompt ? { UInt64($0.timeout(of: host.group)) * 1_000_000 + 300_000_000 } : { _ in underWay }
     }
 
     func asked(_ host: Host, _ name: String, _ type: UInt16) {
         queries += 1
         note(kernel.now, UInt64(type), UInt64(name.utf8.count))
-        kernel.network.tell("\(host.name) is asked for \(name) \(type)")
+        kernel.network.tell("\(host.name) is asked for \(name) \(Script.name(ofType: type))")
         let now = kernel.now
-        lately["\(host.group) \(name) \(type)"] = now
+        lately[host.name] = now
         let what = "\(host.name) \(name) \(type)"
         let awake = kernel.awake
         attempts[what, default: []].append(awake)
@@ -140,35 +150,49 @@ final class Judge {
                     sum + (times[name]?.count { $0 + 15_000_000_000 > awake } ?? 0)
                 }
             if attempts[what]!.count > 3 + 3 * questions {
-                fault("\(what) is asked \(attempts[what]!.count) times in ten seconds for \(questions) questions")
+                let kind = Script.name(ofType: type)
+                fault(
+                    "\(host.name) is asked for \(name) \(kind) \(attempts[what]!.count) times in ten seconds for \(questions) questions"
+                )
             }
         }
-        let recent = recent
+        let recent = recent()
         // A server of before a reload is looked up in the way of after it.
         let mayBeTold =
             Topology.serverNames.contains(name)
             ? recent.contains { $0.hasServer(called: name) } && recent.contains { $0.looksServersUp(at: host) }
-            : recent.contains { $0.maySay(name, to: host) }
+            : self.recent(within: Self.arrival(at: host)).contains { $0.maySay(name, to: host) }
         if !mayBeTold { fault("\(host.name) is told of \(name)") }
         if recent.allSatisfy({ $0.hosted(name, type) != nil }) {
-            fault("\(host.name) is asked for \(name) \(type), which stands in the hosts file")
+            fault("\(host.name) is asked for \(name) \(Script.name(ofType: type)), which stands in the hosts file")
+        }
+        let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
+        if isCalmAt + Self.underWay < now, !isExplained,
+            recent.allSatisfy({ $0.isAfterAnother(host, for: name, type) })
+        {
+            fault(
+                "\(host.name) is asked for \(name) \(Script.name(ofType: type)), although the group before it has an answer"
+            )
         }
     }
 
-    /// A server has said that it has not looked at a question: it is asked again at once, here or elsewhere.
-    func leaves(_ host: Host, _ name: String, _ type: UInt16) {
+    /// A server has let it be known that it has not looked at a question: it is asked again at once.
+    func leaves(_ host: Host) {
         guard host.isWell, isCalmAt < kernel.now else { return }
         let (now, era, count) = (kernel.now, era, plans.count)
         kernel.after(200_000_000) { [self] in
             guard era == self.era, count == plans.count, isCalmAt < now, host.isWell else { return }
-            let isAsked = lately["\(host.group) \(name) \(type)"].map { $0 > now } ?? false
-            if !isAsked { fault("\(name), which \(host.name) has left to another connection, is not asked again") }
+            let isAsked = lately[host.name].map { $0 > now } ?? false
+            if !isAsked { fault("\(host.name) is not asked again what it has left to another connection") }
         }
     }
 
     /// A name that has to be paid for.
     func billed(_ host: Host, _ name: String) {
         let now = kernel.awake
+        if isCalmAt < kernel.now, let last = bills[name]?.last, now - last < 2 * Host.leastDelay {
+            fault("\(name) is looked up a second time while it is under way")
+        }
         bills[name, default: []].append(now)
         let window: UInt64 = 10_000_000_000
         bills[name]!.removeAll { $0 + window < now }
@@ -193,8 +217,8 @@ final class Judge {
     // MARK: What servers say
 
     /// A record of its own for each time that anything is said.
-    func says(_ host: Host, _ name: String, _ type: UInt16, _ ttl: UInt32) -> UInt32 {
-        said.append(Said(host: host, name: name, type: type, at: kernel.now, ttl: ttl))
+    func says(_ host: Host, _ name: String, _ type: UInt16, _ ttl: UInt32, to query: DNSQuery? = nil) -> UInt32 {
+        said.append(Said(host: host, name: name, type: type, at: kernel.now, ttl: ttl, query: query))
         return UInt32(said.count - 1)
     }
 

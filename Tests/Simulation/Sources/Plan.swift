@@ -107,6 +107,7 @@ struct Plan {
     private var hasHosts = false
     /// The resolvers by name; nil: those of `resolv.conf`.
     private var resolvers: [String]?
+    private var timeouts: [String: Int] = [:]
     private var lines: [String] = []
 
     /// - Parameter hosts: All there are.
@@ -139,7 +140,7 @@ struct Plan {
             lines += ["[httpdns]", "encryptType = \"\(script.isSecure ? "https" : "aes")\""]
             lines += Self.credentials(script)
             lines += [
-                "dnsIp = [\(Self.list(account!.map(\.text)))]", "timeout = \([500, 2000][chance.below(2)])",
+                "dnsIp = [\(Self.list(account!.map(\.text)))]", "timeout = \(timeout("httpdns", &chance))",
                 "addressType = \"\(isIPv4Only ? "ipv4" : followsRoutes ? "auto" : "dual")\"",
                 "batch = \(min([1, 3, 8][chance.below(3)], script.provider.facts.namesPerRequest))",
                 "retryTimesBeforeSwitchServer = \([1, 3][chance.below(2)])",
@@ -155,7 +156,7 @@ struct Plan {
         lines += [
             "[fallback]", "servers = [\(resolvers == nil ? "" : Self.list(own.map(\.text)))]",
             "resolvConf = [\"\(Topology.resolvConf)\"]", "hosts = \"\(hasHosts ? Topology.hostsFile : "")\"",
-            "hedgeAfter = \([0, 200, 1000, 5000][chance.below(4)])", "timeout = \([500, 2000][chance.below(2)])",
+            "hedgeAfter = \([0, 200, 1000, 5000][chance.below(4)])", "timeout = \(timeout("fallback", &chance))",
         ]
         for name in ["office", "shop", "lab"] where chance.below(4) > 0 {
             let others: [[String]] = [[], [], ["fallback"], account == nil ? [] : ["httpdns", "fallback"]]
@@ -166,13 +167,19 @@ struct Plan {
             groups.append(group)
             lines += [
                 "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
-                "domains = [\"\(Topology.zones[name]!)\"]", "timeout = \([500, 2000][chance.below(2)])",
+                "domains = [\"\(Topology.zones[name]!)\"]", "timeout = \(timeout(name, &chance))",
                 "thenTry = [\(Self.list(group.thenTry))]", "thenTryOn = [\(Self.list(group.on))]",
                 "concurrency = \([1, 4, 64][chance.below(3)])", "share = \(chance.below(4) > 0)",
             ]
             if name != "lab" { lines.append("caFile = \"/d/authority\"") }
             if group.hasFile { lines.append("domainsFile = \"\(Topology.namesFile)\"") }
         }
+    }
+
+    private mutating func timeout(_ group: String, _ chance: inout Chance) -> Int {
+        let milliseconds = [500, 2000][chance.below(2)]
+        timeouts[group] = milliseconds
+        return milliseconds
     }
 
     private static func credentials(_ script: Script) -> [String] {
@@ -236,6 +243,17 @@ struct Plan {
     private func takes(_ name: String, _ group: Group) -> Bool {
         ([Topology.zones[group.name]!] + (group.hasFile ? files.zones : [])).contains { name.hasSuffix("." + $0) }
     }
+
+    /// Whether a host is to be asked for a name only if its group fails, and that group cannot have.
+    func isAfterAnother(_ host: Host, for name: String, _ type: UInt16) -> Bool {
+        guard let group = groups.first(where: { takes(name, $0) }), host.group != group.name else { return false }
+        // An account is asked for both families at once, for either's sake.
+        let types = host.group == "httpdns" ? [1, 28] : [type]
+        return !group.on.contains("nxdomain") || types.allSatisfy { Truth(name, $0).count > 0 }
+    }
+
+    /// Milliseconds for one attempt.
+    func timeout(of group: String) -> Int { timeouts[group] ?? 0 }
 
     /// Who may be told of a name, and answer for it.
     func groups(for name: String) -> Set<String> {

@@ -10,10 +10,16 @@ struct DNSQuery {
     /// Where the question ends.
     let end: Int
     let hasEDNS: Bool
-    /// How it was asked; known of the questions of clients alone.
+    /// How it was asked; of the daemon's own queries the bits DO and CD alone.
     private(set) var manner = Script.Manner()
     /// The client's cookie.
     private(set) var cookie: [UInt8] = []
+
+    /// Whether its answer suits a client that asks otherwise. A server that knows no EDNS cannot be asked with the bit DO.
+    func suits(_ client: DNSQuery) -> Bool {
+        manner.isCheckingDisabled == client.manner.isCheckingDisabled
+            && (manner.isDNSSECOK == client.manner.isDNSSECOK || !hasEDNS && client.manner.isDNSSECOK)
+    }
 
     /// A client's.
     init?(_ name: String, _ type: UInt16, id: UInt16, _ manner: Script.Manner, _ chance: inout Chance) {
@@ -44,6 +50,9 @@ struct DNSQuery {
         type = UInt16(bytes[at + 1]) << 8 | UInt16(bytes[at + 2])
         end = at + 5
         hasEDNS = bytes[11] > 0
+        // The flags of an OPT record stand behind the root's name, type, size and two octets of the code and version.
+        manner.isDNSSECOK = hasEDNS && end + 7 < bytes.count && bytes[end + 7] & 0x80 != 0
+        manner.isCheckingDisabled = bytes[3] & 0x10 != 0
     }
 }
 
@@ -77,7 +86,7 @@ enum DNSServer {
         let all =
             Self.server(query)
             ?? (0..<truth.count).map { _ in
-                let serial = host.map { judge.says($0, query.name, query.type, ttl) } ?? Judge.forgedSerial
+                let serial = host.map { judge.says($0, query.name, query.type, ttl, to: query) } ?? Judge.forgedSerial
                 return Judge.data(serial, query.type, padding: truth.isLong ? 200 : 0)
             }
         for data in all {

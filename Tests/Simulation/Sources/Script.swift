@@ -142,7 +142,7 @@ struct Script {
                 case 6, 7, 8: .reload
                 case 9: .crash(part: chance.below(101))
                 case 10: .restart
-                case 11, 12: .goAway(host: "shop-\(1 + chance.below(2))")
+                case 11, 12: .goAway(host: near[chance.below(near.count)])
                 case 13: .stutter(host: "account-\(1 + chance.below(3))")
                 case 14: .flood(client: chance.below(5), count: 50 + chance.below(3000))
                 case 15: .ipv6(gone: 1 + chance.below(60))
@@ -162,7 +162,15 @@ struct Script {
                         host: hosts[chance.below(hosts.count)], Trouble.allCases[chance.below(Trouble.allCases.count)],
                         seconds: [2, 30, 300][chance.below(3)])
                 }
-            add(&chance, at: chance.below(2) == 0 ? start : moment(&chance), what)
+            let at = chance.below(2) == 0 ? start : moment(&chance)
+            add(&chance, at: at, what)
+            // Whoever is in trouble is asked for a name that it may not have been asked for.
+            if case .trouble(let host, _, _) = what, chance.below(2) == 0 {
+                let zone = Topology.zones[String(host.prefix { $0 != "-" })] ?? Topology.publicZone
+                let question = What.question(
+                    client: chance.below(5), name: "h\(3 + chance.below(60)).\(zone)", type: 1, Manner())
+                add(&chance, at: at + UInt64(chance.below(1500)) * 1_000_000, question)
+            }
         }
         for _ in 0..<chance.below(4) {
             let request = Operator.requests[chance.below(Operator.requests.count)]
@@ -179,7 +187,12 @@ struct Script {
                     client: client, names: (0..<2 + chance.below(8)).map { _ in names[chance.below(names.count)] },
                     type: type)
                 : .question(client: client, name: names[chance.below(names.count)], type: type, Manner(&chance))
-            add(&chance, at: moment(&chance), what)
+            let at = moment(&chance)
+            add(&chance, at: at, what)
+            // Most programs want the addresses of both families.
+            if case .question(_, let name, 1, let manner) = what, chance.below(2) == 0 {
+                add(&chance, at: at, .question(client: client, name: name, type: 28, manner))
+            }
         }
     }
 
@@ -189,18 +202,21 @@ struct Script {
         return "\(milliseconds / 1000).\(rest)s"
     }
 
+    static func name(ofType type: UInt16) -> String {
+        [1: "A", 28: "AAAA", 16: "TXT", 65: "HTTPS"][type] ?? "TYPE\(type)"
+    }
+
     /// As the scenario files say it.
     static func text(_ item: Item) -> String {
-        let types: [UInt16: String] = [1: "A", 28: "AAAA", 16: "TXT", 65: "HTTPS"]
         let text =
             switch item.what {
             case .question(let client, let name, let type, let manner):
-                "client \(client) asks \(name) \(types[type]!)\(manner.text)"
+                "client \(client) asks \(name) \(Self.name(ofType: type))\(manner.text)"
             case .pipeline(let client, let names, let type):
-                "client \(client) asks \(names.joined(separator: ", ")) \(types[type]!) on one connection"
+                "client \(client) asks \(names.joined(separator: ", ")) \(Self.name(ofType: type)) on one connection"
             case .flood(let client, let count): "client \(client) asks \(count) names at once"
             case .trouble(let host, let trouble, let seconds): "\(host) \(trouble.rawValue) for \(seconds)s"
-            case .goAway(let host): "\(host) sends GOAWAY with the next request"
+            case .goAway(let host): "\(host) leaves the next request to another connection"
             case .stutter(let host): "\(host) says its next answer twice"
             case .reset(let host): "\(host) resets its connections"
             case .forget(let host): "\(host) forgets its connections"

@@ -1,12 +1,16 @@
 /// Looks for the fewest events that still make an episode fail (delta debugging).
 struct Shortening {
     private let script: Script
+    /// Runs it with some of its events, and gives what is wrong then.
+    private let run: ([Script.Item]) -> [String]
     /// What is wrong: in the script that is made shorter it has to be the same.
     private let kind: String
     /// Runs at most: each takes some milliseconds.
     private static let maximumRuns = 2000
 
-    init(_ script: Script, _ faults: [String]) { (self.script, kind) = (script, Self.kind(faults)) }
+    init(_ script: Script, _ faults: [String], run: @escaping ([Script.Item]) -> [String]) {
+        (self.script, self.run, kind) = (script, run, Self.kind(faults))
+    }
 
     /// The first fault without moments, names and numbers.
     private static func kind(_ faults: [String]) -> String {
@@ -15,7 +19,7 @@ struct Shortening {
     }
 
     private func faults(_ places: [Int]) -> [String] {
-        let faults = Episode.run(script, items: places.map { script.items[$0] })
+        let faults = run(places.map { script.items[$0] })
         return Self.kind(faults) == kind ? faults : []
     }
 

@@ -20,6 +20,7 @@ final class FramesSpeaker: Speaker {
             buffer.removeFirst(2 + length)
             guard let query, let end else { return judge.fault("a stream is sent what is no query") }
             judge.asked(end.host, query.name, query.type)
+            guard !end.host.has(.hangsUp) else { return end.close() }
             // In any order.
             kernel.after(kernel.network.milliseconds(0...10)) { [self] in answer(query, end.host) }
         }
@@ -31,6 +32,7 @@ final class FramesSpeaker: Speaker {
         frame.append(answer.count, octets: 2)
         frame += answer
         for _ in 0..<(host.mayDo(.twice) ? 2 : 1) { end.say(frame) }
+        end.hasAnswered = true
         if host.mayDo(.closes) { end.close(isCut: kernel.network.chance.below(2) == 0) }
     }
 }
@@ -87,6 +89,7 @@ final class AccountSpeaker: Speaker {
     private func respond(_ response: [UInt8], isLast: Bool) {
         guard let end else { return }
         let host = end.host
+        guard !host.has(.hangsUp) else { return end.close() }
         var response = Self.dated(response)
         if host.mayDo(.fails) { response = Self.status(401) }
         if host.mayDo(.tooOften) { response = Self.status(429, "Retry-After: \(kernel.network.chance.below(30))\r\n") }
@@ -101,6 +104,7 @@ final class AccountSpeaker: Speaker {
         let closes = isLast || isCut || host.mayDo(.closes)
         kernel.after(kernel.network.milliseconds(0...20)) { [weak end, weak self] in
             end?.say(isTwice && isTogether ? response + response : response)
+            end?.hasAnswered = true
             if isTwice, isTogether { self?.saidTooMuch = kernel.now }
             if closes { end?.close(isCut: kernel.network.chance.below(2) == 0) }
         }

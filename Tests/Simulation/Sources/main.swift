@@ -5,6 +5,8 @@ import TestSupport
 
 // Dictionaries whose order is the same each time are half of a simulation that is.
 kernel_restart_with("SWIFT_DETERMINISTIC_HASHING", "1", CommandLine.unsafeArgv)
+// What has crashed is looked at once its script is short.
+kernel_restart_with("SWIFT_BACKTRACE", getenv("KEEP") == nil ? "enable=no" : "enable=yes", CommandLine.unsafeArgv)
 
 func variable(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
@@ -14,6 +16,9 @@ let isVerbose = variable("VERBOSE") != nil
 let hours = variable("SIMULATED_HOURS").flatMap(Int.init) ?? 1000
 let given = variable("SEED").flatMap(UInt64.init)
 let kept = variable("KEEP")?.split(separator: ",").compactMap { Int($0) }
+
+/// Seconds that an episode may take, which takes one or two.
+let patience: UInt32 = 300
 
 var first = SystemRandomNumberGenerator()
 let seed = given ?? first.next() >> 1
@@ -30,14 +35,20 @@ func seconds() -> Double { Double(kernel_real_nanoseconds() - began) / 1e9 }
 func rounded(_ number: Double) -> String { "\((number * 10).rounded() / 10)" }
 
 /// Says what is wrong, with the fewest events that still bring it about.
-func report(_ script: Script, _ faults: [String]) -> Never {
-    print("seed \(script.seed), after \(rounded(seconds())) s: \(faults[0])")
-    let few = Shortening(script, faults).shortest()
-    print("the shortest script that fails:\n")
-    print("# \(few.faults.first ?? faults[0])")
+/// - Parameter run: Runs a script without some of its events, and gives what is wrong then.
+func report(
+    _ script: Script, _ faults: [String], run: @escaping ([Script.Item]) -> [String]
+) -> Never {
+    print("seed \(script.seed), after \(rounded(seconds())) s:\n\(faults[0])")
+    fflush(nil)
+    let few = Shortening(script, faults, run: run).shortest()
+    print("\nthe shortest script that fails:\n")
     for place in few.places { print(Script.text(script.items[place])) }
+    print("# \(few.faults.first ?? faults[0])")
     let places = few.places.map(String.init).joined(separator: ",")
-    print("\nagain: make simulate SEED=\(script.seed) KEEP=\(places) VERBOSE=1")
+    print(
+        "\nagain, with its settings, the daemon's log and whom it asks: make simulate SEED=\(script.seed) KEEP=\(places) VERBOSE=1"
+    )
     exit(1)
 }
 
@@ -50,6 +61,31 @@ if let kept {
 
 print("seed \(seed)")
 fflush(nil)
+
+// The episodes are another process's: when that one ends badly, this one still knows by which.
+/// The seed of the episode under way.
+let underWay = kernel_shared()!
+let worker = kernel_fork(0)
+guard worker == 0 else {
+    let status = kernel_wait(worker)
+    let what =
+        switch status {
+        case -SIGALRM: "there is no end to what the daemon does at one moment"
+        case Judge.stuckStatus: "the daemon never comes to rest"
+        case ..<0: "the daemon crashes (signal \(-status))"
+        default: exit(status)
+        }
+    let script = Script(seed: underWay.pointee)
+    report(script, [what]) { items in
+        let other = kernel_fork(1)
+        if other == 0 {
+            kernel_alarm(patience)
+            _ = Episode.run(script, items: items)
+            _exit(0)
+        }
+        return kernel_wait(other) == status ? [what] : []
+    }
+}
 var seeds = Chance(seed: seed)
 var simulated: UInt64 = 0
 var episodes = 0
@@ -59,12 +95,19 @@ var allocated: [UInt64] = []
 while simulated < UInt64(hours) * 3600 * 1_000_000_000 {
     // The first is the seed's own, so that a failure's seed leads to it at once.
     let script = Script(seed: episodes == 0 ? seed : seeds.next() >> 1)
+    underWay.pointee = script.seed
+    kernel_alarm(patience)
     let faults = Episode.run(script)
-    if !faults.isEmpty { report(script, faults) }
+    if !faults.isEmpty { report(script, faults) { Episode.run(script, items: $0) } }
     if episodes == 0 {
-        let digest = judge.digest
-        _ = Episode.run(script)
-        if judge.digest != digest { report(script, ["the same seed does not lead to the same answers"]) }
+        let differs = { (items: [Script.Item]) in
+            let digests = [0, 1].map { _ in
+                _ = Episode.run(script, items: items)
+                return judge.digest
+            }
+            return digests[0] == digests[1] ? [] : ["the same seed does not lead to the same answers"]
+        }
+        if case let faults = differs(script.items), !faults.isEmpty { report(script, faults, run: differs) }
     }
     // Neither these books nor what TOMLKit never frees are the daemon's.
     judge.begin()

@@ -15,5 +15,13 @@ uint64_t kernel_allocated(void);
 void kernel_take_random(void);
 /* Begins the program anew with a variable in its environment that is read before main; returns if it is set already. */
 void kernel_restart_with(const char *name, const char *value, char *const *arguments);
+/* fork(2), without output if it is to be quiet; the child ends with its parent. */
+int kernel_fork(int is_quiet);
+/* The child's exit status; negative: the signal that has ended it. */
+int kernel_wait(int child);
+/* A number, 0 at first, that children write and their parent reads. */
+uint64_t *kernel_shared(void);
+/* Ends the process in so many seconds. */
+void kernel_alarm(unsigned seconds);
 
 #endif

@@ -7,13 +7,10 @@ extension Key where Root == Draft.Account {
     static var account: [Key] { groupAccountKeys }
 }
 
-private let groupAccountKeys = accountKeys.filter { !keysOfHTTPDNSAlone.contains($0.name) }
+private let groupAccountKeys = accountKeys.filter { !keysOfEveryGroup.contains($0.name) }
 
-/// What every group has anyway, and what is about the whole daemon.
-private let keysOfHTTPDNSAlone: Set<String> = [
-    "timeout", "concurrency", "routeIp", "thenTry", "thenTryOn", "httpOnly", "addressType", "proxy", "appId",
-    "enableReport", "reportUrl", "debug", "share",
-]
+/// What every group has anyway.
+private let keysOfEveryGroup: Set<String> = ["timeout", "concurrency", "routeIp", "thenTry", "thenTryOn", "share"]
 
 private let accountKeys: [Key<Draft.Account>] = [
     Key(
@@ -61,7 +58,7 @@ private let accountKeys: [Key<Draft.Account>] = [
         "Tencent's documentation and its SDKs disagree"),
     Key(
         .httpdns, "httpOnly", \.httpOnly, .boolean,
-        "true: never ask the local resolver, nor anybody else"),
+        "true: never ask the local resolver, nor anybody else; the same as an empty thenTry"),
     Key(
         .httpdns, "thenTry", \.rest.thenTry, .list(of: .groupName),
         "groups asked next, in order; empty = httpOnly"),
@@ -94,7 +91,7 @@ private let accountKeys: [Key<Draft.Account>] = [
         "start-up servers for the service-address list; empty = off"),
     Key(
         .httpdns, "proxy", \.rest.proxy, .choice,
-        "http(s)_proxy in the environment: \"bypass\" = use the local resolver | \"ignore\""),
+        "http(s)_proxy in the environment: \"bypass\" = ask those of thenTry instead | \"ignore\""),
     Key(
         .httpdns, "appId", \.rest.appId, .label,
         "only named in reports"),

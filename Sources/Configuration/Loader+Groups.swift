@@ -20,7 +20,10 @@ extension Loader {
                 group.path + ".thenTryOn",
                 "\"norecord\" without an HTTPDNS account is not right; give one of " + others.joined(separator: ", "))
         }
-        try refuseThenTryBesideHTTPOnly()
+        try refuseThenTryBesideHTTPOnly(draft.account, draft.account.rest.thenTry, Section.httpdns.rawValue)
+        for group in draft.settings.upstreams {
+            try refuseThenTryBesideHTTPOnly(group.given, group.thenTry, group.path)
+        }
         let routes = routes(of: settings)
         for route in routes { try checkThenTry(route, settings) }
         try refuseSamePatterns(settings.upstreams)
@@ -54,11 +57,13 @@ extension Loader {
             }
     }
 
-    private func refuseThenTryBesideHTTPOnly() throws(ConfigurationError) {
-        let thenTry = "httpdns.thenTry"
-        guard draft.account.httpOnly, origins.keys[thenTry] != nil, !draft.account.rest.thenTry.isEmpty else { return }
+    private func refuseThenTryBesideHTTPOnly(
+        _ account: Draft.Account, _ others: [String], _ section: String
+    ) throws(ConfigurationError) {
+        let thenTry = section + ".thenTry"
+        guard account.httpOnly, origins.keys[thenTry] != nil, !others.isEmpty else { return }
         throw origins.error(
-            "httpdns.httpOnly",
+            section + ".httpOnly",
             "true is not right beside thenTry (\(origins.place(of: thenTry))), which names who else is asked; give one of "
                 + "the two")
     }

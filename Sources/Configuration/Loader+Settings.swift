@@ -44,6 +44,10 @@ extension Loader {
                 group.thenTry, group.thenTryOn, group.timeout
             )
             if origins.keys[group.path + ".thenTryOn"] == nil { given.rest.thenTryOn.insert(.norecord) }
+            // A group asks nobody else by itself, so false says more than the default.
+            if origins.keys[group.path + ".httpOnly"] != nil, origins.keys[group.path + ".thenTry"] == nil {
+                given.rest.httpOnly = given.httpOnly
+            }
             (given.rest.concurrency, given.rest.routeIp) = (group.concurrency, group.routeIp)
             given.rest.share = group.share
             var account = Settings.Group(

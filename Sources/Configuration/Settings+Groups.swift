@@ -108,6 +108,15 @@ extension Settings {
         public let tls: TLS
     }
 
+    /// Has an account's names go to its `thenTry`, as if it were not there.
+    /// - Parameter account: The group's name.
+    package mutating func bypass(_ account: String) {
+        if account == Group.httpdnsName { httpdns?.isBypassed = true }
+        for place in upstreams.indices where upstreams[place].name == account {
+            upstreams[place].account?.isBypassed = true
+        }
+    }
+
     /// All accounts: that of `[httpdns]` first, then those of groups.
     public var accounts: [Account] {
         let first = httpdns.map {

@@ -90,6 +90,8 @@ public struct Settings: Sendable, Equatable {
         public var debug = false
         /// Its answers go to `[sharedCache]`, and come from there.
         public var share = true
+        /// Not a key: a proxy in the environment has the groups of ``thenTry`` asked instead.
+        public internal(set) var isBypassed = false
 
         /// No other group is asked, so never the local resolver: the same as an empty ``thenTry``.
         public var httpOnly: Bool {
@@ -106,7 +108,7 @@ public struct Settings: Sendable, Equatable {
 
         /// What an `http_proxy` or `https_proxy` in the environment leads to.
         public enum Proxy: String, Sendable, CaseIterable {
-            /// The local resolver is asked instead of the service, as the SDK's guide advises.
+            /// The groups of `thenTry` are asked instead of the service, as the SDK's guide advises.
             case bypass
             /// Proxy variables are ignored.
             case ignore

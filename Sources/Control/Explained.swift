@@ -11,7 +11,7 @@ package struct Explained: Sendable {
     package var rule: Rule?
     /// Where the rule stands by which another group leaves the name to others.
     package var exception: Rule?
-    /// Why HTTPDNS is not asked although there may be a section for it.
+    /// What a proxy in the environment means for the account that takes the name.
     package var remark: String?
     /// Whether there is an HTTPDNS account.
     package var hasAccount = false

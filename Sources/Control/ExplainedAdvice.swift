@@ -44,7 +44,8 @@ extension Explained {
         case .noData: return "Nothing is wrong: clients are not to be led past this resolver to another."
         case .any: return "Ask for the type you want, such as A or MX."
         case .hosts: return "Take its line out of \(hostsFile) if the name is to be looked up."
-        case .familyLeftOut: return "Set httpdns.addressType to \"dual\" if \(type) records are wanted all the same."
+        case .familyLeftOut:
+            return "Set \(takerSection).addressType to \"dual\" if \(type) records are wanted all the same."
         case .serviceBinding:
             return
                 "Nothing is wrong: clients go on with A and AAAA. Put the name in domains.bypass if its \(type) record is "
@@ -127,7 +128,7 @@ extension Overview.Group {
         switch id {
         case .httpdns: "httpdns.dnsIp"
         case .fallback: "fallback.servers"
-        default: "upstreams.\(name).servers"
+        default: "upstreams.\(name).\(isAccount ? "dnsIp" : "servers")"
         }
     }
 

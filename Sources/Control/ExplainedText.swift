@@ -15,7 +15,7 @@ extension Explained {
         lines.append("Rule:  \(ruleText)")
         if let exceptionText { lines.append("But:   \(exceptionText), leaves it to others") }
         if let reasonText { lines.append("Why:   \(reasonText)") }
-        if let remark, hasAccount { lines.append("Note:  \(remark)") }
+        if let remark { lines.append("Note:  \(remark)") }
         lines.append("Asked: \(routeText)")
         if explanation.refusesPrivate {
             lines.append("       Private addresses are taken out of answers (domains.privateAddresses).")

@@ -18,6 +18,12 @@ extension Explained {
         }
     }
 
+    /// The section of the group that takes the name.
+    var takerSection: String {
+        guard let taker = explanation.taker, taker.id != .httpdns else { return "httpdns" }
+        return "upstreams.\(taker.name)"
+    }
+
     private var ruleKey: String { rule?.key ?? "the configuration" }
 
     private func withoutPattern(_ group: GroupID) -> String {
@@ -25,7 +31,7 @@ extension Explained {
             return "none takes the name, so HTTPDNS does\(rule.map { " ([\($0.key)] at \($0.place.text))" } ?? "")"
         }
         guard hasAccount else {
-            return "none takes the name, so the local resolver does: \(remark ?? "there is no [httpdns] section")"
+            return "none takes the name, so the local resolver does: there is no [httpdns] section"
         }
         return
             "none takes the name, and HTTPDNS has those of \(ruleKey) alone\(rule.map { " (\($0.place.text))" } ?? "")"
@@ -46,7 +52,9 @@ extension Explained {
         case .noData: return "answered here: it has no records"
         case .any: return "answered here: type ANY gets one HINFO (RFC 8482)"
         case .hosts: return "answered here: it stands in \(hostsFile.isEmpty ? "the hosts file" : hostsFile)"
-        case .familyLeftOut: return "answered here: HTTPDNS is not asked for \(type) (httpdns.addressType)"
+        case .familyLeftOut:
+            let taker = explanation.taker?.title ?? "HTTPDNS"
+            return "answered here: \(taker) is not asked for \(type) (\(takerSection).addressType)"
         case .addresses: return nil
         case .serviceBinding:
             return

@@ -16,7 +16,7 @@ import Upstreams
 extension Timing {
     init(_ settings: Settings) {
         self.init()
-        reportsLookups = settings.httpdns?.enableReport ?? false
+        reportsLookups = settings.accounts.contains(where: \.settings.enableReport)
         staleTTL = settings.cache.staleTTL
         minTTL = settings.cache.minTTL
         maxTTL = settings.cache.maxTTL
@@ -26,7 +26,8 @@ extension Timing {
 
 extension Policy {
     init(
-        _ settings: Settings, groups: [UpstreamGroup], routes: [GroupID: [Step]], _ names: NameLists, hosts: HostsTable
+        _ settings: Settings, _ numbers: GroupNumbers, groups: [UpstreamGroup], routes: [GroupID: [Step]],
+        _ names: NameLists, hosts: HostsTable
     ) {
         let domains = settings.domains
         let takesAll = settings.httpdns != nil && domains.intercept.isEmpty && domains.interceptFile.isEmpty
@@ -34,7 +35,7 @@ extension Policy {
             groups: groups, routes: routes, rules: names.rules, otherwise: takesAll ? .httpdns : .fallback,
             negativeTTL: settings.cache.negativeTTL,
             privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts)
-        families = Families(settings)
+        setFamilies(settings.families(numbers))
         ranked = RankedNames(settings.cache.rank.map { ($0.name, $0.port) })
     }
 
@@ -50,7 +51,9 @@ extension Settings {
     /// subnet, which addresses are removed, and whose AD bit counts.
     func cacheContext(_ names: NameLists) -> UInt64 {
         let route =
-            httpdns.map { "\($0.routeIp.map(\.description) ?? "-") \($0.routeIpEncrypted) \($0.httpOnly)" } ?? "none"
+            bypassed.contains(Group.httpdnsName)
+            ? "none"
+            : httpdns.map { "\($0.routeIp.map(\.description) ?? "-") \($0.routeIpEncrypted) \($0.httpOnly)" } ?? "none"
         // Nothing is added where no addresses are removed, so that files from before this setting stay valid.
         let addresses = domains.privateAddresses == .refuse ? "|refuse \(domains.privateAllowed)" : ""
         var hash = FNV()
@@ -63,9 +66,12 @@ extension Settings {
         return hash.value
     }
 
+    /// The accounts that are not asked because of a proxy.
+    private var bypassed: [String] { accounts.filter(\.settings.isBypassed).map(\.name) }
+
     /// Which groups are asked after which: when this changes, names may have to go elsewhere.
     var ways: [String] {
-        (httpdns.map { ["httpdns \($0.thenTry) \($0.thenTryOn.map(\.rawValue).sorted())"] } ?? [])
+        bypassed + (httpdns.map { ["httpdns \($0.thenTry) \($0.thenTryOn.map(\.rawValue).sorted())"] } ?? [])
             + (upstreams + [fallback.group]).map { group in
                 "\(group.name) \(group.domains) \(group.except) \(group.thenTry) "
                     + "\(group.thenTryOn.map(\.rawValue).sorted())"
@@ -78,19 +84,6 @@ extension Settings {
             "\(group.name) \(group.routeIp.map(\.description) ?? "-") \(group.trustAD)"
         }
     }
-
-    /// The settings as `httpdns.proxy` changes them in an environment that may name a proxy for the service.
-    func applyingProxy(in environment: [String: String]) -> (settings: Settings, found: ProxyFound?) {
-        guard let httpdns, httpdns.proxy == .bypass else { return (self, nil) }
-        let proxy = ProxyEnvironment(environment)
-        let variable = httpdns.dnsIp.lazy.compactMap {
-            proxy.variable(for: $0, isSecure: httpdns.credential.isHTTPS, serverName: tls.serverName)
-        }.first
-        guard let variable else { return (self, nil) }
-        var settings = self
-        if !httpdns.httpOnly { settings.httpdns = nil }
-        return (settings, ProxyFound(variable: variable, bypassesService: !httpdns.httpOnly))
-    }
 }
 
 extension ForwarderLoop {
@@ -98,7 +91,8 @@ extension ForwarderLoop {
     func followServiceList(of account: Settings.Account, at now: Tick) {
         let id = numbers[account.name]
         serviceLists.removeValue(forKey: id)?.close()
-        guard !account.settings.confIp.isEmpty, let access = carriers.access(of: id) else { return }
+        guard !account.settings.confIp.isEmpty, !account.settings.isBypassed, let access = carriers.access(of: id)
+        else { return }
         let list = ServiceList(account.settings, access: access, loop: loop, report: report, at: now)
         list.changed = { [unowned self] in
             services[id] = $0.map { Server($0, .account) }
@@ -108,11 +102,11 @@ extension ForwarderLoop {
         serviceLists[id] = list
     }
 
-    func makeReporter(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) -> AbnormalReporter? {
-        guard let httpdns = settings.httpdns, httpdns.enableReport else { return nil }
+    func makeReporter(_ account: Settings.Account) throws(StartFailure) -> AbnormalReporter? {
+        guard account.settings.enableReport else { return nil }
         return try AbnormalReporter(
-            httpdns, accounts: settings.accounts(numbers), loop: loop,
-            localServers: { [unowned self] in plainResolvers }, report: report)
+            account.settings, in: account.section, loop: loop, localServers: { [unowned self] in plainResolvers },
+            report: report)
     }
 }
 
@@ -152,7 +146,7 @@ extension ServiceUpstream.Access {
 
 extension Settings.Account {
     /// The name that certificates must have, and that requests give as Host; nil: the address that is dialled.
-    fileprivate var certificateName: String? {
+    var certificateName: String? {
         let name = tls.serverName.isEmpty ? settings.credential.provider.facts.certificateName : tls.serverName
         return name.isEmpty ? nil : name
     }
@@ -220,10 +214,14 @@ extension TLSError {
     }
 }
 
-extension Families {
-    /// The families that HTTPDNS is asked for.
-    init(_ settings: Settings) { self.init(settings.httpdns?.addressType ?? .dual) }
+extension Settings {
+    /// The families that each account is asked for at this moment.
+    func families(_ numbers: GroupNumbers) -> [GroupID: Families] {
+        accounts.reduce(into: [:]) { $0[numbers[$1.name]] = Families($1.settings.addressType) }
+    }
+}
 
+extension Families {
     /// The families for `addressType` at this moment: "auto" follows the present routes, and asks for both families
     /// while there is none, so that answers are there when one comes.
     init(_ addressType: Settings.HTTPDNS.AddressType) {
@@ -241,7 +239,7 @@ extension Families {
 extension Report {
     func service(_ settings: Settings) {
         if settings.httpdns == nil { log.notice("\(Self.noService(settings))") }
-        for account in settings.accounts {
+        for account in settings.accounts where !account.settings.isBypassed {
             let credential = account.settings.credential
             let servers = account.settings.dnsIp.map(\.description).joined(separator: ", ")
             let who = account.section == Settings.Group.httpdnsName ? "HTTPDNS" : "\(account.name): HTTPDNS"
@@ -281,7 +279,8 @@ extension Report {
     }
 
     static func noService(_ settings: Settings) -> String {
-        let names = settings.upstreams.isEmpty ? "everything" : "what no [upstreams] group takes"
-        return "no [httpdns] section: the local resolver answers \(names)"
+        settings.upstreams.isEmpty
+            ? "no [httpdns] section: the local resolver answers everything"
+            : "no [httpdns] section: the local resolver answers what no [upstreams] group takes"
     }
 }

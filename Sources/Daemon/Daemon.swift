@@ -52,7 +52,7 @@ public final class Daemon: @unchecked Sendable {
         let report = Report(log: log)
         (self.environment, self.settings) = (environment, settings)
         self.settings.forgetFiles()
-        let (settings, proxy) = settings.applyingProxy(in: environment)
+        let (settings, proxies) = settings.applyingProxy(in: environment)
         var random = Random()
         let cache = DNSCache(
             bytes: settings.cache.megabytes << 20, staleSeconds: settings.cache.staleSeconds,
@@ -78,7 +78,7 @@ public final class Daemon: @unchecked Sendable {
         let forwarderLoop = ForwarderLoop(
             loop: resolverLoop, cache: cache, local: local, lookup: lookup, report: report)
         let prepared = try forwarderLoop.prepare(
-            settings, after: nil, &numbers, Provenance(origins: origins, proxy: proxy))
+            settings, after: nil, &numbers, Provenance(origins: origins, proxies: proxies))
         forwarderLoop.apply(prepared)
         let frontend = CurrentFrontend(QueryFrontend(cache: cache, settings.listen, queue: forwarderLoop.queue))
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
@@ -114,8 +114,8 @@ public final class Daemon: @unchecked Sendable {
         self.observer = observer
         (self.report, self.sockets, self.cache, self.forwarderLoop) = (report, sockets, cache, forwarderLoop)
         self.frontend = frontend
-        if let proxy { report.proxy(proxy) }
-        if !(proxy?.bypassesService ?? false) { report.service(settings) }
+        report.proxies(proxies)
+        report.service(settings)
     }
 
     /// Where the metrics and the status page are served; nil: nowhere.

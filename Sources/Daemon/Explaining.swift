@@ -10,10 +10,11 @@ import Upstreams
 
 extension Explained {
     /// - Parameters:
-    ///   - settings: those in effect, `httpdns.proxy` applied.
+    ///   - settings: those in effect, accounts' `proxy` applied.
     ///   - names: of these settings.
     init(
-        _ explanation: Explanation, _ settings: Settings, _ names: NameLists, _ provenance: Provenance, at now: Tick
+        _ explanation: Explanation, _ settings: Settings, _ numbers: GroupNumbers, _ names: NameLists,
+        _ provenance: Provenance, at now: Tick
     ) {
         self.init(explanation)
         at = now
@@ -21,7 +22,9 @@ extension Explained {
         credentials = Dictionary(
             settings.accounts.map { ($0.name, $0.settings.credential) }, uniquingKeysWith: { first, _ in first })
         hostsFile = settings.fallback.hosts
-        remark = provenance.proxy.map { Report.proxy($0) }
+        if case .group(let taker) = explanation.rule.taker {
+            remark = provenance.proxies.first { numbers[$0.account] == taker }?.text
+        }
         let origins = provenance.origins
         func rule(_ place: DomainPlace) -> Rule {
             let (key, file, number) = names.place(place)
@@ -49,7 +52,7 @@ extension ForwarderLoop {
             guard let names = nameFiles.names else { return done(nil) }
             let now = Tick(nanoseconds: Clock.now())
             let explanation = forwarder.explain(question.name, question.type, at: now)
-            var explained = Explained(explanation, settings, names, provenance, at: now)
+            var explained = Explained(explanation, settings, numbers, names, provenance, at: now)
             let targets = targets(explanation, question)
             guard !targets.joined().isEmpty else { return done(explained) }
             let asked = targets.joined().filter { $0.target != nil }
@@ -80,7 +83,6 @@ extension ForwarderLoop {
         case .cached, .asked, .failedLately, .nobody: break
         }
         let message = Ask.message(MessageQuestion(name: question.name, type: question.type))
-        let addresses = Ask.addresses([question.name], forwarder.policy.families)
         var count = 0
         return explanation.parts.map { part in
             let group = part.group
@@ -90,7 +92,9 @@ extension ForwarderLoop {
                 }
                 guard count < Explained.mostServers else { return (nil, "there are too many") }
                 count += 1
-                let ask = group.carriesAddresses ? addresses : message
+                let ask =
+                    group.carriesAddresses
+                    ? Ask.addresses([question.name], forwarder.policy.families(of: group.id)) : message
                 return (Inquiry.Target(server.server, of: group.id, timeout: group.timeout, ask), "")
             }
         }
@@ -107,7 +111,7 @@ extension Daemon {
         _ name: Name, _ type: RecordType, by settings: Settings, _ origins: Settings.Origins,
         environment: [String: String] = [:], because why: String, asJSON: Bool
     ) throws(StartFailure) -> String {
-        let (settings, proxy) = settings.applyingProxy(in: environment)
+        let (settings, proxies) = settings.applyingProxy(in: environment)
         var numbers = GroupNumbers()
         numbers.add(settings)
         let names = try NameLists(settings, numbers)
@@ -116,14 +120,14 @@ extension Daemon {
             LocalServers.servers(of: $0, of: settings)
         }
         let policy = Policy(
-            settings, groups: groups, routes: described.routes, names, hosts: LocalServers.hosts(of: settings))
+            settings, numbers, groups: groups, routes: described.routes, names, hosts: LocalServers.hosts(of: settings))
         let cache = DNSCache(bytes: 1 << 20, seed: (0, 0))
         var forwarder = Forwarder(policy: policy, timing: Timing(settings), groups: groups, cache: cache)
         let now = Tick(nanoseconds: Clock.now())
         forwarder.change(.sharedCache(SharedSettings(settings)), at: now)
         var explained = Explained(
-            forwarder.explain(name, type, at: now), settings, names, Provenance(origins: origins, proxy: proxy),
-            at: now)
+            forwarder.explain(name, type, at: now), settings, numbers, names,
+            Provenance(origins: origins, proxies: proxies), at: now)
         explained.source = .configuration(why)
         return explained.printed(asJSON: asJSON)
     }

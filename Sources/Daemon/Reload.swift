@@ -39,18 +39,14 @@ extension Daemon {
     }
 
     private func apply(_ new: Settings, _ origins: Settings.Origins?) throws(StartFailure) {
-        let (running, proxyBefore) = settings.applyingProxy(in: environment)
-        let (next, proxy) = new.applyingProxy(in: environment)
+        let (running, proxiesBefore) = settings.applyingProxy(in: environment)
+        let (next, proxies) = new.applyingProxy(in: environment)
         let prepared = try forwarderLoop.prepare(
-            next, after: running, &numbers, Provenance(origins: origins, proxy: proxy))
+            next, after: running, &numbers, Provenance(origins: origins, proxies: proxies))
         settings = new
         settings.forgetFiles()
-        if let proxy, proxy != proxyBefore { report.proxy(proxy) }
-        if prepared.areOtherServices || !prepared.renewed.isEmpty || proxy != proxyBefore,
-            !(proxy?.bypassesService ?? false)
-        {
-            report.service(next)
-        }
+        report.proxies(proxies.filter { !proxiesBefore.contains($0) })
+        if prepared.areOtherServices || !prepared.renewed.isEmpty || proxies != proxiesBefore { report.service(next) }
         if next.listen != running.listen {
             frontend.change { $0.apply(next.listen) }
             streams.apply(next.listen)
@@ -77,8 +73,8 @@ extension ForwarderLoop {
         let renewed: [Settings.Account]
         /// Whether an account was added, changed or removed.
         let areOtherServices: Bool
-        fileprivate let isOtherReporter: Bool
-        fileprivate let reporter: AbnormalReporter?
+        /// Of the accounts that report to somebody else than before; nil: to nobody.
+        fileprivate let reporters: [String: AbnormalReporter?]
         fileprivate let isOtherStore: Bool
         fileprivate let store: SharedStore?
     }
@@ -90,7 +86,12 @@ extension ForwarderLoop {
     ) throws(StartFailure) -> Prepared {
         numbers.add(new)
         let carriers = try Carriers.Prepared(new, after: old)
-        let isOtherReporter = new.httpdns?.reports != old?.httpdns?.reports
+        var reporters: [String: AbnormalReporter?] = [:]
+        for account in new.accounts {
+            let before = old?.accounts.first { $0.name == account.name }
+            if account.settings.reports == before?.settings.reports { continue }
+            reporters.updateValue(try makeReporter(account), forKey: account.name)
+        }
         let isOtherStore = old.map { new.hasOtherStore(than: $0) } ?? true
         return Prepared(
             settings: new, numbers: numbers, names: try NameLists(new, numbers), provenance: provenance,
@@ -99,9 +100,10 @@ extension ForwarderLoop {
                 let before = old?.accounts.first { $0.name == account.name }
                 return carriers.isOtherAccess(account.name) || account.settings.dnsIp != before?.settings.dnsIp
                     || account.settings.confIp != before?.settings.confIp
+                    || account.settings.isBypassed != before?.settings.isBypassed
             },
             areOtherServices: new.accounts.map(\.name) != old?.accounts.map(\.name),
-            isOtherReporter: isOtherReporter, reporter: try isOtherReporter ? makeReporter(new, numbers) : nil,
+            reporters: reporters,
             isOtherStore: isOtherStore, store: try isOtherStore ? SharedStore(new.sharedCache) : nil)
     }
 
@@ -127,12 +129,16 @@ extension ForwarderLoop {
             services[numbers[account.name]] = account.services
             followServiceList(of: account, at: now)
         }
-        if new.isOtherReporter {
-            reporter?.close()
-            reporter = new.reporter
-        } else if let httpdns = settings.httpdns {
-            reporter?.apply(httpdns, accounts: settings.accounts(numbers))
+        for (name, reporter) in new.reporters {
+            reporters[numbers[name]]?.close()
+            reporters[numbers[name]] = reporter
         }
+        for (id, reporter) in reporters where !accounts.contains(id) {
+            reporter.close()
+            reporters[id] = nil
+        }
+        for account in settings.accounts { reporters[numbers[account.name]]?.apply(account.settings) }
+        debugged = Set(settings.accounts.filter(\.settings.debug).map { numbers[$0.name] })
         if new.isOtherStore { replaceStore(new.store, at: now) }
         let suspects = oldNames.map { new.settings.suspects(after: old, areNamesOther: $0 != new.names) } ?? []
         takeOver(renewed: Set(new.renewed.map { numbers[$0.name] }), suspects, at: now)
@@ -164,7 +170,7 @@ extension ForwarderLoop {
         identifyShared()
         forwarder.change(
             .settings(
-                Policy(settings, groups: groups, routes: described.routes, names, hosts: local.hosts),
+                Policy(settings, numbers, groups: groups, routes: described.routes, names, hosts: local.hosts),
                 Timing(settings), groups, renewed: renewed, suspects), at: now)
     }
 
@@ -205,7 +211,7 @@ extension Settings {
     fileprivate func suspects(after old: Settings, areNamesOther: Bool) -> Forwarding.Change.Suspects {
         var suspects: Forwarding.Change.Suspects = []
         if areNamesOther || domains != old.domains || (httpdns == nil) != (old.httpdns == nil) || ways != old.ways
-            || httpdns?.addressType != old.httpdns?.addressType
+            || accounts.map(\.settings.addressType) != old.accounts.map(\.settings.addressType)
         {
             suspects.insert(.routes)
         }

@@ -14,8 +14,8 @@ public enum Change {
     case settings(Policy, Timing, [UpstreamGroup], renewed: Set<GroupID>, Suspects)
     /// A group has other servers now; queries under way to the former ones go on.
     case servers(GroupID, [Server])
-    /// The address families that HTTPDNS is asked for.
-    case families(Families)
+    /// The address families that each account is asked for.
+    case families([GroupID: Families])
     /// The hosts file has changed: the names of which it says something else now must not be answered from the cache.
     case hosts(HostsTable)
     /// This machine's addresses or routes have changed: earlier failures are forgotten, queries under way are sent once
@@ -56,9 +56,13 @@ extension Forwarder {
             groups[id.rawValue].replace(group)
             failures.removeAll()
         case .families(let families):
+            let before = policy
+            policy.setFamilies(families)
             // The recorded absence of records was about other families.
-            if policy.families != families { forgetNamesWithoutRecord() }
-            policy.families = families
+            for group in groups.indices.map(GroupID.init) where policy.families(of: group) != before.families(of: group)
+            {
+                groups[group.rawValue].namesWithoutRecord.removeAll()
+            }
         case .hosts(let hosts):
             let others = hosts.names(otherThanIn: policy.hosts)
             forgetAnswers(of: others)

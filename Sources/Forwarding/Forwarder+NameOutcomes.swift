@@ -33,7 +33,7 @@ extension Forwarder {
     ) {
         lookup.query = nil
         remove(lookup, at: group)
-        let isShared = shared.isOn && families == policy.families
+        let isShared = shared.isOn && families == policy.families(of: group)
         guard result.hasAddresses else {
             groups[group.rawValue].noRecordBudget.charge(lookup.key.name, at: now)
             if lookup.generation == generation {
@@ -69,8 +69,9 @@ extension Forwarder {
     private mutating func askOther(
         than families: Families, _ flight: Flight, at group: GroupID, _ now: Tick
     ) -> Bool {
-        guard families != policy.families, flight.generation == generation, let family = Families(of: flight.key.type),
-            !families.contains(family), policy.families.contains(family)
+        let wanted = policy.families(of: group)
+        guard families != wanted, flight.generation == generation, let family = Families(of: flight.key.type),
+            !families.contains(family), wanted.contains(family)
         else { return false }
         lookUp(flight, at: group, now)
         return true

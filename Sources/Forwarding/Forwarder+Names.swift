@@ -139,7 +139,7 @@ extension Forwarder {
     }
 
     private mutating func send(_ lookups: [Lookup], to server: Server, of group: GroupID, at now: Tick) {
-        let families = policy.families
+        let families = policy.families(of: group)
         let exposure = server.exposure
         let names = lookups.map(\.key.name)
         let id = send(.names(lookups, families), .addresses(names, families), to: server, of: group, at: now)
@@ -180,7 +180,7 @@ extension Forwarder {
         }
         report(
             AbnormalLookup(
-                group: group, names: [lookup.key.name], families: policy.families, server: nil, failure: failure,
-                spend: now.milliseconds(since: lookup.started), fellBack: fellBack))
+                group: group, names: [lookup.key.name], families: policy.families(of: group), server: nil,
+                failure: failure, spend: now.milliseconds(since: lookup.started), fellBack: fellBack))
     }
 }

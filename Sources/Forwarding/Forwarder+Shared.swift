@@ -53,7 +53,7 @@ extension Forwarder {
         let isAccount = groups[group.rawValue].group.carriesAddresses
         return SharedQuestion(
             group: group, name: name, type: type, audience: isAccount ? .everyone : audience,
-            families: isAccount ? policy.families : [], refusesPrivate: policy.refusesPrivate(name))
+            families: isAccount ? policy.families(of: group) : [], refusesPrivate: policy.refusesPrivate(name))
     }
 
     /// Whether a look into the store is under way that clients may still wait for.

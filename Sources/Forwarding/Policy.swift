@@ -48,8 +48,8 @@ public struct Policy: Sendable {
     }
     /// `[fallback] hosts`, replaced whole when the file changes.
     public var hosts: HostsTable
-    /// `addressType`: the families that HTTPDNS is asked for; with "auto" they follow the routes.
-    public var families = Families.both
+    /// Of accounts, by `GroupID.rawValue`.
+    private var families: [Families] = []
 
     /// The names whose addresses are given in the order in which they answer; nil: none.
     public var ranked: RankedNames?
@@ -63,6 +63,8 @@ public struct Policy: Sendable {
         /// Those of the steps whose groups carry messages.
         var messageSteps: [Step] = []
         var beginsWithAddresses = false
+        /// Those of the steps whose groups are asked for a family; nil: the way's own group leaves it out.
+        var ipv4Steps, ipv6Steps: [Step]?
     }
 
     /// - Parameters:
@@ -92,6 +94,25 @@ public struct Policy: Sendable {
                 beginsWithAddresses: steps.first.map { carriers.contains($0.group) } ?? false)
         }
         self.privateAllowed = privateAllowed.map { NameSet($0) }
+        setFamilies([:])
+    }
+
+    /// The families that an account is asked for: its `addressType`; with "auto" they follow the routes.
+    public func families(of group: GroupID) -> Families {
+        families.indices.contains(group.rawValue) ? families[group.rawValue] : .both
+    }
+
+    /// Sets the families that accounts are asked for; those that are not named here are asked for both.
+    public mutating func setFamilies(_ accounts: [GroupID: Families]) {
+        families = (0...(accounts.keys.map(\.rawValue).max() ?? 0)).map { accounts[GroupID($0)] ?? .both }
+        func asked(_ place: Int, _ family: Families) -> [Step]? {
+            let asked = ways[place].steps.filter { families(of: $0.group).contains(family) }
+            let own = ways[place].steps.first { $0.group == GroupID(place) }
+            return own == nil || own == asked.first ? asked : nil
+        }
+        for place in ways.indices {
+            (ways[place].ipv4Steps, ways[place].ipv6Steps) = (asked(place, .ipv4), asked(place, .ipv6))
+        }
     }
 
     /// The pattern that decides about a question, and its group.
@@ -132,10 +153,11 @@ public struct Policy: Sendable {
         let way = place(finding)
         guard !finding.isLocal, Self.canBeAddressed(name) else { return messages(way, name, type) }
         switch type {
-        case .a where ways[way].beginsWithAddresses && !families.contains(.ipv4),
-            .aaaa where ways[way].beginsWithAddresses && !families.contains(.ipv6):
-            return .answer(.noData(name, type: type, negativeTTL: negativeTTL))
-        case .a, .aaaa: return ways[way].steps.isEmpty ? .answer(notSupported(name, type)) : .ask(ways[way].steps)
+        case .a, .aaaa:
+            guard let steps = type == .a ? ways[way].ipv4Steps : ways[way].ipv6Steps else {
+                return .answer(.noData(name, type: type, negativeTTL: negativeTTL))
+            }
+            return steps.isEmpty ? .answer(notSupported(name, type)) : .ask(steps)
         case .https where ways[way].beginsWithAddresses, .svcb where ways[way].beginsWithAddresses:
             return .serviceBinding(ways[way].steps)
         default: return messages(way, name, type)
@@ -158,8 +180,8 @@ public struct Policy: Sendable {
         guard Self.canBeAddressed(name) else { return name.labelCount <= 1 ? .singleLabel : .notHostname }
         let way = ways[place(finding)]
         switch type {
-        case .a: return way.beginsWithAddresses && !families.contains(.ipv4) ? .familyLeftOut : .addresses
-        case .aaaa: return way.beginsWithAddresses && !families.contains(.ipv6) ? .familyLeftOut : .addresses
+        case .a: return way.ipv4Steps == nil ? .familyLeftOut : .addresses
+        case .aaaa: return way.ipv6Steps == nil ? .familyLeftOut : .addresses
         case .https, .svcb: return way.beginsWithAddresses ? .serviceBinding : .type
         default: return .type
         }
@@ -226,7 +248,7 @@ public struct Policy: Sendable {
     }
 }
 
-/// Why a question takes its route: the first of these that holds.
+/// Why a question takes its route: the first that holds.
 public enum RouteReason: Sendable, Equatable {
     /// The name is reserved, and the daemon answers it itself: see ``ReservedName``.
     case localhost, nonexistent, noData
@@ -234,7 +256,7 @@ public enum RouteReason: Sendable, Equatable {
     case any
     /// The hosts file has the answer.
     case hosts
-    /// `addressType` leaves the family out.
+    /// The group's `addressType` leaves the family out.
     case familyLeftOut
     /// It asks for addresses, which any group can give.
     case addresses

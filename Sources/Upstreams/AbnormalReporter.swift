@@ -9,14 +9,13 @@ import Logging
 import Streams
 package import Transport
 
-/// Reports abnormal lookups (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to the log.
+/// Reports abnormal lookups of one account (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to the log.
 /// Confined to the forwarder's loop, whose deadline it shares.
 ///
 /// No lookup waits for a report, and reports go only to `reportUrl`. If its host is a name, that is looked up at the
 /// local resolvers: a lookup through this daemon could fail, be reported, and so cause further lookups without end.
 package final class AbnormalReporter {
-    /// What writes the reports of each account, by its group.
-    private var lines: [GroupID: ReportLine] = [:]
+    private var line: ReportLine
     private let destination: Destination?
     private let loop: EventLoop
     private let localServers: () -> [Endpoint]
@@ -37,40 +36,40 @@ package final class AbnormalReporter {
     }
 
     /// - Parameters:
-    ///   - accounts: All accounts.
+    ///   - section: That of the account's keys, for errors.
     ///   - localServers: Gives the local resolvers in use.
     package init(
-        _ settings: Settings.HTTPDNS, accounts: [GroupID: Settings.HTTPDNS], loop: EventLoop,
+        _ settings: Settings.HTTPDNS, in section: String, loop: EventLoop,
         localServers: @escaping () -> [Endpoint], report: Report
     ) throws(StartFailure) {
         destination = try settings.reportUrl.map { url throws(StartFailure) in
             let host = url.address.map { Server.Host.address($0, nil) } ?? .name(url.host)
             let server = Server(.https(path: url.path, usesGET: false), host, port: url.port)
             return Destination(
-                url: url, server: server, lookup: ServerLookup(loop: loop), tls: try Self.verification(url))
+                url: url, server: server, lookup: ServerLookup(loop: loop), tls: try Self.verification(url, section))
         }
         (self.loop, self.localServers, self.report) = (loop, localServers, report)
-        apply(settings, accounts: accounts)
+        line = ReportLine(settings)
     }
 
     /// Applies other settings; the destination of reports stays the same.
-    package func apply(_ settings: Settings.HTTPDNS, accounts: [GroupID: Settings.HTTPDNS]) {
-        lines = accounts.mapValues { ReportLine($0, appId: settings.appId) }
-    }
+    package func apply(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
 
     /// Verifies with the system's authorities: those of `[tls]` are for the HTTPDNS service, not for this server.
-    private static func verification(_ url: Settings.HTTPDNS.ReportURL) throws(StartFailure) -> TLSClientContext? {
+    private static func verification(
+        _ url: Settings.HTTPDNS.ReportURL, _ section: String
+    ) throws(StartFailure) -> TLSClientContext? {
         guard url.isSecure else { return nil }
         do throws(TLSError) {
             return try TLSClientContext(TLSPolicy(serverName: url.address == nil ? url.host : nil))
         } catch {
-            throw .setting(key: "httpdns.reportUrl", error.description)
+            throw .setting(key: section + ".reportUrl", error.description)
         }
     }
 
     package func add(_ lookup: AbnormalLookup) {
         let now = Tick(nanoseconds: Clock.now())
-        guard let text = lines[lookup.group]?.text(lookup, at: WallClock.unixMilliseconds()) else { return }
+        let text = line.text(lookup, at: WallClock.unixMilliseconds())
         if destination == nil {
             guard logRate.allows(at: now) else { return }
             report.abnormalLookup(text, unsaid: logRate.takeUnsaid())

@@ -11,8 +11,7 @@ struct ReportLine {
     private let identity: String
     private let timeout: Int
 
-    /// - Parameter appId: That of `[httpdns]`; nil: these are its settings.
-    init(_ settings: Settings.HTTPDNS, appId: String? = nil) {
+    init(_ settings: Settings.HTTPDNS) {
         let credential = settings.credential
         let id: UInt32? =
             switch credential {
@@ -27,7 +26,7 @@ struct ReportLine {
             }
         let provider = credential.provider == .tencent ? "" : "\"provider\":\"\(credential.provider.rawValue)\","
         let dnsId = id.map { "\"dnsId\":\($0)," } ?? ""
-        identity = "\(provider)\(dnsId)\"appId\":\(JSON.quoted(appId ?? settings.appId)),\"encryptType\":\"\(kind)\""
+        identity = "\(provider)\(dnsId)\"appId\":\(JSON.quoted(settings.appId)),\"encryptType\":\"\(kind)\""
         timeout = settings.timeout
     }
 

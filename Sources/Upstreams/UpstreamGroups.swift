@@ -110,16 +110,13 @@ package struct UpstreamGroups {
         _ name: String, _ thenTry: [String], _ reasons: Set<Settings.Group.Reason>, _ hedgeAfter: Int?
     ) -> [Step] {
         let ends = StepEnds(reasons.map(\.end))
-        return [Step(numbers[name])] + thenTry.map { Step(numbers[$0], hedgeAfter: hedgeAfter, after: ends) }
+        let steps = [Step(numbers[name])] + thenTry.map { Step(numbers[$0], hedgeAfter: hedgeAfter, after: ends) }
+        let bypassed = settings.accounts.filter(\.settings.isBypassed).map { numbers[$0.name] }
+        return bypassed.isEmpty ? steps : steps.filter { !bypassed.contains($0.group) }
     }
 }
 
 extension Settings {
-    /// The settings of each account.
-    package func accounts(_ numbers: GroupNumbers) -> [GroupID: HTTPDNS] {
-        Dictionary(accounts.map { (numbers[$0.name], $0.settings) }, uniquingKeysWith: { first, _ in first })
-    }
-
     /// The addresses of `dnsIp` of each account, as its servers.
     package func services(_ numbers: GroupNumbers) -> [GroupID: [Server]] {
         accounts.reduce(into: [:]) { services, account in services[numbers[account.name]] = account.services }
@@ -127,8 +124,8 @@ extension Settings {
 }
 
 extension Settings.Account {
-    /// The addresses of `dnsIp`, as servers.
-    package var services: [Server] { settings.dnsIp.map { Server($0, .account) } }
+    /// The addresses of `dnsIp`, as servers; none while it is bypassed.
+    package var services: [Server] { settings.isBypassed ? [] : settings.dnsIp.map { Server($0, .account) } }
 }
 
 extension Settings.Group.Reason {

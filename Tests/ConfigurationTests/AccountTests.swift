@@ -103,7 +103,9 @@ import Testing
             "provider": "alibaba-v1", "encryptType": "https", "dnsId": "8", "dnsKey": "ff",
             "aesKey": String(repeating: "1", count: 32), "dnsIp": "['192.0.2.9']", "batch": "2",
             "retryTimesBeforeSwitchServer": "5", "minutesBeforeSwitchToMain": "5", "queriesPerSecond": "5",
-            "authExpirySeconds": "5", "confIp": "['192.0.2.9']", "serverName": "a.example",
+            "authExpirySeconds": "5", "confIp": "['192.0.2.9']", "serverName": "a.example", "httpOnly": "false",
+            "addressType": "ipv4", "proxy": "ignore", "appId": "shop", "enableReport": "true",
+            "reportUrl": "http://192.0.2.9/", "debug": "true",
         ]
         guard let other = others[name] else {
             #expect(["dnsKeyFile", "aesKeyFile", "token", "tokenFile", "routeIpEncrypted"].contains(name))
@@ -114,9 +116,43 @@ import Testing
         var lines = (whole + (isAES ? base["encryptType", default: ""] : "")).split(separator: "\n").map(String.init)
         lines.removeAll { $0.hasPrefix("\(name) =") }
         lines.append(
-            "\(name) = " + (other.hasPrefix("[") || Int(other) != nil && other.count < 5 ? other : "'\(other)'"))
+            "\(name) = "
+                + (other.hasPrefix("[") || Bool(other) != nil || Int(other) != nil && other.count < 5
+                    ? other : "'\(other)'"))
         let applied = before.reloading(try load(lines.joined(separator: "\n"))).applied
         #expect(applied.contains("upstreams.shop.\(name)"), "\(applied)")
+    }
+
+    @Test("each key of an account means the same in a group, from the file or the environment")
+    func sameKeys() throws {
+        let keys =
+            "addressType = 'ipv6'\nproxy = 'ignore'\nappId = 'shop'\nenableReport = true\n"
+            + "reportUrl = 'http://192.0.2.9/'\ndebug = true\nconcurrency = 128\nshare = true\n"
+        let own = try #require(try load("[httpdns]\n" + Self.alibaba + keys + "httpOnly = true").httpdns)
+        let file = try load(Self.group + Self.alibaba + keys)
+        #expect(file.accounts.map(\.settings) == [own])
+        #expect(try load(file.effectiveText).accounts.map(\.settings.reportUrl) == [own.reportUrl])
+        let variables = Dictionary(
+            uniqueKeysWithValues: keys.split(separator: "\n").map { line in
+                let parts = line.split(separator: " = ")
+                return ("HTTPDNSD_UPSTREAMS_SHOP_\(parts[0].uppercased())", String(parts[1].replacing("'", with: "")))
+            })
+        #expect(try load(Self.group + Self.alibaba, environment: variables).accounts.map(\.settings) == [own])
+    }
+
+    @Test(
+        "a group asks nobody else by itself; httpOnly = false has it ask the local resolver",
+        arguments: [
+            ("", []), ("httpOnly = true", []), ("httpOnly = false", ["fallback"]),
+            ("httpOnly = false\nthenTry = []", []), ("httpOnly = false\nthenTry = ['httpdns']", ["httpdns"]),
+            ("httpOnly = true\nthenTry = []", []),
+        ])
+    func httpOnly(_ keys: String, _ thenTry: [String]) throws {
+        let settings = try load("[httpdns]\ntoken = '1'\n" + Self.group + Self.alibaba + keys)
+        let group = try #require(settings.upstreams.first)
+        #expect(group.thenTry == thenTry && group.account?.thenTry == thenTry)
+        let again = try load(settings.effectiveText)
+        #expect(again.upstreams.first?.thenTry == thenTry && again.httpdns?.thenTry == ["fallback"])
     }
 
     @Test("the effective settings are settings, with secrets masked")

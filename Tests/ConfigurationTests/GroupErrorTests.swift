@@ -129,8 +129,8 @@ import Testing
                 + "domainsFile, except, thenTry, thenTryOn, timeout, concurrency, routeIp, trustAD, share, caFile, caOnly, "
                 + "pins, validateDomain, clientCertificate, clientCertificatePasswordFile, whenClockUnset, provider, "
                 + "encryptType, dnsId, dnsKey, dnsKeyFile, aesKey, aesKeyFile, token, tokenFile, dnsIp, routeIpEncrypted, "
-                + "retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, batch, queriesPerSecond, authExpirySeconds, "
-                + "confIp, serverName"
+                + "httpOnly, retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, batch, "
+                + "queriesPerSecond, authExpirySeconds, confIp, proxy, appId, enableReport, reportUrl, debug, serverName"
         ),
         (
             group("a", "x", "domain = ['y']"),
@@ -252,6 +252,11 @@ import Testing
         (
             "[httpdns]\ntoken = '1'\nhttpOnly = true\nthenTry = ['fallback']",
             "3: httpdns.httpOnly: true is not right beside thenTry (line 4), which names who else is asked; give one of the two"
+        ),
+        (
+            "[upstreams.a]\nprovider = 'tencent'\ntoken = '1'\ndomains = ['x']\nhttpOnly = true\nthenTry = ['fallback']",
+            "5: upstreams.a.httpOnly: true is not right beside thenTry (line 6), which names who else is asked; "
+                + "give one of the two"
         ),
         (
             "[upstreams.a]\nservers = ['::1']\nthenTry = ['b']\n[upstreams.b]\nservers = ['::2']\nthenTry = ['a']",

@@ -72,6 +72,43 @@ import Testing
         #expect(policy.mayAsk(shop, Name("a.shop.example")!))
     }
 
+    @Test func eachAccountIsAskedForItsOwnFamilies() throws {
+        var policy = try policy(list("shop.example", of: .group(shop)), list("test", of: .group(office)))
+        let both = policy
+        policy.setFamilies([.httpdns: .ipv4, shop: .ipv6])
+        #expect(policy.families(of: .httpdns) == .ipv4 && policy.families(of: shop) == .ipv6)
+        #expect(policy.families(of: .fallback) == .both && both.families(of: shop) == .both)
+        for (name, type, route) in [
+            ("a.example", RecordType.a, "httpdns fallback"), ("a.example", .aaaa, "NOERROR none soa 30"),
+            ("shop.example", .a, "NOERROR none soa 30"), ("shop.example", .aaaa, "shop office fallback"),
+            ("shop.example", .mx, "office fallback"), ("shop.example", .https, "binding shop office fallback"),
+        ] {
+            #expect(asked(name, type, policy) == route)
+            #expect(policy.reason(Name(name)!, type) == both.reason(Name(name)!, type) || route.hasPrefix("NOERROR"))
+            #expect((policy.reason(Name(name)!, type) == .familyLeftOut) == route.hasPrefix("NOERROR"))
+        }
+        policy.setFamilies([:])
+        #expect(asked("shop.example", .a, policy) == "shop office fallback")
+    }
+
+    /// A later account that leaves the family out is passed over; so is what stands in the place of a group that is not
+    /// asked itself.
+    @Test func aLaterAccountIsAskedForItsOwnFamilies() throws {
+        var policy = Policy(
+            groups: [
+                UpstreamGroup(.httpdns, [], .addresses(namesPerRequest: 8), .lastThatAnswered, timeout: 0),
+                UpstreamGroup(.fallback, [], .messages, .lastThatAnswered, timeout: 0),
+                UpstreamGroup(shop, [], .addresses(namesPerRequest: 8), .lastThatAnswered, timeout: 0),
+            ],
+            routes: [.httpdns: [Step(.httpdns), Step(shop)], shop: [Step(.httpdns), Step(.fallback)]],
+            rules: try DomainRules([list("shop.example", of: .group(shop))]), otherwise: .httpdns, negativeTTL: 30)
+        policy.setFamilies([.httpdns: .both, shop: .ipv4])
+        #expect(asked("a.example", .a, policy) == "httpdns shop" && asked("a.example", .aaaa, policy) == "httpdns")
+        policy.setFamilies([.httpdns: .ipv4, shop: .both])
+        #expect(asked("shop.example", .a, policy) == "httpdns fallback")
+        #expect(asked("shop.example", .aaaa, policy) == "fallback")
+    }
+
     @Test(arguments: ["localhost", "invalid", "onion", "alt", "use-application-dns.net", "_dns.resolver.arpa"])
     func whatIsNobodysIsNoGroups(_ name: String) throws {
         let policy = try policy(

@@ -250,7 +250,7 @@ import Testing
             case 0, 1: replaceServers(of: .fallback)
             case 2: replaceServers(of: .httpdns)
             case 3: forwarder.change(.network, at: now)
-            case 4: forwarder.change(.families([.ipv4, .ipv6, .both][chance.below(3)]), at: now)
+            case 4: forwarder.change(.families([.httpdns: [.ipv4, .ipv6, .both][chance.below(3)]]), at: now)
             case 5: reconfigure()
             default: break
             }
@@ -277,7 +277,7 @@ import Testing
             let isOther = chance.below(2) == 0
             if isOther { upstreams.service = .scenario(chance.below(4), list: lists) }
             var policy = upstreams.policy(timing.negativeTTL)
-            policy.families = forwarder.policy.families
+            policy.setFamilies([.httpdns: forwarder.policy.families(of: .httpdns)])
             forwarder.change(
                 .settings(
                     policy, timing, upstreams.groups, renewed: isOther ? [.httpdns] : [],

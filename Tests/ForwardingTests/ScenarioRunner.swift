@@ -232,7 +232,7 @@ final class ScenarioRunner {
         if let group, let count = Int(value) {
             forwarder.change(.servers(group, settings.replaceServers(of: group, count)), at: now)
         } else if group == nil, let families = Families(scenario: value) {
-            forwarder.change(.families(families), at: now)
+            forwarder.change(.families([.httpdns: families]), at: now)
         } else {
             throw malformed()
         }

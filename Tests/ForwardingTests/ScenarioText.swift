@@ -445,7 +445,7 @@ struct ScenarioSettings {
 
     private var policy: Policy {
         var policy = upstreams.policy(timing.negativeTTL, HostsTable(parsing: Array(hosts.utf8).span))
-        policy.families = families
+        policy.setFamilies([.httpdns: families])
         policy.ranked = RankedNames(ranked)
         return policy
     }

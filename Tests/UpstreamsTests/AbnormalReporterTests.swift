@@ -44,7 +44,7 @@ import Transport
         let loop = try EventLoop(label: "test")
         let reporter = OnLoop(
             try AbnormalReporter(
-                settings, accounts: [.httpdns: settings], loop: loop, localServers: { localServers },
+                settings, in: "httpdns", loop: loop, localServers: { localServers },
                 report: log.report))
         let gate = Gate()
         let log = log

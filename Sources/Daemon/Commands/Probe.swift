@@ -76,6 +76,7 @@ public final class Probe: @unchecked Sendable {
         steps.removeAll { step in
             step.group.name != chosen && (chosen != Settings.Group.httpdnsName || step.group.id != .fallback)
         }
+        remarks += settings.applyingProxy(in: environment).found.filter { $0.account == chosen }.map(\.text)
         if chosen != Settings.Group.httpdnsName {
             guard let group = steps.first?.group else {
                 throw .setting(key: "upstreams.\(chosen)", "there is no such group with servers to be asked")
@@ -84,7 +85,6 @@ public final class Probe: @unchecked Sendable {
             return
         }
         if settings.httpdns == nil { remarks.append(Report.noService(settings)) }
-        if let proxy = settings.applyingProxy(in: environment).found { remarks.append(Report.proxy(proxy)) }
         guard settings.isFallbackNeeded else { return }
         remarks += loops.map { Report.loop($0, $1) }
         if servers.isEmpty { remarks.append(Report.noLocalResolver) }

@@ -139,7 +139,7 @@ final class Carriers {
         guard looksUp else { return }
         lookup.keep(servers)
         var account: (upstream: any Upstream, servers: [Server])?
-        if !servers.isEmpty, settings.httpdns != nil, let access = access(of: .httpdns) {
+        if !servers.isEmpty, !services.isEmpty, let access = access(of: .httpdns) {
             let upstream = lookupAccount ?? ServiceUpstream(loop: loop, access: access, tallies: tallies)
             lookupAccount = upstream
             account = (upstream, services)

@@ -37,7 +37,9 @@ final class ForwarderLoop: @unchecked Sendable {
     let notes = WatchNotes()
     /// `confIp` and `enableReport`, on the same loop.
     var serviceLists: [GroupID: ServiceList] = [:]
-    var reporter: AbnormalReporter?
+    var reporters: [GroupID: AbnormalReporter] = [:]
+    /// The accounts whose lookups are logged.
+    var debugged: Set<GroupID> = []
     /// The store of `[sharedCache]`; nil: nothing is shared.
     var store: StoreUpstream?
     var outages = Outages()
@@ -169,7 +171,7 @@ final class ForwarderLoop: @unchecked Sendable {
             report.network(isGone: !hasNetwork)
         }
         carriers.networkChanged(at: now)
-        forwarder.change(.families(Families(settings)), at: now)
+        forwarder.change(.families(settings.families(numbers)), at: now)
         forwarder.change(.network, at: now)
         for list in serviceLists.values { list.networkChanged(at: now) }
     }
@@ -185,12 +187,14 @@ final class ForwarderLoop: @unchecked Sendable {
         carriers.close()
         trials.close()
         for list in serviceLists.values { list.close() }
-        reporter?.close()
+        for reporter in reporters.values { reporter.close() }
         store?.close()
     }
 
     private func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) {
-        if id.group == .httpdns, settings.httpdns?.debug ?? false { report.lookup(outcome) }
+        if !debugged.isEmpty, debugged.contains(id.group) {
+            report.lookup(outcome, at: forwarder.name(of: id.group))
+        }
         let now = Tick(nanoseconds: Clock.now())
         if Self.hasFailed(id, outcome, toRepeat, &forwarder, at: now) { isOutageDue = true }
         guard case .failed = outcome, let serviceList = serviceLists[id.group] else { return }
@@ -205,13 +209,14 @@ final class ForwarderLoop: @unchecked Sendable {
         forwarder.expire(at: now)
         carriers.expire(at: now)
         for list in serviceLists.values { list.expire(at: now) }
-        reporter?.expire(at: now)
+        for reporter in reporters.values { reporter.expire(at: now) }
     }
 
     private var nextDeadline: Tick? {
         forwarder.nextDeadline.orEarlier(carriers.nextDeadline)
             .orEarlier(serviceLists.values.lazy.map(\.nextDeadline).min())
-            .orEarlier(reporter?.nextDeadline).orEarlier(drain.map { Tick(nanoseconds: $0.until) })
+            .orEarlier(reporters.isEmpty ? nil : reporters.values.lazy.compactMap(\.nextDeadline).min())
+            .orEarlier(drain.map { Tick(nanoseconds: $0.until) })
     }
 
     private func endTurn() {
@@ -274,7 +279,7 @@ final class ForwarderLoop: @unchecked Sendable {
             case .cancel(let id): carriers[id.group]?.cancel(id)
             case .trial(let action): trials.perform(action)
             case .report(let event): report.event(event) { forwarder.overview(of: $0) }
-            case .reportLookup(let lookup): reporter?.add(lookup)
+            case .reportLookup(let lookup): reporters[lookup.group]?.add(lookup)
             case .shared(let action): store?.perform(action, wall: WallClock.unixSeconds())
             }
         }

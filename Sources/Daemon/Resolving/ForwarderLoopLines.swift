@@ -94,14 +94,15 @@ extension Report {
         }
     }
 
-    /// `httpdns.debug`: logs each lookup with its names.
-    func lookup(_ outcome: Outcome) {
+    /// An account's `debug`: logs each lookup with its names.
+    func lookup(_ outcome: Outcome, at group: String) {
+        let prefix = group == Settings.Group.httpdnsName ? "" : "\(group): "
         switch outcome {
         case .addresses(let results):
             for result in results {
-                log.info("lookup \(result.name): \(result.ipv4.text) \(result.ipv6.text)")
+                log.info("\(prefix)lookup \(result.name): \(result.ipv4.text) \(result.ipv6.text)")
             }
-        case .failed(let failure): log.info("lookup failed: \(failure.detail)")
+        case .failed(let failure): log.info("\(prefix)lookup failed: \(failure.detail)")
         case .answer: break
         }
     }

@@ -1,30 +1,71 @@
 import Configuration
 import Log
 import Logging
+import Upstreams
 
 /// Where settings come from, as far as an operator wants to know it.
 struct Provenance: Sendable {
     /// Nil for settings that no file gave.
     var origins: Settings.Origins?
-    /// A proxy in the environment because of which HTTPDNS is not asked.
-    var proxy: ProxyFound?
+    /// Proxies in the environment because of which accounts are not asked.
+    var proxies: [ProxyFound] = []
 }
 
-/// A proxy in the environment that applies to the service.
+/// A proxy in the environment that applies to an account's servers.
 struct ProxyFound: Equatable {
     let variable: String
-    /// Whether the service is not asked because of it; with `httpOnly` it is asked all the same.
-    let bypassesService: Bool
+    /// The account's group, and the section of its keys.
+    let account: String
+    let section: String
+    /// The group that is asked first in its place; nil: there is none, so the account is asked all the same.
+    let next: String?
+
+    /// One line for an operator.
+    var text: String {
+        let who = Self.noun(account)
+        guard let next else {
+            return
+                "\(variable) is set, but \(section).thenTry leaves nobody else to ask: \(who) is asked all the same"
+        }
+        return
+            "\(variable) is set, and \(section).proxy is \"bypass\": \(who) is not asked, \(Self.noun(next)) answers its names"
+    }
+
+    private static func noun(_ group: String) -> String {
+        switch group {
+        case Settings.Group.httpdnsName: "HTTPDNS"
+        case Settings.Group.fallbackName: "the local resolver"
+        default: group
+        }
+    }
 }
 
 extension Report {
-    func proxy(_ found: ProxyFound) {
-        log.notice("\(Self.proxy(found))")
+    func proxies(_ found: [ProxyFound]) {
+        for proxy in found { log.notice("\(proxy.text)") }
     }
+}
 
-    static func proxy(_ found: ProxyFound) -> String {
-        found.bypassesService
-            ? "\(found.variable) is set, and httpdns.proxy is \"bypass\": the local resolver answers everything, HTTPDNS is not asked"
-            : "\(found.variable) is set, but httpOnly leaves nobody else to ask: HTTPDNS is asked all the same"
+extension Settings {
+    /// The settings as accounts' `proxy` changes them in an environment that may name a proxy for their services.
+    func applyingProxy(in environment: [String: String]) -> (settings: Settings, found: [ProxyFound]) {
+        let proxy = ProxyEnvironment(environment)
+        var variables: [String: String] = [:]
+        for account in accounts where account.settings.proxy == .bypass {
+            variables[account.name] =
+                account.settings.dnsIp.lazy.compactMap {
+                    proxy.variable(
+                        for: $0, isSecure: account.settings.credential.isHTTPS,
+                        serverName: account.certificateName ?? "")
+                }.first
+        }
+        var (settings, found): (Settings, [ProxyFound]) = (self, [])
+        for account in accounts {
+            guard let variable = variables[account.name] else { continue }
+            let next = account.settings.thenTry.first { variables[$0] == nil }
+            found.append(ProxyFound(variable: variable, account: account.name, section: account.section, next: next))
+            if next != nil { settings.bypass(account.name) }
+        }
+        return (settings, found)
     }
 }

@@ -1,0 +1,189 @@
+"""The keys of `[httpdns]` in a group with a `provider`: each means for the group's account what it means there for its own."""
+
+import signal
+
+import dns.rcode
+import pytest
+
+import daemon as processes
+from dns_client import addresses, ask, extended_errors
+from httpdns_service import Record
+from resolvers import answer_locally
+from test_report import Collector, in_the_log
+from waiting import eventually
+
+PORT = 2053
+PROXY = "http://127.0.0.9:3128"
+ZONE = {f"{name}.example": Record([f"203.0.113.{number}"], [f"2001:db8:1::{number}"], 600)
+        for number, name in enumerate(("a.shop", "b.shop", "c.shop", "d.shop", "a.other", "b.other"), 1)}
+
+
+@pytest.fixture
+def world(daemon, account, scripted_resolver, authority, binary):
+    """A daemon with two accounts: `shop` at Alibaba Cloud, `other` at Baidu; and a local resolver, which answers all."""
+    class World:
+        shop, other = account("alibaba", zone=ZONE), account("baidu", zone=ZONE, address="127.0.0.4")
+        local = scripted_resolver(answer_locally)
+
+        def whole(self, shop, other=None, **sections):
+            def group(service, name, keys):
+                return service.settings() | {"domains": [f"{name}.example"], "caFile": str(authority.file)} | keys
+            return {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "log": {"level": "debug"},
+                    "fallback": {"servers": [self.local.endpoint], "hosts": ""},
+                    "upstreams.shop": group(self.shop, "shop", shop),
+                    "upstreams.other": group(self.other, "other", other or {})} | sections
+
+        def run(self, shop, other=None, variables=None, **sections):
+            self.daemon = daemon(whole=self.whole(shop, other, **sections), port=PORT, variables=variables or {})
+            self.file = self.daemon.directory / "httpdnsd.toml"
+            return self.daemon
+
+        def reload(self, whole=None):
+            if whole:
+                self.file.write_text(processes.toml(whole))
+            said = len(self.daemon.log_lines("was read again"))
+            self.daemon.process.send_signal(signal.SIGHUP)
+            eventually(lambda: len(self.daemon.log_lines("was read again")) > said, "the configuration is read again")
+
+        def command(self, *words, variables=None):
+            return processes.run(binary, *words, "-c", str(self.file), variables=variables)
+    return World()
+
+
+def answer(name, kind="A"):
+    return addresses(ask(name, kind, port=PORT), kind)
+
+
+def is_local(name, kind="A"):
+    """Whether the local resolver has answered."""
+    found = answer(name, kind)
+    return bool(found) and not set(found) & {one for record in ZONE.values() for one in record.v4 + record.v6}
+
+
+@pytest.mark.parametrize("given", ["file", "environment"])
+def test_address_type(world, given):
+    """Each account is asked for its own families; what one leaves out the next of `thenTry` may still have."""
+    keys = {"addressType": "ipv4"}
+    variables = {"HTTPDNSD_UPSTREAMS_SHOP_ADDRESSTYPE": "ipv4"} if given == "environment" else {}
+    world.run(keys if given == "file" else {}, {"addressType": "ipv6", "thenTry": ["shop"]}, variables=variables)
+    assert answer("a.shop.example") == ["203.0.113.1"]
+    reply = ask("a.shop.example", "AAAA", port=PORT)
+    assert reply.rcode() == dns.rcode.NOERROR and not reply.answer
+    assert [request.kind for request in world.shop.requests] == ["4"]
+    assert answer("a.other.example", "AAAA") == ["2001:db8:1::5"]
+    assert answer("a.other.example") == []
+    assert [request.kind for request in world.other.requests] == ["ipv6"]
+    world.other.stop()
+    assert ask("b.other.example", "AAAA", port=PORT).rcode() == dns.rcode.SERVFAIL, "shop is not asked for AAAA"
+    assert [request.kind for request in world.shop.requests] == ["4"]
+    explained = world.command("explain", "a.shop.example", "AAAA", variables=variables).stdout
+    assert "shop is not asked for AAAA (upstreams.shop.addressType)" in explained
+    assert 'Set upstreams.shop.addressType to "dual"' in explained
+
+
+def test_families_of_a_later_account(world):
+    """The first account is silent: the next is asked for the family that it has alone."""
+    world.run({"thenTry": ["other"]}, {"addressType": "ipv4"})
+    world.shop.hold()
+    assert answer("a.shop.example") == ["203.0.113.1"]
+    assert ask("b.shop.example", "AAAA", port=PORT).rcode() == dns.rcode.SERVFAIL
+    assert [request.kind for request in world.other.requests] == ["ipv4"]
+
+
+@pytest.mark.parametrize(("keys", "goes_on"), [({}, False), ({"httpOnly": True}, False), ({"httpOnly": False}, True),
+                                               ({"httpOnly": False, "thenTry": ["other"]}, False)])
+def test_http_only(world, keys, goes_on):
+    """A group asks nobody else by itself; `false` has it ask the local resolver, as in `[httpdns]`."""
+    world.run(keys)
+    assert answer("a.shop.example") == ["203.0.113.1"]
+    assert is_local("unknown.shop.example") == goes_on
+    assert bool(world.local.questions) == goes_on
+    checked = world.command("check").stdout.split("[upstreams.shop]")[1]
+    assert f"\nhttpOnly{' ' * 21} = {'false' if keys.get('thenTry') or goes_on else 'true'} " in checked, checked
+
+
+def test_debug_is_of_one_account(world):
+    running = world.run({"debug": True})
+    answer("a.shop.example"), answer("a.other.example")
+    world.shop.stop()
+    ask("b.shop.example", port=PORT)
+    lines = [line for line in running.log().splitlines() if "lookup" in line]
+    assert any("shop: lookup a.shop.example: 203.0.113.1,600 2001:db8:1::1,600" in line for line in lines), lines
+    assert any("shop: lookup failed: " in line for line in lines)
+    assert not any("a.other" in line for line in lines)
+
+
+def test_each_account_reports_for_itself(world):
+    """To its own collector, with its own `appId`; the other to the log; a reload takes another collector."""
+    first, second = Collector(), Collector()
+    try:
+        running = world.run({"enableReport": True, "reportUrl": first.url, "appId": "the-shop"},
+                            {"enableReport": True, "appId": "the-other"})
+        world.shop.stop(), world.other.stop()
+        ask("a.shop.example", port=PORT), ask("a.other.example", port=PORT)
+        eventually(lambda: first.reports, "reports are posted", 30)
+        assert {(one["appId"], one["provider"], one["req_dn"]) for one in first.reports} == {
+            ("the-shop", "alibaba", "a.shop.example")}
+        logged = in_the_log(running)
+        assert {(one["appId"], one["req_dn"]) for one in logged} == {("the-other", "a.other.example")}
+        world.reload(world.whole({"enableReport": True, "reportUrl": second.url, "appId": "moved"}))
+        before = len(first.reports), len(in_the_log(running))
+        ask("b.shop.example", port=PORT), ask("b.other.example", port=PORT)
+        eventually(lambda: second.reports, "reports go elsewhere", 30)
+        assert {one["appId"] for one in second.reports} == {"moved"}
+        assert (len(first.reports), len(in_the_log(running))) == before
+    finally:
+        first.stop(), second.stop()
+
+
+PROXIES = {  # variables, keys of `shop`; who is asked instead, and what the log says
+    "next group": ({"https_proxy": PROXY}, {"thenTry": ["other"]}, "other", "other answers its names"),
+    "local resolver": ({"HTTPS_PROXY": PROXY}, {"httpOnly": False}, "local", "the local resolver answers its names"),
+    "both bypassed": ({"https_proxy": PROXY}, {"thenTry": ["other", "fallback"]}, "local", "the local resolver answers"),
+    "a wall": ({"https_proxy": PROXY}, {}, None, "upstreams.shop.thenTry leaves nobody else to ask"),
+    "ignored": ({"https_proxy": PROXY}, {"thenTry": ["other"], "proxy": "ignore"}, None, None),
+    "of the other scheme": ({"http_proxy": PROXY}, {"thenTry": ["other"]}, None, None),
+    "no_proxy has the certificate's name": (
+        {"https_proxy": PROXY, "no_proxy": "aliyuncs.com"}, {"thenTry": ["other"]}, None, None),
+}
+
+
+@pytest.mark.parametrize("case", PROXIES)
+def test_a_proxy_in_the_environment(world, case):
+    variables, keys, instead, said = PROXIES[case]
+    other = {"proxy": "bypass" if case == "both bypassed" else "ignore"} | (
+        {"httpOnly": False} if case == "both bypassed" else {})
+    running = world.run(keys, other, variables=variables)
+    names = ["a.shop.example", "b.shop.example"]
+    if instead == "local":
+        assert all(is_local(name) for name in names)
+    else:
+        assert [answer(name) for name in names] == [["203.0.113.1"], ["203.0.113.2"]]
+    assert bool(world.shop.requests) == (instead is None)
+    assert bool(world.other.requests) == (instead == "other")
+    assert bool(world.local.questions) == (instead == "local")
+    lines = running.log_lines("upstreams.shop")
+    assert len(running.log_lines("_proxy is set")) == (
+        0 if said is None else 2 if case == "both bypassed" else 1), running.log()
+    assert said is None or said in lines[0], lines
+    # What is in effect is what explain goes by, and a reload changes nothing that the environment decides.
+    world.reload()
+    explained = world.command("explain", "c.shop.example", variables=variables).stdout
+    assert ("Note: " in explained) == (said is not None), explained
+    assert is_local("d.shop.example") == (instead == "local")
+
+
+def test_httpdns_itself_is_bypassed_for_those_it_names(daemon, account, service, scripted_resolver, authority):
+    """The local resolver is asked in the place of `[httpdns]` only if `thenTry` names it."""
+    first, second = service("aes", ZONE), account("baidu", zone=ZONE, address="127.0.0.4")
+    local = scripted_resolver(answer_locally)
+    whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "httpdns": first.settings() | {"thenTry": ["second"]},
+             "fallback": {"servers": [local.endpoint], "hosts": ""},
+             "upstreams.second": second.settings() | {"caFile": str(authority.file)}}
+    running = daemon(whole=whole, port=PORT, variables={"http_proxy": PROXY})
+    assert answer("a.shop.example") == ["203.0.113.1"]
+    assert not first.targets and not local.questions and second.names == ["a.shop.example"]
+    assert 'httpdns.proxy is "bypass": HTTPDNS is not asked, second answers its names' in running.log()
+    reply = ask("unknown.shop.example", port=PORT, edns=True)
+    assert reply.rcode() == dns.rcode.NOERROR and not reply.answer and not extended_errors(reply)
+    assert not local.questions

@@ -3,10 +3,10 @@ package func isHostByte(_ byte: UInt8) -> Bool {
     isUnreserved(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]")
 }
 
-@inline(__always)
+@inlinable @inline(__always)
 package func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
 
-@inline(__always)
+@inlinable @inline(__always)
 package func isLowerLetter(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") }
 
 /// The octet with an ASCII letter in lower case; every other octet as it is (RFC 4343).
@@ -16,7 +16,7 @@ package func lowercased(_ byte: UInt8) -> UInt8 {
 }
 
 /// Whether an octet is a space, tab, line feed or carriage return.
-@inline(__always)
+@inlinable @inline(__always)
 package func isWhiteSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
 
 /// The part of `range` that has no white space at its ends.
@@ -82,6 +82,25 @@ extension [UInt8] {
         unsafe bytes.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
     }
 
+    /// Appends text.
+    package mutating func append(_ text: StaticString) {
+        // Sound: the text has so many octets and is never freed.
+        unsafe append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// Appends a number in decimal digits.
+    package mutating func appendDecimal(_ value: UInt64) {
+        // 2⁶⁴ has 20 digits.
+        var digits = InlineArray<20, UInt8>(repeating: 0)
+        var (rest, first) = (value, digits.count)
+        repeat {
+            first -= 1
+            digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        } while rest > 0
+        append(digits.span.extracting(first...))
+    }
+
     /// Appends a number, its highest octet first.
     @inline(__always)
     package mutating func append16(_ value: UInt16) {
@@ -107,11 +126,16 @@ package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: StaticS
 }
 
 /// Whether the bytes are `text`, which must be ASCII.
+@inlinable @inline(__always)
 package func isSame(_ bytes: Span<UInt8>, _ range: Range<Int>, as text: StaticString) -> Bool {
-    guard range.count == text.utf8CodeUnitCount else { return false }
-    for offset in 0..<range.count {
+    range.count == text.utf8CodeUnitCount && begins(bytes, at: range.lowerBound, with: text)
+}
+
+@usableFromInline
+package func begins(_ bytes: Span<UInt8>, at start: Int, with text: StaticString) -> Bool {
+    for offset in 0..<text.utf8CodeUnitCount {
         // Sound: the text has so many octets and is never freed.
-        guard unsafe text.utf8Start[offset] == bytes[range.lowerBound &+ offset] else { return false }
+        guard unsafe text.utf8Start[offset] == bytes[start &+ offset] else { return false }
     }
     return true
 }

@@ -12,21 +12,31 @@ public import HTTP
 public final class AlibabaAccount: ServiceAccount {
     public var hasExpiry: Bool { true }
 
-    private let id: String
-    private let routeIp: String?
+    /// What stands in front of the names, and behind the time, for each choice of families.
+    private let beforeNames: [UInt8]
+    private let afterTime: (ipv4: [UInt8], ipv6: [UInt8], both: [UInt8])
+    /// What is encrypted behind the names.
+    private let encryptedEnd: (ipv4: [UInt8], ipv6: [UInt8], both: [UInt8])
     private let validity: UInt64
     private let signer: RequestSigner
     /// Nil in https mode, where TLS protects the names.
     private let cipher: PayloadCipher?
     private let list: AlibabaList
     private let namesPerRequest = Provider.alibaba.facts.namesPerRequest
-    /// The text to be signed; kept to reuse its storage.
-    private var signed: [UInt8] = []
+    private var end = RequestEnd()
 
     init(_ signing: Signing, aesKey: [UInt8]?) throws(RequestError) {
         guard let key = Hexadecimal.decode(signing.secret.span), !key.isEmpty else { throw .badSecret(key: "dnsKey") }
-        id = String(signing.id)
-        routeIp = signing.routeIp?.description
+        let isEncrypted = aesKey != nil
+        // Signed are the parameters in the order of their names, empty ones left out.
+        let route = signing.routeIp.map { isEncrypted ? ",\"cip\":\"\($0)\"" : "cip=\($0)&" } ?? ""
+        beforeNames = Array((isEncrypted ? "enc=" : route + "dn=").utf8)
+        func afterTime(_ queried: String) -> [UInt8] {
+            Array("&id=\(signing.id)\(isEncrypted ? "&m=1" : "&m=0&q=" + queried)&v=1.0".utf8)
+        }
+        self.afterTime = (ipv4: afterTime("4"), ipv6: afterTime("6"), both: afterTime("4,6"))
+        func encryptedEnd(_ queried: String) -> [UInt8] { Array("\",\"q\":\"\(queried)\"\(route)}".utf8) }
+        self.encryptedEnd = (ipv4: encryptedEnd("4"), ipv6: encryptedEnd("6"), both: encryptedEnd("4,6"))
         validity = signing.validity
         list = try AlibabaList(signing)
         do throws(CryptographyError) {
@@ -40,48 +50,40 @@ public final class AlibabaAccount: ServiceAccount {
     public func request(
         _ names: [Name], family: Families, host: String, at unixSeconds: UInt64
     ) throws(RequestError) -> [UInt8] {
-        // Signed are the parameters in the order of their names, empty ones left out.
-        var text = exchange(&signed, with: [])
-        defer { signed = text }
-        text.removeAll(keepingCapacity: true)
-        let queried: StaticString =
+        let (afterTime, encryptedEnd) =
             switch family {
-            case .ipv4: "4"
-            case .ipv6: "6"
-            default: "4,6"
+            case .ipv4: (afterTime.ipv4, encryptedEnd.ipv4)
+            case .ipv6: (afterTime.ipv6, encryptedEnd.ipv6)
+            default: (afterTime.both, encryptedEnd.both)
             }
-        if let cipher {
-            try appendEncrypted(names, queried, with: cipher, to: &text)
-        } else {
-            if let routeIp { text.append("cip=\(routeIp)&") }
-            text.append("dn=")
-            try text.appendNames(names, most: namesPerRequest)
-        }
-        text.append("&exp=\(unixSeconds &+ validity)&id=\(id)&m=\(cipher == nil ? "0" : "1")")
-        if cipher == nil { text.append("&q=\(queried)") }
-        text.append("&v=1.0")
         var request: [UInt8] = []
-        request.reserveCapacity(text.count + host.utf8.count + 192)
+        // Hexadecimal doubles what is encrypted; the constants, a client subnet and what encryption adds fit into 448.
+        request.reserveCapacity(names.reduce(0) { $0 + 2 * $1.wire.count } + host.utf8.count + 448)
         request.append("GET /v2/d?")
-        request.append(contentsOf: text)
-        request.append("&s=")
-        signer.appendSignature(of: text.span, to: &request)
-        try request.appendRequestEnd(host: host)
+        let signed = request.count
+        request.append(contentsOf: beforeNames)
+        if let cipher {
+            try appendEncrypted(names, encryptedEnd, with: cipher, to: &request)
+        } else {
+            try request.appendNames(names, most: namesPerRequest)
+        }
+        request.append("&exp=")
+        request.appendDecimal(unixSeconds &+ validity)
+        request.append(contentsOf: afterTime)
+        signer.appendSignature(from: signed, as: "&s=", to: &request)
+        try end.append(host: host, to: &request)
         return request
     }
 
     private func appendEncrypted(
-        _ names: [Name], _ queried: StaticString, with cipher: PayloadCipher, to text: inout [UInt8]
+        _ names: [Name], _ end: [UInt8], with cipher: PayloadCipher, to request: inout [UInt8]
     ) throws(RequestError) {
         var plain = Array("{\"dn\":\"".utf8)
         try plain.appendNames(names, most: namesPerRequest)
-        plain.append("\",\"q\":\"\(queried)\"")
-        if let routeIp { plain.append(",\"cip\":\"\(routeIp)\"") }
-        plain.append("}")
-        text.append("enc=")
+        plain.append(contentsOf: end)
         do {
             let payload = try cipher.encrypt(plain.span)
-            Hexadecimal.append(payload.span, to: &text)
+            Hexadecimal.append(payload.span, to: &request)
         } catch {
             throw .encryption(error)
         }
@@ -122,7 +124,8 @@ public final class AlibabaAccount: ServiceAccount {
 private struct Envelope {
     var answer: JSONAnswer
     let isEncrypted: Bool
-    private var code: [UInt8]?
+    /// The place of the code.
+    private var code: Range<Int>?
     private var mode: Int?
     /// The place of the ciphertext.
     private var ciphertext: Range<Int>?
@@ -136,7 +139,7 @@ private struct Envelope {
         var reader = JSONReader()
         try reader.object(body) { reader, body, member throws(ServiceFailure) in
             if isSame(body, member, as: "code") {
-                code = Array(body, try reader.string(body))
+                code = try reader.string(body)
             } else if isSame(body, member, as: "mode") {
                 mode = try reader.integer(body, maximum: .max)
             } else if !isSame(body, member, as: "data") {
@@ -152,8 +155,8 @@ private struct Envelope {
         }
         try reader.end(body)
         guard let code else { throw .unparsable }
-        guard code.elementsEqual("success".utf8) else {
-            throw .refused(ServiceRefusal(code, status: response.status))
+        guard isSame(body, code, as: "success") else {
+            throw .refused(ServiceRefusal(Array(body, code), status: response.status))
         }
         guard mode == (isEncrypted ? 1 : 0), isEncrypted ? ciphertext != nil : hasData else { throw .unparsable }
     }

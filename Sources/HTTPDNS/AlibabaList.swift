@@ -33,7 +33,8 @@ struct AlibabaList {
     func request(nonce: [UInt8], host: String, at unixSeconds: UInt64) throws(RequestError) -> [UInt8] {
         var request = Array("GET /\(id)/ss?n=".utf8)
         request.append(contentsOf: nonce)
-        try digest.appendEnd(of: nonce[...], until: unixSeconds &+ Self.validity, as: "s", host: host, to: &request)
+        let subject = request.count - nonce.count..<request.count
+        try digest.appendEnd(of: subject, until: unixSeconds &+ Self.validity, as: "&s=", host: host, to: &request)
         return request
     }
 

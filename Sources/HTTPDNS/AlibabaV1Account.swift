@@ -41,8 +41,7 @@ public final class AlibabaV1Account: ServiceAccount {
         default: request.append("&query=4,6")
         }
         request.append(contentsOf: route)
-        try digest.appendEnd(
-            of: request[subject], until: unixSeconds &+ validity, as: "s", host: host, to: &request)
+        try digest.appendEnd(of: subject, until: unixSeconds &+ validity, as: "&s=", host: host, to: &request)
         return request
     }
 

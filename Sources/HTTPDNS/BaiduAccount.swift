@@ -36,8 +36,7 @@ public final class BaiduAccount: ServiceAccount {
         default: request.append("&type=dual_stack")
         }
         request.append(contentsOf: route)
-        try digest.appendEnd(
-            of: request[subject], until: unixSeconds &+ validity, as: "sign", host: host, to: &request)
+        try digest.appendEnd(of: subject, until: unixSeconds &+ validity, as: "&sign=", host: host, to: &request)
         return request
     }
 
@@ -49,10 +48,10 @@ public final class BaiduAccount: ServiceAccount {
         let body = response.body.span
         var reader = JSONReader()
         var answer = JSONAnswer(names, family)
-        var (message, time): ([UInt8]?, UInt64?)
+        var (message, time): (Range<Int>?, UInt64?)
         try reader.object(body) { reader, body, member throws(ServiceFailure) in
             if isSame(body, member, as: "msg") {
-                message = Array(body, try reader.string(body))
+                message = try reader.string(body)
             } else if isSame(body, member, as: "timestamp") {
                 time = UInt64(try reader.integer(body, maximum: .max))
             } else if isSame(body, member, as: "data") {
@@ -65,8 +64,8 @@ public final class BaiduAccount: ServiceAccount {
         }
         try reader.end(body)
         guard let message else { throw .unparsable }
-        guard message.elementsEqual("ok".utf8) else {
-            throw .refused(ServiceRefusal(message, status: response.status, serviceTime: time))
+        guard isSame(body, message, as: "ok") else {
+            throw .refused(ServiceRefusal(Array(body, message), status: response.status, serviceTime: time))
         }
         return try answer.results()
     }

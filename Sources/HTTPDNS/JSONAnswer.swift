@@ -93,12 +93,12 @@ extension HTTPResponse {
     }
 
     private var refusal: ServiceFailure? {
-        var (code, time): ([UInt8]?, UInt64?)
+        var (code, time): (Range<Int>?, UInt64?)
         var reader = JSONReader()
         do throws(ServiceFailure) {
             try reader.object(body.span) { reader, body, member throws(ServiceFailure) in
                 if reader.isString(body), isSame(body, member, as: "code") || isSame(body, member, as: "msg") {
-                    code = Array(body, try reader.string(body))
+                    code = try reader.string(body)
                 } else if isSame(body, member, as: "timestamp"), !reader.isString(body) {
                     time = UInt64(try reader.integer(body, maximum: .max))
                 } else {
@@ -109,14 +109,11 @@ extension HTTPResponse {
         } catch {
             return nil
         }
-        return code.map { .refused(ServiceRefusal($0, status: status, serviceTime: time)) }
+        return code.map { .refused(ServiceRefusal(Array(body.span, $0), status: status, serviceTime: time)) }
     }
 }
 
 extension [UInt8] {
-    /// Appends text.
-    mutating func append(_ text: String) { append(contentsOf: text.utf8) }
-
     /// A part of a text.
     init(_ text: Span<UInt8>, _ range: Range<Int>) {
         self.init()

@@ -11,7 +11,7 @@ internal import Base
 struct JSONReader {
     /// How deep objects and arrays may stand in each other; the services need six.
     static let maximumDepth = 8
-    /// The most members of one object: ten names are asked at once at most.
+    /// The most members of all objects that are open at a time: ten names are asked at once at most.
     static let maximumMembers = 64
 
     private(set) var place: Int
@@ -19,8 +19,10 @@ struct JSONReader {
     /// Whether strings may have octets beyond ASCII. Not in a text that came encrypted: whoever changes it on the way
     /// makes 16 random octets of a block, which could hide in a string that is not used.
     private let isInAnyScript: Bool
-    /// The names of the members read so far, of all objects that are open.
-    private var members: [Range<Int>] = []
+    /// The names of the members read so far, of all objects that are open: where each begins and its length, 32 bits
+    /// each. Without memory from the heap.
+    private var members = InlineArray<64, UInt64>(repeating: 0)
+    private var memberCount = 0
 
     /// A member's value, or an array's element, which has to be read whole.
     typealias Read = (inout JSONReader, Span<UInt8>, Range<Int>) throws(ServiceFailure) -> Void
@@ -29,28 +31,37 @@ struct JSONReader {
 
     /// Reads an object.
     /// - Parameter member: Called with the place of each member's name.
+    @inline(__always)
     mutating func object(_ text: Span<UInt8>, _ member: Read) throws(ServiceFailure) {
         guard try open(text, UInt8(ascii: "{")) else { return }
-        let first = members.count
+        let first = memberCount
         if !take(text, UInt8(ascii: "}")) {
-            repeat {
-                let name = try string(text)
-                guard members.count - first < Self.maximumMembers else { throw .unparsable }
-                for other in members[first...] where other.count == name.count {
-                    guard !Self.areEqual(text, other, name) else { throw .unparsable }
-                }
-                members.append(name)
-                guard take(text, UInt8(ascii: ":")) else { throw .unparsable }
-                try member(&self, text, name)
-            } while take(text, UInt8(ascii: ","))
+            repeat { try member(&self, text, try nextMember(text, since: first)) } while take(text, UInt8(ascii: ","))
             guard take(text, UInt8(ascii: "}")) else { throw .unparsable }
         }
-        members.removeLast(members.count - first)
+        memberCount = first
         depth -= 1
+    }
+
+    /// Reads the name of a member and the colon behind it.
+    /// - Parameter first: The place in `members` of the object's first.
+    private mutating func nextMember(_ text: Span<UInt8>, since first: Int) throws(ServiceFailure) -> Range<Int> {
+        let name = try string(text)
+        guard memberCount < Self.maximumMembers else { throw .unparsable }
+        let length = UInt64(name.count)
+        for place in first..<memberCount where members[place] & 0xFFFF_FFFF == length {
+            let start = Int(members[place] >> 32)
+            guard !Self.areEqual(text, start, name) else { throw .unparsable }
+        }
+        members[memberCount] = UInt64(name.lowerBound) << 32 | length
+        memberCount += 1
+        guard take(text, UInt8(ascii: ":")) else { throw .unparsable }
+        return name
     }
 
     /// Reads an array.
     /// - Parameter element: Called for each element, with a range that means nothing.
+    @inline(__always)
     mutating func array(_ text: Span<UInt8>, _ element: Read) throws(ServiceFailure) {
         guard try open(text, UInt8(ascii: "[")) else { return }
         if !take(text, UInt8(ascii: "]")) {
@@ -110,11 +121,11 @@ struct JSONReader {
         return place < text.count && text[place] == UInt8(ascii: "\"")
     }
 
-    /// Whether two parts of the text are the same, octet for octet.
-    private static func areEqual(_ text: Span<UInt8>, _ a: Range<Int>, _ b: Range<Int>) -> Bool {
+    /// Whether the text has the same octets from `start` on as in a range.
+    private static func areEqual(_ text: Span<UInt8>, _ start: Int, _ range: Range<Int>) -> Bool {
         var offset = 0
-        while offset < a.count {
-            guard text[a.lowerBound + offset] == text[b.lowerBound + offset] else { return false }
+        while offset < range.count {
+            guard text[start + offset] == text[range.lowerBound + offset] else { return false }
             offset += 1
         }
         return true
@@ -136,17 +147,19 @@ struct JSONReader {
         guard take(text, UInt8(ascii: "\"")) else { throw .unparsable }
         let start = place
         var hasEscapes = false
-        while place < text.count {
+        while true {
+            place = JSON.endOfPlainText(text, from: place)
+            guard place < text.count else { throw .unparsable }
             let octet = text[place]
             place &+= 1
             if octet == UInt8(ascii: "\"") { return (start..<place - 1, hasEscapes) }
-            guard octet >= 0x20, octet < 0x80 || isInAnyScript else { throw .unparsable }
             if octet == UInt8(ascii: "\\") {
                 hasEscapes = true
                 try escape(text)
+            } else {
+                guard octet >= 0x80, isInAnyScript else { throw .unparsable }
             }
         }
-        throw .unparsable
     }
 
     private mutating func escape(_ text: Span<UInt8>) throws(ServiceFailure) {
@@ -196,15 +209,17 @@ struct JSONReader {
     }
 
     /// Takes this octet, and white space in front of it, if it comes next.
+    @inline(__always)
     private mutating func take(_ text: Span<UInt8>, _ octet: UInt8) -> Bool {
         skipWhiteSpace(text)
         guard place < text.count, text[place] == octet else { return false }
-        place += 1
+        place &+= 1
         return true
     }
 
     @inline(__always)
     private mutating func skipWhiteSpace(_ text: Span<UInt8>) {
-        while place < text.count, isWhiteSpace(text[place]) { place &+= 1 }
+        // Nearly all octets between values are above the space, which is looked at first.
+        while place < text.count, text[place] <= 0x20, isWhiteSpace(text[place]) { place &+= 1 }
     }
 }

@@ -15,15 +15,29 @@ extension [UInt8] {
             guard name.appendHostname(to: &self) else { throw .forbiddenName(name) }
         }
     }
+}
 
-    /// Appends what stands behind the target of a request.
-    mutating func appendRequestEnd(host: String) throws(RequestError) {
-        append(contentsOf: " HTTP/1.1\r\nHost: ".utf8)
-        try appendHost(host)
-        append(contentsOf: ServiceProtocol.fields.utf8)
+/// What stands behind the target of a request. It is kept, since most requests have the same host as the one before.
+struct RequestEnd {
+    private var host = ""
+    private var text: [UInt8] = []
+
+    mutating func append(host: String, to request: inout [UInt8]) throws(RequestError) {
+        if text.isEmpty || host != self.host {
+            text = Array(" HTTP/1.1\r\nHost: ".utf8)
+            do {
+                try Self.append(host, to: &text)
+            } catch {
+                text = []
+                throw error
+            }
+            text.append(contentsOf: ServiceProtocol.fields.utf8)
+            self.host = host
+        }
+        request.append(contentsOf: text)
     }
 
-    private mutating func appendHost(_ host: String) throws(RequestError) {
+    private static func append(_ host: String, to text: inout [UInt8]) throws(RequestError) {
         let bytes = host.utf8.span
         guard !bytes.isEmpty else { throw .forbiddenHost }
         var colons = 0
@@ -32,8 +46,8 @@ extension [UInt8] {
             if bytes[index] == UInt8(ascii: ":") { colons += 1 }
         }
         let bracketed = colons > 1 && bytes[0] != UInt8(ascii: "[")
-        if bracketed { append(UInt8(ascii: "[")) }
-        append(contentsOf: host.utf8)
-        if bracketed { append(UInt8(ascii: "]")) }
+        if bracketed { text.append(UInt8(ascii: "[")) }
+        text.append(contentsOf: host.utf8)
+        if bracketed { text.append(UInt8(ascii: "]")) }
     }
 }

@@ -20,6 +20,7 @@ public final class TencentAccount: ServiceAccount {
     private let namesPerRequest = Provider.tencent.facts.namesPerRequest
     /// A buffer that is kept between requests to reuse its storage.
     private var joinedNames: [UInt8] = []
+    private var end = RequestEnd()
 
     /// - Parameters:
     ///   - credential: The account's key or token, which also selects the mode.
@@ -83,7 +84,8 @@ public final class TencentAccount: ServiceAccount {
         try joined.appendNames(names, most: namesPerRequest)
         if authExpirySeconds > 0 {
             // One expiry for the whole batch, encrypted with the names.
-            joined.append(contentsOf: ";\(unixSeconds &+ authExpirySeconds)".utf8)
+            joined.append(UInt8(ascii: ";"))
+            joined.appendDecimal(unixSeconds &+ authExpirySeconds)
         }
         let tail =
             switch family {
@@ -105,7 +107,7 @@ public final class TencentAccount: ServiceAccount {
         if let cipher, let routeIpToEncrypt {
             try Self.appendEncrypted(routeIpToEncrypt, with: cipher, to: &request)
         }
-        try request.appendRequestEnd(host: host)
+        try end.append(host: host, to: &request)
         return request
     }
 
@@ -140,7 +142,7 @@ public final class TencentAccount: ServiceAccount {
 
     public func configurationRequest(host: String, at unixSeconds: UInt64) throws(RequestError) -> [UInt8] {
         var request = Array(ServiceProtocol.configurationStart.utf8) + credentials
-        try request.appendRequestEnd(host: host)
+        try end.append(host: host, to: &request)
         return request
     }
 

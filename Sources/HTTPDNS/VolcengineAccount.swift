@@ -10,48 +10,64 @@ public import HTTP
 public final class VolcengineAccount: ServiceAccount {
     public var hasExpiry: Bool { true }
 
-    private let id: String
-    private let routeIp: String
+    /// What stands between the name and the time, and behind the time, for each choice of families.
+    private let afterName: [UInt8]
+    private let afterTime: (ipv4: [UInt8], ipv6: [UInt8], both: [UInt8])
+    /// The values that are signed beside the name and the time, in order; what is not sent is signed as an empty one.
+    private let signed: (ipv4: [[UInt8]], ipv6: [[UInt8]], both: [[UInt8]])
+    private let listStart: [UInt8]
+    private let signedOfList: [[UInt8]]
     private let validity: UInt64
     private let digest: SecretDigest
     private let namesPerRequest = Provider.volcengine.facts.namesPerRequest
 
     init(_ signing: Signing) throws(RequestError) {
-        id = String(signing.id)
-        routeIp = signing.routeIp?.description ?? ""
+        let (id, route) = ("\(signing.id)", signing.routeIp?.description ?? "")
+        let digest = try SecretDigest(signing.secret)
+        func octets(_ text: String) -> [UInt8] { Array(text.utf8) }
+        func sent(_ type: String) -> [UInt8] {
+            octets((type.isEmpty ? "" : "&type=\(type)") + (route.isEmpty ? "" : "&ip=\(route)"))
+        }
+        func signed(_ type: String) -> [[UInt8]] { digest.sorted([id, type, route].map(octets)) }
+        afterName = octets("&account_id=\(id)&timestamp=")
+        afterTime = (ipv4: sent("A"), ipv6: sent("AAAA"), both: sent(""))
+        self.signed = (ipv4: signed("A"), ipv6: signed("AAAA"), both: signed(""))
+        let version = "0"
+        listStart = octets("GET /svc_meta?account_id=\(id)&svc_meta_ts=\(version)&timestamp=")
+        signedOfList = digest.sorted([id, version].map(octets))
         validity = signing.validity
-        digest = try SecretDigest(signing.secret)
+        self.digest = digest
     }
 
     public func request(
         _ names: [Name], family: Families, host: String, at unixSeconds: UInt64
     ) throws(RequestError) -> [UInt8] {
-        var domain: [UInt8] = []
-        try domain.appendNames(names, most: namesPerRequest)
-        let type =
+        let (afterTime, signed) =
             switch family {
-            case .ipv4: "A"
-            case .ipv6: "AAAA"
-            default: ""
+            case .ipv4: (afterTime.ipv4, signed.ipv4)
+            case .ipv6: (afterTime.ipv6, signed.ipv6)
+            default: (afterTime.both, signed.both)
             }
-        let expiry = expiry(unixSeconds)
         var request: [UInt8] = []
-        request.reserveCapacity(domain.count + host.utf8.count + 320)
+        request.reserveCapacity(names.reduce(0) { $0 + $1.wire.count } + host.utf8.count + 384)
         request.append("GET /resolve?domain=")
-        request.append(contentsOf: domain)
-        request.append("&account_id=\(id)&timestamp=\(expiry)")
-        if !type.isEmpty { request.append("&type=\(type)") }
-        if !routeIp.isEmpty { request.append("&ip=\(routeIp)") }
-        request.append("&sign=")
-        // What is not sent is signed as an empty value.
-        digest.append(
-            ofSorted: [domain] + [id, expiry, type, routeIp].map { Array($0.utf8) }, to: &request)
-        try request.appendRequestEnd(host: host)
+        let name = request.count
+        try request.appendNames(names, most: namesPerRequest)
+        let nameEnd = request.count
+        request.append(contentsOf: afterName)
+        let time = appendTime(unixSeconds, to: &request)
+        request.append(contentsOf: afterTime)
+        try digest.appendEnd(ofSorted: signed, with: [name..<nameEnd, time], host: host, to: &request)
         return request
     }
 
-    /// When a request of this moment ends, in milliseconds since 1970.
-    private func expiry(_ unixSeconds: UInt64) -> String { "\((unixSeconds &+ validity) &* 1000)" }
+    /// Appends when a request of this moment ends, in milliseconds since 1970.
+    /// - Returns: The place of that.
+    private func appendTime(_ unixSeconds: UInt64, to request: inout [UInt8]) -> Range<Int> {
+        let start = request.count
+        request.appendDecimal((unixSeconds &+ validity) &* 1000)
+        return start..<request.count
+    }
 
     /// Reads `{"host":…,"ips":[…],"ttl":…}`, with the addresses of both families in one list.
     public func parse(
@@ -81,11 +97,9 @@ public final class VolcengineAccount: ServiceAccount {
     }
 
     public func configurationRequest(host: String, at unixSeconds: UInt64) throws(RequestError) -> [UInt8] {
-        let expiry = expiry(unixSeconds)
-        let version = "0"
-        var request = Array("GET /svc_meta?account_id=\(id)&svc_meta_ts=\(version)&timestamp=\(expiry)&sign=".utf8)
-        digest.append(ofSorted: [id, version, expiry].map { Array($0.utf8) }, to: &request)
-        try request.appendRequestEnd(host: host)
+        var request = listStart
+        let time = appendTime(unixSeconds, to: &request)
+        try digest.appendEnd(ofSorted: signedOfList, with: [time], host: host, to: &request)
         return request
     }
 

@@ -65,6 +65,36 @@ import Testing
         #expect(!request.contains("example"))
     }
 
+    /// The vector of AES-GCM: signed as any other mode is. Nothing is sent in it, and no answer in it is taken.
+    @Test func alibabaSignsEachModeTheSame() throws {
+        let signer = try RequestSigner(hmacSHA256: Hexadecimal.decode(Self.alibabaSecret.span) ?? [])
+        var request = Array(
+            ("GET /v2/d?enc=101112131415161718191a1bbf0c67c12d75949860aa7390bf46864e56d95ae459994993a7ba0b2b45313d9bf0a43d25"
+                + "3118859f767972021363efe1d566&exp=1700000600&id=100000&m=2&v=1.0").utf8)
+        signer.appendSignature(from: "GET /v2/d?".utf8.count, as: "&s=", to: &request)
+        #expect(
+            text(request).hasSuffix(
+                "&v=1.0&s=f4e5780a8e66b3a3e9cc714184947ce2e6aa1ba813b45d0edc7ac3abbc1e29ac"))
+    }
+
+    /// The host of a request is another than that of the one before.
+    @Test(arguments: Provider.allCases) func hostsInTurn(provider: Provider) throws {
+        let account =
+            provider == .tencent
+            ? try ServiceCredential.https(token: [0x31]).account()
+            : try Self.account(provider, secret: Self.alibabaSecret)
+        for host in ["h", "a.example", "h", "2001:db8::1", "[::1]:53", "h"] {
+            let asked = try account.request(names("a.example"), family: .both, host: host, at: 0)
+            let field = host == "2001:db8::1" ? "[2001:db8::1]" : host
+            #expect(text(asked).hasSuffix(" HTTP/1.1\r\nHost: \(field)\r\n" + fields))
+            for wrong in ["", "a b", "h\r\n"] {
+                #expect(throws: RequestError.forbiddenHost) {
+                    try account.request(names("a.example"), family: .both, host: wrong, at: 0)
+                }
+            }
+        }
+    }
+
     @Test(arguments: [(Families.ipv4, "4"), (.ipv6, "6"), (.both, "4,6")])
     func alibabaLeavesOutWhatIsEmpty(family: Families, queried: String) throws {
         let account = try Self.account(.alibaba, secret: Self.alibabaSecret, routeIp: .v4(203, 0, 113, 7))
@@ -112,10 +142,15 @@ import Testing
 
     @Test func volcengine() throws {
         let digest = try SecretDigest(Array("QlgAuFMwNUwN".utf8))
-        var signature: [UInt8] = []
-        digest.append(
-            ofSorted: ["www.a.com,www.b.com", "1023", "1566808387000", "", ""].map { Array($0.utf8) }, to: &signature)
-        #expect(text(signature) == "4b00a808d49a334991b7e50d324a9287")
+        // The order of the two values in the request does not matter.
+        for values in ["www.a.com,www.b.com 1566808387000", "1566808387000 www.a.com,www.b.com"] {
+            let space = values.utf8.distance(from: values.startIndex, to: values.firstIndex(of: " ")!)
+            var request = Array(values.utf8)
+            try digest.appendEnd(
+                ofSorted: digest.sorted(["1023", "", ""].map { Array($0.utf8) }),
+                with: [0..<space, space + 1..<request.count], host: "h", to: &request)
+            #expect(text(request).hasPrefix(values + "&sign=4b00a808d49a334991b7e50d324a9287 HTTP/1.1\r\nHost: h\r\n"))
+        }
         let account = try Self.account(
             .volcengine, id: 1023, secret: Array("QlgAuFMwNUwN".utf8), routeIp: .v4(203, 0, 113, 7))
         let request = try account.request(

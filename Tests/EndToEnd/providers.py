@@ -139,6 +139,11 @@ def sorted_digest(values):
     return digest("_".join(sorted(values)))
 
 
+def hmac_digest(secret, parameters):
+    text = "&".join(f"{key}={value}" for key, value in sorted(parameters.items()))
+    return hmac.new(bytes.fromhex(secret), text.encode(), "sha256").hexdigest()
+
+
 def compare(given, right):
     if given != right:
         raise Refused(403, "InvalidSignature")
@@ -155,8 +160,7 @@ def alibaba(service, path, parameters):
     mode = {"https": "0", "aes": "1"}[service.way]
     need(parameters, "id", "m", "exp", "v", "s", *(["dn"] if mode == "0" else ["enc"]))
     signature = parameters.pop("s")
-    text = "&".join(f"{key}={value}" for key, value in sorted(parameters.items()))
-    compare(signature, hmac.new(bytes.fromhex(service.secret), text.encode(), "sha256").hexdigest())
+    compare(signature, hmac_digest(service.secret, parameters))
     if parameters["id"] != str(service.account) or parameters["m"] != mode or parameters["v"] != "1.0":
         raise Refused(403, "InvalidAccount")
     expiry = service.check_time(parameters["exp"])

@@ -12,6 +12,7 @@ from control import metrics, total
 from dns_client import addresses, ask
 from httpdns_service import Record
 from providers import CERTIFICATES, NAMES, SECRETS, Refused
+from resolvers import answer_locally
 from waiting import eventually, waited_since
 
 PORT = 2053
@@ -101,6 +102,18 @@ def test_a_clock_that_is_off(account, shop, provider, way, skew):
     assert before <= 20
 
 
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+@pytest.mark.parametrize("skew", [-3600, 3600])
+def test_one_request_at_most_fails_by_the_clock(account, shop, provider, way, skew):
+    """And that one is no client's: it is asked once more at once."""
+    service = account(provider, way, skew=skew)
+    shop(service)
+    assert answer("www.shop.example") == ["203.0.113.10", "203.0.113.20"]
+    assert [addresses(reply) for reply in at_once(20)] == [[f"203.0.113.{number}"] for number in range(20)]
+    # A request that is valid for longer by a clock that is late is valid all the same.
+    assert len(service.refused) == (1 if skew > 0 else 0), service.refused
+
+
 @pytest.mark.parametrize("encryption", ["aes", "https"])
 def test_the_clock_of_requests_that_expire_at_tencent(daemon, service, authority, encryption):
     late = service(encryption, ZONE, expiring=True, skew=3600)
@@ -123,13 +136,14 @@ def test_a_wrong_secret_is_said_once_and_the_service_is_left_alone(account, shop
     assert other not in running.log() and SECRETS[provider] not in running.log()
 
 
+@pytest.mark.parametrize("provider", SIGNED)
 @pytest.mark.parametrize(("status", "code", "word"), [
     (403, "InvalidAccount", "dnsId"), (403, "AccountNotExists", "dnsId"), (403, "UnsignedInterfaceDisabled", "dnsKey"),
     (403, "InvalidDuration", "authExpirySeconds"), (400, "MissingArgument", "provider"),
     (405, "MethodNotAllowed", "provider"), (403, "SignatureExpired", "clock")])
-def test_what_only_the_operator_can_mend(account, shop, status, code, word):
+def test_what_only_the_operator_can_mend(account, shop, provider, status, code, word):
     """Said once, in words that name the key; then nobody is asked for a while. The clock is right here."""
-    service = account("alibaba-v1")
+    service = account(provider)
     service.refusal = Refused(status, code)
     running = shop(service)
     for number in range(4):
@@ -139,15 +153,35 @@ def test_what_only_the_operator_can_mend(account, shop, status, code, word):
     assert len(said) == 1 and word in said[0] and code in said[0]
 
 
-@pytest.mark.parametrize(("status", "code"), [(403, "ServiceLevelDeny"), (500, "InternalError"), (429, "TooOften")])
-def test_what_another_server_may_answer(account, shop, status, code):
-    first, second = account("alibaba"), account("alibaba", address="127.0.0.4")
+@pytest.mark.parametrize(("provider", "status", "code"), [
+    *((provider, status, code) for provider in SIGNED
+      for status, code in ((403, "ServiceLevelDeny"), (500, "InternalError"), (429, "TooOften"))),
+    ("volcengine", 405, ""), ("volcengine", 429, ""), ("volcengine", 500, "")])
+def test_what_another_server_may_answer(account, shop, provider, status, code):
+    first, second = account(provider), account(provider, address="127.0.0.4")
     first.refusal = Refused(status, code)
     shop(first, dnsIp=[first.endpoint, second.endpoint])
     replies = at_once(5)
     assert [addresses(reply) for reply in replies] == [[f"203.0.113.{number}"] for number in range(5)]
     assert set(first.names) <= set(second.names)
-    assert len(second.requests) <= len(first.requests) + (5 if status == 429 else 0), "not one by one"
+    if NAMES[provider] > 1:
+        assert len(second.requests) <= len(first.requests) + (5 if status == 429 else 0), "not one by one"
+
+
+@pytest.mark.parametrize("provider", [provider for provider in SIGNED if NAMES[provider] > 1])
+def test_too_many_names_are_asked_one_by_one(account, shop, provider):
+    service = account(provider)
+    service.refusal = lambda request: Refused(400, "TooManyHosts") if len(request.names) > 1 else None
+    running = shop(service, timeout=20000)
+    ask("www.shop.example", port=PORT)
+    service.hold()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        replies = [pool.submit(ask, f"n{number}.shop.example", port=PORT) for number in range(8)]
+        eventually(lambda: service.refused or len(service.requests) > 2, "names are asked together")
+        service.release()
+        assert [addresses(reply.result()) for reply in replies] == [[f"203.0.113.{number}"] for number in range(8)]
+    if service.refused:
+        assert running.log_lines("give a smaller batch")
 
 
 def test_a_name_that_is_refused_costs_the_others_nothing(account, shop):
@@ -161,12 +195,16 @@ def test_a_name_that_is_refused_costs_the_others_nothing(account, shop):
     assert running.log_lines("domains registered")
 
 
-def test_the_second_account_answers_when_the_first_is_silent(account, shop, authority):
-    """Within `hedgeAfter` and its own time; nothing is asked in the clear."""
-    first, second = account("volcengine"), account("baidu", address="127.0.0.4")
+@pytest.mark.parametrize(("one", "other"), [("volcengine", "baidu"), ("baidu", "alibaba"), ("alibaba", "alibaba-v1"),
+                                            ("alibaba-v1", "volcengine")])
+def test_the_second_account_answers_when_the_first_is_silent(account, shop, authority, scripted_resolver, one, other):
+    """Within `hedgeAfter` and its own time; nothing is asked in the clear, though that might be."""
+    first, second = account(one), account(other, address="127.0.0.4")
+    local = scripted_resolver(answer_locally)
     first.hold()
-    others = {"upstreams.second": second.settings() | {"caFile": str(authority.file)}}
-    shop(first, others, hedge=400, thenTry=["second"])
+    others = {"upstreams.second": second.settings() | {"caFile": str(authority.file)},
+              "fallback": {"servers": [local.endpoint], "hosts": "", "hedgeAfter": 400}}
+    shop(first, others, thenTry=["second", "fallback"])
     began = time.monotonic()
     assert answer("www.shop.example") == ["203.0.113.10", "203.0.113.20"]
     assert 0.35 < time.monotonic() - began and waited_since(began) < 1.2
@@ -175,6 +213,9 @@ def test_the_second_account_answers_when_the_first_is_silent(account, shop, auth
     assert answer("n1.shop.example") == ["203.0.113.1"]
     assert waited_since(began) < 1.2
     assert second.names[-1] == "n1.shop.example"
+    assert local.questions == []
+    second.stop()
+    assert ask("n2.shop.example", port=PORT).answer and local.questions, "the resolver would have been asked"
 
 
 def test_certificates_have_the_providers_name_or_address(account, shop, authority):

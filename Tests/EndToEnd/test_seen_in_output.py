@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import tempfile
 import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -12,6 +13,7 @@ import daemon as processes
 from control import metrics
 from dns_client import ask
 from httpdns_service import Fault, every_name
+from providers import AES_KEY, SECRETS, Refused
 from resolvers import answer_locally
 from test_report import Collector
 from waiting import eventually
@@ -76,6 +78,54 @@ def test_no_secret_is_anywhere(daemon, service, scripted_resolver, tmp_path, bin
     assert seen["check"] and seen["probe"] and seen["the cache file"]
     for place, data in seen.items():
         for secret in secrets:
+            for spelling in spellings(secret):
+                assert spelling not in data, f"{spelling} is in {place}"
+
+
+WAYS = [*((provider, "https") for provider in sorted(SECRETS)), ("alibaba", "aes")]
+
+
+@pytest.mark.parametrize(("provider", "way"), WAYS)
+def test_no_secret_of_another_provider_is_anywhere(daemon, account, scripted_resolver, tmp_path, binary, authority, provider,
+                                                   way):
+    """As above, of an account in `[httpdns]` and of one in a group, which refuse each request in each way."""
+    chosen, local = account(provider, way, every_name), scripted_resolver(answer_locally)
+    secrets = {"dnsKey": SECRETS[provider]} | ({"aesKey": AES_KEY} if way == "aes" else {})
+    keys = {key: value for key, value in chosen.settings().items() if key not in secrets}
+    for name, secret in secrets.items():
+        (tmp_path / name).write_text(secret)
+        keys[name + "File"] = str(tmp_path / name)
+    keys |= {"debug": True, "enableReport": True, "appId": "secrets", "timeout": 300, "thenTry": ["fallback"]}
+    socket = tmp_path / "control.sock"
+    running = daemon(whole={
+        "log": {"level": "debug"}, "control": {"metrics": "127.0.0.1:9153", "socket": str(socket)}, "httpdns": keys,
+        "tls": {"caFile": str(authority.file)}, "fallback": {"servers": [local.endpoint]},
+        "upstreams.shop": keys | {"domains": ["shop.example"], "caFile": str(authority.file)},
+        "cache": {"file": str(tmp_path / "answers")}})
+    refusals = [None, *(Refused(*refusal) for refusal in (
+        (400, "InvalidHost"), (403, "SignatureExpired"), (500, "InternalError"), (429, "x"), (403, "InvalidSignature")))]
+    for number, refusal in enumerate(refusals):
+        chosen.refusal = refusal
+        ask(f"n{number}.example.com"), ask(f"n{number}.shop.example")
+    configuration = str(running.directory / "httpdnsd.toml")
+    here = {"HTTPDNSD_CONTROL_SOCKET": str(socket)}
+    seen = {"the command line": pathlib.Path(f"/proc/{running.pid}/cmdline").read_bytes(),
+            "the environment": pathlib.Path(f"/proc/{running.pid}/environ").read_bytes(),
+            "the process list": subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, check=True).stdout,
+            "metrics": urllib.request.urlopen("http://127.0.0.1:9153/metrics").read(),
+            "the status page": urllib.request.urlopen("http://127.0.0.1:9153/").read()}
+    for command in (["status"], ["status", "--json"], ["cache", "--json"], ["explain", "n9.shop.example", "--ask"],
+                    ["explain", "n9.shop.example", "--json"], ["check"], ["query", "n8.example.com"],
+                    ["query", "n8.shop.example", "--group", "shop", "--format", "json"], ["probe", "--group", "shop"]):
+        ended = processes.run(binary, *command, "-c", configuration, timeout=30, variables=here)
+        seen[" ".join(command)] = (ended.stdout + ended.stderr).encode()
+    assert all(seen[command] for command in ("status", "check", "metrics")) and b"shop" in seen["status"]
+    running.stop()
+    seen |= {"the log": running.log().encode(), "the cache file": (tmp_path / "answers").read_bytes(),
+             "requests": "\n".join(chosen.targets).encode()}
+    assert b"abnormal lookup" in seen["the log"] and b"shop: lookup n0.shop.example" in seen["the log"]
+    for place, data in seen.items():
+        for secret in secrets.values():
             for spelling in spellings(secret):
                 assert spelling not in data, f"{spelling} is in {place}"
 

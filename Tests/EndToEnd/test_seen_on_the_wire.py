@@ -1,9 +1,12 @@
 """What the wire shows, and that an answer outlives the service."""
 
+import base64
+
 import pytest
 
 from capture import Capture
 from dns_client import addresses, ask, labels
+from providers import AES_KEY, SECRETS
 
 NAMES = ["www.example.com", "n7.example.com", "only-v6.example.com", "unknown-to-all.example.com"]
 
@@ -35,6 +38,27 @@ def test_no_name_is_seen_on_the_wire_and_answers_are_kept(daemon, service, tmp_p
     assert addresses(ask("www.example.com")) == ["203.0.113.20", "203.0.113.10", "203.0.113.30"]
     assert addresses(ask("WWW.example.com", "AAAA", transport="tcp"), "AAAA") == ["2001:db8:1::20", "2001:db8:1::10"]
     assert ask("n8.example.com").rcode() == 2, "the service is stopped indeed"
+
+
+def test_no_name_is_seen_on_the_wire_of_alibabas_aes(daemon, account, tmp_path):
+    """Neither a name, nor whose answers are wanted, nor an address of an answer, nor a secret."""
+    chosen = account("alibaba", "aes")
+    daemon(whole={"httpdns": chosen.settings() | {"httpOnly": True, "routeIp": "198.51.100.77"}, "fallback": {"hosts": ""}})
+    with Capture(tmp_path, chosen.address, chosen.port) as capture:
+        assert addresses(ask("www.example.com")) == ["203.0.113.20", "203.0.113.10", "203.0.113.30"]
+        assert addresses(ask("only-v6.example.com", "AAAA"), "AAAA") == ["2001:db8:1::50"]
+        ask("unknown-to-all.example.com")
+        seen = capture.bytes().lower()
+    assert b"get /v2/d?enc=" in seen and b'"mode": 1' in seen, "the capture did see this traffic"
+    secret = SECRETS["alibaba"]
+    for text in (*NAMES, "example", "198.51.100.77", "203.0.113.20", "2001:db8:1::50", secret, AES_KEY):
+        raw = text.encode()
+        for form in (raw, raw.hex().encode(), base64.b64encode(raw).rstrip(b"=").lower()):
+            assert form not in seen, f"{text} is on the wire as {form!r}"
+    for name in NAMES:
+        assert labels(name) not in seen and labels(name).hex().encode() not in seen
+    for key in (secret, AES_KEY):
+        assert bytes.fromhex(key) not in seen
 
 
 def test_every_aes_request_has_an_initial_vector_of_its_own(daemon, service):

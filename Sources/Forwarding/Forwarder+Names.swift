@@ -69,7 +69,11 @@ extension Forwarder {
             groups[place].plan?.take(count)
             send(lookups, to: server, of: group, at: now)
         }
-        groups[place].outbox.removeFirst(taken)
+        if taken == groups[place].outbox.count {
+            groups[place].outbox.removeAll(keepingCapacity: taken <= 64)
+        } else {
+            groups[place].outbox.removeFirst(taken)
+        }
     }
 
     /// How many of the waiting names can be sent together with the first.

@@ -85,10 +85,22 @@ public struct Forwarder: ~Copyable {
 
     /// Returns the actions to carry out, and empties the list.
     public mutating func takeActions() -> [Action] {
+        var taken: [Action] = []
+        takeActions(into: &taken)
+        return taken
+    }
+
+    /// Exchanges the actions to carry out for an empty list, whose memory serves the next ones.
+    public mutating func takeActions(into list: inout [Action]) {
+        precondition(list.isEmpty)
         if !shared.events.isEmpty { report(shared.takeEvents()) }
         if !shared.actions.isEmpty { actions += shared.takeActions().map { .shared($0) } }
-        return exchange(&actions, with: [])
+        swap(&list, &actions)
+        if actions.capacity > Self.keptActions { actions = [] }
     }
+
+    /// For so many actions memory is kept between turns, some 300 octets each.
+    private static var keptActions: Int { 64 }
 
     mutating func act(_ action: Action) { actions.append(action) }
 

@@ -75,12 +75,16 @@ struct GroupState {
     }
 
     /// Compares by place, as the functions below do: passing a state to a closure copies it.
-    func place(of server: Server) -> Int? { servers.indices.first { servers[$0].server == server } }
+    func place(of server: Server) -> Int? {
+        for place in servers.indices where servers[place].server == server { return place }
+        return nil
+    }
 
     /// What a server's answers usually take, in milliseconds, as far as it is known. Mutating, so that reading a group
     /// copies nothing.
     mutating func roundTrip(of server: Server) -> Double? {
-        servers.first { $0.server == server }?.health.roundTrip
+        guard let place = place(of: server) else { return nil }
+        return servers[place].health.roundTrip
     }
 
     /// Why the current server failed last.
@@ -154,8 +158,9 @@ struct GroupState {
     /// A request was sent to a server. If it is the first server and another one is in use, its answer decides whether
     /// it returns.
     mutating func asked(_ server: Server) {
-        if server == servers.first?.server, server != current { isProbing = true }
-        if let place = place(of: server) { servers[place].underWay += 1 }
+        guard let place = place(of: server) else { return }
+        servers[place].underWay += 1
+        if place == 0, server != current { isProbing = true }
     }
 
     /// A query to a server has ended.

@@ -1,10 +1,11 @@
 /// How many flights and waiting clients each source has, of the numbers that all share. Only sources that have some are
-/// recorded.
+/// recorded, and the one that asked last.
 struct Shares {
     private var places: [Source: Int] = [:]
     private var shares: [Share] = []
     private var free: [Int] = []
-    /// The source that was looked up last: questions come in batches, and most of a batch come from one source.
+    /// The source that was looked up last: questions come in batches, and most of a batch come from one source. It stays
+    /// recorded while it has nothing, since a source that asks one question after the other has nothing between two.
     private var latest: (source: Source, place: Int)?
     /// Waiting clients of all sources.
     private(set) var clients = 0
@@ -15,7 +16,8 @@ struct Shares {
         var clients = 0
     }
 
-    var count: Int { places.count }
+    /// How many sources have some.
+    var count: Int { places.count - (latest.map { isIdle($0.place) ? 1 : 0 } ?? 0) }
 
     func flights(of source: Source) -> Int { places[source].map { shares[$0].flights } ?? 0 }
     func clients(of source: Source) -> Int { places[source].map { shares[$0].clients } ?? 0 }
@@ -68,11 +70,17 @@ struct Shares {
     }
 
     private mutating func place(of source: Source) -> Int {
-        if let latest, latest.source == source { return latest.place }
+        if let latest {
+            if latest.source == source { return latest.place }
+            self.latest = nil
+            dropIfIdle(latest.place)
+        }
         let place = places[source] ?? add(source)
         latest = (source, place)
         return place
     }
+
+    private func isIdle(_ place: Int) -> Bool { shares[place].flights == 0 && shares[place].clients == 0 }
 
     private mutating func add(_ source: Source) -> Int {
         let place: Int
@@ -88,10 +96,9 @@ struct Shares {
     }
 
     private mutating func dropIfIdle(_ place: Int) {
-        guard shares[place].flights == 0, shares[place].clients == 0 else { return }
+        guard isIdle(place), latest?.place != place else { return }
         places[shares[place].source] = nil
         free.append(place)
-        if latest?.place == place { latest = nil }
     }
 }
 

@@ -25,6 +25,10 @@ public struct SmallList<Element>: Sequence {
     }
 
     public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
+        if others.isEmpty {
+            if let element = first, isUnwanted(element) { first = nil }
+            return
+        }
         let all = self
         self = SmallList()
         for element in all where !isUnwanted(element) { append(element) }

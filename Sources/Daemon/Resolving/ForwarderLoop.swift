@@ -17,6 +17,8 @@ final class ForwarderLoop: @unchecked Sendable {
     let loop: EventLoop
     var forwarder: Forwarder
     private var clients = WaitingClients()
+    /// Those of the turn, while they are carried out; a list that is used again and again.
+    private var actions: [Action] = []
     /// The settings in effect: see ``apply(_:)``.
     var settings = Settings()
     var numbers = GroupNumbers()
@@ -88,7 +90,9 @@ final class ForwarderLoop: @unchecked Sendable {
     ///   - here: the caller has nothing else to do: if the loop is at rest, the caller's thread runs the turn.
     func submit(_ misses: [Miss], here: Bool = false) {
         var misses = misses
-        misses.removeAll { $0.isRefresh && !queue.enterToRefresh($0.client.source) }
+        if misses.contains(where: { $0.isRefresh }) {
+            misses.removeAll { $0.isRefresh && !queue.enterToRefresh($0.client.source) }
+        }
         let taken = misses
         let work: @Sendable () -> Void = { [self] in
             if early == nil { receive(taken) } else { hold(taken) }
@@ -121,13 +125,14 @@ final class ForwarderLoop: @unchecked Sendable {
         _ misses: [Miss], by forwarder: inout Forwarder, _ clients: inout WaitingClients, _ queue: MissQueue,
         at now: Tick
     ) {
-        for miss in misses {
-            let client = miss.client
+        // By index: to walk over the misses themselves would copy each of them.
+        for index in misses.indices {
+            let client = misses[index].client
             let (question, source) = (client.question, client.source)
             queue.leave(source)
             forwarder.receive(
                 question.name(in: client.query.span), question.type, for: Audience(of: question),
-                from: miss.isRefresh ? nil : clients.insert(client), of: source,
+                from: misses[index].isRefresh ? nil : clients.insert(client), of: source,
                 recursionDesired: question.recursionDesired, at: now)
         }
     }
@@ -213,19 +218,20 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     private var nextDeadline: Tick? {
-        forwarder.nextDeadline.orEarlier(carriers.nextDeadline)
-            .orEarlier(serviceLists.values.lazy.map(\.nextDeadline).min())
-            .orEarlier(reporters.isEmpty ? nil : reporters.values.lazy.compactMap(\.nextDeadline).min())
-            .orEarlier(drain.map { Tick(nanoseconds: $0.until) })
+        var next = forwarder.nextDeadline.orEarlier(carriers.nextDeadline)
+        if !serviceLists.isEmpty { for list in serviceLists.values { next = next.orEarlier(list.nextDeadline) } }
+        if !reporters.isEmpty { for reporter in reporters.values { next = next.orEarlier(reporter.nextDeadline) } }
+        if let drain { next = next.orEarlier(Tick(nanoseconds: drain.until)) }
+        return next
     }
 
     private func endTurn() {
         let now = Tick(nanoseconds: Clock.now())
         while true {
-            let actions = Self.takeActions(of: &forwarder, at: now)
+            Self.takeActions(of: &forwarder, into: &actions, at: now)
             // Queries that fail at once are settled meanwhile, which may add actions.
             if actions.isEmpty, !carriers.outbox.send() { break }
-            perform(actions, &clients, &outgoing, at: now)
+            perform(&actions, &clients, &outgoing, at: now)
         }
         outgoing.flush()
         trials.endTurn()
@@ -239,9 +245,9 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    private static func takeActions(of forwarder: inout Forwarder, at now: Tick) -> [Action] {
+    private static func takeActions(of forwarder: inout Forwarder, into actions: inout [Action], at now: Tick) {
         forwarder.endTurn(at: now)
-        return forwarder.takeActions()
+        forwarder.takeActions(into: &actions)
     }
 
     /// Whether this outcome is a failed query.
@@ -253,12 +259,15 @@ final class ForwarderLoop: @unchecked Sendable {
         return forwarder.failedQueries != before
     }
 
+    /// Carries out the actions in their order, and leaves the list empty.
     /// - Parameters:
-    ///   - clients, outgoing: this object's properties, accessed once for all actions.
+    ///   - actions, clients, outgoing: this object's properties, accessed once for all actions.
     private func perform(
-        _ actions: [Action], _ clients: inout WaitingClients, _ outgoing: inout TurnReplies, at now: Tick
+        _ actions: inout [Action], _ clients: inout WaitingClients, _ outgoing: inout TurnReplies, at now: Tick
     ) {
-        for action in actions {
+        // Taken from the end, an action is moved; to walk over the list would copy each.
+        actions.reverse()
+        while let action = actions.popLast() {
             switch action {
             case .reply(let numbers, let answer, let age, by: let answerer):
                 for number in numbers {

@@ -68,6 +68,9 @@ struct TableID: Hashable, Sendable {
         (self.index, self.generation) = (index, generation)
     }
 
+    /// A number that no other element of the table has while this one is in it; as low as there was one free.
+    var number: Int { Int(index) }
+
     /// A number that belongs to no table.
     init(standalone number: UInt32) { self.init(index: number, generation: .max) }
 }

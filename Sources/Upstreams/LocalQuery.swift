@@ -17,7 +17,7 @@ final class PlainServer {
 }
 
 /// A query under way to a local resolver, with each datagram and stream it was sent on.
-final class LocalQuery {
+final class LocalQuery: ForQuery {
     let id: QueryID
     let question: MessageQuestion
     let server: PlainServer

@@ -19,9 +19,11 @@ package final class LocalUpstream: Upstream, Sender {
     private var servers: [Server: PlainServer] = [:]
     /// The server of the last query: most queries of a turn are for the same.
     private var latest: PlainServer?
-    private var queries: [QueryID: LocalQuery] = [:]
+    private var queries = UnderWay<LocalQuery>()
     /// Nil until something is asked.
     private var datagrams: QueryDatagrams?
+    /// What all ports call.
+    private var portIsReadable: (QueryPort) -> Void = { _ in }
     private(set) var openPorts = 0
     /// When to look for ports without a query under way.
     private var tidyAt: Tick?
@@ -41,6 +43,7 @@ package final class LocalUpstream: Upstream, Sender {
     ) {
         (self.answers, self.tallies, self.loop, self.outbox, self.clock) = (answers, tallies, loop, outbox, clock)
         streams = StreamUpstream(answers, tls: nil, loop: loop, tallies: tallies)
+        portIsReadable = { [unowned self] in read($0) }
         streams.settle = { [unowned self] id, outcome, toRepeat in
             guard let query = queries[id] else { return }
             end(query, outcome, toRepeat: toRepeat || query.isRepeat)
@@ -58,7 +61,7 @@ package final class LocalUpstream: Upstream, Sender {
             return settle(id, .failed(Failure(.badAnswer, "a resolver is asked questions")), false)
         }
         let query = LocalQuery(id, question, known(server))
-        queries[id] = query
+        queries.insert(query)
         send(query, edns: answers.edns.includes(server, at: now) ? .used : .omitted, isRepeat: false, at: now)
     }
 
@@ -71,7 +74,7 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     package func cancel(_ id: QueryID) {
-        guard let query = queries.removeValue(forKey: id) else { return }
+        guard let query = queries.remove(id) else { return }
         for sent in query.sent { query.server.spelling.waitedInVain(sent) }
         forgetDatagrams(of: query, at: clock())
         if query.isOverTCP { streams.cancel(id) }
@@ -93,11 +96,11 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     package func close() {
-        for query in queries.values {
+        for query in queries.all {
             for sent in query.sent { close(sent.port) }
             query.sent = SmallList()
         }
-        queries = [:]
+        queries = UnderWay()
         for server in servers.values { retirePort(of: server) }
         streams.close()
     }
@@ -160,7 +163,7 @@ package final class LocalUpstream: Upstream, Sender {
         }
         retirePort(of: server)
         guard openPorts < Self.maximumPorts else { return nil }
-        let port = try QueryPort(to: server.server.endpoints[0], loop: loop, at: now) { [unowned self] in read($0) }
+        let port = try QueryPort(to: server.server.endpoints[0], loop: loop, at: now, received: portIsReadable)
         openPorts += 1
         if server.isKept { server.port = port } else { port.retire() }
         return port
@@ -293,7 +296,7 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     private func end(_ query: LocalQuery, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick? = nil) {
-        guard queries.removeValue(forKey: query.id) != nil else { return }
+        guard queries.remove(query.id) != nil else { return }
         if !query.sent.isEmpty { forgetDatagrams(of: query, at: now ?? clock()) }
         settle(query.id, outcome, toRepeat)
     }

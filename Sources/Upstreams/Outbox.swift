@@ -2,6 +2,8 @@
 /// TLS record and a system call. Confined to its loop.
 package final class Outbox {
     private var senders: [any Sender] = []
+    /// A list that was used, kept for its memory.
+    private var spare: [any Sender] = []
 
     package init() {}
 
@@ -13,7 +15,12 @@ package final class Outbox {
     ///   do.
     package func send() -> Bool {
         guard !senders.isEmpty else { return false }
-        for sender in exchange(&senders, with: []) { sender.pump() }
+        // What is asked meanwhile goes to the other list.
+        swap(&senders, &spare)
+        var sending = exchange(&spare, with: [])
+        for index in sending.indices { sending[index].pump() }
+        while sending.popLast() != nil {}
+        spare = sending
         return true
     }
 }

@@ -16,9 +16,8 @@ final class QueryPort: EventHandler {
     /// When it stops taking queries, in the time of ``Clock``.
     private let end: UInt64
     private var isRetired = false
-    /// The ids of all queries that it ever took, and at the same places the queries that still wait for an answer.
-    private var ids: [UInt16] = []
-    private var queries: [SentQuery?] = []
+    /// The ids of all queries that it ever took, with those queries that still wait for an answer.
+    private var queries: [(id: UInt16, sent: SentQuery?)] = []
     private var waiting = 0
 
     /// How long a port takes queries after it was opened, in nanoseconds: as long as a busy turn of the loop lasts. An
@@ -47,7 +46,7 @@ final class QueryPort: EventHandler {
     var isIdle: Bool { waiting == 0 }
 
     func takesQueries(at now: Tick) -> Bool {
-        !isRetired && now.nanoseconds < end && ids.count < Self.maximumQueries
+        !isRetired && now.nanoseconds < end && queries.count < Self.maximumQueries
     }
 
     /// Makes it take no more queries.
@@ -57,14 +56,13 @@ final class QueryPort: EventHandler {
     func newID(_ random: () -> UInt16) -> UInt16 {
         while true {
             let id = random()
-            if !ids.contains(id) { return id }
+            if place(of: id) == nil { return id }
         }
     }
 
     /// Adds a query that will leave from here.
     func add(_ sent: SentQuery) {
-        ids.append(sent.id)
-        queries.append(sent)
+        queries.append((sent.id, sent))
         waiting += 1
     }
 
@@ -86,22 +84,26 @@ final class QueryPort: EventHandler {
     }
 
     func meaning(of id: UInt16) -> Meaning {
-        guard let place = ids.firstIndex(of: id) else { return .nothing }
-        return queries[place].map { .query($0) } ?? .endedQuery
+        guard let place = place(of: id) else { return .nothing }
+        return queries[place].sent.map { .query($0) } ?? .endedQuery
+    }
+
+    private func place(of id: UInt16) -> Int? {
+        for place in queries.indices where queries[place].id == id { return place }
+        return nil
     }
 
     /// Tells it that the answer to a query is not awaited any more.
     func ended(_ sent: SentQuery) {
-        guard let place = ids.firstIndex(of: sent.id), queries[place].take() != nil else { return }
+        guard let place = place(of: sent.id), queries[place].sent.take() != nil else { return }
         waiting -= 1
     }
 
     /// Gives up all queries under way, and returns them.
     func takeWaiting() -> [SentQuery] {
+        guard waiting > 0 else { return [] }
         waiting = 0
-        let all = queries.compactMap(\.self)
-        queries = queries.map { _ in nil }
-        return all
+        return queries.indices.compactMap { queries[$0].sent.take() }
     }
 
     func close() {

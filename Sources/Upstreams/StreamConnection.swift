@@ -50,7 +50,7 @@ final class StreamConnection: Sender {
 
     /// Whether it is open and holds no octets from the server: the next ones will belong to the answer to the next
     /// request.
-    var isReusable: Bool { hasRoom && conversation.isIdle && stream?.isIdle ?? false }
+    var isAtRest: Bool { conversation.isIdle && stream?.isIdle ?? false }
 
     /// Whether the verification of the server's certificate may still be relied on.
     /// - Parameter wall: Seconds since 1970.
@@ -187,6 +187,7 @@ extension StreamConnection: StreamOwner {
     private func converse(
         _ tell: (inout any Conversation, inout [ConversationEvent]) throws(ConversationFailure) -> Void
     ) {
+        let upstream = upstream
         var events = upstream.takeEvents()
         var failure: ConversationFailure?
         do throws(ConversationFailure) { try tell(&conversation, &events) } catch { failure = error }

@@ -53,12 +53,12 @@ final class StreamPool {
         shared.last { hasRoom($0) } ?? takeIdle(at: wall)
     }
 
-    /// The newest idle connection. Unsolicited octets, or its end, may wait in the socket: it is read first, since such
-    /// octets would be taken for the answer to the next request.
+    /// The newest idle connection. Where answers are told apart by their order alone, unsolicited octets that wait in the
+    /// socket would be taken for the answer to the next request, so it is read first.
     private func takeIdle(at wall: UInt64) -> StreamConnection? {
         while let connection = idle.popLast() {
-            connection.read()
-            if !connection.isClosed, connection.isReusable, connection.isTrusted(at: wall) { return connection }
+            if !limits.sharesConnections { connection.read() }
+            if !connection.isClosed, connection.isAtRest, connection.hasRoom, connection.isTrusted(at: wall) { return connection }
             connection.close()
         }
         return nil
@@ -116,7 +116,7 @@ final class StreamPool {
     func rested(_ connection: StreamConnection, at now: Tick) -> Tick? {
         unshare(connection)
         if now >= limitedUntil { queriesPerConnection = limits.queriesPerConnection }
-        guard connection.isReusable, hasRoom(connection), limits.idleTime > 0, !isLetGo else {
+        guard connection.isAtRest, hasRoom(connection), limits.idleTime > 0, !isLetGo else {
             connection.close()
             return nil
         }
@@ -135,7 +135,7 @@ final class StreamPool {
     }
 
     private func unshare(_ connection: StreamConnection) {
-        if !shared.isEmpty { shared.removeAll { $0 === connection } }
+        if let place = shared.lastIndex(where: { $0 === connection }) { shared.remove(at: place) }
     }
 
     func closeIdle() { while let connection = idle.popLast() { connection.close() } }

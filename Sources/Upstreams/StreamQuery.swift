@@ -2,7 +2,7 @@ import Base
 import Forwarding
 
 /// A query under way, with everything needed to send it again.
-final class StreamQuery {
+final class StreamQuery: ForQuery {
     let id: QueryID
     /// The id by which conversations know it.
     let number: UInt64

@@ -26,8 +26,10 @@ package class StreamUpstream: Upstream {
     /// Makes the dialect of a server that is asked for the first time.
     private final var makeDialect: (Server) -> any Dialect
     private final let clock: () -> Tick
-    private final var underWay: [QueryID: StreamQuery] = [:]
+    private final var underWay = UnderWay<StreamQuery>()
     private final var pools: [Server: StreamPool] = [:]
+    /// The pool of the last query: most queries of a turn are for the same.
+    private final var latest: StreamPool?
     private final var numbers: UInt64 = 0
     private final var serials = 0
     /// A buffer that is kept to be reused.
@@ -64,6 +66,7 @@ package class StreamUpstream: Upstream {
     }
 
     package final func keep(_ servers: [Server]) {
+        latest = nil
         for (server, pool) in pools where !servers.contains(server) {
             pool.letGo()
             pools[server] = nil
@@ -72,9 +75,10 @@ package class StreamUpstream: Upstream {
 
     /// Made when a server is first asked, so that servers which are only listed have no counters.
     private final func pool(_ server: Server) -> StreamPool {
-        if let pool = pools[server] { return pool }
-        let pool = StreamPool(server, makeDialect(server), tallies.server(server))
+        if let latest, latest.server == server { return latest }
+        let pool = pools[server] ?? StreamPool(server, makeDialect(server), tallies.server(server))
         pools[server] = pool
+        latest = pool
         return pool
     }
 
@@ -88,7 +92,7 @@ package class StreamUpstream: Upstream {
         } catch {
             return settle(id, .failed(error.failure), false)
         }
-        underWay[id] = query
+        underWay.insert(query)
         let connection = pool.connection(at: wall)
         // A query that did not fit a datagram was already counted as a datagram.
         if server.kind != .plain {
@@ -117,7 +121,7 @@ package class StreamUpstream: Upstream {
     }
 
     package final func cancel(_ id: QueryID) {
-        guard let query = underWay.removeValue(forKey: id) else { return }
+        guard let query = underWay.remove(id) else { return }
         let now = now()
         query.pool.forget(query)
         for connection in query.connections { connection.drop(query, at: now) }
@@ -156,7 +160,7 @@ package class StreamUpstream: Upstream {
     }
 
     private final func end(_ query: StreamQuery, _ outcome: Outcome, toRepeat: Bool = false) {
-        underWay[query.id] = nil
+        underWay.remove(query.id)
         settle(query.id, outcome, toRepeat)
     }
 
@@ -290,8 +294,8 @@ package class StreamUpstream: Upstream {
     package final func networkChanged() { for pool in pools.values { pool.renew() } }
 
     package final func close() {
-        let open = underWay.values.flatMap { Array($0.connections) }
-        underWay = [:]
+        let open = underWay.all.flatMap { Array($0.connections) }
+        underWay = UnderWay()
         for connection in open { connection.close() }
         for pool in pools.values { pool.close() }
     }

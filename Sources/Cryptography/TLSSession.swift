@@ -74,6 +74,11 @@ public final class TLSSession {
     /// During which time the verification of this session, or of the one it resumes, may be relied on, in seconds since
     /// 1970.
     var trust: Range<UInt64>?
+    /// How many octets `output` may hold at most: to ask it each time would cost more than to count.
+    private var mostOutput = 0
+    /// The most octets that a record adds to its plaintext, and the most that are in a record (RFC 8446 §5.2).
+    private static let recordOverhead = 256
+    private static let recordLength = 16_384
     private var early: [UInt8] = []
     private var plaintext: [UInt8] = []
     /// Why the peer's certificate was refused; recorded by the verification and used when the handshake then fails.
@@ -157,10 +162,12 @@ public final class TLSSession {
     public func isTrusted(at now: UInt64) -> Bool { trust?.contains(now) ?? false }
 
     /// Whether there are bytes to send to the peer.
-    public var hasCiphertext: Bool { unsafe BIO_ctrl_pending(output.pointer) > 0 }
+    public var hasCiphertext: Bool { mostOutput > 0 }
 
     /// Appends the bytes to send to the peer.
     public func takeCiphertext(into bytes: inout [UInt8]) {
+        guard mostOutput > 0 else { return }
+        mostOutput = 0
         unsafe drain(output.pointer, into: &bytes)
     }
 
@@ -180,7 +187,9 @@ public final class TLSSession {
         let wasOpen = state == .open
         state = .closed
         early = []
-        if wasOpen { unsafe _ = SSL_shutdown(ssl.pointer) }
+        guard wasOpen else { return }
+        mostOutput += Self.recordOverhead
+        unsafe _ = SSL_shutdown(ssl.pointer)
     }
 
     private var isAlive: Bool { state == .handshaking || state == .open }
@@ -191,7 +200,8 @@ public final class TLSSession {
         if state == .handshaking { shakeHands() }
         if state == .open { read() }
         // A peer can cause output here without reading any of it (KeyUpdate, RFC 8446 §4.6.3).
-        if isAlive, unsafe BIO_ctrl_pending(output.pointer) > Self.backlogLimit { fail(.backlog) }
+        mostOutput = unsafe BIO_ctrl_pending(output.pointer)
+        if isAlive, mostOutput > Self.backlogLimit { fail(.backlog) }
     }
 
     private func shakeHands() {
@@ -239,7 +249,9 @@ public final class TLSSession {
     }
 
     private func write(_ bytes: Span<UInt8>) {
-        guard unsafe BIO_ctrl_pending(output.pointer) + bytes.count <= Self.backlogLimit else { return fail(.backlog) }
+        if mostOutput + bytes.count > Self.backlogLimit { mostOutput = unsafe BIO_ctrl_pending(output.pointer) }
+        guard mostOutput + bytes.count <= Self.backlogLimit else { return fail(.backlog) }
+        mostOutput += bytes.count + (bytes.count / Self.recordLength + 1) * Self.recordOverhead
         let outcome = unsafe bytes.withUnsafeBufferPointer { bytes in
             var count = 0
             return attempt { unsafe SSL_write_ex(ssl.pointer, bytes.baseAddress, bytes.count, &count) }

@@ -159,9 +159,9 @@ package final class Stream: EventHandler {
         guard let registration else { return }
         if let tls, isConnected {
             tls.close()
-            var last: [UInt8] = []
-            tls.takeCiphertext(into: &last)
-            if outgoing.isEmpty, outgoing.append(last.span) { _ = try? outgoing.flush(to: socket) }
+            if outgoing.isEmpty, outgoing.append({ tls.takeCiphertext(into: &$0) }) {
+                _ = try? outgoing.flush(to: socket)
+            }
         }
         self.registration = nil
         loop.unregister(registration, closing: true)
@@ -228,9 +228,7 @@ package final class Stream: EventHandler {
     private func flush() {
         guard !isClosed else { return }
         if let tls {
-            var ciphertext: [UInt8] = []
-            tls.takeCiphertext(into: &ciphertext)
-            guard outgoing.append(ciphertext.span) else { return fail(.unread) }
+            guard outgoing.append({ tls.takeCiphertext(into: &$0) }) else { return fail(.unread) }
         }
         guard isConnected else { return }
         do throws(SystemError) {

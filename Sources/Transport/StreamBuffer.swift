@@ -19,13 +19,23 @@ public struct StreamBuffer: ~Copyable, Sendable {
     /// Adds bytes at the end; false, with nothing added, if more than the limit would wait.
     public mutating func append(_ more: Span<UInt8>) -> Bool {
         guard more.count <= limit - count else { return false }
+        // Sound: the array copies the bytes during the call.
+        return append { bytes in unsafe more.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) } }
+    }
+
+    /// The same with bytes that `fill` appends to those it is given, which saves a copy.
+    public mutating func append(_ fill: (inout [UInt8]) -> Void) -> Bool {
         if head > 0, head >= count {
             // At least half was sent: moving the rest down costs less than the sending did.
             bytes.removeFirst(head)
             head = 0
         }
-        // Sound: the array copies the bytes during the call.
-        unsafe more.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
+        let before = bytes.count
+        fill(&bytes)
+        guard count <= limit else {
+            bytes.removeLast(bytes.count - before)
+            return false
+        }
         return true
     }
 

@@ -65,7 +65,7 @@ let package = Package(
 
         // Floor 1: bytes in, bytes out.
         module("Configuration", "Base", "DNSWire", tomlKit),
-        module("DNSCache", "DNSWire", "CMemory"),
+        module("DNSCache", "Base", "DNSWire", "CMemory"),
         module("Cryptography", "Base", "COpenSSL"),
         module("HTTP", "Base", "CNGHTTP2"),
 

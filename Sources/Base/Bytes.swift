@@ -71,6 +71,19 @@ func eightOctets(_ bytes: Span<UInt8>, at index: Int) -> UInt64 {
     UInt64(littleEndian: unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
 }
 
+extension UInt64 {
+    /// Eight octets with `A`–`Z` in lower case, each other octet as it is. The length of a label in a DNS name is at most
+    /// 63, so it is never taken for a letter.
+    @inlinable @inline(__always)
+    package var asciiLowercased: UInt64 {
+        let low7 = self & 0x7F7F_7F7F_7F7F_7F7F
+        let fromA = low7 &+ 0x3F3F_3F3F_3F3F_3F3F
+        let pastZ = low7 &+ 0x2525_2525_2525_2525
+        let upper = fromA & ~pastZ & ~self & 0x8080_8080_8080_8080
+        return self | upper >> 2
+    }
+}
+
 /// A number with `octet` in each of its eight octets.
 @inline(__always)
 func each(_ octet: UInt8) -> UInt64 { UInt64(octet) &* 0x0101_0101_0101_0101 }
@@ -118,9 +131,18 @@ extension [UInt8] {
 /// Whether the bytes are `text`, which must be ASCII in lower case, letters' case aside.
 package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: StaticString) -> Bool {
     guard range.count == text.utf8CodeUnitCount else { return false }
-    for offset in 0..<range.count {
-        // Sound: the text has so many octets and is never freed.
+    var offset = 0
+    // Sound: the text has so many octets and is never freed.
+    while offset &+ 8 <= range.count {
+        let octets = unsafe UnsafeRawPointer(text.utf8Start).loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+        guard eightOctets(bytes, at: range.lowerBound &+ offset).asciiLowercased == UInt64(littleEndian: octets) else {
+            return false
+        }
+        offset &+= 8
+    }
+    while offset < range.count {
         guard unsafe text.utf8Start[offset] == lowercased(bytes[range.lowerBound &+ offset]) else { return false }
+        offset &+= 1
     }
     return true
 }

@@ -1,3 +1,5 @@
+internal import Base
+
 /// A keyed hash of a question, the same for every spelling of its name's letters (RFC 4343).
 ///
 /// The keys are secret and random for each process, so that clients cannot choose names that all fall into one bucket.
@@ -62,16 +64,4 @@ private func fewOctets(_ bytes: Span<UInt8>, _ range: Range<Int>) -> UInt64 {
     var word: UInt64 = 0
     for at in range { word = word << 8 | UInt64(bytes[at]) }
     return word
-}
-
-extension UInt64 {
-    /// Eight octets with `A`–`Z` made lower case. A label's length octet is at most 63, so it is never taken for a
-    /// letter.
-    fileprivate var asciiLowercased: UInt64 {
-        let low7 = self & 0x7F7F_7F7F_7F7F_7F7F
-        let fromA = low7 &+ 0x3F3F_3F3F_3F3F_3F3F
-        let pastZ = low7 &+ 0x2525_2525_2525_2525
-        let upper = fromA & ~pastZ & ~self & 0x8080_8080_8080_8080
-        return self | upper >> 2
-    }
 }

@@ -23,10 +23,7 @@ public struct Answer: Sendable, Equatable {
     public mutating func clampTTLs(minimum: UInt32, maximum: UInt32) {
         precondition(minimum <= maximum)
         if isCacheable { keep = min(max(keep, minimum), maximum) }
-        for record in recordHeaders() {
-            let ttl = min(max(record.ttl, minimum), maximum)
-            if ttl != record.ttl { setTTL(of: record, to: ttl) }
-        }
+        changeTTLs { min(max($0, minimum), maximum) }
     }
 
     /// Ages an answer that was already this many seconds old when it came: its records' TTLs, and ``keep``, become that
@@ -36,17 +33,28 @@ public struct Answer: Sendable, Equatable {
         let spent = UInt32(clamping: seconds)
         func left(_ ttl: UInt32) -> UInt32 { ttl > spent ? ttl - spent : min(ttl, 1) }
         keep = left(keep)
-        for record in recordHeaders() { setTTL(of: record, to: left(record.ttl)) }
+        changeTTLs(left)
     }
+
+    private mutating func changeTTLs(_ change: (UInt32) -> UInt32) {
+        guard var offset = recordsStart else { return }
+        for _ in 0..<head.recordCount {
+            guard let record = RecordHeader.read(body.span, at: offset) else { return }
+            let ttl = change(record.ttl)
+            if ttl != record.ttl { setTTL(of: record, to: ttl) }
+            offset = record.end
+        }
+    }
+
+    /// Where the first record begins in ``body``; nil for a body built by hand that has no question.
+    private var recordsStart: Int? { RecordHeader.skipName(body.span, at: 0).map { $0 + 4 } }
 
     /// The records after the question, in order; for a body built by hand, up to the first that cannot be parsed.
     func recordHeaders() -> [RecordHeader] {
-        let message = body.span
-        guard let questionEnd = RecordHeader.skipName(message, at: 0) else { return [] }
-        var offset = questionEnd + 4
+        guard var offset = recordsStart else { return [] }
         var records: [RecordHeader] = []
         for _ in 0..<head.recordCount {
-            guard let record = RecordHeader.read(message, at: offset) else { break }
+            guard let record = RecordHeader.read(body.span, at: offset) else { break }
             records.append(record)
             offset = record.end
         }

@@ -22,8 +22,24 @@ public struct Name: Hashable, Sendable {
     /// - Precondition: the `length` octets at `offset` are a whole valid name, the root label included.
     public init(wire: Span<UInt8>, at offset: Int, length: Int) {
         var copy = wire.bytes(in: offset..<offset + length)
-        for index in copy.indices { copy[index] = lowercased(copy[index]) }
+        var octets = copy.mutableSpan
+        for index in octets.indices { octets[index] = lowercased(octets[index]) }
         self.wire = copy
+    }
+
+    /// Whether the octets of a message from `offset` on are this name, letters' case aside. There must be as many.
+    func isSame(as message: Span<UInt8>, at offset: Int) -> Bool {
+        let wire = wire.span
+        var index = 0
+        while index &+ 8 <= wire.count {
+            guard message.integer64(at: offset &+ index).asciiLowercased == wire.integer64(at: index) else { return false }
+            index &+= 8
+        }
+        while index < wire.count {
+            guard lowercased(message[offset &+ index]) == wire[index] else { return false }
+            index &+= 1
+        }
+        return true
     }
 
     /// How many labels stand before the root: 0 for the root, 3 for `www.example.com`.

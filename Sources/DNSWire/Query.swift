@@ -77,25 +77,22 @@ public enum Query {
     /// - Returns: false if every letter stayed in lower case, or there is none: then an answer that repeats the
     ///   question proves nothing.
     public static func mixCase(of message: inout [UInt8], bits: () -> UInt64) -> Bool {
-        var offset = Header.length
         var pool: UInt64 = 0
         var left = 0
-        var hasChanged = false
+        var changes: UInt8 = 0
+        let end = min(RecordHeader.skipName(message.span, at: Header.length) ?? 0, message.count)
         var octets = message.mutableSpan
-        while offset < octets.count, octets[offset] != 0 {
-            let end = offset + 1 + Int(octets[offset])
-            for index in offset + 1..<min(end, octets.count) {
-                guard octets[index] &- UInt8(ascii: "a") < 26 else { continue }
-                if left == 0 { (pool, left) = (bits(), 64) }
-                if pool & 1 != 0 {
-                    octets[index] ^= 0x20
-                    hasChanged = true
-                }
-                pool >>= 1
-                left -= 1
-            }
-            offset = end
+        // The lengths of labels are below any letter.
+        for index in Header.length..<max(Header.length, end) {
+            let octet = octets[index]
+            guard octet &- UInt8(ascii: "a") < 26 else { continue }
+            if left == 0 { (pool, left) = (bits(), 64) }
+            let change = UInt8(truncatingIfNeeded: pool & 1) << 5
+            octets[index] = octet ^ change
+            changes |= change
+            pool >>= 1
+            left &-= 1
         }
-        return hasChanged
+        return changes != 0
     }
 }

@@ -112,8 +112,7 @@ struct Asked {
         guard message.integer16(at: 4) == 1 else { throw .mismatch }
         let end = Header.length + name.wire.count
         guard message.count >= end + 4 else { throw .truncated(at: message.count) }
-        let wire = name.wire.span
-        for index in wire.indices where lowercased(message[Header.length + index]) != wire[index] { throw .mismatch }
+        guard name.isSame(as: message, at: Header.length) else { throw .mismatch }
         guard message.integer16(at: end) == type.rawValue, message.integer16(at: end + 2) == recordClass.rawValue else {
             throw .mismatch
         }

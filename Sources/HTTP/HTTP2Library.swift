@@ -10,6 +10,8 @@ internal import CNGHTTP2
     private static let streamWindow: UInt32 = 128 * 1024
     private static let connectionWindow: Int32 = 1024 * 1024
     private static let headerTable: UInt32 = 4096
+    /// Octets for which there is room from the first frame on: those of a request.
+    private static let usualOutput = 512
 
     private let session: OpaquePointer
     private let side: Side
@@ -166,6 +168,7 @@ internal import CNGHTTP2
         var piece: UnsafePointer<UInt8>?
         let count = unsafe nghttp2_session_mem_send(session, &piece)
         try Self.check(Int32(clamping: min(count, 0)))
+        if output.capacity == 0, count > 0 { output.reserveCapacity(Self.usualOutput) }
         // Sound: this many octets stay valid until the next call.
         unsafe output.append(contentsOf: UnsafeBufferPointer(start: piece, count: count))
         return count > 0

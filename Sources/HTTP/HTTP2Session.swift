@@ -111,20 +111,25 @@ package final class HTTP2Session: HTTP2Owner {
 
     /// Appends the bytes to send to the server.
     package func takeOutput(into bytes: inout [UInt8]) {
+        guard !output.isEmpty else { return }
+        let wasFull = output.count >= Self.backlogLimit
         if bytes.isEmpty {
             swap(&bytes, &output)
         } else {
             bytes += output
         }
         output.removeAll(keepingCapacity: output.capacity <= Self.backlogLimit)
-        pump()
+        // All that there was to send was in it, unless it was full.
+        if wasFull { pump() }
     }
 
     package func nextEvent() -> HTTP2Event? {
-        guard taken < events.count else {
-            events.removeAll(keepingCapacity: true)
+        guard taken + 1 < events.count else {
+            let last = events.popLast()
+            // `removeAll(keepingCapacity:)` takes some 200 instructions, and there is usually one event.
+            while events.popLast() != nil {}
             taken = 0
-            return nil
+            return last
         }
         taken += 1
         return events[taken - 1]

@@ -15,7 +15,7 @@ struct HTTPHead: Equatable {
     private(set) var fields = ResponseFields(keepingAll: false)
 
     /// The first bytes of every response.
-    static let start = "HTTP/1."
+    static let start = Array("HTTP/1.".utf8)
 
     /// - Parameter bytes: From the status line to the empty line, which is not read.
     init(_ bytes: Span<UInt8>) throws(HTTPError) {
@@ -55,8 +55,8 @@ struct HTTPHead: Equatable {
 
     /// `HTTP/1.x NNN[ reason]`: the status and the digit of the minor version.
     private static func statusLine(_ bytes: Span<UInt8>, _ line: Range<Int>) throws(HTTPError) -> (Int, UInt8) {
-        let version = line.lowerBound + start.utf8.count
-        guard line.count >= start.utf8.count + 5 else { throw .badStatusLine }
+        let version = line.lowerBound + start.count
+        guard line.count >= start.count + 5 else { throw .badStatusLine }
         guard isEqual(bytes, line.lowerBound..<version, to: "http/1."), isDigit(bytes[version]),
             bytes[version + 1] == UInt8(ascii: " "),
             let status = decimal(bytes, version + 2..<version + 5, maximum: 999), status >= 100, status < 600,

@@ -121,8 +121,9 @@ public struct HTTPResponseReader: Sendable {
     /// Reads a head; false if it is not complete. 1xx responses are skipped here (RFC 9110 §15.2).
     private mutating func readHead() throws(HTTPError) -> Bool {
         // Any other protocol is recognised at its first byte, not when the head's limit is reached.
-        for (index, expected) in zip(position..<buffer.count, HTTPHead.start.utf8) {
-            guard buffer[index] == expected else { throw .badStatusLine }
+        let start = HTTPHead.start
+        for offset in 0..<min(start.count, buffer.count - position) where buffer[position + offset] != start[offset] {
+            throw .badStatusLine
         }
         guard let end = headEnd() else {
             guard buffer.count - position <= Self.headLimit else { throw .headTooLong }

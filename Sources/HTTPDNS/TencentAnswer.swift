@@ -21,7 +21,9 @@ struct TencentAnswer {
             asked: AskedNames(names: names, isExact: isEncrypted), family: family, isEncrypted: isEncrypted)
         let whole = trimmed(text, 0..<text.count)
         guard !whole.isEmpty else { return names.map(answer.noRecord) }
-        var results = [NameAddresses?](repeating: nil, count: names.count)
+        var results: [NameAddresses?] = []
+        results.reserveCapacity(names.count)
+        for _ in names { results.append(nil) }
         // The service answers in the order of the names, so the name behind the last match is compared first.
         var next = 0
         var start = whole.lowerBound

@@ -31,7 +31,7 @@ enum Rules {
         "Base": [],
         "DNSWire": ["Base"],
         "Configuration": ["Base", "DNSWire", "TOMLKit", "Synchronization"],
-        "DNSCache": ["DNSWire", "CMemory", "Synchronization"],
+        "DNSCache": ["Base", "DNSWire", "CMemory", "Synchronization"],
         "Cryptography": ["Base", "COpenSSL"],
         "HTTP": ["Base", "CNGHTTP2"],
         "HTTPDNS": ["Base", "DNSWire", "Cryptography", "HTTP"],

@@ -22,8 +22,7 @@ package final class LocalUpstream: Upstream, Sender {
     private var queries = UnderWay<LocalQuery>()
     /// Nil until something is asked.
     private var datagrams: QueryDatagrams?
-    /// What all ports call.
-    private var portIsReadable: (QueryPort) -> Void = { _ in }
+    private lazy var portIsReadable: (QueryPort) -> Void = { [unowned self] in read($0) }
     private(set) var openPorts = 0
     /// When to look for ports without a query under way.
     private var tidyAt: Tick?
@@ -43,7 +42,6 @@ package final class LocalUpstream: Upstream, Sender {
     ) {
         (self.answers, self.tallies, self.loop, self.outbox, self.clock) = (answers, tallies, loop, outbox, clock)
         streams = StreamUpstream(answers, tls: nil, loop: loop, tallies: tallies)
-        portIsReadable = { [unowned self] in read($0) }
         streams.settle = { [unowned self] id, outcome, toRepeat in
             guard let query = queries[id] else { return }
             end(query, outcome, toRepeat: toRepeat || query.isRepeat)
@@ -69,8 +67,7 @@ package final class LocalUpstream: Upstream, Sender {
         guard let query = queries[id] else { return }
         if query.isOverTCP { return streams.askAgain(id) }
         let now = clock()
-        let knowsEDNS = answers.edns.includes(query.server.server, at: now)
-        send(query, edns: knowsEDNS ? .used : .omitted, isRepeat: true, at: now)
+        send(query, edns: answers.edns.includes(query.server.server, at: now) ? .used : .omitted, isRepeat: true, at: now)
     }
 
     package func cancel(_ id: QueryID) {

@@ -30,8 +30,7 @@ package class StreamUpstream: Upstream {
     private final var pools: [Server: StreamPool] = [:]
     /// The pool of the last query: most queries of a turn are for the same.
     private final var latest: StreamPool?
-    private final var numbers: UInt64 = 0
-    private final var serials = 0
+    private final var (numbers, serials) = (UInt64(0), 0)
     /// A buffer that is kept to be reused.
     private final var events: [ConversationEvent] = []
 
@@ -77,8 +76,7 @@ package class StreamUpstream: Upstream {
     private final func pool(_ server: Server) -> StreamPool {
         if let latest, latest.server == server { return latest }
         let pool = pools[server] ?? StreamPool(server, makeDialect(server), tallies.server(server))
-        pools[server] = pool
-        latest = pool
+        (pools[server], latest) = (pool, pool)
         return pool
     }
 

@@ -32,7 +32,8 @@ public struct Name: Hashable, Sendable {
         let wire = wire.span
         var index = 0
         while index &+ 8 <= wire.count {
-            guard message.integer64(at: offset &+ index).asciiLowercased == wire.integer64(at: index) else { return false }
+            let octets = message.integer64(at: offset &+ index)
+            guard octets.asciiLowercased == wire.integer64(at: index) else { return false }
             index &+= 8
         }
         while index < wire.count {

@@ -67,7 +67,8 @@ package final class LocalUpstream: Upstream, Sender {
         guard let query = queries[id] else { return }
         if query.isOverTCP { return streams.askAgain(id) }
         let now = clock()
-        send(query, edns: answers.edns.includes(query.server.server, at: now) ? .used : .omitted, isRepeat: true, at: now)
+        let edns: SentQuery.EDNS = answers.edns.includes(query.server.server, at: now) ? .used : .omitted
+        send(query, edns: edns, isRepeat: true, at: now)
     }
 
     package func cancel(_ id: QueryID) {
@@ -103,7 +104,6 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     package var nextDeadline: Tick? { tidyAt }
-
     package func expire(at now: Tick) {
         guard let tidyAt, tidyAt <= now else { return }
         self.tidyAt = nil

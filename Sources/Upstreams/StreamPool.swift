@@ -58,7 +58,8 @@ final class StreamPool {
     private func takeIdle(at wall: UInt64) -> StreamConnection? {
         while let connection = idle.popLast() {
             if !limits.sharesConnections { connection.read() }
-            if !connection.isClosed, connection.isAtRest, connection.hasRoom, connection.isTrusted(at: wall) { return connection }
+            let isUsable = !connection.isClosed && connection.isAtRest && connection.hasRoom
+            if isUsable, connection.isTrusted(at: wall) { return connection }
             connection.close()
         }
         return nil

@@ -98,7 +98,6 @@ public struct Forwarder: ~Copyable {
         swap(&list, &actions)
         if actions.capacity > Self.keptActions { actions = [] }
     }
-
     /// For so many actions memory is kept between turns, some 300 octets each.
     private static var keptActions: Int { 64 }
 

@@ -21,10 +21,15 @@ package final class Tally: Sendable {
     private static let nanoseconds = durations + Durations.bucketCount
     private static let refreshes = nanoseconds + 1
     private static let slotCount = refreshes + 1
+    private static let cacheLine = 64
 
     package init(_ transport: Transport) {
         self.transport = transport
-        unsafe slots = .allocate(capacity: Self.slotCount)
+        // On cache lines of its own: two listeners count at the same time.
+        let lines = (Self.slotCount * MemoryLayout<Atomic<UInt64>>.stride + Self.cacheLine - 1) / Self.cacheLine
+        unsafe slots = UnsafeMutableRawPointer.allocate(
+            byteCount: lines * Self.cacheLine, alignment: Self.cacheLine
+        ).bindMemory(to: Atomic<UInt64>.self, capacity: Self.slotCount)
         for slot in 0..<Self.slotCount { unsafe (slots + slot).initialize(to: Atomic(0)) }
     }
 

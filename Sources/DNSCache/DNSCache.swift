@@ -8,9 +8,12 @@ import Synchronization
 @safe
 public final class DNSCache: @unchecked Sendable {
     // Unchecked because of the pointer: it is set once, and what it points to is only touched under its own mutex.
+    //
+    // Listeners that ask for names of neighbouring segments must not write the same cache line, so each segment has lines
+    // of its own.
     let segments: UnsafeMutablePointer<Mutex<Segment>>
     /// One for each segment.
-    private let maps: [RingMap]
+    let maps: [RingMap]
     let hash: NameHash
 
     /// Enough segments for all listeners to rarely meet; with more, the rings of the smallest cache would be too short
@@ -25,7 +28,9 @@ public final class DNSCache: @unchecked Sendable {
     ///   - seed: secret and random for this process.
     public init(bytes: Int, staleSeconds: UInt32 = 0, prefetchAt: UInt32 = 0, seed: (UInt64, UInt64)) {
         hash = NameHash(keys: seed)
-        unsafe segments = .allocate(capacity: Self.segmentCount)
+        unsafe segments = UnsafeMutableRawPointer.allocate(
+            byteCount: Self.segmentCount * MemoryLayout<Mutex<Segment>>.stride, alignment: RingMap.cacheLine
+        ).bindMemory(to: Mutex<Segment>.self, capacity: Self.segmentCount)
         let share = Self.share(of: bytes)
         var maps: [RingMap] = []
         for index in 0..<Self.segmentCount {

@@ -26,5 +26,5 @@ struct RingMap: @unchecked Sendable {
     }
 
     /// Octets of a cache line; an entry with its body usually takes two lines.
-    private static let cacheLine = 64
+    static let cacheLine = 64
 }

@@ -1,14 +1,19 @@
 import DNSWire
 
 /// One lock's share of the cache: a ring of entries and the rules by which they are found, aged and replaced.
+///
+/// Its fields stand in such an order that a hit, the lock before them included, reads and writes one cache line
+/// (``DNSCache/segments``).
 struct Segment: ~Copyable {
-    var ring: Ring
-    private(set) var staleSeconds: UInt32
-    private var prefetchAt: UInt32
     private var hits: UInt64 = 0
     private var misses: UInt64 = 0
+    private(set) var staleSeconds: UInt32
+    private var prefetchAt: UInt32
+    var ring: Ring
     /// Counts what was stored and removed, so that the writer of snapshots can see that the last one is out of date.
     private(set) var changes: UInt64 = 0
+    /// With it a segment and its lock fill two cache lines.
+    private let padding: UInt64 = 0
 
     init(bytes: Int, staleSeconds: UInt32, prefetchAt: UInt32) {
         ring = Ring(bytes: bytes)

@@ -1,6 +1,7 @@
 import Base
 import CAllocations
 import DNSWire
+import Synchronization
 import Testing
 
 @testable import DNSCache
@@ -11,6 +12,13 @@ import Testing
         #expect(Entry.size == 32)
         #expect(MemoryLayout<Entry>.size <= Entry.size)
         #expect(MemoryLayout<Entry>.alignment <= Entry.alignment)
+    }
+
+    /// Else two listeners would write the same line at names that have nothing to do with each other.
+    @Test func aSegmentSharesNoCacheLineWithItsNeighbours() {
+        #expect(MemoryLayout<Mutex<Segment>>.stride == 2 * RingMap.cacheLine)
+        let cache = DNSCache(bytes: 1 << 20, seed: (3, 4))
+        #expect(UInt(bitPattern: cache.segments) % UInt(RingMap.cacheLine) == 0)
     }
 
     @Test(arguments: [0, 1 << 20, 3_000_017, 32 << 20])

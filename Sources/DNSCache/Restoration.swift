@@ -70,46 +70,80 @@ extension DNSCache {
         return taken
     }
 
-    /// - Parameter block: one whose lengths were checked.
+    /// - Parameter block: one whose lengths and count of records were checked.
     private func restore(_ block: [UInt8], elapsed: UInt64?, at now: UInt32, _ isWanted: ((Name) -> Bool)?) -> Int {
         let bytes = block.span
-        var taken = 0
+        var records: [Record] = []
+        records.reserveCapacity(Int(bytes.integer32(at: 4)))
         var offset = Snapshot.blockHeaderLength
         while offset < bytes.count {
             let start = offset
-            let bodyStart = start + Snapshot.recordHeaderLength
-            offset = bodyStart + Int(bytes.integer16(at: start + 8))
-            let body = bytes.extracting(bodyStart..<offset)
-            // The fixed part of a record is longer than a message header, so there are 12 octets before the body, where
-            // a message would have its header.
-            let message = bytes.extracting(bodyStart - 12..<offset)
-            guard var entry = Entry(record: bytes, at: start), let question = entry.question(message) else { continue }
-            let age = UInt64(bytes.integer32(at: start))
-            let newAge = elapsed.map { age + min($0, UInt64(UInt32.max)) } ?? max(age, UInt64(entry.keep))
-            guard newAge <= Snapshot.maximumAge else { continue }
-            if let isWanted, !isWanted(Name(wire: body, at: 0, length: question.nameLength)) { continue }
-            let hash = hash(body, name: 0..<question.nameLength, type: question.type.rawValue)
-            entry.nameLength = UInt8(question.nameLength)
-            entry.hash = Ring.tag(hash)
-            entry.stored = now &- UInt32(newAge)
-            let isTaken = unsafe segments[Self.segment(hash)].withLock { segment in
-                segment.restore(entry, body: body, hash: hash, type: question.type, age: newAge)
+            offset += Snapshot.recordHeaderLength + Int(bytes.integer16(at: start + 8))
+            guard let record = record(bytes, start..<offset, elapsed: elapsed, at: now, isWanted) else { continue }
+            // The places where answers go lie all over the memory, and to wait for each of them would be nearly half of
+            // the work. So those of a block are all fetched while its records are checked: first that of each in the
+            // index, then the entry that is there already.
+            maps[Self.segment(record.hash)].prefetchBucket(of: record.hash)
+            records.append(record)
+        }
+        for record in records { maps[Self.segment(record.hash)].prefetchEntry(of: record.hash) }
+        var taken = 0
+        for record in records {
+            let isTaken = unsafe segments[Self.segment(record.hash)].withLock { segment in
+                segment.restore(record, body: bytes.extracting(record.body))
             }
             if isTaken { taken += 1 }
         }
         return taken
     }
+
+    /// A record that may be taken over; nil if it is none that the cache could have written, or not wanted any more.
+    ///
+    /// - Parameter range: the whole record, its fixed part and its body.
+    private func record(
+        _ bytes: Span<UInt8>, _ range: Range<Int>, elapsed: UInt64?, at now: UInt32, _ isWanted: ((Name) -> Bool)?
+    ) -> Record? {
+        let body = range.lowerBound + Snapshot.recordHeaderLength..<range.upperBound
+        // The fixed part of a record is longer than a message header, so there are 12 octets before the body, where a
+        // message would have its header.
+        let message = bytes.extracting(body.lowerBound - 12..<body.upperBound)
+        guard var entry = Entry(record: bytes, at: range.lowerBound), let question = entry.question(message) else {
+            return nil
+        }
+        let age = UInt64(bytes.integer32(at: range.lowerBound))
+        let newAge = elapsed.map { age + min($0, UInt64(UInt32.max)) } ?? max(age, UInt64(entry.keep))
+        guard newAge <= Snapshot.maximumAge else { return nil }
+        let name = body.lowerBound..<body.lowerBound + question.nameLength
+        if let isWanted, !isWanted(Name(wire: bytes, at: name.lowerBound, length: name.count)) { return nil }
+        let hash = hash(bytes, name: name, type: question.type.rawValue)
+        entry.nameLength = UInt8(question.nameLength)
+        entry.hash = Ring.tag(hash)
+        entry.stored = now &- UInt32(newAge)
+        return Record(entry: entry, body: body, hash: hash, type: question.type, age: newAge)
+    }
+}
+
+/// A record of a snapshot that was checked.
+private struct Record {
+    let entry: Entry
+    /// Where its body is in the block.
+    let body: Range<Int>
+    let hash: UInt64
+    let type: RecordType
+    /// Seconds since it was stored.
+    let age: UInt64
 }
 
 extension Segment {
     /// Takes over an entry of a snapshot, unless the question has an entry already or there is no free space.
-    fileprivate mutating func restore(
-        _ entry: Entry, body: Span<UInt8>, hash: UInt64, type: RecordType, age: UInt64
-    ) -> Bool {
-        guard age < UInt64(entry.keep) + UInt64(staleSeconds), ring.hasRoom(for: entry.extent) else { return false }
+    fileprivate mutating func restore(_ record: Record, body: Span<UInt8>) -> Bool {
+        let (entry, hash) = (record.entry, record.hash)
+        guard record.age < UInt64(entry.keep) + UInt64(staleSeconds), ring.hasRoom(for: entry.extent) else {
+            return false
+        }
         for audience in Segment.replaced(by: entry.flags.intersection(.audience))
         where ring.place(
-            hash: hash, body, name: 0..<Int(entry.nameLength), type: type.rawValue, audience: audience) != nil
+            hash: hash, body, name: 0..<Int(entry.nameLength), type: record.type.rawValue, audience: audience) != nil
         {
             return false
         }

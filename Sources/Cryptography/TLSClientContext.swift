@@ -3,8 +3,14 @@ internal import COpenSSL
 
 /// Makes the client side of TLS connections (TLS 1.2 and 1.3) under one policy, and keeps the sessions verified under
 /// it. Confined to one queue together with its sessions.
+///
+/// What is wrong with a policy is found when this is made. OpenSSL's own context is made with the first session: nearly
+/// all of it is OpenSSL's start, some 2 ms once in a process, for which no answer of the cache should wait.
 public final class TLSClientContext {
-    private let context: Owned
+    private var made: Made?
+    /// The policy's certificates; nil: it gives none.
+    private let anchors: [Certificate]?
+    private let usesSystem: Bool
     /// The peer that the policy names; nil: the target of each session names it.
     private let peer: ExpectedPeer?
     private let validatesName: Bool
@@ -12,8 +18,18 @@ public final class TLSClientContext {
     private let hasCertificate: Bool
     private let memory = SessionMemory()
     private let buffer = RecordBuffer(length: TLSSession.pieceLength)
-    private let systemFile: SystemFile?
     private let refusesUnsetClock: Bool
+
+    /// The SSL_CTX, and the file that its store may need besides.
+    private final class Made {
+        let context: Owned
+        let systemFile: SystemFile?
+
+        init(_ context: consuming Owned, usesSystem: Bool) {
+            systemFile = unsafe usesSystem ? SystemFile(for: context.pointer) : nil
+            self.context = context
+        }
+    }
 
     /// How many targets' last sessions are remembered, at most ``SessionMemory/limit``.
     package var remembered: Int { memory.count }
@@ -30,35 +46,49 @@ public final class TLSClientContext {
         } else {
             peer = nil
         }
-        context = unsafe try Owned.tlsContext(TLS_client_method())
-        let usesSystem = policy.anchors == nil || !policy.anchorsOnly
-        systemFile = unsafe usesSystem ? SystemFile(for: context.pointer) : nil
+        usesSystem = policy.anchors == nil || !policy.anchorsOnly
+        if let anchors = policy.anchors {
+            guard let certificates = Certificate.read(pemOrDER: anchors) else { throw .anchorsUnreadable }
+            self.anchors = certificates
+        } else {
+            anchors = nil
+        }
+        if let (pkcs12, password) = policy.clientCertificate {
+            let certificate = try ClientCertificate.read(pkcs12: pkcs12, password: password)
+            // Only a context can tell whether it is strong enough.
+            let made = try make()
+            unsafe try certificate.use(in: made.context.pointer)
+            self.made = made
+        }
+    }
+
+    private func make() throws(TLSError) -> Made {
+        let context = unsafe try Owned.tlsContext(TLS_client_method())
         unsafe TLSSession.installClientCallbacks(in: context.pointer)
         // The library's own store would find sessions by their id, not by target; SessionMemory does that.
         unsafe copenssl_SSL_CTX_set_session_cache_mode(
             context.pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         guard unsafe X509_VERIFY_PARAM_set_purpose(SSL_CTX_get0_param(context.pointer), X509_PURPOSE_SSL_SERVER) == 1
         else { throw .library(code: 0) }
-        try trust(policy)
-        if let (pkcs12, password) = policy.clientCertificate {
-            let certificate = try ClientCertificate.read(pkcs12: pkcs12, password: password)
-            unsafe try certificate.use(in: context.pointer)
-        }
-    }
-
-    private func trust(_ policy: TLSPolicy) throws(TLSError) {
-        if let anchors = policy.anchors {
-            guard let certificates = Certificate.read(pemOrDER: anchors) else { throw .anchorsUnreadable }
+        if let anchors {
             let store = unsafe SSL_CTX_get_cert_store(context.pointer)
-            for certificate in certificates {
+            for certificate in anchors {
                 guard unsafe X509_STORE_add_cert(store, certificate.pointer) == 1 else { throw .library(code: 0) }
             }
             // Each of the given certificates is trusted as it is, be it an intermediate or the server's own.
             unsafe X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context.pointer), UInt(X509_V_FLAG_PARTIAL_CHAIN))
         }
-        if systemFile != nil {
+        if usesSystem {
             guard unsafe SSL_CTX_set_default_verify_dir(context.pointer) == 1 else { throw .library(code: 0) }
         }
+        return Made(context, usesSystem: usesSystem)
+    }
+
+    private func ready() throws(TLSError) -> Made {
+        if let made { return made }
+        let new = try make()
+        made = new
+        return new
     }
 
     /// A session to `target`, resuming the last one there if it can; its first flight is ready to be taken.
@@ -71,7 +101,8 @@ public final class TLSClientContext {
             expected = peer ?? .address(target.address)
         }
         let protocols = protocolList(target.protocols)
-        guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free),
+        let made = try ready()
+        guard let ssl = unsafe Owned(SSL_new(made.context.pointer), freedBy: SSL_free),
             unsafe expected.require(in: ssl.pointer, validating: validatesName),
             // Unlike its neighbours, this function returns 0 when it worked.
             unsafe protocols.isEmpty || SSL_set_alpn_protos(ssl.pointer, protocols, UInt32(protocols.count)) == 0
@@ -84,7 +115,8 @@ public final class TLSClientContext {
             ssl,
             client: .init(
                 peer: expected, target: target, began: now, memory: memory, pins: pins,
-                hashes: try CertificateHashes(target.hashes), hasCertificate: hasCertificate, systemFile: systemFile),
+                hashes: try CertificateHashes(target.hashes), hasCertificate: hasCertificate,
+                systemFile: made.systemFile),
             trust: trust, buffer: buffer)
     }
 

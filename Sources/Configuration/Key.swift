@@ -17,31 +17,37 @@ struct Key<Root: Sendable>: Sendable {
 }
 
 extension Key {
+    /// Key paths are made when a key is used: to make those of all keys would be a tenth of a start.
     /// - Parameter contents: The contents of the file that the value names, if they count in comparisons.
     init<Value: Equatable>(
-        _ section: Section, _ name: String, _ property: any WritableKeyPath<Root, Value> & Sendable,
-        _ kind: Kind<Value>, holding contents: (any KeyPath<Root, FileContents?> & Sendable)? = nil,
+        _ section: Section, _ name: String,
+        _ property: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Root, Value> & Sendable,
+        _ kind: Kind<Value>,
+        holding contents: @escaping @autoclosure @Sendable () -> (any KeyPath<Root, FileContents?> & Sendable)? = nil,
         _ documentation: String
     ) {
         self.init(
             section: section, name: name, documentation: documentation, isSecret: Value.self == Secret.self,
-            read: { given, root throws(Problem) in root[keyPath: property] = try kind.read(given) },
-            show: { kind.show($0[keyPath: property]) },
+            read: { given, root throws(Problem) in root[keyPath: property()] = try kind.read(given) },
+            show: { kind.show($0[keyPath: property()]) },
             isEqual: { left, right in
-                left[keyPath: property] == right[keyPath: property]
-                    && contents.map { left[keyPath: $0] == right[keyPath: $0] } ?? true
+                let property = property()
+                return left[keyPath: property] == right[keyPath: property]
+                    && contents().map { left[keyPath: $0] == right[keyPath: $0] } ?? true
             },
-            copy: { $1[keyPath: property] = $0[keyPath: property] })
+            copy: { $1[keyPath: property()] = $0[keyPath: property()] })
     }
 
     /// The same key for a root that contains this one, in another section.
-    func of<Whole>(_ part: any WritableKeyPath<Whole, Root> & Sendable, _ section: Section) -> Key<Whole> {
+    func of<Whole>(
+        _ part: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Whole, Root> & Sendable, _ section: Section
+    ) -> Key<Whole> {
         Key<Whole>(
             section: section, name: name, documentation: documentation, isSecret: isSecret,
-            read: { [read] given, whole throws(Problem) in try read(given, &whole[keyPath: part]) },
-            show: { [show] in show($0[keyPath: part]) },
-            isEqual: { [isEqual] in isEqual($0[keyPath: part], $1[keyPath: part]) },
-            copy: { [copy] in copy($0[keyPath: part], &$1[keyPath: part]) })
+            read: { [read] given, whole throws(Problem) in try read(given, &whole[keyPath: part()]) },
+            show: { [show] in show($0[keyPath: part()]) },
+            isEqual: { [isEqual] in isEqual($0[keyPath: part()], $1[keyPath: part()]) },
+            copy: { [copy] in copy($0[keyPath: part()], &$1[keyPath: part()]) })
     }
 }
 

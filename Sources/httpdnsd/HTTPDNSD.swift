@@ -14,4 +14,18 @@ struct HTTPDNSD: ParsableCommand {
             ProbeCommand.self, Demo.self,
         ],
         defaultSubcommand: Run.self)
+
+    /// A daemon starts without the tree of all commands; whatever `run` alone does not understand, as requests for help,
+    /// goes through the tree.
+    static func main() {
+        let words = CommandLine.arguments.dropFirst()
+        guard words.first == Run.configuration.commandName, let run = try? Run.parse(Array(words.dropFirst())) else {
+            return main(nil)
+        }
+        do {
+            try run.run()
+        } catch {
+            Run.exit(withError: error)
+        }
+    }
 }

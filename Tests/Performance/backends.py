@@ -36,16 +36,17 @@ class Backends:
         self.delay = delay
         self._started = {}
 
-    def port(self, kind):
-        """Of `plain` DNS, `dot`, `doh` (HTTP/1.1), `doh2` (HTTP/2), or an HTTPDNS service: `aes`, `des`, `https`."""
-        return self._start(kind)[0]
+    def port(self, kind, number=0):
+        """Of `plain` DNS, `dot`, `doh` (HTTP/1.1), `doh2` (HTTP/2), or an HTTPDNS service: `aes`, `des`, `https`; with a number
+        one of several of the kind."""
+        return self._start(kind, number)[0]
 
     def counts(self, kind):
         """What one has been asked."""
         return self._start(kind)[1]
 
-    def _start(self, kind):
-        if kind not in self._started:
+    def _start(self, kind, number=0):
+        if (kind, number) not in self._started:
             port = free_port()
             counts = Counts(os.path.join(self.bench.directory, f"counts-{port}"))
             if kind == "plain":
@@ -59,8 +60,8 @@ class Backends:
                                     self.bench.directory, self.bench.cores.backend, port)
             self.running.callback(process.stop)
             process.wait_until_it_listens()
-            self._started[kind] = port, counts if program == "service" else None
-        return self._started[kind]
+            self._started[kind, number] = port, counts if program == "service" else None
+        return self._started[kind, number]
 
 
 class Counts:

@@ -24,10 +24,11 @@ import time
 import report
 import servers
 from backends import Backends, make_certificate
+from growth import GROWTH, ONCE
 from measure import memory
 from processes import Cores, Failed, Process, free_port
 from servers import DAEMON, LIMIT
-from special import SPECIAL
+from special import SPECIAL as OTHERS
 from workloads import STAGES, WORKLOADS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -39,6 +40,7 @@ PROGRAMS = {  # sources, libraries
 }
 COMPILER = ["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
 IDLE = "idle"
+SPECIAL = OTHERS | GROWTH
 UPSTREAM_NAMES = {"plain": "", "doh2": " doh"}
 SHORTEST, LONGEST = 0.2, 4.0  # seconds of one measurement
 
@@ -197,15 +199,14 @@ def run(bench, wanted, rounds, budget):
             elif workloads or with_idle:
                 run_stage(bench, name, workloads, round_, budget, with_idle)
         for name in SPECIAL:
-            # Filling takes long and differs little: once.
-            if name in wanted and (name != "filled" or round_ == 1):
+            if name in wanted and (name not in ONCE or round_ == 1):
                 run_special(bench, name, round_, budget)
 
 
 def weight_of(bench, wanted, rounds):
     total = rounds * sum(one.weight for one in WORKLOADS if one.name in wanted
                          for label, _, _ in members(bench, STAGES[one.stage]) if takes_part(label, one))
-    return total + sum(weight * (1 if name == "filled" else rounds) for name, (_, _, _, weight) in SPECIAL.items() if name in wanted)
+    return total + sum(weight * (1 if name in ONCE else rounds) for name, (_, _, _, weight) in SPECIAL.items() if name in wanted)
 
 
 def about(bench, arguments, rounds):
@@ -226,7 +227,10 @@ def parsed():
 
     def words(allowed):
         def parse(text):
-            found = [word for word in text.replace(" ", ",").split(",") if word]
+            found = []
+            for word in filter(None, text.replace(" ", ",").split(",")):
+                # A word that is no name stands for all that begin with it: `growth`.
+                found += [word] if word in allowed else [one for one in allowed if one.startswith(word + "-")] or [word]
             unknown = [word for word in found if word not in allowed]
             if unknown:
                 raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {', '.join(allowed)}")

@@ -1,5 +1,6 @@
 // Asks a DNS server and times each answer: at a given rate on an absolute schedule, where a late query's wait counts, or in a
-// closed loop that keeps a window full. Over UDP, over TCP with one query a connection, over TCP with many on one.
+// closed loop that keeps a window full. Over UDP, over TCP with one query a connection, over TCP with many on one, and over TCP
+// with one after the other on each of many.
 // Prints one JSON object.
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -32,14 +33,17 @@ static void report(const struct load *all) {
 
 int main(int count, char **arguments) {
     if (count < 3) {
-        fputs("load --to ADDRESS:PORT --seconds S (--rate N | --window N) [--over udp|connections|pipeline]\n"
+        fputs("load --to ADDRESS:PORT --seconds S (--rate N | --window N) [--over udp|connections|clients|pipeline]\n"
               "     [--names FILE [--in-order] [--zipf EXPONENT --new-percent P]] [--new NUMBER] [--type a|aaaa|both]\n"
               "     [--threads N] [--limit QUERIES] [--spin]\n", stderr);
         return 64;
     }
     prctl(PR_SET_TIMERSLACK, 1);
     const char *over = option(arguments, "--over", "udp");
-    run = strcmp(over, "connections") == 0 ? run_connections : strcmp(over, "pipeline") == 0 ? run_pipeline : run_datagrams;
+    run = strcmp(over, "connections") == 0 ? run_connections
+        : strcmp(over, "clients") == 0     ? run_clients
+        : strcmp(over, "pipeline") == 0    ? run_pipeline
+                                           : run_datagrams;
     unsigned threads = (unsigned)atoi(option(arguments, "--threads", "1"));
     require(threads >= 1 && threads <= 64, "--threads is from 1 to 64");
     struct load one = {

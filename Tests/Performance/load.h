@@ -16,6 +16,7 @@ struct load {
     uint64_t limit;     // queries in all, 0: until `seconds` have passed
     double seconds;
     bool spin;          // never sleep: the core is the load's alone
+    bool stays;         // a connection is kept for the next query
 
     uint64_t sent, answered, lost, wrong, reconnects;
     uint64_t answered_in_time;  // before the end, for the rate
@@ -27,6 +28,7 @@ struct load {
 void run_datagrams(struct load *load);
 void run_pipeline(struct load *load);
 void run_connections(struct load *load);
+void run_clients(struct load *load);
 
 static inline void note_answer(struct load *load, struct question question, uint64_t nanoseconds) {
     load->answered++;

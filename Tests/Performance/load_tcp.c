@@ -29,7 +29,7 @@ static size_t frame(struct questions *questions, struct question question, uint1
     return length + 2;
 }
 
-// One query a connection: `window` connections at once, each closed when its answer is there.
+// `window` connections at once, with one query under way on each: closed when its answer is there, or kept for the next.
 
 struct client {
     int socket;
@@ -40,11 +40,31 @@ struct client {
     uint8_t reply[2048];
 };
 
+static void next(struct load *load, struct client *client) {
+    client->asked = false;
+    client->received = 0;
+    client->since = nanoseconds();
+    client->question = next_question(&load->questions);
+    load->sent++;
+}
+
+static bool ask_on(struct load *load, struct client *client) {
+    uint8_t query[QUERY_SPACE + 2];
+    size_t length = frame(&load->questions, client->question, 0x4242, query);
+    client->asked = true;
+    return send(client->socket, query, length, MSG_NOSIGNAL) == (ssize_t)length;
+}
+
 static void finish(struct load *load, struct client *client, uint64_t end) {
     uint64_t now = nanoseconds();
     if (client->received > 2 && is_answer(&load->questions, client->question, client->reply + 2, client->received - 2)) {
         note_answer(load, client->question, now - client->since);
         if (now <= end) load->answered_in_time++;
+        if (load->stays && now < end && (!load->limit || load->sent < load->limit)) {
+            next(load, client);
+            if (ask_on(load, client)) return;
+            load->lost++;
+        }
     } else if (client->received == 0) load->lost++;
     else load->wrong++;
     close(client->socket);
@@ -54,22 +74,13 @@ static void finish(struct load *load, struct client *client, uint64_t end) {
 static void begin(struct load *load, struct client *client, int epoll) {
     client->socket = connection(&load->server, SOCK_NONBLOCK);
     if (client->socket < 0) return;
-    client->asked = false;
-    client->received = 0;
-    client->since = nanoseconds();
-    client->question = next_question(&load->questions);
-    load->sent++;
+    next(load, client);
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = client};
     require(epoll_ctl(epoll, EPOLL_CTL_ADD, client->socket, &event) == 0, "epoll_ctl");
 }
 
 static void proceed(struct load *load, struct client *client, uint32_t events, uint64_t end) {
-    if (events & EPOLLOUT && !client->asked) {
-        uint8_t query[QUERY_SPACE + 2];
-        size_t length = frame(&load->questions, client->question, 0x4242, query);
-        if (send(client->socket, query, length, MSG_NOSIGNAL) != (ssize_t)length) return finish(load, client, end);
-        client->asked = true;
-    }
+    if (events & EPOLLOUT && !client->asked && !ask_on(load, client)) return finish(load, client, end);
     while (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         ssize_t got = recv(client->socket, client->reply + client->received, sizeof client->reply - client->received, 0);
         if (got < 0 && errno == EAGAIN) return;
@@ -103,6 +114,11 @@ void run_connections(struct load *load) {
         if (clients[index].socket >= 0) finish(load, &clients[index], end);
     load->elapsed = (double)((now < end ? now : end) - start) / 1e9;
     close(epoll);
+}
+
+void run_clients(struct load *load) {
+    load->stays = true;
+    run_connections(load);
 }
 
 // One connection, `window` queries under way on it.

@@ -3,15 +3,18 @@
 import json
 import statistics
 
+from growth import GROWTH
 from servers import DAEMON, LIMIT
-from special import SPECIAL
+from special import SPECIAL as OTHERS
 from targets import BEST, TARGETS
 from workloads import WORKLOADS
 
+SPECIAL = OTHERS | GROWTH
 MUCH = {"rate", "misses/s", "scale", "names", "rate ratio"}  # figures of which more is better
 UNITS = {"cpu": "µs", "p50": "µs", "p99": "µs", "miss p50": "µs", "miss p99": "µs", "alone p99": "µs", "rate": "/s",
          "misses/s": "/s", "resident": "MB", "anonymous": "MB", "bytes a pair": "B", "first answer": "ms", "first lookup": "ms",
-         "first answer, file": "ms", "reading the file": "ms"}
+         "first answer, file": "ms", "reading the file": "ms",
+         "hit": "µs", "miss": "µs"}
 BAD = 0.05  # of the queries lost or wrong: no good to compare with
 TITLES = ({one.name: one.title for one in WORKLOADS} | {name: one[0] for name, one in SPECIAL.items()}
           | {"idle": "memory after the first answer"})
@@ -161,6 +164,7 @@ def markdown(paths):
              "each answer.", ""]
     for columns in GRIDS:
         lines += [*_grid(summary, columns), ""]
+    lines += [*_growth(summary), ""]
     lines += ["| target | bound | measured | |", "| --- | --- | --- | --- |"]
     for target, value, bound, verdict in _judged(summary):
         lines.append(f"| {target} | {bound} | {'' if value is None else number(value)} | {verdict} |")
@@ -183,8 +187,19 @@ def _grid(summary, columns):
             yield f"| {name} | " + " | ".join(cells) + " |"
 
 
+def _growth(summary):
+    """What hits, misses and memory become as one thing grows."""
+    yield "| with | hits: µs | misses: µs | memory: MB |"
+    yield "| --- | --- | --- | --- |"
+    for workload in GROWTH:
+        for server, figures in summary.get(workload, {}).items() if workload.startswith("growth-") else ():
+            cells = [_spread_text(figures.get(figure)) for figure in ("hit", "miss", "resident")]
+            yield f"| {server.partition(', ')[2]} | " + " | ".join(cells) + " |"
+
+
 GRIDS = [  # title, workload, figure
     [("hits, 1,000 names: µs", "hits-1000", "cpu"), ("100,000 names: µs", "hits-100000", "cpu"),
+     ("1,000,000 names: µs", "hits-1000000", "cpu"),
      ("10,000 queries/s: µs", "rate-1000", "cpu"), ("p50 µs", "rate-1000", "p50"), ("p99 µs", "rate-1000", "p99"),
      ("beside work that gives way: hits' p99, times", "beside-work", "p99 ratio"),
      ("a TCP connection each: µs", "tcp-connections", "cpu"), ("pipelined: µs", "tcp-pipeline", "cpu")],

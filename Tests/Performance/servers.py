@@ -5,13 +5,12 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from backends import ACCOUNTS
 
 LIMIT = "limit"
 DAEMON = "httpdnsd"
-CACHE_ENTRIES = 250_000
 _rivals = {}
 
 
@@ -36,7 +35,9 @@ class Place:
     listeners: int = 1
     cache_file: str = ""
     cache_megabytes: int = 64
+    cache_entries: int = 250_000  # of a rival
     control: str = ""  # path of the control socket; empty: none
+    more: dict = field(default_factory=dict)  # further keys for httpdnsd, by section
 
     def write(self, suffix, text):
         path = os.path.join(self.directory, f"server-{self.port}{suffix}")
@@ -103,6 +104,8 @@ def httpdnsd(at, binary):
                                "httpOnly": True, **ACCOUNTS[at.way][0]}
     if at.way == "https":
         settings["tls"] = {"caFile": at.certificate}
+    for section, keys in at.more.items():
+        settings[section] = settings.get(section, {}) | keys
     text = ""
     for section, keys in settings.items():
         # JSON's strings, numbers, booleans and lists of those are TOML's as well.
@@ -144,7 +147,7 @@ remote-control:
 def dnsmasq(at):
     return ["dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=", "--group=",
             "--pid-file=", "--listen-address=127.0.0.1", "--bind-interfaces", f"--port={at.port}",
-            f"--server=127.0.0.1#{at.upstream}", f"--cache-size={CACHE_ENTRIES}", "--dns-forward-max=4000"]
+            f"--server=127.0.0.1#{at.upstream}", f"--cache-size={at.cache_entries}", "--dns-forward-max=4000"]
 
 
 @rival("plain", "doh2", package="dnsdist")
@@ -159,7 +162,7 @@ setSecurityPollSuffix("")
 setUDPMultipleMessagesVectorSize(64)
 setOutgoingDoHWorkerThreads(1)
 newServer({{{server}}}):setUp()
-getPool(""):setCache(newPacketCache({CACHE_ENTRIES}, {{}}))
+getPool(""):setCache(newPacketCache({at.cache_entries}, {{}}))
 """)]
 
 
@@ -180,7 +183,7 @@ dualstack-ip-selection no
 prefetch-domain no
 serve-expired no
 cache-persist no
-cache-size {CACHE_ENTRIES}
+cache-size {at.cache_entries}
 log-level fatal
 log-file {os.path.join(at.directory, f"server-{at.port}-smartdns.log")}
 """)]

@@ -1,4 +1,4 @@
-"""What a hit and a miss cost in instructions, as callgrind counts them: a number that does not depend on how busy the
+"""What a start, a hit and a miss cost in instructions, as callgrind counts them: a number that does not depend on how busy the
 machine is, held against the ceilings of ceilings.txt. A change that makes it cheaper lowers them; one that makes it dearer
 raises them and says why."""
 
@@ -10,8 +10,9 @@ import subprocess
 import pytest
 
 from conftest import measures_the_build
-from httpdns_service import Record
+from httpdns_service import Record, every_name
 from resolvers import answer_locally
+from waiting import eventually
 
 pytestmark = measures_the_build
 HERE = pathlib.Path(__file__).parent
@@ -19,6 +20,7 @@ HERE = pathlib.Path(__file__).parent
 # machine stood still, can only add.
 ROUNDS = 3
 HITS = 3200
+FILED = 20_000  # names in the cache file
 MISSES = {"": 400, "-alone": 150}
 
 
@@ -40,6 +42,26 @@ def ask(tmp_path_factory):
     return run
 
 
+class Counted:
+    """A daemon under callgrind."""
+
+    def __init__(self, running, output):
+        self.running, self._output, self._dumps = running, output, 0
+
+    def so_far(self):
+        """The instructions since the start, or since they were last asked for."""
+        subprocess.run(["callgrind_control", "--dump", str(self.running.pid)], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=True, timeout=60)
+        self._dumps += 1
+        text = pathlib.Path(f"{self._output}.{self._dumps}").read_text(errors="replace")
+        return int(re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE).group(1))
+
+    def __call__(self, of):
+        self.so_far()
+        of()
+        return self.so_far()
+
+
 @pytest.fixture
 def counted(daemon, binary, tmp_path):
     """Starts a daemon under callgrind, and counts the instructions of what is done to it."""
@@ -53,19 +75,7 @@ def counted(daemon, binary, tmp_path):
         # Else dictionaries are filled in another order each time.
         running = daemon(service, settings, prefix=["sh", "-c", command, "sh"],
                          variables={"SWIFT_DETERMINISTIC_HASHING": "1"})
-        dumps = 0
-
-        def instructions(of):
-            nonlocal dumps
-            for last in (False, True):
-                if last:
-                    of()
-                subprocess.run(["callgrind_control", "--dump", str(running.pid)], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, check=True, timeout=60)
-                dumps += 1
-            text = pathlib.Path(f"{output}.{dumps}").read_text(errors="replace")
-            return int(re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE).group(1))
-        return instructions
+        return Counted(running, output)
     yield start
     assert shutil.which("callgrind_control"), "valgrind is installed"
 
@@ -90,6 +100,30 @@ def test_a_hit(counted, service, ask, kind, at_once):
     for _ in range(2):
         ask(64, 1, 64, "cost.example.com")
     check(kind, [instructions(lambda: ask(HITS, at_once, 64, "cost.example.com")) for _ in range(ROUNDS)], HITS)
+
+
+def test_a_start_and_an_answer_of_the_cache_file(counted, daemon, service, ask, tmp_path):
+    """From exec until it answers, and what each answer adds that is read from the file."""
+    chosen = service("aes", every_name)
+    kept = SETTINGS | {"cache": {"file": str(tmp_path / "answers")}}
+    filling = daemon(chosen, kept)
+    ask(FILED, 40, FILED, "file.example.com")
+    filling.stop()
+
+    def start(settings, read):
+        started = counted(chosen, settings)
+        eventually(lambda: read in started.running.log(), "it has started", 60)
+        count = started.so_far()
+        started.running.stop()
+        return count, started.running.log_lines(read)[0]
+    without = [start(SETTINGS, "listening")[0] for _ in range(ROUNDS)]
+    check("start", without, 1)
+    restored = [start(kept, "taken over") for _ in range(ROUNDS)]
+    # Of a name there may be an answer for either family.
+    answers = int(re.search(r"(\d+) answers? taken over", restored[0][1]).group(1))
+    print(f"{answers} answers")
+    assert answers >= FILED
+    check("restored", [count - min(without) for count, _ in restored], answers)
 
 
 # Misses under way at once.

@@ -66,7 +66,7 @@ private func octets(equalTo byte: UInt8, in bytes: Span<UInt8>, at index: Int) -
 
 /// Eight octets from `index` on as a number, the first octet in the lowest place.
 @inline(__always)
-func eightOctets(_ bytes: Span<UInt8>, at index: Int) -> UInt64 {
+package func eightOctets(_ bytes: Span<UInt8>, at index: Int) -> UInt64 {
     // Any eight octets make a UInt64; the load itself is bounds-checked.
     UInt64(littleEndian: unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
 }
@@ -112,6 +112,17 @@ extension [UInt8] {
             rest /= 10
         } while rest > 0
         append(digits.span.extracting(first...))
+    }
+
+    /// Appends the octets of six numbers, each as ``eightOctets(_:at:)`` reads it.
+    @inline(__always)
+    package mutating func append(_ numbers: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)) {
+        let ordered = (
+            numbers.0.littleEndian, numbers.1.littleEndian, numbers.2.littleEndian, numbers.3.littleEndian,
+            numbers.4.littleEndian, numbers.5.littleEndian
+        )
+        // Sound: six numbers of one type have no gaps, and they are copied during the call.
+        unsafe Swift.withUnsafeBytes(of: ordered) { unsafe append(contentsOf: $0) }
     }
 
     /// Appends a number, its highest octet first.

@@ -106,7 +106,7 @@ extension ControlServer {
         guard !filter.by.isEmpty else { return done(watch(filter)) }
         overview { [self] overview in
             guard let overview else { return done(.stuck) }
-            let words = Watched.By.words + overview.groups.map(\.name)
+            let words = WatchFrame.Kind.words + overview.groups.map(\.name)
             if let other = filter.by.first(where: { !words.contains($0) }) {
                 let line = "--by \(other) is not known here; give one of \(words.joined(separator: ", "))\n"
                 return done(ControlResponse(.badRequest, line))

@@ -1,5 +1,5 @@
 import Base
-package import Counters
+import Counters
 import HTTP
 import Streams
 package import Transport
@@ -13,7 +13,9 @@ package final class WatchClient: @unchecked Sendable {
     /// Octets of which the head of the response, or a frame, is not whole yet.
     private var incoming: [UInt8] = []
     private var status: Int?
-    private var received: ([WatchFrame]) -> Bool = { _ in true }
+    private var text: WatchText
+    private var lines: [UInt8] = []
+    private var write: ([UInt8]) -> Bool = { _ in true }
     private var ended: @Sendable (ControlClient.Failed?) -> Void = { _ in }
 
     /// The longest head of a response, and the longest text of a refusal, in octets.
@@ -21,22 +23,24 @@ package final class WatchClient: @unchecked Sendable {
     /// The longest request, and the most that is read at once, in octets.
     private static let maximumRead = 64 * 1024
 
-    /// - Parameter path: the daemon's control socket.
-    package init(_ path: String) throws(SystemError) {
-        self.path = path
+    /// - Parameters:
+    ///   - path: the daemon's control socket.
+    ///   - text: makes lines of what is answered.
+    package init(_ path: String, _ text: WatchText) throws(SystemError) {
+        (self.path, self.text) = (path, text)
         loop = try EventLoop(label: "httpdnsd.watch")
     }
 
     /// Call once.
     /// - Parameters:
-    ///   - received: called on a queue of its own with what has come, in order; while it runs nothing more is read.
-    ///     False: no more is wanted.
+    ///   - write: called on a queue of its own with the lines of what has come, in order; while it runs nothing more is
+    ///     read. False: no more is wanted.
     ///   - ended: called once at the end; with nil if no more was wanted.
     package func start(
-        _ filter: WatchFilter, received: @escaping @Sendable ([WatchFrame]) -> Bool,
+        _ filter: WatchFilter, write: @escaping @Sendable ([UInt8]) -> Bool,
         ended: @escaping @Sendable (ControlClient.Failed?) -> Void
     ) {
-        (self.received, self.ended) = (received, ended)
+        (self.write, self.ended) = (write, ended)
         loop.start()
         loop.submit { [self] in
             do throws(SystemError) {
@@ -79,7 +83,6 @@ package final class WatchClient: @unchecked Sendable {
 extension WatchClient: StreamOwner {
     func received(_ bytes: Span<UInt8>, on stream: Stream) {
         incoming.append(bytes)
-        var frames: [WatchFrame] = []
         if status == nil {
             guard takeHead() else {
                 if incoming.count > Self.headLimit { end("what answers at \(path) is no daemon") }
@@ -90,17 +93,22 @@ extension WatchClient: StreamOwner {
             if incoming.count > Self.headLimit { end("what answers at \(path) is no daemon") }
             return
         }
-        var offset = 0
+        lines.removeAll(keepingCapacity: true)
+        guard let whole = appendLines() else { return end("the daemon at \(path) is of another version") }
+        incoming.removeFirst(whole)
+        if !lines.isEmpty, !write(lines) { end(nil) }
+    }
+
+    /// Appends the lines of all frames that are whole, and returns where those end; nil if something is no frame.
+    private func appendLines() -> Int? {
         let octets = incoming
+        var offset = 0
         while let length = WatchFrame.length(octets.span, at: offset) {
-            guard let frame = WatchFrame(octets.span.extracting(offset..<offset + length)) else {
-                return end("the daemon at \(path) is of another version")
-            }
-            frames.append(frame)
+            guard let frame = WatchFrame(octets.span, at: offset) else { return nil }
+            text.append(frame, of: octets.span, to: &lines)
             offset += length
         }
-        incoming.removeFirst(offset)
-        if !frames.isEmpty, !received(frames) { end(nil) }
+        return offset
     }
 
     func ended(_ stream: Stream, isCut: Bool) {

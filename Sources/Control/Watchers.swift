@@ -16,6 +16,10 @@ final class Watchers {
     static let most = 4
     /// How often notes are fetched, in nanoseconds.
     private static let interval: UInt64 = 50_000_000
+    /// How often while they are many: whoever shares a core with this loop, or with those who watch, waits for less work at a time.
+    private static let busyInterval: UInt64 = 10_000_000
+    /// From so many octets at a time on they are many: some 1000 questions in a second.
+    private static let busyOctets = 4096
 
     init(_ notes: [WatchNotes]) {
         self.notes = notes
@@ -45,8 +49,9 @@ final class Watchers {
 
     func expire(at now: UInt64) {
         guard let nextDeadline, nextDeadline <= now else { return }
-        self.nextDeadline = now + Self.interval
         deliver()
+        let isBusy = taken.contains { $0.count >= Self.busyOctets }
+        self.nextDeadline = now + (isBusy ? Self.busyInterval : Self.interval)
     }
 
     private func deliver() {
@@ -77,19 +82,21 @@ private struct Watcher {
             WatchFrame.append(dropped: dropped, to: &frames)
             dropped = 0
         }
-        var sources = MergedFrames(taken)
-        while let (source, range) = sources.next() {
-            let all = taken[source]
-            let frame = all.span.extracting(range)
+        var merged = MergedFrames(taken)
+        while let (list, range) = merged.next() {
+            let octets = taken[list]
             if isFiltered {
-                guard case .answered(let watched) = WatchFrame(frame), filter.holds(watched) else { continue }
+                guard let frame = WatchFrame(octets.span, at: range.lowerBound), filter.holds(frame, of: octets.span)
+                else {
+                    continue
+                }
             }
             // Once one is dropped, all are until the next time: so the count stands where they were.
-            guard dropped == 0, frames.count + frame.count <= room else {
+            guard dropped == 0, frames.count + range.count <= room else {
                 dropped += 1
                 continue
             }
-            frames.append(frame)
+            frames.append(octets.span.extracting(range))
         }
         return frames
     }
@@ -98,25 +105,32 @@ private struct Watcher {
 /// The frames of several lists, each in order of time, as one in order of time.
 struct MergedFrames {
     private let lists: [[UInt8]]
-    private var offsets: [Int]
+    /// For each list that has more its next frame, and when the question of that was answered.
+    private var heads: [(list: Int, range: Range<Int>, time: UInt64)] = []
 
     init(_ lists: [[UInt8]]) {
         self.lists = lists
-        offsets = lists.map { _ in 0 }
+        for list in lists.indices {
+            if let head = head(of: list, at: 0) { heads.append(head) }
+        }
     }
 
     /// The next frame: its list, and where it is in it; nil at the end.
     mutating func next() -> (list: Int, range: Range<Int>)? {
-        var first: (list: Int, time: UInt64, length: Int)?
-        for list in lists.indices {
-            let frames = lists[list]
-            guard let length = WatchFrame.length(frames.span, at: offsets[list]) else { continue }
-            let time = WatchFrame.time(frames.span, at: offsets[list])
-            if first.map({ time < $0.time }) ?? true { first = (list, time, length) }
+        guard var first = heads.indices.first else { return nil }
+        for index in heads.indices.dropFirst() where heads[index].time < heads[first].time { first = index }
+        let found = heads[first]
+        if let head = head(of: found.list, at: found.range.upperBound) {
+            heads[first] = head
+        } else {
+            heads.remove(at: first)
         }
-        guard let first else { return nil }
-        let start = offsets[first.list]
-        offsets[first.list] += first.length
-        return (first.list, start..<start + first.length)
+        return (found.list, found.range)
+    }
+
+    private func head(of list: Int, at offset: Int) -> (list: Int, range: Range<Int>, time: UInt64)? {
+        let octets = lists[list]
+        guard let length = WatchFrame.length(octets.span, at: offset) else { return nil }
+        return (list, offset..<offset + length, WatchFrame.time(octets.span, at: offset))
     }
 }

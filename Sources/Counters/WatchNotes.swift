@@ -33,9 +33,7 @@ package final class WatchNotes: Sendable {
         fileprivate var frames: [UInt8] = []
         fileprivate var dropped: UInt64 = 0
 
-        /// - Parameters:
-        ///   - watched: all but the name.
-        ///   - name: in wire form; empty if there is none.
+        /// - Parameter name: in wire form; empty if there is none.
         package mutating func add(_ watched: borrowing Watched, name: Span<UInt8>) {
             guard isOpen else { return }
             guard frames.count <= WatchNotes.capacity - WatchFrame.maximumLength else {

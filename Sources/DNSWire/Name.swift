@@ -55,10 +55,15 @@ public struct Name: Hashable, Sendable {
     }
 
     /// Whether this is `parent` or a name under it; `notexample.com` is not within `example.com`.
-    public func isWithin(_ parent: Name) -> Bool {
+    public func isWithin(_ parent: Name) -> Bool { parent.contains(wire.span) }
+
+    /// Whether a name in wire form, in whatever letters' case, is this one or under it; false for what is no name.
+    public func contains(_ other: Span<UInt8>) -> Bool {
         var offset = 0
-        while wire.count - offset > parent.wire.count { offset += Int(wire[offset]) + 1 }
-        return wire[offset...].elementsEqual(parent.wire)
+        while other.count - offset > wire.count { offset += Int(other[offset]) + 1 }
+        guard other.count - offset == wire.count else { return false }
+        for index in wire.indices where lowercased(other[offset + index]) != wire[index] { return false }
+        return true
     }
 
     /// Whether there is a label and each label has only letters, digits, `-` and `_`: no octet that has a meaning in
@@ -105,31 +110,65 @@ extension Name: CustomStringConvertible {
     /// Presentation form without the final dot, in lower case; the root is `.`. Octets with a meaning in zone files are
     /// escaped with a backslash, octets outside printable ASCII as `\DDD` (RFC 1035 §5.1, RFC 4343 §2.1).
     public var description: String {
-        wire.count == 1 ? "." : String(absolute.dropLast())
+        var text: [UInt8] = []
+        Name.append(wire.span, to: &text)
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// As ``description``, with the final dot.
-    var absolute: String {
-        guard wire.count > 1 else { return "." }
-        var text = ""
-        var offset = 0
-        while wire[offset] != 0 {
-            let end = offset + Int(wire[offset]) + 1
-            for octet in wire[offset + 1..<end] { Name.append(octet, to: &text) }
-            text += "."
-            offset = end
+    var absolute: String { wire.count == 1 ? "." : "\(self)." }
+
+    /// Appends the text of a name, as ``description`` has it; false if an octet of it is escaped.
+    /// - Parameter wire: in wire form, in whatever letters' case.
+    @discardableResult
+    public static func append(_ wire: Span<UInt8>, to text: inout [UInt8]) -> Bool {
+        guard wire.count > 1 else {
+            text.append(UInt8(ascii: "."))
+            return true
         }
-        return text
+        let start = text.count
+        // The length octets of all labels but the first are where the dots belong.
+        text.append(wire.extracting(1..<wire.count - 1))
+        var written = text.mutableSpan
+        // Where the next length octet is; the last one, the root's, ends the text, and so does the end of what is no name.
+        var next = Int(wire[0]) + 1
+        for index in 1..<wire.count - 1 {
+            if index == next {
+                written[start + index - 1] = UInt8(ascii: ".")
+                next += Int(wire[index]) + 1
+            } else {
+                let octet = lowercased(wire[index])
+                guard isHostnameOctet(octet) else {
+                    text.removeLast(text.count - start)
+                    appendEscaped(wire, to: &text)
+                    return false
+                }
+                written[start + index - 1] = octet
+            }
+        }
+        return true
     }
 
-    private static func append(_ octet: UInt8, to text: inout String) {
+    private static func appendEscaped(_ wire: Span<UInt8>, to text: inout [UInt8]) {
+        var next = Int(wire[0]) + 1
+        for index in 1..<wire.count - 1 {
+            if index == next {
+                text.append(UInt8(ascii: "."))
+                next += Int(wire[index]) + 1
+            } else {
+                append(escaped: lowercased(wire[index]), to: &text)
+            }
+        }
+    }
+
+    private static func append(escaped octet: UInt8, to text: inout [UInt8]) {
         switch octet {
         case UInt8(ascii: "."), UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "("), UInt8(ascii: ")"),
             UInt8(ascii: ";"), UInt8(ascii: "@"), UInt8(ascii: "$"):
-            text += "\\"
-            text.unicodeScalars.append(Unicode.Scalar(octet))
-        case 0x21...0x7E: text.unicodeScalars.append(Unicode.Scalar(octet))
-        default: text += "\\" + decimalEscape(octet)
+            text.append(UInt8(ascii: "\\"))
+            text.append(octet)
+        case 0x21...0x7E: text.append(octet)
+        default: text.append(contentsOf: ("\\" + decimalEscape(octet)).utf8)
         }
     }
 

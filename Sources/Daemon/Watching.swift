@@ -12,8 +12,8 @@ extension WatchNotes.Page {
     ) {
         guard let summary = ReplySummary(reply) else { return }
         let watched = Watched(
-            at: time, took: took, client: client, isStream: isStream, name: nil, type: summary.type,
-            code: summary.code, by: summary.isAnswer ? .cache : .daemon)
+            at: time, took: took, client: client, isStream: isStream, type: summary.type, code: summary.code,
+            by: summary.isAnswer ? .cache : .daemon)
         add(watched, name: reply.extracting(summary.name))
     }
 }
@@ -34,7 +34,7 @@ extension ForwarderLoop {
                     ? .hosts : .daemon
             }
         let watched = Watched(
-            at: WallClock.unixMicroseconds(), took: took, client: client.address, isStream: client.isStream, name: nil,
+            at: WallClock.unixMicroseconds(), took: took, client: client.address, isStream: client.isStream,
             type: client.question.type, code: code, by: by)
         notes.note(1) { $0.add(watched, name: name) }
     }

@@ -4,7 +4,6 @@ import Configuration
 import Control
 import DNSWire
 import Daemon
-import Synchronization
 import Transport
 
 struct Watch: ParsableCommand {
@@ -58,8 +57,7 @@ struct Watch: ParsableCommand {
         try ending {
             // A reader that falls behind loses lines; one that takes the daemon's core costs answers.
             Machine.giveWay()
-            let client = try options.connecting { path throws(SystemError) in try WatchClient(path) }
-            let text = Mutex(WatchText(form))
+            let client = try options.connecting { path throws(SystemError) in try WatchClient(path, WatchText(form)) }
             let progress = Progress("nothing that is to be shown was asked yet; Ctrl-C ends it")
             defer { progress.end() }
             SignalSource.ignoreBrokenPipe()
@@ -68,10 +66,8 @@ struct Watch: ParsableCommand {
                 let signals = SignalSource([.terminate, .interrupt, .hangup]) { _ in done(nil) }
                 client.start(
                     filter,
-                    received: { frames in
+                    write: { lines in
                         progress.end()
-                        var lines: [UInt8] = []
-                        text.withLock { text in for frame in frames { text.append(frame, to: &lines) } }
                         return StandardStream.output.write(lines)
                     },
                     ended: { failed in withExtendedLifetime(signals) { done(failed) } })

@@ -7,33 +7,56 @@ import Transport
 @testable import Control
 
 @Suite struct WatchTests {
+    private static let some = Watched(
+        at: 1_700_000_000_007_089, took: 21_400, client: .v4(127, 0, 0, 1), isStream: false, type: .a, code: .noError,
+        by: .cache)
+
+    /// Octets of one frame.
     private static func watched(
         _ name: String? = "www.example.com", _ type: RecordType = .a, _ code: ResponseCode = .noError,
-        by: Watched.By = .cache, took: UInt64 = 21_400, client: IPAddress = .v4(127, 0, 0, 1), isStream: Bool = false
-    ) -> Watched {
-        Watched(
-            at: 1_700_000_000_007_089, took: took, client: client, isStream: isStream, name: name.flatMap { Name($0) },
-            type: type, code: code, by: by)
+        by: Watched.By = .cache, took: UInt64 = 21_400, client: IPAddress = .v4(127, 0, 0, 1), isStream: Bool = false,
+        at: UInt64 = 1_700_000_000_007_089
+    ) -> [UInt8] {
+        let watched = Watched(at: at, took: took, client: client, isStream: isStream, type: type, code: code, by: by)
+        let wire = name.map { Name($0)?.wire ?? [] } ?? []
+        var octets: [UInt8] = []
+        WatchFrame.append(watched, name: wire.span, to: &octets)
+        return octets
     }
 
-    private static func lines(_ form: WatchText.Form, _ frames: [WatchFrame]) -> [String] {
+    private static func dropped(_ count: UInt64) -> [UInt8] {
+        var octets: [UInt8] = []
+        WatchFrame.append(dropped: count, to: &octets)
+        return octets
+    }
+
+    private static func lines(_ form: WatchText.Form, _ frames: [[UInt8]]) -> [String] {
         var text = WatchText(form) { TimeText(utc: $0) }
         var octets: [UInt8] = []
-        for frame in frames { text.append(frame, to: &octets) }
+        for frame in frames {
+            guard let read = WatchFrame(frame.span, at: 0) else {
+                Issue.record("\(frame) is no frame")
+                continue
+            }
+            text.append(read, of: frame.span, to: &octets)
+        }
         #expect(octets.last == UInt8(ascii: "\n"))
         return String(decoding: octets, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    private static func holds(_ filter: WatchFilter, _ octets: [UInt8]) -> Bool? {
+        WatchFrame(octets.span, at: 0).map { filter.holds($0, of: octets.span) }
     }
 
     @Test func linesStandBelowEachOther() {
         let lines = Self.lines(
             .plain,
             [
-                .answered(Self.watched()),
-                .answered(
-                    Self.watched(
-                        "mail.corp.example", .aaaa, .nxDomain, by: .server(group: "office", "tls://10.1.0.53"),
-                        took: 21_400_000, client: .v4(192, 0, 2, 177))),
-                .answered(Self.watched(nil, .a, .formErr, by: .daemon, took: 1_530_000_000)),
+                Self.watched(),
+                Self.watched(
+                    "mail.corp.example", .aaaa, .nxDomain, by: .server(group: "office", "tls://10.1.0.53"),
+                    took: 21_400_000, client: .v4(192, 0, 2, 177)),
+                Self.watched(nil, .a, .formErr, by: .daemon, took: 1_530_000_000),
             ])
         #expect(
             lines == [
@@ -44,8 +67,8 @@ import Transport
     }
 
     @Test func coloursStandAroundWordsAlone() {
-        let frames: [WatchFrame] = [
-            .answered(Self.watched()), .answered(Self.watched(by: .nobody, took: 3_800_000_000)), .dropped(3),
+        let frames = [
+            Self.watched(), Self.watched(by: .nobody, took: 3_800_000_000), Self.dropped(3),
         ]
         let coloured = Self.lines(.coloured, frames)
         #expect(coloured[0].contains("\u{1B}[32mNOERROR\u{1B}[0m ") && coloured[0].contains("\u{1B}[2mcache\u{1B}[0m"))
@@ -56,11 +79,11 @@ import Transport
 
     @Test func whatIsDroppedIsTold() {
         #expect(
-            Self.lines(.plain, [.dropped(1), .dropped(20)]) == [
+            Self.lines(.plain, [Self.dropped(1), Self.dropped(20)]) == [
                 "… 1 question is not shown: they came faster than this was read",
                 "… 20 questions are not shown: they came faster than this was read",
             ])
-        #expect(Self.lines(.json, [.dropped(20)]) == ["{\"dropped\":20}"])
+        #expect(Self.lines(.json, [Self.dropped(20)]) == ["{\"dropped\":20}"])
     }
 
     @Test func programsGetJSON() {
@@ -68,12 +91,11 @@ import Transport
             Self.lines(
                 .json,
                 [
-                    .answered(Self.watched()),
-                    .answered(
-                        Self.watched(
-                            "a\\.b.example", .https, .servFail, by: .server(group: "office", "x\"y"),
-                            took: 1_234_567_890, client: IPAddress(v6: 0, 1), isStream: true)),
-                    .answered(Self.watched(nil, by: .nobody)),
+                    Self.watched(),
+                    Self.watched(
+                        "a\\.b.example", .https, .servFail, by: .server(group: "office", "x\"y"),
+                        took: 1_234_567_890, client: IPAddress(v6: 0, 1), isStream: true),
+                    Self.watched(nil, by: .nobody),
                 ]) == [
                     #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":"www.example.com","type":"A","by":"cache","group":null,"server":null,"rcode":"NOERROR","milliseconds":0.021}"#,
                     #"{"time":"2023-11-14T22:13:20.007089Z","client":"::1","transport":"tcp","name":"a\\.b.example","type":"HTTPS","by":"server","group":"office","server":"x\"y","rcode":"SERVFAIL","milliseconds":1234.567}"#,
@@ -84,12 +106,12 @@ import Transport
     @Test("no octet that a terminal could take for a command comes through, whatever the name")
     func hostileNames() {
         let wire: [UInt8] = [5, 0x1B, 0x5B, 0x32, 0x4A, 0x07, 4, 0x9B, 0x0A, 0x00, 0x7F, 0]
-        let name = Name(wire: wire.span, at: 0, length: wire.count)
-        var one = Self.watched()
-        one.name = name
+        var one = Self.some
         one.by = .server(group: "g\u{1B}", "s\u{9B}\n")
+        var frame: [UInt8] = []
+        WatchFrame.append(one, name: wire.span, to: &frame)
         for form in [WatchText.Form.plain, .json] {
-            let lines = Self.lines(form, [.answered(one)])
+            let lines = Self.lines(form, [frame])
             #expect(lines.count == 1)
             #expect(lines[0].unicodeScalars.allSatisfy { $0.value >= 0x20 && $0 != "\u{7F}" }, "\(lines)")
             #expect(form == .json || lines[0].unicodeScalars.allSatisfy { $0.isASCII || $0 == "µ" }, "\(lines)")
@@ -109,14 +131,14 @@ import Transport
     func filters(_ query: String, _ holds: Bool) throws {
         let one = Self.watched(by: .server(group: "httpdns", "119.29.29.99:443"), took: 21_400_000)
         let filter = try #require(WatchFilter(RequestTarget(Array("/watch?\(query)".utf8))))
-        #expect(filter.holds(one) == holds)
+        #expect(Self.holds(filter, one) == holds)
         #expect(WatchFilter(RequestTarget(Array("/watch?\(filter.query)".utf8))) == filter)
     }
 
     @Test func aMessageWithoutAQuestionHasNeitherNameNorType() throws {
         for (query, holds) in [("name=.", false), ("type=A", false), ("code=FORMERR", true)] {
             let filter = try #require(WatchFilter(RequestTarget(Array("/watch?\(query)".utf8))))
-            #expect(filter.holds(Self.watched(nil, .a, .formErr, by: .daemon)) == holds, "\(query)")
+            #expect(Self.holds(filter, Self.watched(nil, .a, .formErr, by: .daemon)) == holds, "\(query)")
         }
     }
 
@@ -127,23 +149,52 @@ import Transport
 
     @Test func framesOfSeveralQueuesComeInOrderOfTime() {
         let times: [[UInt64]] = [[1, 5, 5, 9], [], [2, 3, 20], [0]]
-        let lists = times.map { times in
-            var octets: [UInt8] = []
-            for time in times {
-                var one = Self.watched()
-                one.at = time
-                let wire = one.name?.wire ?? []
-                WatchFrame.append(one, name: wire.span, to: &octets)
-            }
-            return octets
-        }
+        let lists = times.map { times in times.flatMap { Self.watched(at: $0) } }
         var merged = MergedFrames(lists)
         var order: [UInt64] = []
         while let (list, range) = merged.next() {
-            let octets = Array(lists[list][range])
-            guard case .answered(let one) = WatchFrame(octets.span) else { continue }
-            order.append(one.at)
+            let octets = lists[list]
+            guard let frame = WatchFrame(octets.span, at: range.lowerBound) else { continue }
+            order.append(frame.at)
+            #expect(range.count == WatchFrame.length(octets.span, at: range.lowerBound))
         }
         #expect(order == [0, 1, 2, 3, 5, 5, 9, 20])
+    }
+
+    @Test("lines made of what was kept are those that are made afresh, whatever came before")
+    func whatIsKept() {
+        var frames: [[UInt8]] = []
+        let servers: [Watched.By] = [
+            .cache, .nobody, .server(group: "office", "a"), .server(group: "offic", "ea"), .stale,
+        ]
+        for round in 0..<2000 as Range<UInt64> {
+            // Steps that have no common divisor, so that all sorts of neighbours meet.
+            frames.append(
+                Self.watched(
+                    round % 7 == 0 ? nil : ["a.example", "B.EXAMPLE", "x\\.\\200.example"][Int(round % 3)],
+                    [.a, .aaaa, .https][Int(round / 2 % 3)], [.noError, .servFail][Int(round / 3 % 2)],
+                    by: servers[Int(round % 5)], took: round % 11 * 99_999 + round * round * 1000 % 2_000_000_000,
+                    client: .v4(192, 0, 2, UInt8(round % 200)), isStream: round % 4 == 0,
+                    at: 1_700_000_000_000_000 + round * 333_333))
+        }
+        #expect(Self.lines(.json, frames) == frames.flatMap { Self.lines(.json, [$0]) })
+        // The second time all columns are as wide as they get.
+        #expect(
+            Self.lines(.coloured, frames + frames).suffix(2000)
+                == Self.lines(.coloured, frames + frames + frames).suffix(2000))
+        #expect(
+            Self.lines(.plain, frames + frames).suffix(2000)
+                == Self.lines(.coloured, frames + frames).suffix(2000).map { $0.replacing(/\u{1B}\[\d*m/, with: "") })
+        let words = Self.lines(.plain, frames).map { $0.split(separator: " ") }
+        #expect(words == frames.flatMap { Self.lines(.plain, [$0]) }.map { $0.split(separator: " ") })
+    }
+
+    @Test(
+        "what is no name is some text, and does no harm",
+        arguments: [[1], [63, 97, 0], [0, 0], [200, 1, 2], [1, 97, 255, 98, 0]])
+    func noName(_ wire: [UInt8]) {
+        var frame: [UInt8] = []
+        WatchFrame.append(Self.some, name: wire.span, to: &frame)
+        for form in [WatchText.Form.plain, .json] { #expect(Self.lines(form, [frame]).count == 1) }
     }
 }

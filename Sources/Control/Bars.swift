@@ -33,14 +33,17 @@ struct Bars {
     }
 
     /// The mean round trip of each minute as columns, the newest on the right; minutes with failures stand out, and one
-    /// without any answer has its full height.
+    /// without any answer has its full height. Heights are by square root, so that one slow minute leaves the others to be
+    /// seen.
     static func roundTrips(_ minutes: [Hour.Answers], label: String) -> String {
         let most = minutes.compactMap(\.mean).max() ?? 0
         let places = Growth<UInt64>.count + 1
         var columns = ""
         for (place, minute) in zip((places - minutes.count)..., minutes) {
             guard minute.mean != nil || minute.failures > 0 else { continue }
-            let tall = minute.mean.map { most > 0 ? max(4, $0 / most * height) : 4 } ?? height
+            // What failed is to be seen beside answers, too.
+            let least = minute.failures > 0 ? 30.0 : 4
+            let tall = minute.mean.map { most > 0 ? max(least, ($0 / most).squareRoot() * height) : least } ?? height
             let mark = minute.failures > 0 ? " class=\"bad\"" : ""
             columns += """
                 <rect\(mark) x="\(place * 10 + 1)" y="\(Overview.decimal(height - tall, 1))" width="8" \

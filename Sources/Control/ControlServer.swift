@@ -71,8 +71,11 @@ package final class ControlServer: @unchecked Sendable {
     package var metricsEndpoint: Endpoint? { metrics?.local }
 
     package func start() throws(SystemError) {
-        try unix?.start(in: loop, failed: report.systemFailed) { [unowned self] in accept($0, isOperator: true) }
-        try metrics?.start(in: loop, failed: report.systemFailed) { [unowned self] socket, _ in
+        try unix?.start(in: loop, failed: report.systemFailed("a command was turned away at the control socket")) {
+            [unowned self] in accept($0, isOperator: true)
+        }
+        try metrics?.start(in: loop, failed: report.systemFailed("a request was turned away at the metrics address")) {
+            [unowned self] socket, _ in
             accept(socket, isOperator: false)
         }
         loop.deadlineReached = { [unowned self] in expire() }

@@ -157,11 +157,11 @@ extension FallbackReason {
         case .noRecordBudget: "too many names below its domain had no record"
         case .timedOut: "HTTPDNS did not answer in time"
         case .unreachable: "HTTPDNS could not be reached"
-        case .untrusted: "its certificate was refused"
-        case .unauthorized: "it refused the account"
-        case .tooOften: "it was asked too often"
-        case .denied: "it did not serve the account"
-        case .badAnswer: "its answer was no use"
+        case .untrusted: "the certificate of HTTPDNS was refused"
+        case .unauthorized: "HTTPDNS refused the account"
+        case .tooOften: "HTTPDNS was asked too often"
+        case .denied: "HTTPDNS did not serve the account"
+        case .badAnswer: "HTTPDNS failed, or its answer was no use"
         }
     }
 }

@@ -102,7 +102,7 @@ extension Overview {
         let asked = group.asked.flatMap { $0.isFailing ? $0 : nil }
         guard let server = asked ?? group.servers.first else { return "" }
         let detail = server.health.lastFailure?.detail ?? "it does not answer"
-        return "\(group.heading) \(group.brief(server)): \(detail)."
+        return "\(group.heading) \(group.brief(server)) \(server.isFailing ? "fails" : "has failed"): \(detail)."
     }
 
     /// What `httpdnsd status` prints.
@@ -112,7 +112,7 @@ extension Overview {
             lines.append(
                 "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it.")
         }
-        lines.append("Up \(Self.span(uptimeSeconds)); \(asked) questions.")
+        lines.append("Up \(Self.span(uptimeSeconds)); \(Self.grouped(asked)) questions.")
         lines.append("Last hour: \(whereQuestionsWent).")
         if durations.total > 0 {
             lines.append("Half of the answers took \(bound(0.5)), 99 in 100 \(bound(0.99)).")

@@ -156,8 +156,11 @@ struct StatusPage {
                 ? ("bad", health.isPaused(at: overview.at) ? "paused" : "fails")
                 : server.isSetAside ? ("warn", "set aside") : ("good", "answers")
         var facts: [String] = []
-        if let roundTrip = health.roundTrip { facts.append("in about \(Overview.milliseconds(roundTrip))") }
-        facts += overview.latest(server.server)
+        // How fast one was that fails now would read as if it answered.
+        if !server.isFailing {
+            if let roundTrip = health.roundTrip { facts.append("in about \(Overview.milliseconds(roundTrip))") }
+            facts += overview.latest(server.server)
+        }
         if server.isKnown { facts.append("\(Overview.grouped(health.answers)) answered") }
         if health.failures > 0 { facts.append("\(Overview.grouped(health.failures)) failed") }
         if let passedOver = overview.passedOver(server, of: group) { facts.append(passedOver) }

@@ -3,12 +3,12 @@ extension StatusPage {
     static let style = """
         :root {
           --ground: #fbfaf8; --card: #ffffff; --ink: #1d1f23; --quiet: #5d636d; --line: #e4e2dd;
-          --good: #17794a; --warn: #8f5f00; --bad: #b3261e; --bar: #3a5a8c; --empty: #e9e7e2; --tone: var(--good);
+          --good: #17794a; --warn: #8f5f00; --bad: #b3261e; --bar: #3a5a8c; --empty: #e9e7e2; --stayed: #8d929c; --tone: var(--good);
         }
         @media (prefers-color-scheme: dark) {
           :root {
             --ground: #14161a; --card: #1c1f25; --ink: #eceae6; --quiet: #a2a8b3; --line: #2c3038;
-            --good: #5cc98f; --warn: #e3b04b; --bad: #ff8a80; --bar: #8fb0e6; --empty: #2c3038;
+            --good: #5cc98f; --warn: #e3b04b; --bad: #ff8a80; --bar: #8fb0e6; --empty: #2c3038; --stayed: #6b7280;
           }
         }
         .degraded, .starting, .stopping { --tone: var(--warn); }
@@ -43,8 +43,9 @@ extension StatusPage {
         .server { font-weight: 700; font-variant-numeric: tabular-nums; }
         .way, .facts, .quiet, footer { color: var(--quiet); }
         @media (max-width: 40rem) {
-          .servers li { grid-template-columns: 1fr auto; }
-          .way { grid-column: 1 / -1; grid-row: 2; }
+          /* A state that does not fit beside its server goes below it. */
+          .servers li { display: flex; flex-wrap: wrap; justify-content: space-between; }
+          .way, .servers .facts, .failure, .trips { flex-basis: 100%; order: 1; }
         }
         .facts, .failure, .quiet { font-size: .9375rem; }
         .facts, .failure { grid-column: 1 / -1; }
@@ -69,7 +70,7 @@ extension StatusPage {
         .clear { --part: var(--warn); fill: var(--warn); }
         .encrypted { --part: var(--good); fill: var(--good); }
         .loopback { --part: var(--bar); fill: var(--bar); }
-        .stayed { --part: var(--empty); fill: var(--empty); }
+        .stayed { --part: var(--stayed); fill: var(--stayed); }
         h3 em { font-style: normal; font-size: .8125rem; font-weight: 600; color: var(--part); white-space: nowrap;
           border: 1px solid currentColor; border-radius: 1rem; padding: .0625rem .5rem; margin-left: .375rem; }
         .trips { grid-column: 1 / -1; display: flex; flex-wrap: wrap; align-items: end; gap: .25rem 1rem; }

@@ -96,7 +96,7 @@ import Testing
         #expect(
             wall.headline
                 == "serving; HTTPDNS 119.29.29.99 21 ms; office tls://10.1.0.53 fails; cache 0 answers")
-        #expect(wall.explanation.hasPrefix("office tls://10.1.0.53: certificate is for"))
+        #expect(wall.explanation.hasPrefix("office tls://10.1.0.53 fails: certificate is for"))
         let open = overview([good], [local], own: [office(gone, thenTry: [.httpdns, .fallback])])
         #expect(open.verdict == "Names resolve through HTTPDNS. office fails. Its names come from HTTPDNS.")
         // A wall that stands does not make the other names resolve.

@@ -127,6 +127,20 @@ def looked_at(case, words):
         browser.close()
 
 
+def test_a_browser_would_say_so():
+    """What `looked_at` looks for is seen where it is."""
+    browser = chromium.Chromium()
+    try:
+        spoiled = ("data:text/html,<p style='width:2000px'>x</p><img src='http://127.0.0.1:9/picture'>"
+                   "<script>console.error('a complaint')</script>")
+        shown = browser.open(spoiled, 375)
+        assert "http://127.0.0.1:9/picture" in shown.requests
+        assert any("a complaint" in one for one in shown.complaints)
+        assert shown.width > 375
+    finally:
+        browser.close()
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_browser_likes_it(daemon, service, case):
     CASES[case][0](daemon, service)

@@ -258,9 +258,12 @@ def test_each_fault_raises_its_alert_and_no_other(daemon, service, scripted_reso
         samples = [{"labels": f'{{alertname="{one}"}}', "value": 1} for one in alerts]
         return {"expr": 'count by (alertname) (ALERTS{alertstate="firing"})', "eval_time": f"{minute}m", "exp_samples": samples}
 
+    # Nor does another one for a moment, before or after.
+    others = {"expr": f'max_over_time(ALERTS{{alertstate="firing",alertname!="{alert}"}}[{USUAL + FAULTY}m])',
+              "eval_time": f"{USUAL + FAULTY - 1}m", "exp_samples": []}
     test = tmp_path / "test.yml"
     test.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [{
         "interval": "1m", "input_series": list(series(before, usual, faulty)),
-        "promql_expr_test": [firing(USUAL - 1), firing(USUAL + 35, alert)]}]}))
+        "promql_expr_test": [firing(USUAL - 1), firing(USUAL + 35, alert), others]}]}))
     tested = promtool("test", "rules", str(test))
     assert tested.returncode == 0, tested.stdout + tested.stderr

@@ -96,7 +96,7 @@ public final class Daemon: @unchecked Sendable {
         datagrams = sockets.datagrams.enumerated().map { index, socket in
             DatagramListener(
                 socket, label: "httpdnsd.udp.\(index)", frontend: frontend, forwarderLoop: forwarderLoop,
-                failed: report.systemFailed)
+                failed: report.systemFailed("questions over UDP wait a moment"))
         }
         let observer = Observer(
             settings, Observer.Sources(forwarderLoop, streams, datagrams, cache, logLinesLost: logLinesLost))
@@ -128,8 +128,9 @@ public final class Daemon: @unchecked Sendable {
             do throws(SystemError) {
                 network = try NetworkWatch(in: forwarderLoop.loop) { forwarderLoop.networkChanged() }
             } catch {
-                // Without the watch, changes are noticed when connections stay silent.
-                report.systemFailed(error)
+                report.systemFailed(
+                    "changes of the network are noticed only when connections stay silent, so some answers come late",
+                    error)
             }
             forwarderLoop.start()
             try streams.start()

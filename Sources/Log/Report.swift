@@ -24,8 +24,14 @@ package struct Report: Sendable {
         book.say(LogLine(level: level, text: text, event: event, fields: fields), about: subject)
     }
 
-    package func systemFailed(_ error: SystemError) {
-        say(.error, .systemFailed, about: "\(error.call) \(error.subject)", "\(error)")
+    /// - Parameter meaning: what it means for clients or the operator.
+    package func systemFailed(_ meaning: String, _ error: SystemError) {
+        say(.error, .systemFailed, about: "\(error.call) \(error.subject)", "\(meaning): \(error)")
+    }
+
+    /// The same for what may fail later.
+    package func systemFailed(_ meaning: String) -> @Sendable (SystemError) -> Void {
+        { [self] error in systemFailed(meaning, error) }
     }
 
     package func stopping(_ reason: String) {

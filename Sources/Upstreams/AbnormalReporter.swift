@@ -214,7 +214,8 @@ extension Report {
     }
 
     func reportsFail(_ url: Settings.HTTPDNS.ReportURL, _ reason: String) {
-        log.warning("\(url.authority) does not take reports of abnormal lookups: \(reason)")
+        log.warning(
+            "\(url.authority) does not take reports of abnormal lookups, names are looked up as ever: \(reason)")
     }
 
     func reportsAreTaken(_ url: Settings.HTTPDNS.ReportURL, dropped: UInt64) {

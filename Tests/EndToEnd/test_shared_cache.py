@@ -279,7 +279,7 @@ def test_it_comes_back(service, store, member):
     account = service("https", every_name)
     shared = store(running=False)
     one = member(account, shared, wait=False)
-    eventually(lambda: one.log_lines("shared cache: not in use: .*refused"), "it is said that the store is away")
+    eventually(lambda: one.log_lines("shared cache: not in use, .*: .*refused"), "it is said that the store is away")
     fill(one, NAMES[:3])
     shared.start()
     eventually(lambda: one.log_lines("shared cache: in use"), "the store is in use", 15)

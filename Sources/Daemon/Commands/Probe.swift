@@ -213,7 +213,10 @@ extension NameAddresses {
         func count(_ family: FamilyAddresses) -> Int {
             if case .addresses(let addresses, _) = family { addresses.count } else { 0 }
         }
-        let found = count(ipv4) + count(ipv6)
-        return found == 0 ? "no record (is its domain registered with the account?) of" : "\(found) addresses of"
+        switch count(ipv4) + count(ipv6) {
+        case 0: return "no record (is its domain registered with the account?) of"
+        case 1: return "1 address of"
+        case let found: return "\(found) addresses of"
+        }
     }
 }

@@ -50,7 +50,8 @@ final class StreamServer: @unchecked Sendable {
 
     func start() throws(SystemError) {
         for listener in listeners {
-            try listener.start(in: loop, failed: report.systemFailed) { [unowned self] socket, address in
+            try listener.start(in: loop, failed: report.systemFailed("a TCP client was turned away")) {
+                [unowned self] socket, address in
                 accept(socket, address)
             }
         }
@@ -106,7 +107,7 @@ final class StreamServer: @unchecked Sendable {
             // With others a check is due already, and a new client must not put it off.
             if clients.count == 1 { scheduleIdleCheck() }
         } catch {
-            report.systemFailed(error)
+            report.systemFailed("a TCP client was turned away", error)
         }
     }
 

@@ -29,7 +29,7 @@ extension Report {
             let group = group(id)
             say(
                 .warning, .serviceGivenUp, about: group.title,
-                "\(Self.name(group, former)) is given up for \(Self.name(group, next))",
+                "\(Self.name(group, former)) is given up: \(Self.name(group, next)) is asked in its place",
                 ["group": group.name, "server": "\(former)", "next": "\(next)"])
         case .returned(let id, let former, let next):
             let group = group(id)
@@ -47,7 +47,7 @@ extension Report {
         case .refusing(let refusal):
             say(
                 .warning, .questionsRefused, about: "limits",
-                "questions are refused: \(refusal.text); their clients get SERVFAIL, or what is stale",
+                "questions are refused: \(refusal.text); their clients get SERVFAIL, or what is stale; httpdnsd watch shows who asks",
                 ["reason": refusal.text])
         case .sharedCacheOff, .sharedCacheOn, .sharedCacheTakesNothing, .sharedCacheTakesAgain, .sharedCacheClock:
             sharedCache(event)
@@ -66,8 +66,8 @@ extension Report {
         let head = "\(group.title) is asked for names without a record below one domain as if somebody made them up"
         let text =
             group.id == .httpdns
-            ? "\(head): new ones below it go to the local resolver, or are refused with httpOnly"
-            : "\(head): new ones below it go to the next group, or are refused"
+            ? "\(head): new ones below it go to the local resolver, or are refused with httpOnly; httpdnsd watch shows who asks"
+            : "\(head): new ones below it go to the next group, or are refused; httpdnsd watch shows who asks"
         say(
             .warning, .noRecordBudgetSpent, about: "names without a record at \(group.name)", text,
             ["group": group.name])

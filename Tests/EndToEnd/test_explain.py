@@ -46,6 +46,7 @@ class World:
     def __init__(self, start, binary, place, scripted_resolver, service):
         self.start, self.binary, self.place, self.scripted_resolver = start, binary, place, scripted_resolver
         self.httpdns, self.servers = service, {}
+        self.accounts = {}  # the services of groups that are accounts, too
 
     def server(self, group, script=None):
         last = 40 + len(self.servers)
@@ -56,7 +57,7 @@ class World:
         """`settings` over those of a fallback that answers; a group without servers gets one that does."""
         whole = {"fallback": {"servers": [self.server("fallback")], "hedgeAfter": 60000, "hosts": ""}}
         for section, keys in settings.items():
-            if section.startswith("upstreams.") and "servers" not in keys:
+            if section.startswith("upstreams.") and not {"servers", "provider"} & set(keys):
                 keys = {"servers": [self.server(section.partition(".")[2])], "timeout": 1000} | keys
             whole[section] = whole.get(section, {}) | keys
         whole["control"] = {"socket": str(self.place / "s"), "metrics": "127.0.0.1:9153"}
@@ -77,15 +78,16 @@ class World:
     def forget_questions(self):
         for server in self.servers.values():
             server.questions.clear()
-        self.httpdns.requests.clear()
+        for service in [self.httpdns, *self.accounts.values()]:
+            service.requests.clear()
 
     def who_saw(self, name):
         """The groups whose servers were asked for a name."""
         name = dns.name.from_text(name).canonicalize()
         seen = {group for group, server in self.servers.items()
                 if any(asked.name == name for asked in server.questions)}
-        known = {dns.name.from_text(one).canonicalize() for one in self.httpdns.names}
-        return seen | ({"httpdns"} if name in known else set())
+        return seen | {group for group, service in ({"httpdns": self.httpdns} | self.accounts).items()
+                       if name in {dns.name.from_text(one).canonicalize() for one in service.names}}
 
 
 @pytest.fixture
@@ -111,7 +113,7 @@ def check(world, name, kind, expected, pattern=...):
     now = explained["now"]
     # Without --ask HTTPDNS is told nothing, and nobody hears of a name who would not be asked for it.
     told = world.who_saw(name)
-    assert "httpdns" not in told and told <= {group["name"] for group in explained["groups"]}, (told, what)
+    assert not told & {"httpdns", *world.accounts} and told <= {group["name"] for group in explained["groups"]}, (told, what)
     says_now = {group["name"] for group in explained["groups"]
                 if any((server["says"] or {}).get("result") == "answer" for server in group["servers"])}
     assert told == says_now, (told, what)
@@ -240,6 +242,23 @@ def test_without_httpdns(world):
     for case in [("www.example.com", "A", "all", "."), ("www.example.com", "HTTPS", "all", "."),
                  ("printer", "A", "labels", ""), ("nas.local", "A", "fallback", "local"),
                  ("nas.lan", "A", "fallback", "lan"), ("a.invalid", "A", "NXDOMAIN", "invalid")]:
+        check(world, *case)
+
+
+def test_accounts_of_groups(world, account, authority):
+    """They have addresses alone; all else of their names is for the first of `thenTry` that carries it."""
+    world.accounts = {"shop": account("alibaba", zone=every_name), "till": account("baidu", zone=every_name)}
+    keys = {group: service.settings() | {"caFile": str(authority.file)} for group, service in world.accounts.items()}
+    world.run({"upstreams.shop": keys["shop"] | {"domains": ["shop.example"], "except": ["old.shop.example"],
+                                                 "thenTry": ["httpdns", "office"]},
+               "upstreams.till": keys["till"] | {"domains": ["till.shop.example", "*.wall.example"]},
+               "upstreams.office": {}})
+    for case in [("shop.example", "A", "shop", "shop.example"), ("a.shop.example", "AAAA", "shop", "shop.example"),
+                 ("a.shop.example", "MX", "office", "shop.example"), ("a.shop.example", "TXT", "office", "shop.example"),
+                 ("a.shop.example", "HTTPS", "NOERROR", "shop.example"), ("old.shop.example", "A", "httpdns", None),
+                 ("old.shop.example", "MX", "fallback", None), ("till.shop.example", "A", "till", "till.shop.example"),
+                 ("a.wall.example", "A", "till", "*.wall.example"), ("wall.example", "A", "httpdns", None),
+                 ("a.wall.example", "MX", "NOERROR", "*.wall.example"), (r"a\044b.shop.example", "A", "office", "shop.example")]:
         check(world, *case)
 
 

@@ -104,11 +104,11 @@ e2e-test: build test-packages ## the tests of the built daemon, in namespaces of
 	mkdir -p "$$logs/taken"
 	sessions=()
 	for number in 2 3 4; do
-	  $(PYTHON) -m pytest --beside "$$logs/taken" > "$$logs/$$number.log" 2>&1 &
+	  $(PYTHON) -m pytest "--beside=$$logs/taken" > "$$logs/$$number.log" 2>&1 &
 	  sessions+=($$!)
 	done
 	status=0
-	$(PYTHON) -m pytest --beside "$$logs/taken" || status=$$?
+	$(PYTHON) -m pytest "--beside=$$logs/taken" || status=$$?
 	for session in "$${sessions[@]}"; do wait "$$session" || status=$$?; done
 	cat "$$logs"/*.log
 	exit $$status

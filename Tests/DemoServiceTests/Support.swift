@@ -97,21 +97,28 @@ final class ScriptedResolver: Sendable {
     private let socket: BlockingSocket
 
     init() throws {
-        let socket = try BlockingSocket(SOCK_DGRAM)
+        let (socket, listener, port) = try Self.socketsOfOnePort()
         self.socket = socket
-        guard withAddress(0, { bind(socket.raw, $0, $1) }) == 0 else { throw SocketFailure(call: "bind") }
-        var name = sockaddr_in()
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        _ = withUnsafeMutablePointer(to: &name) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket.raw, $0, &length) }
-        }
-        endpoint = Endpoint(.v4(127, 0, 0, 1), port: UInt16(bigEndian: name.sin_port))
-        let listener = try BlockingSocket(SOCK_STREAM)
-        guard withAddress(endpoint.port, { bind(listener.raw, $0, $1) }) == 0, listen(listener.raw, 8) == 0 else {
-            throw SocketFailure(call: "listen")
-        }
+        endpoint = Endpoint(.v4(127, 0, 0, 1), port: port)
+        guard listen(listener.raw, 8) == 0 else { throw SocketFailure(call: "listen") }
         Thread { ScriptedResolver.serve(socket.raw) }.start()
         Thread { ScriptedResolver.accept(listener) }.start()
+    }
+
+    /// A port that is free for UDP may be taken for TCP: another one is asked for then.
+    private static func socketsOfOnePort() throws -> (BlockingSocket, BlockingSocket, UInt16) {
+        for _ in 0..<64 {
+            let (socket, listener) = (try BlockingSocket(SOCK_DGRAM), try BlockingSocket(SOCK_STREAM))
+            guard withAddress(0, { bind(socket.raw, $0, $1) }) == 0 else { throw SocketFailure(call: "bind") }
+            var name = sockaddr_in()
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            _ = withUnsafeMutablePointer(to: &name) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket.raw, $0, &length) }
+            }
+            let port = UInt16(bigEndian: name.sin_port)
+            if withAddress(port, { bind(listener.raw, $0, $1) }) == 0 { return (socket, listener, port) }
+        }
+        throw SocketFailure(call: "bind")
     }
 
     /// One query on each connection. Ends when none has come for the socket's time limit.

@@ -182,7 +182,7 @@ def beside(tmp_path_factory):
     """A folder with the files that examples name."""
     folder = tmp_path_factory.mktemp("beside")
     (folder / "token").write_text("1234567")
-    for name in ("dnsKey", "key"):
+    for name in ("dnsKey", "alibaba-dnsKey", "baidu-dnsKey", "key"):
         (folder / name).write_text("0123456789abcdef")
     (folder / "aesKey").write_text("0123456789abcdef" * 2)
     (folder / "names.txt").write_text("# names of ours\nshop.example\n*.pay.example\n")

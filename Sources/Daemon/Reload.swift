@@ -125,6 +125,7 @@ extension ForwarderLoop {
             list.close()
             serviceLists[id] = nil
         }
+        services = services.filter { accounts.contains($0.key) }
         for account in new.renewed {
             services[numbers[account.name]] = account.services
             followServiceList(of: account, at: now)

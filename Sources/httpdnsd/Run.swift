@@ -36,7 +36,10 @@ struct Run: ParsableCommand {
             try loaded.naming(daemon.start)
             ServiceManager.ready()
             ProgramMemory.forgetUnusedCode()
-            let reason = signals.untilStopped(counters: daemon.logCounters) { reload(daemon, threshold) }
+            // Once more, for what the first lookups have used.
+            let reason = signals.untilStopped(
+                counters: daemon.logCounters, reload: { reload(daemon, threshold) },
+                settled: ProgramMemory.forgetUnusedCode)
             ServiceManager.stopping()
             waiting { done in daemon.stop(because: reason) { done(()) } }
         }

@@ -79,6 +79,6 @@ def test_what_one_idle_connection_holds(asked_of, encrypted_resolver):
     running = asked_of(encrypted_resolver("https"))
     for number in range(10):
         assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
-    held = {kind: running.resident_kilobytes(kind) for kind in ("VmRSS", "RssAnon")}
-    print(held)
-    assert held["VmRSS"] <= 15 * 1024
+    # It is idle once it has given up, some seconds after the start, what only the start and the first lookups need.
+    eventually(lambda: running.resident_kilobytes("VmRSS") <= 15 * 1024, "15 MB are held at most", within=15)
+    print({kind: running.resident_kilobytes(kind) for kind in ("VmRSS", "RssAnon")})

@@ -32,7 +32,9 @@ def test_many_questions_share_a_connection(asked_of, encrypted_resolver, protoco
     names = fresh()
     check_answers(at_once(next(names) for _ in range(30)))
     check_answers(at_once(next(names) for _ in range(30)))
-    assert server.connections <= 2 and len(server.questions) == 60
+    # Where the machine stands still, the server is silent for so long that it is asked once more.
+    repeats = metrics()["httpdnsd_resolver_repeats_total", ()]
+    assert server.connections <= 2 and len(server.questions) - repeats == 60
 
 
 def segments(connection):

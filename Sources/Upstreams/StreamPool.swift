@@ -58,7 +58,7 @@ final class StreamPool {
     private func takeIdle(at wall: UInt64) -> StreamConnection? {
         while let connection = idle.popLast() {
             if !limits.sharesConnections { connection.read() }
-            let isUsable = !connection.isClosed && connection.isAtRest && connection.hasRoom
+            let isUsable = connection.isAtRest && connection.hasRoom
             if isUsable, connection.isTrusted(at: wall) { return connection }
             connection.close()
         }
@@ -109,7 +109,9 @@ final class StreamPool {
 
     /// A query was put on the connection.
     func put(_ connection: StreamConnection) {
-        if limits.sharesConnections, connection.carried.count == 1 { shared.append(connection) }
+        guard limits.sharesConnections, connection.carried.count == 1 else { return }
+        // It is there already if its only query is asked anew on it.
+        if !shared.contains(where: { $0 === connection }) { shared.append(connection) }
     }
 
     /// The connection has no query any more: it is kept or closed.

@@ -42,6 +42,30 @@ import Testing
         asking.end()
     }
 
+    /// What was asked anew on its connection leaves no second entry behind: one that is in use is not closed as idle.
+    @Test func aConnectionOnWhichAQueryWasAskedAnewIsIdleOrInUse() throws {
+        let (asked, go) = (Gate(), Gate())
+        let server = try FramesServer { _, connection in
+            // It does not know EDNS.
+            for code in [1, 0] as [UInt8] {
+                if let query = connection.query() { connection.answer(answer(to: query, code: code)) }
+            }
+            guard let query = connection.query() else { return }
+            asked.open()
+            #expect(go.wait())
+            connection.answer(answer(to: query))
+        }
+        let asking = try StreamAsking()
+        #expect(asking.ask(Server(server.endpoint, .tcp), 1)?.address == 1)
+        asking.ask(Server(server.endpoint, .tcp), 2...2)
+        #expect(asked.wait())
+        #expect(Self.nextDeadline(asking) == nil)
+        Self.expire(asking, after: 8000)
+        go.open()
+        #expect(asking.next() == .init(number: 2, address: 2))
+        asking.end()
+    }
+
     /// In milliseconds: when the server closes, and when the next idle connection is closed.
     @Test(arguments: [(500, 8000), (1200, 1500), (5000, 4000), (7900, 6320)])
     func whenAServerClosesIsLearned(closes: UInt64, kept: Int) throws {

@@ -101,7 +101,7 @@ final class ScriptedResolver: Sendable {
         self.socket = socket
         endpoint = Endpoint(.v4(127, 0, 0, 1), port: port)
         guard listen(listener.raw, 8) == 0 else { throw SocketFailure(call: "listen") }
-        Thread { ScriptedResolver.serve(socket.raw) }.start()
+        Thread { ScriptedResolver.serve(socket) }.start()
         Thread { ScriptedResolver.accept(listener) }.start()
     }
 
@@ -136,21 +136,21 @@ final class ScriptedResolver: Sendable {
     }
 
     /// Ends when no query has come for the socket's time limit.
-    private static func serve(_ raw: Int32) {
+    private static func serve(_ socket: BlockingSocket) {
         while true {
             var buffer = [UInt8](repeating: 0, count: 4096)
             var client = sockaddr_in()
             var length = socklen_t(MemoryLayout<sockaddr_in>.size)
             let count = withUnsafeMutablePointer(to: &client) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    recvfrom(raw, &buffer, buffer.count, 0, $0, &length)
+                    recvfrom(socket.raw, &buffer, buffer.count, 0, $0, &length)
                 }
             }
             guard count > 0 else { return }
             for reply in replies(Array(buffer.prefix(count))) {
                 _ = withUnsafePointer(to: &client) {
                     $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                        sendto(raw, reply, reply.count, 0, $0, length)
+                        sendto(socket.raw, reply, reply.count, 0, $0, length)
                     }
                 }
             }

@@ -65,6 +65,44 @@ package final class OnLoop<Value>: @unchecked Sendable {
     package init(_ value: Value) { self.value = value }
 }
 
+/// A server's socket, of which its thread and its owner each let go in their own time. It is closed when both have: closed
+/// earlier, its number could be another test's when the thread waits on it next.
+package final class ServerSocket: Sendable {
+    private let raw: Int32
+    package init(_ raw: Int32) { self.raw = raw }
+    deinit { close(raw) }
+
+    /// Whoever waits on it is woken, and nobody waits any more.
+    package func end() { shutdown(raw, Int32(SHUT_RDWR)) }
+
+    /// The next connection; nil at the end.
+    package func accept() -> Int32? {
+        let client = Foundation.accept(raw, nil, nil)
+        return client < 0 ? nil : client
+    }
+
+    /// Answers each datagram that comes until the end; nil: not at all.
+    package func answerAll(_ answer: (ArraySlice<UInt8>) -> [UInt8]?) {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            var peer = sockaddr_in()
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let count = withUnsafeMutablePointer(to: &peer) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    recvfrom(raw, &buffer, buffer.count, 0, $0, &length)
+                }
+            }
+            guard count > 0 else { return }
+            guard let reply = answer(buffer[..<count]) else { continue }
+            withUnsafePointer(to: &peer) {
+                _ = $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    sendto(raw, reply, reply.count, 0, $0, length)
+                }
+            }
+        }
+    }
+}
+
 /// A TCP socket that listens on a port of its own of 127.0.0.1.
 package func listeningSocket() throws -> (descriptor: Int32, endpoint: Endpoint) {
     let listener = try loopbackSocket(SOCK_STREAM)
@@ -93,16 +131,14 @@ package func loopbackSocket(_ type: __socket_type) throws -> (descriptor: Int32,
 package final class ScriptedServer: Sendable {
     package let endpoint: Endpoint
     package let requests = Arrivals<String>()
-    private let listener: Int32
+    private let listener: ServerSocket
 
     package init(_ responses: [String?]) throws {
-        let (listener, endpoint) = try listeningSocket()
-        (self.listener, self.endpoint) = (listener, endpoint)
-        Thread.detachNewThread { [requests] in
+        let (descriptor, endpoint) = try listeningSocket()
+        (listener, self.endpoint) = (ServerSocket(descriptor), endpoint)
+        Thread.detachNewThread { [requests, listener] in
             var responses = responses
-            while true {
-                let client = accept(listener, nil, nil)
-                guard client >= 0 else { return }
+            while let client = listener.accept() {
                 let response = responses.count > 1 ? responses.removeFirst() : responses[0]
                 requests.append(Self.request(client))
                 if let bytes = response.map({ Array($0.utf8) }) {
@@ -113,10 +149,7 @@ package final class ScriptedServer: Sendable {
         }
     }
 
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
+    deinit { listener.end() }
 
     /// Head and body by Content-Length.
     private static func request(_ client: Int32) -> String {

@@ -10,7 +10,7 @@ final class FramesServer: Sendable {
     let endpoint: Endpoint
     /// Connections that were accepted, in order; each with the protocol that ALPN settled on, once that is known.
     let connections = Arrivals<Int>()
-    private let listener: Int32
+    private let listener: ServerSocket
 
     /// - Parameters:
     ///   - address: last octet of the address in 127.0.0.0/8.
@@ -20,13 +20,11 @@ final class FramesServer: Sendable {
         _ address: UInt8 = 1, port: UInt16 = 0, tls: TLSServerSettings? = nil,
         _ script: @escaping @Sendable (Int, FramesConnection) -> Void
     ) throws {
-        (listener, endpoint) = try Self.listen(address, port)
-        let connections = connections
-        Thread.detachNewThread { [listener] in
+        let (descriptor, endpoint) = try Self.listen(address, port)
+        (listener, self.endpoint) = (ServerSocket(descriptor), endpoint)
+        Thread.detachNewThread { [connections, listener] in
             var number = 0
-            while true {
-                let descriptor = accept(listener, nil, nil)
-                guard descriptor >= 0 else { return }
+            while let descriptor = listener.accept() {
                 number += 1
                 connections.append(number)
                 let accepted = number
@@ -40,10 +38,7 @@ final class FramesServer: Sendable {
         }
     }
 
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
+    deinit { listener.end() }
 
     private static func listen(_ octet: UInt8, _ port: UInt16) throws -> (Int32, Endpoint) {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

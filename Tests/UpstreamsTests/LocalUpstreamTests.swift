@@ -18,6 +18,7 @@ import Transport
         /// What was asked over UDP, and over TCP with its length in front.
         let datagrams = Arrivals<[UInt8]>()
         let streams = Arrivals<[UInt8]>()
+        private let sockets: [ServerSocket]
 
         /// - Parameters:
         ///   - datagram: The answer to the message with this number; nil: silence.
@@ -27,7 +28,6 @@ import Transport
             stream: @escaping @Sendable ([UInt8]) -> [UInt8]? = { _ in nil }
         ) throws {
             let (listener, endpoint) = try listeningSocket()
-            self.endpoint = endpoint
             let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
             var name = sockaddr_in()
             name.sin_family = sa_family_t(AF_INET)
@@ -39,35 +39,18 @@ import Transport
                 }
             }
             guard status == 0 else { throw POSIXError(.EADDRINUSE) }
-            let (datagrams, streams) = (datagrams, streams)
-            Thread.detachNewThread {
+            (sockets, self.endpoint) = ([ServerSocket(socket), ServerSocket(listener)], endpoint)
+            Thread.detachNewThread { [datagrams, socket = sockets[0]] in
                 var number = 0
-                var buffer = [UInt8](repeating: 0, count: 4096)
-                while true {
-                    var from = sockaddr_storage()
-                    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-                    let count = withUnsafeMutablePointer(to: &from) { from in
-                        from.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                            recvfrom(socket, &buffer, buffer.count, 0, $0, &length)
-                        }
-                    }
-                    guard count > 0 else { return }
-                    let message = Array(buffer[..<count])
+                socket.answerAll { octets in
+                    let message = Array(octets)
                     datagrams.append(message)
-                    if let answer = datagram(number, message) {
-                        withUnsafePointer(to: &from) { from in
-                            from.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                                _ = sendto(socket, answer, answer.count, 0, $0, length)
-                            }
-                        }
-                    }
                     number += 1
+                    return datagram(number - 1, message)
                 }
             }
-            Thread.detachNewThread {
-                while true {
-                    let client = accept(listener, nil, nil)
-                    guard client >= 0 else { return }
+            Thread.detachNewThread { [streams, listener = sockets[1]] in
+                while let client = listener.accept() {
                     var buffer = [UInt8](repeating: 0, count: 4096)
                     let count = recv(client, &buffer, buffer.count, 0)
                     streams.append(Array(buffer[..<max(0, count)]))
@@ -79,6 +62,8 @@ import Transport
                 }
             }
         }
+
+        deinit { for socket in sockets { socket.end() } }
     }
 
     /// The query as its own answer: no records, or with one address.

@@ -25,15 +25,14 @@ import Transport
         let endpoint: Endpoint
         let commands = Arrivals<String>()
         let goOn = Gate()
-        private let listener: Int32
+        private let listener: ServerSocket
 
         /// - Parameter answered: how many commands are answered at once.
         init(answered: Int) throws {
-            let (listener, endpoint) = try listeningSocket()
-            (self.listener, self.endpoint) = (listener, endpoint)
-            Thread.detachNewThread { [commands, goOn] in
-                let client = accept(listener, nil, nil)
-                guard client >= 0 else { return }
+            let (descriptor, endpoint) = try listeningSocket()
+            (listener, self.endpoint) = (ServerSocket(descriptor), endpoint)
+            Thread.detachNewThread { [commands, goOn, listener] in
+                guard let client = listener.accept() else { return }
                 var incoming: [UInt8] = []
                 var count = 0
                 var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -54,10 +53,7 @@ import Transport
             }
         }
 
-        deinit {
-            shutdown(listener, Int32(SHUT_RDWR))
-            close(listener)
-        }
+        deinit { listener.end() }
 
         /// The words of the first command, if it is whole, and its length.
         private static func command(_ octets: [UInt8]) -> (words: [String], length: Int)? {

@@ -139,8 +139,8 @@ let package = Package(
             "Forwarding",
             "Transport", "Counters", "Upstreams", "DemoService", "ShellTestSupport", "TestSupport"),
         tests(
-            "ControlTests", "Base", "DNSWire", "Configuration", "DNSCache", "Forwarding", "Transport", "Counters",
-            "Control"),
+            "ControlTests", "Base", "DNSWire", "Configuration", "DNSCache", "Forwarding", "Transport", "Streams",
+            "Counters", "Control", "ShellTestSupport"),
         tests("ArchitectureTests"),
     ]
 )

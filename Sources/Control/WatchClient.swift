@@ -17,6 +17,8 @@ package final class WatchClient: @unchecked Sendable {
     private var lines: [UInt8] = []
     private var write: ([UInt8]) -> Bool = { _ in true }
     private var ended: @Sendable (ControlClient.Failed?) -> Void = { _ in }
+    /// Itself from start to end: answers come on the loop whether or not the command that has started it still waits.
+    private var running: WatchClient?
 
     /// The longest head of a response, and the longest text of a refusal, in octets.
     private static let headLimit = 8 * 1024
@@ -40,7 +42,7 @@ package final class WatchClient: @unchecked Sendable {
         _ filter: WatchFilter, write: @escaping @Sendable ([UInt8]) -> Bool,
         ended: @escaping @Sendable (ControlClient.Failed?) -> Void
     ) {
-        (self.write, self.ended) = (write, ended)
+        (self.write, self.ended, running) = (write, ended, self)
         loop.start()
         loop.submit { [self] in
             do throws(SystemError) {
@@ -60,7 +62,8 @@ package final class WatchClient: @unchecked Sendable {
         guard stream != nil || why != nil else { return }
         stream?.close()
         stream = nil
-        loop.stop { [ended] in
+        loop.stop { [self] in
+            running = nil
             ended(why.map { ControlClient.Failed(description: $0, isWrongUsage: isWrongUsage) })
         }
     }

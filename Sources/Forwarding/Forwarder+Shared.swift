@@ -47,13 +47,14 @@ extension Forwarder {
         shared.begin(isClaim ? .claim(id, question) : .read(id, question), at: now)
     }
 
+    /// - Parameter families: those that an account is asked for; nil: at present.
     private mutating func sharedQuestion(
-        _ group: GroupID, _ name: Name, _ type: RecordType, for audience: Audience
+        _ group: GroupID, _ name: Name, _ type: RecordType, for audience: Audience, asked families: Families? = nil
     ) -> SharedQuestion {
         let isAccount = groups[group.rawValue].group.carriesAddresses
         return SharedQuestion(
             group: group, name: name, type: type, audience: isAccount ? .everyone : audience,
-            families: isAccount ? policy.families(of: group) : [], refusesPrivate: policy.refusesPrivate(name))
+            families: isAccount ? families ?? policy.families(of: group) : [], refusesPrivate: policy.refusesPrivate(name))
     }
 
     /// Whether a look into the store is under way that clients may still wait for.
@@ -267,15 +268,23 @@ extension Forwarder {
         shared.write(sharedQuestion(group, name, type, for: audience), content, lifetime: lifetime, at: now)
     }
 
-    /// Deletes what the store may have of a name, in the groups that are shared.
+    /// Deletes what the store may have of a name, in the groups that are shared: of an account also what was said while it was
+    /// asked for other families, as the routes of each daemon have it.
     mutating func forgetShared(_ name: Name) {
         guard shared.settings != nil else { return }
         var questions: [SharedQuestion] = []
         for group in groups where group.group.isShared && !group.isEmpty {
-            let isAccount = group.group.carriesAddresses
-            for type in isAccount ? [RecordType.a, .aaaa] : RecordType.named {
-                for audience in isAccount ? [Audience.everyone] : Audience.ofClients {
-                    questions.append(sharedQuestion(group.id, name, type, for: audience))
+            if group.group.carriesAddresses {
+                for families in [Families.ipv4, .ipv6, .both] {
+                    for type in [RecordType.a, .aaaa] {
+                        questions.append(sharedQuestion(group.id, name, type, for: .everyone, asked: families))
+                    }
+                }
+            } else {
+                for type in RecordType.named {
+                    for audience in Audience.ofClients {
+                        questions.append(sharedQuestion(group.id, name, type, for: audience))
+                    }
                 }
             }
         }

@@ -251,4 +251,17 @@ import Testing
         world.flush(0, nil)
         #expect(world.storedQuestions.isEmpty)
     }
+
+    /// Routes come and go between a lookup and the command.
+    @Test(arguments: [Families.ipv4, .both], [Families.ipv4, .ipv6, .both])
+    func flushReachesWhatWasSaidOfOtherFamilies(before: Families, now: Families) {
+        let world = FleetWorld(nodes: 1, names: 1)
+        world.nodes[0].forwarder.change(.families([.httpdns: before]), at: world.tick)
+        world.ask(0, 0)
+        world.run(milliseconds: 1000)
+        #expect(!world.storedQuestions.isEmpty)
+        world.nodes[0].forwarder.change(.families([.httpdns: now]), at: world.tick)
+        world.flush(0, 0)
+        #expect(world.storedQuestions.isEmpty)
+    }
 }

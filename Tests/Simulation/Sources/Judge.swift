@@ -176,9 +176,11 @@ final class Judge {
         }
     }
 
-    /// A server has let it be known that it has not looked at a question: it is asked again at once.
+    /// A server has let it be known that it has not looked at a question: it is asked again at once, unless everybody has an
+    /// answer meanwhile, as from the store.
     func leaves(_ host: Host) {
-        guard host.isWell, isCalmAt < kernel.now else { return }
+        let isAwaited = questions.values.contains { $0.values.contains { $0.answers == 0 && $0.era == self.era } }
+        guard host.isWell, isCalmAt < kernel.now, isAwaited else { return }
         let (now, era, count) = (kernel.now, era, plans.count)
         kernel.after(200_000_000) { [self] in
             guard era == self.era, count == plans.count, isCalmAt < now, host.isWell else { return }

@@ -124,7 +124,8 @@ final class StreamPool {
             return nil
         }
         connection.idleSince = now.nanoseconds
-        idle.append(connection)
+        // Of two answers that come together the first may have its owner cancel the second.
+        if !idle.contains(where: { $0 === connection }) { idle.append(connection) }
         return nextDeadline
     }
 

@@ -66,6 +66,36 @@ import Testing
         asking.end()
     }
 
+    /// Of two answers that come together, the first has the second query cancelled: the connection is idle once.
+    @Test func aConnectionWhoseLastQueryIsCancelledAmongItsAnswersIsIdleOrInUse() throws {
+        let (asked, go) = (Gate(), Gate())
+        let server = try FramesServer { _, connection in
+            let queries = (0..<2).compactMap { _ in connection.query() }
+            connection.send(queries.flatMap { framed(answer(to: $0)) })
+            guard let query = connection.query() else { return }
+            asked.open()
+            #expect(go.wait())
+            connection.answer(answer(to: query))
+        }
+        let asking = try StreamAsking()
+        asking.onLoop { upstream in
+            let told = upstream.settle
+            upstream.settle = { [unowned upstream] id, outcome, toRepeat in
+                for number in [1, 2] as [UInt32] { upstream.cancel(QueryID(standalone: number, of: .fallback)) }
+                told(id, outcome, toRepeat)
+            }
+        }
+        asking.ask(Server(server.endpoint, .tcp), 1...2)
+        #expect(asking.next() != nil)
+        asking.ask(Server(server.endpoint, .tcp), 3...3)
+        #expect(asked.wait())
+        #expect(Self.nextDeadline(asking) == nil && asking.isQuiet)
+        Self.expire(asking, after: 8000)
+        go.open()
+        #expect(asking.next() == .init(number: 3, address: 3))
+        asking.end()
+    }
+
     /// In milliseconds: when the server closes, and when the next idle connection is closed.
     @Test(arguments: [(500, 8000), (1200, 1500), (5000, 4000), (7900, 6320)])
     func whenAServerClosesIsLearned(closes: UInt64, kept: Int) throws {

@@ -145,18 +145,23 @@ let package = Package(
     ]
 )
 
-// `make fuzz` builds its targets from the same sources with flags that nothing else wants; no other build sees them.
+// The readers of strangers' bytes: `make fuzz` builds them with flags that nothing else wants; all other builds test them on the
+// inputs that are kept.
+let readers: [Target.Dependency] = [
+    "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding", "Transport", "Log",
+    "Streams", "Upstreams", "DemoService", "Daemon", logging,
+]
 if Context.environment["HTTPDNSD_FUZZ"] != nil {
     package.targets.append(
-        Target.executableTarget(
-            name: "Fuzz",
-            dependencies: [
-                "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-                "Transport", "Log", "Streams", "Upstreams", "DemoService", "Daemon", logging,
-            ],
-            path: "Tests/Fuzz/Sources",
+        .executableTarget(
+            name: "Fuzz", dependencies: readers, path: "Tests/Fuzz/Sources",
             // libFuzzer has the main function.
             swiftSettings: testSettings + [.unsafeFlags(["-parse-as-library"])]))
+} else {
+    package.targets.append(
+        .testTarget(
+            name: "FuzzTests", dependencies: readers, path: "Tests/Fuzz",
+            exclude: ["Corpus", "Dictionaries", "seeds.py"], swiftSettings: testSettings))
 }
 
 // `make simulate` builds the daemon over a kernel, a network and a time that are made up. The sources stay as they are: calls

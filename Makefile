@@ -137,14 +137,16 @@ define sanitized
 	cd Tests/EndToEnd && $(PYTHON) -m pytest $(PYTEST)
 endef
 
-# Goes on from what earlier runs have found, beside the seeds. TOMLKit leaks, which would have libFuzzer look for the leak
-# after each input; what leaks otherwise is seen at the end there.
+# Goes on from what earlier runs have found, beside the seeds. With a sanitizer it looks for what is wrong in long inputs and
+# notes how near each comparison comes; without one it is to be fast, which long inputs of lines are not. TOMLKit leaks, which
+# would have libFuzzer look for the leak after each input; what leaks otherwise is seen at the end there.
 fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZZ_SECONDS each
 	@HTTPDNSD_FUZZ=1 swift build $(FUZZ) --product Fuzz
 	binary="$$(HTTPDNSD_FUZZ=1 swift build $(FUZZ) --show-bin-path)/Fuzz"
 	export SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=malloc_context_size=8:quarantine_size_mb=16
 	export LSAN_OPTIONS=suppressions=Tests/Sanitizers/lsan.supp:print_suppressions=0
 	status=0
+	notes=-use_value_profile=$(if $(filter address,$(SANITIZER)),1,0)
 	for target in $(TARGETS); do
 	  case $$target in
 	  http|http2|keepalive|request) more=-max_len=20480 ;;
@@ -152,13 +154,18 @@ fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZ
 	  configuration) more='-max_len=4096 -detect_leaks=0' ;;
 	  *) more=-max_len=4096 ;;
 	  esac
+	  case $(SANITIZER)-$$target in
+	  none-keepalive|none-hosts) less=-max_len=1024 ;;
+	  *) less= ;;
+	  esac
 	  found=.build/fuzz/findings/$$target
 	  mkdir -p $$found .build/fuzz/corpus/$$target
-	  if FUZZ_TARGET=$$target $$binary $$more -max_total_time=$(FUZZ_SECONDS) -use_value_profile=1 -timeout=5 \
+	  if FUZZ_TARGET=$$target $$binary $$more $$less $$notes -max_total_time=$(FUZZ_SECONDS) -timeout=5 \
 	    -rss_limit_mb=2048 -print_final_stats=1 -dict=Tests/Fuzz/Dictionaries/$$target.dict -artifact_prefix=$$found/ \
 	    .build/fuzz/corpus/$$target Tests/Fuzz/Corpus/$$target > $$found/log 2>&1; then
 	    sed -nE "s/^#([0-9]+)\\s+DONE\\s+cov: ([0-9]+) ft: ([0-9]+).*/$$target: \\1 inputs, \\2 edges, \\3 features/p" $$found/log
 	    [ $(FUZZ_SECONDS) -ge 60 ] || continue
+	    rm -rf .build/fuzz/smaller
 	    mkdir -p .build/fuzz/smaller
 	    FUZZ_TARGET=$$target $$binary $$more -merge=1 -use_value_profile=1 .build/fuzz/smaller .build/fuzz/corpus/$$target \
 	      > $$found/merge.log 2>&1

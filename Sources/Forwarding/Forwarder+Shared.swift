@@ -54,7 +54,8 @@ extension Forwarder {
         let isAccount = groups[group.rawValue].group.carriesAddresses
         return SharedQuestion(
             group: group, name: name, type: type, audience: isAccount ? .everyone : audience,
-            families: isAccount ? families ?? policy.families(of: group) : [], refusesPrivate: policy.refusesPrivate(name))
+            families: isAccount ? families ?? policy.families(of: group) : [],
+            refusesPrivate: policy.refusesPrivate(name))
     }
 
     /// Whether a look into the store is under way that clients may still wait for.

@@ -42,7 +42,8 @@ final class StreamConnection: Sender {
     var isGoingAway: Bool { !conversation.mayTakeMore }
 
     var hasRoom: Bool {
-        !isClosed && !isSuspect && !isRetired && conversation.room > 0 && (answers > 0 || carried.count < pool.mostOnFresh)
+        !isClosed && !isSuspect && !isRetired && conversation.room > 0
+            && (answers > 0 || carried.count < pool.mostOnFresh)
     }
 
     /// What it takes at once, as far as the server has said so.

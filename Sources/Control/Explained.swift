@@ -95,7 +95,7 @@ extension Explained {
     /// The group that would be asked if nothing was cached; nil if none would be.
     var asked: Part? {
         switch explanation.fate {
-        case .asked(let place): parts[place]
+        case .stored(let place), .asked(let place): parts[place]
         case .cached, .failedLately, .nobody:
             parts.first { $0.part.standing != .withoutRecord && $0.part.standing != .noServer }
         case .refused, .made: nil

@@ -32,7 +32,7 @@ extension Explained {
         let (name, type) = (explanation.name, explanation.type)
         switch explanation.fate {
         case .refused: return "Ask a server of the zone itself: this daemon transfers no zones."
-        case .cached, .asked, .failedLately, .nobody: return nil
+        case .cached, .stored, .asked, .failedLately, .nobody: return nil
         case .made: break
         }
         switch explanation.reason {

@@ -78,11 +78,6 @@ extension Explained {
         return .object([("port", .integer(UInt64(ranking.port))), ("known", .bool(ranking.isKnown))])
     }
 
-    private var storeJSON: JSON {
-        guard let shared = explanation.sharedCache, let storeText else { return .null }
-        return .object([("inUse", .bool(shared.isOn)), ("text", .string(storeText))])
-    }
-
     private var fateJSON: JSON {
         var members: [(String, JSON)] = []
         func add(_ how: String, _ answer: Answer? = nil, age: UInt32 = 0) {
@@ -94,7 +89,12 @@ extension Explained {
         case .cached: add("cached", explanation.held?.answer, age: explanation.held?.elapsed ?? 0)
         case .made(let answer): add("made", answer)
         case .failedLately(let answer), .nobody(let answer):
-            add(explanation.held == nil ? "failure" : "stale", explanation.held?.answer ?? answer)
+            add(explanation.stale == nil ? "failure" : "stale", explanation.stale?.answer ?? answer)
+        case .stored(let place):
+            if case .entry(.answer(let answer), let elapsed, _)? = parts[place].part.stored {
+                add("stored", answer, age: elapsed)
+            }
+            members.append(("group", .string(parts[place].group.name)))
         case .asked(let place):
             add("asked")
             members.append(("group", .string(parts[place].group.name)))
@@ -105,7 +105,7 @@ extension Explained {
         return .object(members + [("text", .string(fateText))])
     }
 
-    private func answerJSON(_ answer: Answer, age: UInt32) -> [(String, JSON)] {
+    func answerJSON(_ answer: Answer, age: UInt32) -> [(String, JSON)] {
         let records = records(answer, age: age)
         return [
             ("rcode", .string("\(answer.head.responseCode)")),

@@ -23,6 +23,7 @@ extension Explained {
         if let rankingText { lines.append("       \(rankingText)") }
         lines.append("Cache: \(heldText)")
         if let storeText { lines.append("Store: \(storeText)") }
+        lines += storedLines.map { "       \($0)" }
         lines.append("Now:   \(fateText)")
         lines += partLines
         lines += ["", advice]

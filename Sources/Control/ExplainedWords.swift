@@ -92,20 +92,16 @@ extension Explained {
         }
     }
 
-    /// Which groups look into the store of the fleet before their servers are asked; nil: none does.
-    var storeText: String? {
-        let nouns = parts.filter(\.part.group.isShared).map { Overview.noun($0.group) }
-        guard let shared = explanation.sharedCache, !nouns.isEmpty else { return nil }
-        let state =
-            shared.isOn ? "in use" : shared.reason.isEmpty ? "not connected yet" : "not in use: \(shared.reason)"
-        return "the shared cache is looked into before \(nouns.joined(separator: " or ")) is asked; it is \(state)"
-    }
-
     /// What a client would get.
     var fateText: String {
         switch explanation.fate {
         case .refused: return "REFUSED"
         case .cached: return "from the cache"
+        case .stored(let place):
+            let noun = Overview.noun(parts[place].group)
+            let wait = explanation.sharedCache?.budget ?? 0
+            return
+                "from the shared cache, what \(noun) has said, if that comes within \(wait) ms; else \(noun) is asked"
         case .made(let answer): return "made here: \(summary(answer, age: 0))"
         case .asked(let place):
             let part = parts[place]
@@ -114,9 +110,7 @@ extension Explained {
             if case .ready(let server) = part.part.standing { text += ", at \(server)" }
             if part.part.standing == .full { text += " when one of its servers has room" }
             if part.part.standing == .planExceeded { text += " when queriesPerSecond allows" }
-            if let held = explanation.held {
-                text += "; if nobody answers within 1.7 s, what is stale in the cache: \(summary(held.answer, age: 0))"
-            }
+            if let stale = staleText { text += "; if nobody answers within 1.7 s, \(stale)" }
             return text
         case .failedLately(let answer):
             return "nobody is asked for a moment, since nobody answered a moment ago: \(staleOr(answer))"
@@ -124,9 +118,12 @@ extension Explained {
         }
     }
 
-    private func staleOr(_ answer: Answer) -> String {
-        guard let held = explanation.held else { return summary(answer, age: 0) }
-        return "what is stale in the cache: \(summary(held.answer, age: 0))"
+    private func staleOr(_ answer: Answer) -> String { staleText ?? summary(answer, age: 0) }
+
+    private var staleText: String? {
+        explanation.stale.map {
+            "what is stale in the \(explanation.held == nil ? "shared " : "")cache: \(summary($0.answer, age: 0))"
+        }
     }
 
     /// Why a group would not be asked in its turn; nil if it would.

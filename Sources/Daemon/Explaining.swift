@@ -49,28 +49,43 @@ extension ForwarderLoop {
     /// - Parameter done: called once, on the loop; nil: too many questions are being explained.
     func explain(_ question: Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) {
         loop.submit { [self] in
-            guard let names = nameFiles.names else { return done(nil) }
             let now = Tick(nanoseconds: Clock.now())
-            let explanation = forwarder.explain(question.name, question.type, at: now)
-            var explained = Explained(explanation, settings, numbers, names, provenance, at: now)
-            let targets = targets(explanation, question)
-            guard !targets.joined().isEmpty else { return done(explained) }
-            let asked = targets.joined().filter { $0.target != nil }
-            let isTaken = carriers.inquire(asked.compactMap(\.target), at: now) { results in
-                var results = results[...]
-                explained.said = targets.map { servers in
-                    servers.map { server in
-                        guard server.target != nil else { return Explained.Said(.notAsked(server.whyNot)) }
-                        guard let said = results.removeFirst() else {
-                            return Explained.Said(.notAsked("there was no time left"))
-                        }
-                        return Explained.Said(.outcome(said.outcome), milliseconds: said.milliseconds)
-                    }
-                }
-                done(explained)
+            let asked = forwarder.explain(question.name, question.type, at: now).parts.compactMap(\.sharedQuestion)
+            guard let store, !asked.isEmpty else { return explain(question, StoreLooks(), done) }
+            let inquiry = StoreInquiry(asked, in: store, at: now)
+            let isTaken = carriers.begin(inquiry, at: now) { [self] in
+                let looks = StoreLooks(inquiry.found, wall: WallClock.unixSeconds())
+                // In a turn of its own, at whose end the servers are asked.
+                loop.submit { [self] in explain(question, looks, done) }
             }
             if !isTaken { done(nil) }
         }
+    }
+
+    private func explain(
+        _ question: Explained.Question, _ looks: StoreLooks, _ done: @escaping @Sendable (Explained?) -> Void
+    ) {
+        guard let names = nameFiles.names else { return done(nil) }
+        let now = Tick(nanoseconds: Clock.now())
+        let explanation = forwarder.explain(question.name, question.type, looks, at: now)
+        var explained = Explained(explanation, settings, numbers, names, provenance, at: now)
+        let targets = targets(explanation, question)
+        guard !targets.joined().isEmpty else { return done(explained) }
+        let asked = targets.joined().filter { $0.target != nil }
+        let isTaken = carriers.inquire(asked.compactMap(\.target), at: now) { results in
+            var results = results[...]
+            explained.said = targets.map { servers in
+                servers.map { server in
+                    guard server.target != nil else { return Explained.Said(.notAsked(server.whyNot)) }
+                    guard let said = results.removeFirst() else {
+                        return Explained.Said(.notAsked("there was no time left"))
+                    }
+                    return Explained.Said(.outcome(said.outcome), milliseconds: said.milliseconds)
+                }
+            }
+            done(explained)
+        }
+        if !isTaken { done(nil) }
     }
 
     /// A server that may be asked; with nil, why it is not.
@@ -80,7 +95,7 @@ extension ForwarderLoop {
     private func targets(_ explanation: Explanation, _ question: Explained.Question) -> [[Candidate]] {
         switch explanation.fate {
         case .refused, .made: return []
-        case .cached, .asked, .failedLately, .nobody: break
+        case .cached, .stored, .asked, .failedLately, .nobody: break
         }
         let message = Ask.message(MessageQuestion(name: question.name, type: question.type))
         var count = 0

@@ -31,7 +31,7 @@ public struct Explanation: Sendable, Equatable {
 
         public init(port: UInt16, isKnown: Bool) { (self.port, self.isKnown) = (port, isKnown) }
     }
-    /// The state of the fleet's store, in which nothing is looked up for this; nil: nothing is shared.
+    /// The state of the fleet's store; nil: nothing is shared.
     public var sharedCache: SharedCacheOverview?
 
     public init(_ name: Name, _ type: RecordType, _ rule: PolicyDecision, _ reason: RouteReason, _ fate: Fate) {
@@ -46,6 +46,10 @@ public struct Explanation: Sendable, Equatable {
         /// Milliseconds after which it is asked beside the group before; nil: it is not.
         public var hedgeAfter: Int?
         public var standing: Standing
+        /// What the store is asked before the group is; nil if it is not.
+        public var sharedQuestion: SharedQuestion?
+        /// What the store has for that; nil if it was not asked.
+        public var stored: Stored?
 
         public init(_ group: GroupOverview, after: StepEnds, hedgeAfter: Int? = nil, _ standing: Standing) {
             (self.group, self.after, self.hedgeAfter, self.standing) = (group, after, hedgeAfter, standing)
@@ -76,6 +80,8 @@ public struct Explanation: Sendable, Equatable {
         case cached
         /// Made by the daemon itself; no server is asked.
         case made(Answer)
+        /// What the store has of the group at this place of ``Explanation/parts``, if it says so in time; else that group.
+        case stored(Int)
         /// The group at this place of ``Explanation/parts``.
         case asked(Int)
         /// The same question has failed a moment ago, so no server is asked: a stale answer is given, else this one.
@@ -87,7 +93,10 @@ public struct Explanation: Sendable, Equatable {
 
 extension Forwarder {
     /// What becomes of a question at this moment. Nothing changes by it.
-    public mutating func explain(_ name: Name, _ type: RecordType, at now: Tick) -> Explanation {
+    /// - Parameter looks: what the store has for each ``Explanation/Part/sharedQuestion``.
+    public mutating func explain(
+        _ name: Name, _ type: RecordType, _ looks: StoreLooks = StoreLooks(), at now: Tick
+    ) -> Explanation {
         var explanation = Explanation(name, type, policy.rule(for: name, type), policy.reason(name, type), .refused)
         if case .group(let group) = explanation.rule.taker { explanation.taker = overview(of: group) }
         guard type != .axfr, type != .ixfr else { return explanation }
@@ -101,7 +110,7 @@ extension Forwarder {
         let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
         switch policy.route(key.name, type) {
         case .answer(let answer): explanation.fate = .made(answer)
-        case .ask(let steps), .serviceBinding(let steps): explain(key, steps, &explanation, at: now)
+        case .ask(let steps), .serviceBinding(let steps): explain(key, steps, looks, &explanation, at: now)
         }
         if explanation.held?.isFresh ?? false { explanation.fate = .cached }
         return explanation
@@ -109,7 +118,7 @@ extension Forwarder {
 
     /// As `receive` decides about a route's groups, one after the other.
     private mutating func explain(
-        _ key: Flight.Key, _ route: [Step], _ explanation: inout Explanation, at now: Tick
+        _ key: Flight.Key, _ route: [Step], _ looks: StoreLooks, _ explanation: inout Explanation, at now: Tick
     ) {
         let (name, type) = (key.name.name, key.type)
         let (skipped, isOwed) = withoutRecord(route, key.name, at: now)
@@ -118,9 +127,10 @@ extension Forwarder {
             if place >= skipped {
                 standing = self.standing(step.group, key, explanation.held, isFirst: place == skipped, at: now)
             }
-            explanation.parts.append(
-                Explanation.Part(
-                    overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter, standing))
+            var part = Explanation.Part(
+                overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter, standing)
+            look(for: key, &part, looks, at: now)
+            explanation.parts.append(part)
         }
         let binds = explanation.reason == .serviceBinding
         guard skipped < route.count else {
@@ -144,7 +154,23 @@ extension Forwarder {
             $0.standing != .noServer && $0.standing != .budgetSpent && !$0.after.isEmpty
         }
         var last = first
+        let isStoreAwaited = explanation.sharedCache.map { $0.budget > 0 } ?? false
         while let place = last {
+            if isStoreAwaited, case .entry(let content, _, isFresh: true)? = explanation.parts[place].stored {
+                guard content == .noRecord else {
+                    explanation.fate = .stored(place)
+                    return
+                }
+                explanation.parts[place].standing = .withoutRecord
+                guard place + 1 < route.count, route[place + 1].after.contains(.noRecord) else {
+                    explanation.fate = .made(policy.noRecord(name, type))
+                    return
+                }
+                last = explanation.parts[(place + 1)...].firstIndex {
+                    $0.standing != .noServer && $0.after.contains(.noRecord)
+                }
+                continue
+            }
             switch explanation.parts[place].standing {
             case .ready, .full:
                 explanation.fate = .asked(place)

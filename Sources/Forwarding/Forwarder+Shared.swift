@@ -48,7 +48,7 @@ extension Forwarder {
     }
 
     /// - Parameter families: those that an account is asked for; nil: at present.
-    private mutating func sharedQuestion(
+    func sharedQuestion(
         _ group: GroupID, _ name: Name, _ type: RecordType, for audience: Audience, asked families: Families? = nil
     ) -> SharedQuestion {
         let isAccount = groups[group.rawValue].group.carriesAddresses
@@ -113,12 +113,7 @@ extension Forwarder {
         var (worth, content) = (SharedCache.Worth.nothing, SharedContent.noRecord)
         if case .entry(let entry, let isStaleCopy) = finding {
             worth = shared.worth(entry, isStaleCopy: isStaleCopy, wall: wall, at: now)
-            content = entry.content
-            // Another daemon may keep answers for longer.
-            if case .answer(var answer) = content {
-                answer.clampTTLs(minimum: 0, maximum: timing.maxTTL)
-                content = .answer(answer)
-            }
+            content = permitted(entry.content)
         }
         let isHit = if case .fresh = worth { true } else { false }
         shared.answered(isHit, after: now.nanoseconds &- read.sent.nanoseconds, at: now)
@@ -149,6 +144,13 @@ extension Forwarder {
             goOn(read, at: now)
         case .nothing: goOn(read, at: now)
         }
+    }
+
+    /// Another daemon may keep answers for longer.
+    func permitted(_ content: SharedContent) -> SharedContent {
+        guard case .answer(var answer) = content else { return content }
+        answer.clampTTLs(minimum: 0, maximum: timing.maxTTL)
+        return .answer(answer)
     }
 
     /// The store has no answer: a refresh takes the lease, any other question goes to the group.
@@ -221,7 +223,7 @@ extension Forwarder {
                 flight.key.name, for: negativeTTL(of: group) &- min(elapsed, negativeTTL(of: group)), at: group, now)
             settleWithoutRecord(flight, read.step, by: .sharedCache(group), at: group, now)
         case .answer(var answer):
-            guard elapsed < answer.keep else { return goOn(read, at: now) }
+            guard content.outlasts(elapsed) else { return goOn(read, at: now) }
             let key = flight.key
             guard isAccount || !flight.isOwed else {
                 answer.spend(seconds: Int(elapsed))

@@ -5,7 +5,7 @@ import Transport
 /// One question put straight to several servers, for an operator who wants to know what each of them says: past the cache
 /// and past everything that decides whom clients' questions are put to. Each group is asked through an upstream of the
 /// inquiry's own, so nothing is learned or counted either. Confined to the forwarder's loop.
-package final class Inquiry {
+package final class Inquiry: Inquiring {
     /// A server that is asked, and for how long, in milliseconds.
     package struct Target {
         let server: Server
@@ -25,7 +25,7 @@ package final class Inquiry {
     private let upstreams: [GroupID: any Upstream]
     private let end: Tick
     /// What each target says, in their order.
-    private(set) var said: [Said]
+    package private(set) var said: [Said]
     /// The first that was not asked yet.
     private var next = 0
     private var underWay: [QueryID: (place: Int, began: Tick, until: Tick)] = [:]
@@ -44,10 +44,10 @@ package final class Inquiry {
         for upstream in upstreams.values { upstream.settle = { [unowned self] id, outcome, _ in settle(id, outcome) } }
     }
 
-    var isOver: Bool { next == targets.count && underWay.isEmpty }
+    package var isOver: Bool { next == targets.count && underWay.isEmpty }
 
     /// Asks the servers that may be asked now.
-    func proceed(at now: Tick) {
+    package func proceed(at now: Tick) {
         // What fails at once is settled meanwhile.
         guard !isProceeding else { return }
         isProceeding = true
@@ -73,12 +73,12 @@ package final class Inquiry {
         proceed(at: now)
     }
 
-    var nextDeadline: Tick? {
+    package var nextDeadline: Tick? {
         let first = underWay.values.lazy.map(\.until).min()
         return upstreams.values.reduce(first) { $0.orEarlier($1.nextDeadline) }
     }
 
-    func expire(at now: Tick) {
+    package func expire(at now: Tick) {
         for upstream in upstreams.values { upstream.expire(at: now) }
         if end <= now { next = targets.count }
         for (id, query) in underWay where query.until <= now {
@@ -88,12 +88,22 @@ package final class Inquiry {
         }
     }
 
-    func close() { for upstream in upstreams.values { upstream.close() } }
+    package func close() { for upstream in upstreams.values { upstream.close() } }
+}
+
+/// What is found out for an operator, beside all questions. Confined to the forwarder's loop.
+package protocol Inquiring: AnyObject {
+    /// Does what may be done now.
+    func proceed(at now: Tick)
+    var isOver: Bool { get }
+    var nextDeadline: Tick? { get }
+    func expire(at now: Tick)
+    func close()
 }
 
 /// The inquiries under way. Confined to the forwarder's loop.
 package final class Inquiries {
-    private var all: [(inquiry: Inquiry, done: ([Inquiry.Said]) -> Void)] = []
+    private var all: [(inquiry: any Inquiring, done: () -> Void)] = []
 
     /// The most inquiries at once: operators are few.
     private static let most = 4
@@ -102,8 +112,8 @@ package final class Inquiries {
 
     package var hasRoom: Bool { all.count < Self.most }
 
-    /// - Parameter done: called later, with what each target says.
-    package func begin(_ inquiry: Inquiry, at now: Tick, _ done: @escaping ([Inquiry.Said]) -> Void) {
+    /// - Parameter done: called later, at the end of a turn, when the inquiry is over.
+    package func begin(_ inquiry: any Inquiring, at now: Tick, _ done: @escaping () -> Void) {
         all.append((inquiry, done))
         inquiry.proceed(at: now)
     }
@@ -115,7 +125,7 @@ package final class Inquiries {
         all.removeAll { $0.inquiry.isOver }
         for (inquiry, done) in over {
             inquiry.close()
-            done(inquiry.said)
+            done()
         }
     }
 

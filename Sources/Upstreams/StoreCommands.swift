@@ -39,7 +39,8 @@ extension StoreUpstream {
 
     func command(_ words: any Sequence<UInt8>...) -> [UInt8] { RESP.command(words.map { Array($0) }) }
 
-    func read(_ id: SharedReadID, _ question: SharedQuestion) {
+    func read(_ id: SharedReadID, _ question: SharedQuestion, _ onlooker: ((SharedEvent) -> Void)? = nil) {
+        let told = onlooker ?? told
         var lookups: [Lookup] = []
         for isStaleCopy in [false, true] {
             for seal in seals {
@@ -50,7 +51,7 @@ extension StoreUpstream {
         }
         guard isReady, conversation.room >= lookups.count else { return told(.failed(id, "it has too much to do")) }
         guard !lookups.isEmpty else { return told(.found(id, .nothing)) }
-        let read = Read(id, question, left: lookups.count)
+        let read = Read(id, question, onlooker, left: lookups.count)
         for lookup in lookups { open(command("GET".utf8, lookup.key.text), .read(read, lookup)) }
         outbox.add(self)
     }
@@ -142,11 +143,15 @@ extension StoreUpstream {
     }
 
     func replied(_ reply: StoreReply, to read: Read, _ lookup: Lookup) {
+        let told = read.onlooker ?? told
+        func refuse() {
+            if read.onlooker == nil { self.refuse(lookup.key) } else { read.failure = "what it has is not the fleet's" }
+        }
         read.left -= 1
         switch reply {
         case .value(let value):
             guard let entry = lookup.seal.entry(value, as: lookup.key, to: read.question) else {
-                refuse(lookup.key)
+                refuse()
                 break
             }
             if lookup.isStaleCopy {
@@ -155,7 +160,7 @@ extension StoreUpstream {
                 read.isDone = true
                 told(.found(read.id, .entry(entry, isStaleCopy: false)))
             }
-        case .error(.wrongType): refuse(lookup.key)
+        case .error(.wrongType): refuse()
         case .error(let error): read.failure = error.text
         case .done, .nothing: break
         }

@@ -76,14 +76,17 @@ package final class StoreUpstream: Sender {
     final class Read {
         let id: SharedReadID
         let question: SharedQuestion
+        /// Takes the finding of an operator's look, which nothing else hears of, and which deletes nothing; nil: a
+        /// question's.
+        let onlooker: ((SharedEvent) -> Void)?
         /// How many replies are still to come.
         var left: Int
         var stale: SharedEntry?
         var failure: String?
         var isDone = false
 
-        init(_ id: SharedReadID, _ question: SharedQuestion, left: Int) {
-            (self.id, self.question, self.left) = (id, question, left)
+        init(_ id: SharedReadID, _ question: SharedQuestion, _ onlooker: ((SharedEvent) -> Void)?, left: Int) {
+            (self.id, self.question, self.onlooker, self.left) = (id, question, onlooker, left)
         }
     }
 

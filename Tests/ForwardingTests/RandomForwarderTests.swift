@@ -159,7 +159,8 @@ import Testing
             let flight = forwarder.flightOf[key]
             let isAsRight: Bool =
                 switch explanation.fate {
-                case .refused: false
+                // There is no store.
+                case .refused, .stored: false
                 // The listener looks in the cache first: before what is answered here, and before what has no record.
                 case .cached:
                     reply == explanation.held?.answer
@@ -368,6 +369,7 @@ extension Explanation.Fate {
         case .cached: "cached"
         case .made: "made"
         case .asked: "asked"
+        case .stored: "stored"
         case .failedLately: "failed lately"
         case .nobody: "nobody"
         }

@@ -155,18 +155,25 @@ final class Carriers {
     func inquire(
         _ targets: [Inquiry.Target], at now: Tick, _ done: @escaping ([Inquiry.Said]) -> Void
     ) -> Bool {
-        guard inquiries.hasRoom else { return false }
-        if !inquires {
-            inquires = true
-            deadlines.append((nil, { [inquiries] in inquiries.nextDeadline }))
-        }
         var upstreams: [GroupID: any Upstream] = [:]
         for group in Set(targets.map(\.group)) {
             upstreams[group] =
                 access(of: group).map { ServiceUpstream(loop: loop, access: $0) }
                 ?? messages[group]?.apart(lookup: lookup.onlooker)
         }
-        inquiries.begin(Inquiry(targets, upstreams, at: now), at: now, done)
+        let inquiry = Inquiry(targets, upstreams, at: now)
+        return begin(inquiry, at: now) { done(inquiry.said) }
+    }
+
+    /// - Parameter done: called later, when the inquiry is over.
+    /// - Returns: false if too many inquire already.
+    func begin(_ inquiry: any Inquiring, at now: Tick, _ done: @escaping () -> Void) -> Bool {
+        guard inquiries.hasRoom else { return false }
+        if !inquires {
+            inquires = true
+            deadlines.append((nil, { [inquiries] in inquiries.nextDeadline }))
+        }
+        inquiries.begin(inquiry, at: now, done)
         return true
     }
 

@@ -1,0 +1,71 @@
+import Base
+import DNSWire
+import Forwarding
+
+/// What an explanation says of the store of the fleet.
+extension Explained {
+    /// Which groups look into the store before their servers are asked; nil: none does.
+    var storeText: String? {
+        let nouns = parts.filter(\.part.group.isShared).map { Overview.noun($0.group) }
+        guard let shared = explanation.sharedCache, !nouns.isEmpty else { return nil }
+        let state =
+            shared.isOn ? "in use" : shared.reason.isEmpty ? "not connected yet" : "not in use: \(shared.reason)"
+        return "the shared cache is looked into before \(nouns.joined(separator: " or ")) is asked; it is \(state)"
+    }
+
+    /// What the store has, a line for each group.
+    var storedLines: [String] {
+        let lines = parts.compactMap { part in
+            part.part.stored.map { "of \(Overview.noun(part.group)): \(text($0))" }
+        }
+        guard !lines.isEmpty, explanation.sharedCache?.budget == 0 else { return lines }
+        return lines + ["no question waits for it now: it seldom has anything, or takes too long"]
+    }
+
+    private func text(_ stored: Explanation.Stored) -> String {
+        switch stored {
+        case .nothing: return "nothing"
+        case .outOfTime: return "an answer whose time is over, or by a clock that is wrong; it is not given"
+        case .unknown(let why): return "not known: \(why)"
+        case .entry(.noRecord, let elapsed, _): return "no record; written \(elapsed) s ago"
+        case .entry(.answer(let answer), let elapsed, let isFresh):
+            let state =
+                isFresh
+                ? "fresh for \(answer.keep - elapsed) s more"
+                : "stale, past its TTL for \(elapsed - min(elapsed, answer.keep)) s"
+            return "\(summary(answer, age: isFresh ? elapsed : 0)); written \(elapsed) s ago; \(state)"
+        }
+    }
+
+    var storeJSON: JSON {
+        guard let shared = explanation.sharedCache, let storeText else { return .null }
+        return .object([
+            ("inUse", .bool(shared.isOn)),
+            ("text", .string(storeText)),
+            ("waitMilliseconds", .integer(UInt64(shared.isOn ? shared.budget : 0))),
+            (
+                "entries",
+                .array(
+                    parts.compactMap { part in
+                        part.part.stored.map { .object([("group", .string(part.group.name))] + members($0)) }
+                    })
+            ),
+        ])
+    }
+
+    private func members(_ stored: Explanation.Stored) -> [(String, JSON)] {
+        func members(_ result: String) -> [(String, JSON)] { [("result", .string(result))] }
+        switch stored {
+        case .nothing: return members("nothing")
+        case .outOfTime: return members("outOfTime")
+        case .unknown(let why): return members("failure") + [("reason", .string(why))]
+        case .entry(.noRecord, let elapsed, _):
+            return members("noRecord") + [("ageSeconds", .integer(UInt64(elapsed)))]
+        case .entry(.answer(let answer), let elapsed, let isFresh):
+            return members(isFresh ? "fresh" : "stale") + answerJSON(answer, age: isFresh ? elapsed : 0) + [
+                ("ageSeconds", .integer(UInt64(elapsed))),
+                ("ttlSeconds", .integer(isFresh ? UInt64(answer.keep - elapsed) : 0)),
+            ]
+        }
+    }
+}

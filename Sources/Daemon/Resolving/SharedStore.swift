@@ -3,7 +3,6 @@ import Configuration
 import Cryptography
 import Forwarding
 import Log
-import Logging
 import Transport
 import Upstreams
 
@@ -117,31 +116,5 @@ extension ForwarderLoop {
     /// What the settings, or the resolvers that were found, say of the groups may have changed.
     func identifyShared() {
         store?.apply(settings.sharedIdentities(numbers) { local.servers(of: $0) })
-    }
-}
-
-extension Report {
-    func sharedCache(_ event: Event) {
-        let subject = "shared cache"
-        switch event {
-        case .sharedCacheOff(let why):
-            say(
-                .warning, .sharedCacheOff, about: subject,
-                "shared cache: not in use, names are looked up without it: \(why)", ["reason": why])
-        case .sharedCacheOn: say(.notice, .sharedCacheOn, about: subject, "shared cache: in use")
-        case .sharedCacheTakesNothing(let why):
-            say(
-                .warning, .sharedCacheTakesNothing, about: subject,
-                "shared cache: it takes no answers, so other daemons look up again what this one knows: \(why)",
-                ["reason": why])
-        case .sharedCacheTakesAgain:
-            say(.notice, .sharedCacheTakesAgain, about: subject, "shared cache: it takes answers again")
-        case .sharedCacheClock:
-            say(
-                .warning, .sharedCacheClock, about: subject,
-                "shared cache: answers from the future are ignored: the clock of this machine or of another daemon's is wrong; timedatectl on each says which"
-            )
-        default: break
-        }
     }
 }

@@ -42,7 +42,7 @@ internal import CNGHTTP2
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
         unsafe nghttp2_option_set_max_reserved_remote_streams(options, 0)
         unsafe nghttp2_option_set_max_outbound_ack(options, acknowledgementLimit)
-        unsafe nghttp2_option_set_peer_max_concurrent_streams(options, UInt32(HTTP2Session.requestLimit))
+        unsafe nghttp2_option_set_peer_max_concurrent_streams(options, UInt32(HTTP2Session.assumedLimit))
         switch side {
         case .client: try check(unsafe nghttp2_session_client_new2(&session, callbacks, nil, options))
         case .server: try check(unsafe nghttp2_session_server_new2(&session, callbacks, nil, options))

@@ -18,7 +18,9 @@ package enum HTTP2Event: Equatable, Sendable {
 /// cancelled gets exactly one of ``HTTP2Event/answered(_:_:)`` and ``HTTP2Event/failed(_:_:)``.
 package final class HTTP2Session: HTTP2Owner {
     /// The most requests at a time, even if the server allows more.
-    package static let requestLimit = 100
+    package static let requestLimit = 512
+    /// The most requests before the server has said how many it allows (RFC 9113 §6.5.2 advises it to allow a hundred).
+    package static let assumedLimit = 100
     /// The most fields of one head; their size is limited by ``HTTPResponseReader/headLimit``.
     package static let fieldLimit = 64
     /// The most frames between two answers. A body of 64 KiB takes five; an idle server sends a PING now and then.

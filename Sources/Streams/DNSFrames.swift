@@ -17,8 +17,8 @@ package struct DNSFrames: Conversation {
     /// How many stray answers have come.
     private var strays = 0
 
-    /// Questions that may be under way at once.
-    package static let maximumUnderWay = 64
+    /// Questions that may be under way at once: with two connections, as many as the largest `concurrency` is of use for.
+    package static let maximumUnderWay = 512
     /// The most stray answers that are ignored on one connection.
     package static let maximumStrays = 16
     /// Octets of a message's header, the shortest message possible (RFC 1035 §4.1.1).

@@ -85,6 +85,11 @@ import Testing
         #expect(client.receive(answer(7)) == [.answered(3, answer)])
     }
 
+    @Test func streamLimitBeforeTheServerHasSaidIt() throws {
+        let client = try Client(requests: 2)
+        #expect(client.session.room == HTTP2Session.assumedLimit - 2)
+    }
+
     @Test func streamLimitChanges() throws {
         let client = try Client(requests: 2)
         client.receive(Frame.settings([(Frame.maximumStreams, 0)]))
@@ -93,8 +98,9 @@ import Testing
         #expect(client.session.room == 0)
         client.receive(Frame.settings([(Frame.maximumStreams, .max)]))
         #expect(client.session.room == HTTP2Session.requestLimit)
-        for id in 0..<100 { #expect(client.open(UInt64(id))) }
-        #expect(!client.open(100))
+        let most = UInt64(HTTP2Session.requestLimit)
+        for id in 0..<most { #expect(client.open(id)) }
+        #expect(!client.open(most))
     }
 
     @Test(

@@ -65,8 +65,8 @@ import Testing
             while let query = connection.query() { connection.answer(answer(to: query)) }
         }
         let asking = try StreamAsking()
-        asking.ask(Self.server(server), 1...200)
-        #expect(asking.next(200) == StreamAsking.answered(1...200))
+        asking.ask(Self.server(server), 1...1200)
+        #expect(asking.next(1200) == StreamAsking.answered(1...1200))
         #expect(server.connections.next() == 1 && server.connections.next() == 2 && server.connections.isEmpty)
         asking.end()
     }

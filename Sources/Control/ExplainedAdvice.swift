@@ -55,8 +55,8 @@ extension Explained {
                 "Register the domain with the HTTPDNS account if the name should have a record: nobody else may be asked."
         case .addresses, .localName, .singleLabel, .notHostname, .type:
             return
-                "Name a group that may be asked in httpdns.thenTry, or give the name to one in [upstreams.NAME]: nobody may "
-                + "be asked this now."
+                "Name a group that may be asked in \(takerSection).thenTry, or give the name to one in [upstreams.NAME]: nobody "
+                + "may be asked this now."
         }
     }
 

@@ -10,7 +10,8 @@ extension Explained {
         guard let shared = explanation.sharedCache, !nouns.isEmpty else { return nil }
         let state =
             shared.isOn ? "in use" : shared.reason.isEmpty ? "not connected yet" : "not in use: \(shared.reason)"
-        return "the shared cache is looked into before \(nouns.joined(separator: " or ")) is asked; it is \(state)"
+        let who = (nouns.count > 1 ? [nouns.dropLast().joined(separator: ", "), nouns[nouns.count - 1]] : nouns)
+        return "the shared cache is looked into before \(who.joined(separator: " or ")) is asked; it is \(state)"
     }
 
     /// What the store has, a line for each group.

@@ -53,8 +53,7 @@ extension Explained {
         case .any: return "answered here: type ANY gets one HINFO (RFC 8482)"
         case .hosts: return "answered here: it stands in \(hostsFile.isEmpty ? "the hosts file" : hostsFile)"
         case .familyLeftOut:
-            let taker = explanation.taker?.title ?? "HTTPDNS"
-            return "answered here: \(taker) is not asked for \(type) (\(takerSection).addressType)"
+            return "answered here: \(account) is not asked for \(type) (\(takerSection).addressType)"
         case .addresses: return nil
         case .serviceBinding:
             return
@@ -64,8 +63,13 @@ extension Explained {
         case .singleLabel: return "a single label means something on this network alone, so HTTPDNS is not asked"
         case .notHostname:
             return "it has other octets than letters, digits, \"-\" and \"_\", so HTTPDNS is not asked"
-        case .type: return "HTTPDNS is asked for A and AAAA alone, not for \(type)"
+        case .type: return "\(account) is asked for A and AAAA alone, not for \(type)"
         }
+    }
+
+    /// The account that takes the name, or does so by its `thenTry`.
+    private var account: String {
+        explanation.taker.flatMap { $0.carriesAddresses ? $0.title : nil } ?? "HTTPDNS"
     }
 
     /// Whether names of the group that takes this one go to an HTTPDNS account, so that it has to be said why this one does not.

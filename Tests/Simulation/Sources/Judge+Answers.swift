@@ -153,9 +153,12 @@ extension Judge {
         if let asked = told.query, !asked.suits(query) {
             fault("\(who) what \(told.host.name) said to a query with other bits DO and CD")
         }
-        let isForgotten = forgotten.contains {
-            ($0.name ?? told.name) == told.name && told.at + Self.underWay < $0.askedAt && $0.doneAt < answer.asked.at
-                && $0.era == answer.asked.era
+        let isForgotten = forgotten.contains { flush in
+            (flush.name ?? told.name) == told.name && told.at + Self.underWay < flush.askedAt
+                && flush.doneAt < answer.asked.at && flush.era == answer.asked.era
+                // What the store has of other settings has other keys, of which the daemon knows nothing any more.
+                && (flush.name == nil
+                    || !plans.contains { $0.plan.hasStore && $0.from > told.at && $0.from < flush.askedAt })
         }
         if isForgotten { fault("\(who) what \(told.host.name) said before it was to be forgotten") }
         let age = kernel.now - told.at

@@ -7,11 +7,10 @@ extension Explained {
     /// Which groups look into the store before their servers are asked; nil: none does.
     var storeText: String? {
         let nouns = parts.filter(\.part.group.isShared).map { Overview.noun($0.group) }
-        guard let shared = explanation.sharedCache, !nouns.isEmpty else { return nil }
-        let state =
-            shared.isOn ? "in use" : shared.reason.isEmpty ? "not connected yet" : "not in use: \(shared.reason)"
-        let who = (nouns.count > 1 ? [nouns.dropLast().joined(separator: ", "), nouns[nouns.count - 1]] : nouns)
-        return "the shared cache is looked into before \(who.joined(separator: " or ")) is asked; it is \(state)"
+        guard let shared = explanation.sharedCache, let last = nouns.last else { return nil }
+        let others = nouns.dropLast().joined(separator: ", ")
+        let who = others.isEmpty ? last : "\(others) or \(last)"
+        return "the shared cache is looked into before \(who) is asked; it is \(shared.state)"
     }
 
     /// What the store has, a line for each group.

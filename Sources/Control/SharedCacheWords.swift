@@ -10,16 +10,21 @@ extension Overview {
         let counters = shared.counters
         let found = "\(counters.hits) of \(counters.reads) looks found something"
         guard shared.isOn else {
-            var parts = [shared.reason.isEmpty ? "not connected yet" : "not in use: \(shared.reason)"]
+            var parts = [shared.state]
             if let next = shared.nextTry {
                 parts.append("next try in \(Self.span(UInt64(next.milliseconds(since: at) / 1000)))")
             }
             return (parts + [found]).joined(separator: "; ")
         }
-        var parts = ["in use", found]
+        var parts = [shared.state, found]
         if let usual = shared.usual { parts.append("95 % within \(Self.milliseconds(Double(usual) / 1e6))") }
         parts.append(shared.budget == 0 ? "no question waits for it" : "questions wait \(shared.budget) ms at most")
         if counters.refused > 0 { parts.append("\(counters.refused) foreign entries deleted") }
         return parts.joined(separator: "; ")
     }
+}
+
+extension SharedCacheOverview {
+    /// Whether it is in use; if not, why.
+    var state: String { isOn ? "in use" : reason.isEmpty ? "not connected yet" : "not in use: \(reason)" }
 }

@@ -6,9 +6,7 @@ Every script runs on the one thread of its server, in the order in which the que
 import asyncio
 import base64
 import contextlib
-import socket
 import struct
-import threading
 from dataclasses import dataclass, field
 
 import dns.message
@@ -20,6 +18,7 @@ import h2.exceptions
 import h2.settings
 
 from resolvers import Asked, reply_to
+from server_thread import ServerThread, reset
 
 MEDIA_TYPE = "application/dns-message"
 STREAMS = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
@@ -62,29 +61,13 @@ class StreamServer:
         self.connections = 0
         self.live = []
         self.renew(context)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self._thread = ServerThread(self._serve)
+        self.do = self._thread.do
         self.start()
-
-    def _run(self):
-        self._loop.set_exception_handler(lambda *_: None)  # connections that are cut end in errors nobody needs
-        self._loop.run_forever()
-        self._loop.close()
-
-    def do(self, function, *arguments):
-        """Calls a function on the server's thread and returns what it returns."""
-        async def call():
-            return function(*arguments)
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(5)
 
     def start(self):
         """Listens, on the port of before when there was one."""
-        async def listen():
-            self._server = await asyncio.start_server(self._serve, self.address, self.port, ssl=self._context,
-                                                      backlog=128)
-            self.port = self._server.sockets[0].getsockname()[1]
-        asyncio.run_coroutine_threadsafe(listen(), self._loop).result(5)
+        self.port = self._thread.listen(self.address, self.port, self._context)
 
     def renew(self, context):
         """Another certificate, from the next `start` on."""
@@ -94,24 +77,11 @@ class StreamServer:
 
     def away(self):
         """Nobody listens any more and every connection is reset."""
-        def end():
-            self._server.close()
-            for one in list(self.live):
-                one.reset()
-        self.do(end)
+        self._thread.close()
+        self.do(lambda: [one.reset() for one in list(self.live)])
 
     def stop(self):
-        async def end():
-            self._server.close()
-            for one in list(self.live):
-                one.reset()
-            tasks = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        asyncio.run_coroutine_threadsafe(end(), self._loop).result(5)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.stop()
 
     @property
     def clients(self):
@@ -120,7 +90,6 @@ class StreamServer:
 
     async def _serve(self, reader, writer):
         self.connections += 1
-        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = self.kind(self, reader, writer, self.connections)
         self.live.append(connection)
         try:
@@ -147,10 +116,7 @@ class Connection:
         self.writer.close()
 
     def reset(self):
-        with contextlib.suppress(OSError, AttributeError):  # the other end may have closed it
-            self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                                                            struct.pack("ii", 1, 0))
-        self.writer.transport.abort()
+        reset(self.writer.transport)
 
     def _told(self, asked):
         self.count += 1

@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
-import socket
-import struct
-import threading
+
+from server_thread import ServerThread, reset
 
 
 class Relay:
@@ -22,14 +21,8 @@ class Relay:
         self._frozen_from_birth = False
         self._reset_at_birth = False
         self._live = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self._thread = ServerThread(self._serve)
         self.accept()
-
-    def _run(self):
-        self._loop.run_forever()
-        self._loop.close()
 
     @property
     def endpoint(self):
@@ -41,66 +34,43 @@ class Relay:
 
     def accept(self):
         """New connections are accepted; so they are in the beginning."""
-        self._do(self._listen())
+        self._reset_at_birth = False
+        self.port = self._thread.listen(self.address, self.port)
 
     def refuse(self):
         """New connections are refused; those that live, live on."""
-        self._do(self._close_listener())
+        self._thread.close()
 
     def freeze(self, *, live=True, new=True):
         """Nothing moves any more on live connections, on new ones, or on both."""
-        self._do(self._freeze(live, new))
+        self._thread.do(self._freeze, live, new)
 
     def thaw(self):
         """Everything moves again, what was held back first."""
-        self._do(self._thaw())
+        self._thread.do(self._thaw)
 
     def reset(self, *, live=True, new=False):
         """Live connections end with an RST; with `new`, every connection does that from now on."""
-        self._do(self._reset(live, new))
+        self._thread.do(self._reset, live, new)
 
     def stop(self):
-        self._do(self._stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.stop()
 
-    def _do(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(5)
-
-    async def _listen(self):
-        self._reset_at_birth = False
-        self._server = await asyncio.start_server(self._serve, self.address, self.port, backlog=128)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def _close_listener(self):
-        self._server.close()
-
-    async def _freeze(self, live, new):
+    def _freeze(self, live, new):
         self._frozen_from_birth = new
         if live:
             for connection in self._live:
                 connection.flowing.clear()
 
-    async def _thaw(self):
+    def _thaw(self):
         self._frozen_from_birth = False
         for connection in self._live:
             connection.flowing.set()
 
-    async def _reset(self, live, new):
+    def _reset(self, live, new):
         self._reset_at_birth = new
         for connection in list(self._live) if live else ():
             connection.reset()
-
-    async def _stop(self):
-        self._server.close()
-        for _ in range(5):  # what has been accepted becomes a connection first, or nobody would close it
-            await asyncio.sleep(0)
-        for connection in list(self._live):
-            connection.reset()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader, writer):
         self.connections += 1
@@ -139,18 +109,14 @@ class Connection:
     def __init__(self, writer):
         self.flowing = asyncio.Event()
         self.flowing.set()
-        self._writers = []
-        self.add(writer)
+        self._writers = [writer]
 
     def add(self, writer):
-        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._writers.append(writer)
 
     def reset(self):
         for writer in self._writers:
-            with contextlib.suppress(OSError):
-                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            writer.transport.abort()
+            reset(writer.transport)
 
     def close(self):
         for writer in self._writers:

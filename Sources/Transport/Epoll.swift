@@ -17,8 +17,9 @@ internal import Glibc
 
     /// Events of one turn; the rest come with the next.
     private static let capacity = 64
-    /// How long a busy loop waits for the next event before it returns to Dispatch, in milliseconds.
-    private static let linger: Int32 = 20
+    /// How long a busy loop waits for the next event before it returns to Dispatch, in milliseconds: longer than the
+    /// round trip to a distant server, so that one lookup after the other does not change threads twice.
+    private static let linger: Int32 = 100
 
     init() throws(SystemError) {
         descriptor = Descriptor(

@@ -5,7 +5,7 @@ internal import Synchronization
 /// timer.
 ///
 /// Dispatch watches the epoll descriptor, which is readable when any of its descriptors is. Once woken, the loop waits
-/// in `epoll_wait` itself while events flow (no thread changes hands), and returns to Dispatch after 20 ms without one
+/// in `epoll_wait` itself while events flow (no thread changes hands), and returns to Dispatch after 100 ms without one
 /// (nothing is spent when idle). One wake-up is one turn: the events, then submitted work, then the deadline, then
 /// ``turnEnded``, where the owner sends the replies that were gathered.
 ///

@@ -13,7 +13,7 @@ public protocol DatagramReceiver: ~Copyable, Sendable {
 /// Reads one UDP socket on a queue of its own, in batches, and sends the replies.
 ///
 /// Dispatch wakes the queue when a datagram waits. Then the handler stays in a blocking `recvmmsg` while more come, and
-/// returns to Dispatch after 20 ms without one: at 10,000 queries a second this takes one context switch a query
+/// returns to Dispatch after 50 ms without one: at 20 or 10,000 queries a second this takes one context switch a query
 /// instead of 3.5, and an idle reader costs nothing.
 ///
 /// `@unchecked Sendable`: the desk is touched on the queue only, the rest never changes or is atomic.
@@ -36,8 +36,9 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
         var replies: ReplyBatch
     }
 
-    /// How long the handler waits for the next datagram before it returns to Dispatch, in microseconds.
-    private static var linger: Int { 20_000 }
+    /// How long the handler waits for the next datagram before it returns to Dispatch, in microseconds. It is also what
+    /// stopping may take.
+    private static var linger: Int { 50_000 }
     /// How long a socket that cannot be read is left alone.
     private static var pause: DispatchTimeInterval { .milliseconds(100) }
 
@@ -68,7 +69,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
 
     /// Stops reading. Call once after ``start()``, from any thread.
     ///
-    /// - Parameter stopped: Called on the reader's queue, within about 20 ms, when the last batch is done. Then the
+    /// - Parameter stopped: Called on the reader's queue, within about 50 ms, when the last batch is done. Then the
     ///   reader has let go of the socket.
     public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
         stopping.store(true, ordering: .releasing)

@@ -3,6 +3,7 @@
 
 #include <link.h>
 #include <linux/errqueue.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -109,3 +110,5 @@ static int forget_unwritable_pages(struct dl_phdr_info *object, size_t size, voi
 void clinux_forget_unwritable_pages(void) {
     dl_iterate_phdr(forget_unwritable_pages, NULL);
 }
+
+int clinux_processor(void) { return sched_getcpu(); }

@@ -20,6 +20,8 @@ public enum Clock {
 
     /// Holds the thread; a signal may end it early.
     package static func sleep(milliseconds: Int) {
-        usleep(UInt32(milliseconds) * 1000)
+        sleep(microseconds: UInt32(milliseconds) * 1000)
     }
+
+    static func sleep(microseconds: UInt32) { usleep(microseconds) }
 }

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Dispatch
 internal import Synchronization
 
@@ -31,6 +32,8 @@ public final class EventLoop: @unchecked Sendable {
     private let right = TurnRight()
     private let isStarted = Atomic(false)
     private let stopping = Atomic(false)
+    /// The processor on which the queue's thread takes a turn; -1: it takes none.
+    private let processor = Atomic<Int32>(-1)
     private var source: (any DispatchSourceRead)?
 
     private var slots: [Slot] = []
@@ -55,7 +58,7 @@ public final class EventLoop: @unchecked Sendable {
         epoll = try Epoll()
         mailbox = try Mailbox()
         timer = try DeadlineTimer()
-        try epoll.add(mailbox.descriptor.raw, .readable, token: EventLoop.mailboxToken)
+        try epoll.add(mailbox.raw, .readable, token: EventLoop.mailboxToken)
         try epoll.add(timer.descriptor.raw, .readable, token: EventLoop.timerToken)
     }
 
@@ -109,6 +112,13 @@ public final class EventLoop: @unchecked Sendable {
         if !isDone { submit(work) }
     }
 
+    /// Whether a turn is under way that cannot go on while this thread runs, since both are on the same processor. From any
+    /// thread.
+    public var waitsForThisThread: Bool {
+        let processor = processor.load(ordering: .relaxed)
+        return processor >= 0 && processor == clinux_processor()
+    }
+
     /// Traps when called outside the loop's turns.
     public func assertOnLoop() {
         precondition(right.isMine || !isStarted.load(ordering: .relaxed))
@@ -133,7 +143,9 @@ extension EventLoop {
         while !stopping.load(ordering: .acquiring) {
             let count = epoll.wait()
             guard count > 0 else { return }
+            processor.store(clinux_processor(), ordering: .relaxed)
             right.take { takeTurn(events: count) }
+            processor.store(-1, ordering: .relaxed)
         }
     }
 

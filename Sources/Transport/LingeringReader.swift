@@ -8,26 +8,29 @@ public protocol DatagramReceiver: ~Copyable, Sendable {
     /// Called on the reader's queue with a batch of datagrams; the replies added to `replies` are sent when it returns.
     /// There may be at most one for each datagram.
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch)
+    /// Whether the reader has to leave further datagrams alone for a moment, for something that needs its processor.
+    var isInTheWay: Bool { get }
 }
 
 /// Reads one UDP socket on a queue of its own, in batches, and sends the replies.
 ///
-/// Dispatch wakes the queue when a datagram waits. Then the handler stays in a blocking `recvmmsg` while more come, and
-/// returns to Dispatch after 50 ms without one: at 20 or 10,000 queries a second this takes one context switch a query
-/// instead of 3.5, and an idle reader costs nothing.
+/// The queue's thread stays in a blocking `recvmmsg` while datagrams come, which takes one context switch a query at 20 or
+/// 10,000 a second, and waits in `poll` after 50 ms without one, where an idle reader costs nothing. It never waits in an
+/// epoll, as a Dispatch source does: a socket that an epoll waits for makes each datagram sent a tenth dearer, since the
+/// kernel tells the epoll that there is room for the next.
 ///
-/// `@unchecked Sendable`: the desk is touched on the queue only, the rest never changes or is atomic.
+/// `@unchecked Sendable`: the desk is touched on the queue only, the rest never changes after `start` or is atomic.
 public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unchecked Sendable {
     private let socket: DatagramSocket
-    // A serial queue without a target gets a thread as soon as it has work, however many threads are busy already: a
-    // reader that lingers keeps its thread but blocks no other queue.
+    // A serial queue without a target gets a thread of its own, however many threads are busy already.
     private let queue: DispatchQueue
+    /// Nil before ``start()``.
+    private var wakeup: Wakeup?
     private let stopping = Atomic(false)
     private let isPinged = Atomic(false)
     private let pings = Mutex<[@Sendable () -> Void]>([])
     private let failed: @Sendable (SystemError) -> Void
-    private var source: (any DispatchSourceRead)?
-    /// Nil while the handler runs: the handler moves it out, so that no datagram costs a check for exclusive access.
+    /// Nil while the reader runs, which moves it out, so that no datagram costs a check for exclusive access.
     private var desk: Desk?
 
     private struct Desk: ~Copyable {
@@ -36,11 +39,12 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
         var replies: ReplyBatch
     }
 
-    /// How long the handler waits for the next datagram before it returns to Dispatch, in microseconds. It is also what
-    /// stopping may take.
+    /// How long the reader stays in `recvmmsg` without a datagram, in microseconds. It is also what stopping may take.
     private static var linger: Int { 50_000 }
-    /// How long a socket that cannot be read is left alone.
-    private static var pause: DispatchTimeInterval { .milliseconds(100) }
+    /// How long a reader that is in the way leaves further datagrams alone, in microseconds.
+    private static var moment: UInt32 { 400 }
+    /// How long a socket that cannot be read is left alone, in milliseconds.
+    private static var pause: Int32 { 100 }
 
     /// - Parameters:
     ///   - socket: Becomes a blocking socket with a receive time-out. Sending from elsewhere does not wait all the same
@@ -61,34 +65,34 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
     public func start() throws(SystemError) {
         try socket.descriptor.setReceiveTimeout(microseconds: LingeringReader.linger)
         try socket.descriptor.setBlocking(true)
-        let source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor.raw, queue: queue)
-        self.source = source
-        source.setEventHandler { self.drain() }
-        source.activate()
+        wakeup = try Wakeup()
+        queue.async { self.run() }
     }
 
-    /// Stops reading. Call once after ``start()``, from any thread.
+    /// Stops reading. Call once, from any thread.
     ///
     /// - Parameter stopped: Called on the reader's queue, within about 50 ms, when the last batch is done. Then the
-    ///   reader has let go of the socket.
+    ///   reader does not use the socket any more.
     public func stop(_ stopped: @escaping @Sendable () -> Void = {}) {
-        stopping.store(true, ordering: .releasing)
+        stopping.store(true, ordering: .sequentiallyConsistent)
+        wakeup?.wake()
         queue.async {
-            guard let source = self.source else { return stopped() }
-            self.source = nil
-            // Keeping self until then keeps the descriptor open until Dispatch has let go of it.
-            source.setCancelHandler { withExtendedLifetime(self) { stopped() } }
-            source.cancel()
+            self.answerPings()
+            stopped()
         }
     }
 
-    /// Calls `answer` on the reader's queue as soon as it turns: at once, or behind the batch under way. From any
-    /// thread.
+    /// Calls `answer` on the reader's queue as soon as it turns: at once, behind the batch under way, or when the wait for
+    /// the next datagram ends. From any thread.
     public func ping(_ answer: @escaping @Sendable () -> Void) {
         pings.withLock { $0.append(answer) }
-        isPinged.store(true, ordering: .releasing)
-        // While datagrams keep coming the queue is never free; then `drain` answers.
-        queue.async { self.answerPings() }
+        isPinged.store(true, ordering: .sequentiallyConsistent)
+        // While the reader runs the queue is never free; when it is about to end, `stop` may have answered before.
+        if stopping.load(ordering: .sequentiallyConsistent) {
+            queue.async { self.answerPings() }
+        } else {
+            wakeup?.wake()
+        }
     }
 
     private func answerPings() {
@@ -100,14 +104,20 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
         for answer in answers { answer() }
     }
 
-    private func drain() {
+    private func run() {
         guard var desk = desk.take() else { return }
-        do {
-            try serve(&desk)
-        } catch {
-            rest(error)
+        while !stopping.load(ordering: .acquiring) {
+            do {
+                try serve(&desk)
+                wakeup?.wait(or: socket.descriptor)
+            } catch {
+                // If it stays readable although reading fails, the thread would spin.
+                failed(error)
+                wakeup?.wait(milliseconds: Self.pause)
+            }
+            wakeup?.acknowledge()
+            if isPinged.load(ordering: .acquiring) { answerPings() }
         }
-        self.desk = consume desk
     }
 
     /// Reads and answers until no datagram came for a while.
@@ -117,17 +127,8 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
             if isPinged.load(ordering: .acquiring) { answerPings() }
             desk.receiver.receive(desk.batch, &desk.replies)
             if desk.replies.count > 0 { desk.replies.flush(socket) }
+            if desk.receiver.isInTheWay { Clock.sleep(microseconds: Self.moment) }
         }
-    }
-
-    /// Leaves the socket alone for a while: if it stays readable although reading fails, the queue would spin.
-    private func rest(_ error: SystemError) {
-        failed(error)
-        guard let source else { return }
-        source.suspend()
-        // Sound: Dispatch's own objects may be used from any thread; only the Swift type does not say so.
-        nonisolated(unsafe) let suspended = source
-        queue.asyncAfter(deadline: .now() + LingeringReader.pause) { unsafe suspended.resume() }
     }
 }
 

@@ -1,5 +1,3 @@
-internal import CLinux
-internal import Glibc
 internal import Synchronization
 
 /// The work that other threads hand to an event loop, first in, first out. Wakes the loop once for all that is handed
@@ -7,8 +5,7 @@ internal import Synchronization
 final class Mailbox: Sendable {
     typealias Work = @Sendable () -> Void
 
-    /// Readable when there is work.
-    let descriptor: Descriptor
+    private let wakeup: Wakeup
     private let state = Mutex(State())
 
     private struct State {
@@ -17,9 +14,11 @@ final class Mailbox: Sendable {
     }
 
     init() throws(SystemError) {
-        descriptor = Descriptor(
-            adopting: try SystemCall.require("eventfd") { eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC)) })
+        wakeup = try Wakeup()
     }
+
+    /// Readable when there is work.
+    var raw: Int32 { wakeup.descriptor.raw }
 
     /// Whether all work has begun.
     var isEmpty: Bool { state.withLock { $0.work.isEmpty } }
@@ -30,7 +29,7 @@ final class Mailbox: Sendable {
             state.work.append(work)
             return state.work.count == 1
         }
-        if isFirst { wake() }
+        if isFirst { wakeup.wake() }
     }
 
     /// Drops the work and takes no more.
@@ -42,14 +41,13 @@ final class Mailbox: Sendable {
         }
         // Released outside the lock: a deinit of the work may post again.
         withExtendedLifetime(dropped) {}
-        wake()
+        wakeup.wake()
     }
 
     /// Runs the work handed in so far.
     func runWork() {
         // First the descriptor, then the work: work posted in between is run now or wakes the loop again.
-        var count: UInt64 = 0
-        _ = unsafe read(descriptor.raw, &count, MemoryLayout<UInt64>.size)
+        wakeup.acknowledge()
         let work = state.withLock { state in
             let work = state.work
             state.work = []
@@ -57,11 +55,5 @@ final class Mailbox: Sendable {
             return work
         }
         for item in work { item() }
-    }
-
-    private func wake() {
-        var one: UInt64 = 1
-        // Sound: the kernel reads eight bytes. Cannot fail: the counter stays far below its limit.
-        _ = unsafe write(descriptor.raw, &one, MemoryLayout<UInt64>.size)
     }
 }

@@ -7,6 +7,16 @@ import Testing
 @testable import Transport
 
 @Suite struct EventLoopTests {
+    @Test func aTurnWaitsForTheThreadsOfItsProcessorAlone() throws {
+        let fixture = try LoopFixture()
+        #expect(!fixture.loop.waitsForThisThread)
+        fixture.loop.start()
+        // The thread may move to another processor in the middle, and back.
+        #expect(try fixture.run { loop in (0..<1000).contains { _ in loop.waitsForThisThread } })
+        fixture.stop()
+        #expect(!fixture.loop.waitsForThisThread)
+    }
+
     @Test func submissionsFromEightThreadsAllRunInOrder() throws {
         let fixture = try LoopFixture()
         let loop = fixture.loop

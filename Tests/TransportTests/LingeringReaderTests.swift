@@ -81,6 +81,47 @@ import Testing
         }
     }
 
+    @Test func pingsAreAnsweredIdleLingeringAndAfterTheStop() throws {
+        let server = try EchoServer(Endpoint(loopback, port: 0))
+        let reader = server.readers[0]
+        func isAnswered() -> Bool {
+            let gate = Gate()
+            reader.ping { gate.open() }
+            return gate.wait()
+        }
+        #expect(isAnswered())
+        let client = PlainClient()
+        client.send([1], to: server.endpoint)
+        _ = try #require(client.receive())
+        #expect(isAnswered())
+        server.stop()
+        #expect(isAnswered())
+    }
+
+    @Test func aReaderInTheWayHasSentItsRepliesAndGoesOn() throws {
+        let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        let (client, received) = (PlainClient(), Gate())
+        nonisolated(unsafe) let other = client
+        let reader = LingeringReader(
+            socket, label: "in the way",
+            isInTheWay: {
+                if other.receive() != nil { received.open() }
+                return true
+            },
+            receive: { batch, replies in
+                replies.next()[0] = 1
+                replies.commit(1, to: batch.sender(0), from: nil)
+            })
+        try reader.start()
+        for _ in 0..<3 {
+            client.send([1], to: socket.local)
+            #expect(received.wait())
+        }
+        let gate = Gate()
+        reader.stop { gate.open() }
+        #expect(gate.wait())
+    }
+
     @Test func stopBeforeStartIsAnswered() throws {
         let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
         let gate = Gate()

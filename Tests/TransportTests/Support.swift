@@ -80,16 +80,19 @@ func withAddress<R>(_ endpoint: Endpoint, _ body: (UnsafePointer<sockaddr>, sock
 /// Gives what is read to a closure.
 struct ClosureReceiver: DatagramReceiver {
     let body: @Sendable (borrowing ReceiveBatch, inout ReplyBatch) -> Void
+    let inTheWay: @Sendable () -> Bool
+
+    var isInTheWay: Bool { inTheWay() }
 
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch) { body(batch, &replies) }
 }
 
 extension LingeringReader where Receiver == ClosureReceiver {
     convenience init(
-        _ socket: DatagramSocket, label: String,
+        _ socket: DatagramSocket, label: String, isInTheWay: @escaping @Sendable () -> Bool = { false },
         receive: @escaping @Sendable (borrowing ReceiveBatch, inout ReplyBatch) -> Void
     ) {
-        self.init(socket, label: label, receiver: ClosureReceiver(body: receive))
+        self.init(socket, label: label, receiver: ClosureReceiver(body: receive, inTheWay: isInTheWay))
     }
 }
 

@@ -47,6 +47,9 @@ void clinux_set_local_address(
 /* Takes the oldest error from the queue of a socket with IP_RECVERR or IPV6_RECVERR: its errno, 0 if there is none. */
 int clinux_next_error(int fd);
 
+/* The number of the processor that this thread runs on. */
+int clinux_processor(void);
+
 /* malloc(3) keeps no heap but the first from now on. */
 static inline void clinux_share_heap(void) { mallopt(M_ARENA_MAX, 1); }
 

@@ -61,6 +61,9 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
         self.notes = notes
     }
 
+    /// On one processor with the loop, each few misses would interrupt its work for those before.
+    var isInTheWay: Bool { forwarderLoop.queue.isLong && forwarderLoop.loop.waitsForThisThread }
+
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch) {
         frontend.update()
         let now = Tick(nanoseconds: Clock.now())

@@ -125,8 +125,6 @@ struct Asked {
 
 /// The records of a response, all validated; those behind the first OPT or TSIG are left out.
 struct ResponseRecords {
-    /// Of all sections, in their order.
-    private(set) var all: [RecordHeader] = []
     private var answerCount = 0
     private var authorityCount = 0
     private(set) var extendedErrors = ExtendedErrors()
@@ -148,11 +146,9 @@ struct ResponseRecords {
         let additionals = Int(message.integer16(at: 10))
         let most = min(answers + authorities + additionals, (message.count - offset) / Self.shortestRecord)
         rewritten = RewrittenFields(questionEnd: questionNameEnd, room: most)
-        all.reserveCapacity(most)
-        for _ in 0..<answers { all.append(try record(message, &offset)) }
-        answerCount = all.count
-        for _ in 0..<authorities { all.append(try record(message, &offset)) }
-        authorityCount = all.count - answerCount
+        for _ in 0..<answers { _ = try record(message, &offset) }
+        for _ in 0..<authorities { _ = try record(message, &offset) }
+        (answerCount, authorityCount) = (answers, authorities)
         keptEnd = offset
         var hasOPT = false
         var isKept = true
@@ -166,14 +162,13 @@ struct ResponseRecords {
                 try readOptions(message, record)
             }
             isKept = isKept && record.type != .opt && record.type != .tsig
-            if isKept {
-                all.append(record)
-                keptEnd = offset
-            }
+            if isKept { keptEnd = offset } else { rewritten.removeLast() }
         }
         guard offset == message.count else { throw .trailingBytes(at: offset) }
     }
 
+    /// Of all sections, in their order.
+    var all: [RecordHeader] { rewritten.records }
     var answer: ArraySlice<RecordHeader> { all[..<answerCount] }
     var authority: ArraySlice<RecordHeader> { all[answerCount..<answerCount + authorityCount] }
 

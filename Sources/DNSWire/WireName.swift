@@ -68,17 +68,20 @@ enum WireName {
 /// invalid.
 struct RewrittenFields {
     private let questionEnd: Int
-    /// Ascending.
-    private var ttlOffsets: [Int] = []
+    /// In their order.
+    private(set) var records: [RecordHeader] = []
 
     /// - Parameter questionEnd: the offset behind the question's name, or 0 if it stays as it is.
     /// - Parameter room: how many records there may be.
     init(questionEnd: Int = 0, room: Int = 0) {
         self.questionEnd = questionEnd
-        if room > 0 { ttlOffsets.reserveCapacity(room) }
+        if room > 0 { records.reserveCapacity(room) }
     }
 
-    mutating func append(_ record: RecordHeader) { ttlOffsets.append(record.ttlOffset) }
+    mutating func append(_ record: RecordHeader) { records.append(record) }
+
+    /// Takes the last record out, which is not passed on.
+    mutating func removeLast() { records.removeLast() }
 
     /// Whether rewriting could change the label's length or the pointer that begins with `octet` at `offset`. In the
     /// question a length is no letter, but a pointer's second octet may be one.
@@ -88,13 +91,14 @@ struct RewrittenFields {
     }
 
     private func isInTTL(_ offset: Int) -> Bool {
-        guard let first = ttlOffsets.first, offset >= first else { return false }
-        var candidates = 0..<ttlOffsets.count
+        guard let first = records.first, offset >= first.ttlOffset else { return false }
+        var candidates = 0..<records.count
         while candidates.count > 1 {
             let middle = candidates.lowerBound + candidates.count / 2
-            candidates = ttlOffsets[middle] <= offset ? middle..<candidates.upperBound : candidates.lowerBound..<middle
+            let isBehind = records[middle].ttlOffset <= offset
+            candidates = isBehind ? middle..<candidates.upperBound : candidates.lowerBound..<middle
         }
-        return offset < ttlOffsets[candidates.lowerBound] + 4
+        return offset < records[candidates.lowerBound].ttlOffset + 4
     }
 }
 

@@ -13,20 +13,21 @@ extension Forwarder {
     /// Asks the next server of the group in ``Flight/messages``; ends the step when no server is left and no query is
     /// under way.
     mutating func sendMessage(_ flight: Flight, at now: Tick) {
-        guard !flight.messages.isWaiting else { return }
-        let group = flight.route[flight.messages.step].group
+        let messages = flight.messages
+        guard !messages.isWaiting else { return }
+        let group = flight.route[messages.step].group
         let place = group.rawValue
         let pick: GroupState.Pick =
             isBarred(flight, group)
             ? .nobody
-            : groups[place].choose(at: now) { server in !flight.messages.tried.allSatisfy { $0 != server } }
+            : groups[place].choose(at: now) { server in !messages.tried.allSatisfy { $0 != server } }
         switch pick {
         case .server(let server):
-            let isFirst = flight.messages.tried.isEmpty
-            flight.messages.tried.append(server)
+            let isFirst = messages.tried.isEmpty
+            messages.tried.append(server)
             flight.sent(by: server.exposure)
             let query = send(.message(flight), .message(flight.question), to: server, of: group, at: now)
-            flight.messages.underWay.append(query)
+            messages.underWay.append(query)
             if let after = groups[place].nextAfter(server) {
                 deadlines.insert(.late(query), at: now.advanced(milliseconds: after))
             }
@@ -34,10 +35,10 @@ extension Forwarder {
             flight.sent(by: other.exposure)
             _ = send(.measurement, .message(flight.question), to: other, of: group, at: now)
         case .full:
-            flight.messages.isWaiting = true
+            messages.isWaiting = true
             groups[place].waiting.append(flight.id)
         case .nobody:
-            if flight.messages.underWay.isEmpty { messagesEnded(flight, at: now) }
+            if messages.underWay.isEmpty { messagesEnded(flight, at: now) }
         }
     }
 

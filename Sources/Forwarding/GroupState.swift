@@ -74,8 +74,10 @@ struct GroupState {
         (failedAttempts, returnAt, isProbing) = (0, nil, false)
     }
 
-    /// Compares by place, as the functions below do: passing a state to a closure copies it.
+    /// Compares by place, as the functions below do: passing a state to a closure copies it. Nearly always the server is
+    /// one that this group gave out, and its identity tells it, which takes no reference counting.
     func place(of server: Server) -> Int? {
+        for place in servers.indices where servers[place].identity == server.identity { return place }
         for place in servers.indices where servers[place].server == server { return place }
         return nil
     }

@@ -3,6 +3,7 @@ public import Base
 /// One server of a group, and its state.
 public struct ServerState: Sendable, Equatable {
     public let server: Server
+    let identity: ObjectIdentifier
     public internal(set) var health: ServerHealth
     /// Requests and messages under way to it.
     var underWay = 0
@@ -35,7 +36,7 @@ public struct ServerState: Sendable, Equatable {
     private static let limitTime = 10_000
 
     public init(_ server: Server, health: ServerHealth) {
-        (self.server, self.health) = (server, health)
+        (self.server, self.health, identity) = (server, health, server.identity)
     }
 
     public static func == (a: ServerState, b: ServerState) -> Bool {

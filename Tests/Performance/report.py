@@ -205,9 +205,10 @@ GRIDS = [  # title, workload, figure
      ("a TCP connection each: µs", "tcp-connections", "cpu"), ("pipelined: µs", "tcp-pipeline", "cpu")],
     [("misses over plain DNS: µs", "miss-plain", "cpu"), ("a second", "miss-plain", "rate"),
      ("one at a time: µs", "miss-plain-one", "cpu"), ("p50 µs", "miss-plain-one", "p50"),
+     ("p50 µs, awake", "miss-plain-one-awake", "p50"),
      ("20 ms away: a second", "miss-plain-20ms", "rate"), ("idle MB", "idle", "resident"),
      ("exec to first lookup: ms", "start", "first lookup")],
     [("encrypted misses: µs", "miss", "cpu"), ("a second", "miss", "rate"), ("one at a time: µs", "miss-one", "cpu"),
-     ("p50 µs", "miss-one", "p50"), ("20 ms away: a second", "miss-20ms", "rate"),
+     ("p50 µs", "miss-one", "p50"), ("p50 µs, awake", "miss-one-awake", "p50"), ("20 ms away: a second", "miss-20ms", "rate"),
      ("5 % misses: hits' p99 µs", "mix", "p99"), ("beside misses: hits' p99, times", "beside-misses", "p99 ratio")],
 ]

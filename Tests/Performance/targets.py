@@ -57,8 +57,10 @@ TARGETS = [
     Target("miss-one", HTTPS, "cpu", 60), Target("miss-one", HTTPS, "p50", 125),
     Target("miss-20ms", HTTPS, "rate", 30_000, at_least=True), *_beats("miss-20ms", HTTPS, "rate"),
     Target("miss", DOT, "cpu", 0.55, BEST), Target("miss", DOH, "cpu", 0.55, BEST), *_beats("miss-plain", DAEMON, "cpu"),
-    *(Target("miss-one", server, figure, 0.95, BEST) for server in (AES, HTTPS, DOT, DOH) for figure in ("cpu", "p50")),
-    *(Target("miss-plain-one", DAEMON, figure, 0.95, BEST) for figure in ("cpu", "p50")),
+    *(Target(workload, server, figure, 0.95, BEST) for workload in ("miss-one", "miss-one-awake")
+      for server in (AES, HTTPS, DOT, DOH) for figure in ("cpu", "p50")),
+    *(Target(workload, DAEMON, figure, 0.95, BEST) for workload in ("miss-plain-one", "miss-plain-one-awake")
+      for figure in ("cpu", "p50")),
     *(target for server in (AES, HTTPS, DOT, DOH) for target in _beats("miss-one-20ms", server, "cpu")),
     *(target for server in (DOT, DOH) for target in _beats("miss-20ms", server, "rate")),
     *_beats("miss-plain-20ms", DAEMON, "rate"),

@@ -93,6 +93,7 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
                 let client = Client(
                     miss.question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)),
                     at: now)
+                if misses.isEmpty { misses.reserveCapacity(batch.count &- index) }
                 misses.append(Miss(client: client, isRefresh: miss.isRefresh))
             }
             start = end

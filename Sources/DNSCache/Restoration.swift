@@ -141,12 +141,10 @@ extension Segment {
         guard record.age < UInt64(entry.keep) + UInt64(staleSeconds), ring.hasRoom(for: entry.extent) else {
             return false
         }
-        for audience in Segment.replaced(by: entry.flags.intersection(.audience))
-        where ring.place(
-            hash: hash, body, name: 0..<Int(entry.nameLength), type: record.type.rawValue, audience: audience) != nil
-        {
-            return false
-        }
+        let known = ring.place(
+            hash: hash, body, name: 0..<Int(entry.nameLength), type: record.type.rawValue,
+            audience: Segment.replaced(by: entry.flags.intersection(.audience)))
+        guard known == nil else { return false }
         return ring.append(entry, body: body, hash: hash)
     }
 }

@@ -68,15 +68,16 @@ struct Ring: ~Copyable {
 
     // MARK: Finding
 
-    /// The place of the live entry for a question, if there is one.
+    /// The place of a live entry for a question, if there is one.
+    /// - Parameter audience: nil: whomever the entry is for.
     func place(
-        hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, audience: Entry.Flags
+        hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, audience: Entry.Flags?
     ) -> Int? {
         var reference = first(inBucket: bucket(of: hash))
         while reference != 0 {
             let at = Ring.place(reference)
             let entry = entry(at: at)
-            if entry.hash == Ring.tag(hash), Int(entry.nameLength) == name.count, entry.serves(audience),
+            if entry.hash == Ring.tag(hash), Int(entry.nameLength) == name.count, audience.map(entry.serves) ?? true,
                 asks(at: at, entry, bytes, name: name, type: type)
             {
                 return at

@@ -104,10 +104,8 @@ struct Segment: ~Copyable {
             if known.flags.contains(.everyone), isUsable(known, at: now) { return }
         }
         changes &+= 1
-        for replaced in Segment.replaced(by: flags) {
-            while let place = ring.place(hash: hash, name, type: type, audience: replaced) {
-                ring.remove(at: place)
-            }
+        while let place = ring.place(hash: hash, name, type: type, audience: Segment.replaced(by: flags)) {
+            ring.remove(at: place)
         }
         let entry = Entry(
             answer, nameLength: name.wire.count, audience: audience, isStandIn: isStandIn, teller: teller,
@@ -125,11 +123,8 @@ struct Segment: ~Copyable {
         ring.overwriteBody(at: place, new.span)
     }
 
-    /// The audiences whose entries a new one replaces: an answer for everyone replaces all.
-    static func replaced(by flags: Entry.Flags) -> [Entry.Flags] {
-        guard flags.contains(.everyone) else { return [flags] }
-        return [[], .dnssecOK, .checkingDisabled, [.dnssecOK, .checkingDisabled]]
-    }
+    /// The audience whose entries a new one replaces. An answer for everyone replaces all: nil.
+    static func replaced(by flags: Entry.Flags) -> Entry.Flags? { flags.contains(.everyone) ? nil : flags }
 
     mutating func remove(_ name: Name) -> Int {
         var places: [Int] = []
@@ -181,7 +176,7 @@ struct Segment: ~Copyable {
 }
 
 extension Ring {
-    fileprivate func place(hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags) -> Int? {
+    fileprivate func place(hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags?) -> Int? {
         place(
             hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, audience: audience)
     }

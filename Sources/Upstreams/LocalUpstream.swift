@@ -167,8 +167,8 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     private func gather(_ sent: SentQuery) {
-        let datagrams = self.datagrams ?? QueryDatagrams()
-        self.datagrams = datagrams
+        if self.datagrams == nil { self.datagrams = QueryDatagrams() }
+        guard let datagrams else { return }
         if !datagrams.takes(sent) { pump() }
         // Sending the earlier ones may have failed, and this one with them.
         guard sent.port.isOpen else { return }
@@ -247,9 +247,8 @@ package final class LocalUpstream: Upstream, Sender {
             answers.mismatches.otherCase += 1
             return nil
         }
-        let tally = server.tally ?? tallies.server(server.server)
-        server.tally = tally
-        tally.answered(
+        if server.tally == nil { server.tally = tallies.server(server.server) }
+        server.tally?.answered(
             reply.answer.head.responseCode, nanoseconds: now.nanoseconds &- min(now.nanoseconds, sent.at.nanoseconds))
         return answers.meaning(of: reply, from: server.server, asked: sent.edns, at: now)
     }

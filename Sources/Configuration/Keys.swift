@@ -19,7 +19,8 @@ extension Key where Root == Draft {
 private let sectionKeys: [Key<Draft>] =
     [
         Key(
-            .listen, "addresses", \.settings.listen.addresses, .list(of: .endpoint, atLeastOne: true),
+            .listen, "addresses", \.settings.listen.addresses,
+            .list(of: .endpoint, atLeastOne: true, atMost: Settings.Listen.maximumAddresses),
             "UDP and TCP on each; sockets handed over by systemd replace these"),
         Key(
             .listen, "allow", \.settings.listen.allow, .list(of: .network),

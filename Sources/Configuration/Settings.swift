@@ -25,7 +25,7 @@ public struct Settings: Sendable, Equatable {
 
     /// Where clients are served.
     public struct Listen: Sendable, Equatable {
-        /// UDP and TCP on each; never empty. Port 0 lets the system choose.
+        /// UDP and TCP on each; never empty, ``maximumAddresses`` at most. Port 0 lets the system choose.
         public var addresses = [
             Endpoint(.v4(127, 0, 0, 1), port: 53), Endpoint(IPAddress(v6: 0, 1), port: 53),
         ]
@@ -37,6 +37,9 @@ public struct Settings: Sendable, Equatable {
         public var tcpClients = 256
         /// Seconds after which an idle TCP connection is closed, 1…3600 (RFC 7766 §6.2.3).
         public var tcpIdleSeconds = 10
+
+        /// Each address has up to four UDP sockets, each of which keeps a thread: of Dispatch's some 250, half.
+        public static let maximumAddresses = 32
     }
 
     /// The account at the HTTPDNS service and how it is asked.

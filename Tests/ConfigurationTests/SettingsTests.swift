@@ -424,6 +424,15 @@ import Testing
                 == "test.toml:2: cache.\(key): 1001 items; give at most 1000")
     }
 
+    @Test("a daemon listens on 32 addresses at most")
+    func listeningAddresses() throws {
+        let addresses = (1...32).map { "'127.0.0.1:\($0)'" }.joined(separator: ", ")
+        #expect(try load("[listen]\naddresses = [\(addresses)]").listen.addresses.count == 32)
+        #expect(
+            message("[listen]\naddresses = [\(addresses), '127.0.0.1:53']")
+                == "test.toml:2: listen.addresses: 33 items; give at most 32")
+    }
+
     @Test("reports need no address of their own, and an address needs no reports")
     func reports() throws {
         #expect(try load("[httpdns]\ntoken = '1'\nenableReport = true").httpdns?.reportUrl == nil)

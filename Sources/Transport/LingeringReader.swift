@@ -30,7 +30,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
     private let isPinged = Atomic(false)
     private let pings = Mutex<[@Sendable () -> Void]>([])
     private let failed: @Sendable (SystemError) -> Void
-    /// Nil while the reader runs, which moves it out, so that no datagram costs a check for exclusive access.
+    /// Nil while the reader serves, which moves it out, so that no datagram costs a check for exclusive access.
     private var desk: Desk?
 
     private struct Desk: ~Copyable {
@@ -43,8 +43,8 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
     private static var linger: Int { 50_000 }
     /// How long a reader that is in the way leaves further datagrams alone, in microseconds.
     private static var moment: UInt32 { 400 }
-    /// How long a socket that cannot be read is left alone, in milliseconds.
-    private static var pause: Int32 { 100 }
+    /// How long a socket that cannot be read is left alone.
+    private static var pause: DispatchTimeInterval { .milliseconds(100) }
 
     /// - Parameters:
     ///   - socket: Becomes a blocking socket with a receive time-out. Sending from elsewhere does not wait all the same
@@ -87,7 +87,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
     public func ping(_ answer: @escaping @Sendable () -> Void) {
         pings.withLock { $0.append(answer) }
         isPinged.store(true, ordering: .sequentiallyConsistent)
-        // While the reader runs the queue is never free; when it is about to end, `stop` may have answered before.
+        // While the reader waits the queue is not free; when it is about to end, `stop` may have answered before.
         if stopping.load(ordering: .sequentiallyConsistent) {
             queue.async { self.answerPings() }
         } else {
@@ -104,20 +104,22 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
         for answer in answers { answer() }
     }
 
+    /// One round: serves what comes until there was nothing for a while, then waits for more.
     private func run() {
-        guard var desk = desk.take() else { return }
-        while !stopping.load(ordering: .acquiring) {
-            do {
-                try serve(&desk)
-                wakeup?.wait(or: socket.descriptor)
-            } catch {
-                // If it stays readable although reading fails, the thread would spin.
-                failed(error)
-                wakeup?.wait(milliseconds: Self.pause)
-            }
-            wakeup?.acknowledge()
-            if isPinged.load(ordering: .acquiring) { answerPings() }
+        guard !stopping.load(ordering: .acquiring), var desk = desk.take() else { return }
+        do {
+            try serve(&desk)
+            self.desk = consume desk
+        } catch {
+            self.desk = consume desk
+            failed(error)
+            // If it stays readable although reading fails, the thread would spin.
+            return queue.asyncAfter(deadline: .now() + Self.pause) { self.run() }
         }
+        wakeup?.wait(or: socket.descriptor)
+        wakeup?.acknowledge()
+        if isPinged.load(ordering: .acquiring) { answerPings() }
+        queue.async { self.run() }
     }
 
     /// Reads and answers until no datagram came for a while.

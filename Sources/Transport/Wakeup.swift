@@ -33,11 +33,4 @@ struct Wakeup: ~Copyable, Sendable {
         // Sound: the kernel reads and writes the two elements. Interrupted, the caller looks and waits again.
         _ = unsafe span.withUnsafeMutableBufferPointer { unsafe poll($0.baseAddress, 2, -1) }
     }
-
-    /// Blocks the thread until ``wake()``, or for so many milliseconds.
-    func wait(milliseconds: Int32) {
-        var one = pollfd(fd: descriptor.raw, events: Int16(POLLIN), revents: 0)
-        // Sound: the kernel reads and writes the one element.
-        _ = unsafe poll(&one, 1, milliseconds)
-    }
 }

@@ -49,6 +49,7 @@ long sim_write(int fd, const void *bytes, long count);
 long sim_epoll_create(void);
 long sim_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t token);
 long sim_epoll_next(int epoll, int start, uint32_t *events, uint64_t *token);
+long sim_poll(int first, int second);
 long sim_eventfd(void);
 long sim_timerfd_create(void);
 long sim_timerfd_settime(int fd, uint64_t at);
@@ -312,6 +313,11 @@ int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout) {
         count++;
     }
     return count;
+}
+/* The one thread cannot wait: what is handed to a queue next runs when there is something. */
+int poll(struct pollfd *polls, nfds_t count, int timeout) {
+    if (count != 2 || !is_ours(polls[0].fd)) return (int)syscall(SYS_poll, polls, count, timeout);
+    return (int)sim_poll(polls[0].fd, polls[1].fd);
 }
 int eventfd(unsigned value, int flags) {
     if (!active) return (int)syscall(SYS_eventfd2, value, flags);

@@ -11,6 +11,8 @@ public enum Scheduler {
     nonisolated(unsafe) private static var ready: [Work] = []
     nonisolated(unsafe) private static var next = 0
     nonisolated(unsafe) private static var later: [(at: UInt64, work: Work)] = []
+    nonisolated(unsafe) private static var waiting: [(descriptors: [Int32], work: Work)] = []
+    nonisolated(unsafe) private static var delay: [Int32]?
     nonisolated(unsafe) fileprivate static var sources: [ReadSource] = []
     /// Whether a descriptor can be read; the simulated kernel says.
     nonisolated(unsafe) public static var isReadable: (Int32) -> Bool = { _ in false }
@@ -23,7 +25,13 @@ public enum Scheduler {
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    static func add(_ work: @escaping Work) { ready.append(work) }
+    static func add(_ work: @escaping Work) {
+        if let descriptors = delay.take() { waiting.append((descriptors, work)) } else { ready.append(work) }
+    }
+
+    /// Work that would have waited in `poll`: what is handed in next is done when one of these can be read.
+    public static func delayNext(until descriptors: [Int32]) { delay = descriptors }
+
     static func add(at moment: UInt64, _ work: @escaping Work) { later.append((moment, work)) }
 
     /// When something has to be done that nothing else leads to.
@@ -45,6 +53,10 @@ public enum Scheduler {
                 return true
             }
         }
+        if let place = waiting.firstIndex(where: { $0.descriptors.contains(where: isReadable) }) {
+            waiting.remove(at: place).work()
+            return true
+        }
         for source in sources where source.isOn && isReadable(source.descriptor) {
             source.handler?()
             return true
@@ -64,8 +76,8 @@ public enum Scheduler {
     nonisolated(unsafe) public static var stuck: () -> Void = {}
 
     /// Nothing is left of a daemon that has ended.
-    public static var isEmpty: Bool { next == ready.count && sources.isEmpty }
-    public static var openSources: Int { sources.count }
+    public static var isEmpty: Bool { next == ready.count && sources.isEmpty && waiting.isEmpty }
+    public static var openSources: Int { sources.count + waiting.count }
 
     /// Forgets what was to be done later: for a process that is no more.
     public static func forgetLater() { later = [] }

@@ -1,5 +1,6 @@
 import Base
 import Glibc
+import SimulatedDispatch
 
 @testable import Transport
 
@@ -25,6 +26,11 @@ func simEpollNext(
     guard let found = (kernel[epoll] as? KernelEpoll)?.next(Int(start)) else { return 0 }
     (events.pointee, token.pointee) = (found.events, found.token)
     return found.place
+}
+@_cdecl("sim_poll") func simPoll(_ first: Int32, _ second: Int32) -> Int {
+    let ready = [first, second].filter(Scheduler.isReadable).count
+    if ready == 0 { Scheduler.delayNext(until: [first, second]) }
+    return ready
 }
 @_cdecl("sim_eventfd") func simEventDescriptor() -> Int { kernel.open(KernelCounter()) }
 @_cdecl("sim_inotify") func simInotify() -> Int { kernel.open(Inotify()) }

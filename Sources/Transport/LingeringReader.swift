@@ -107,6 +107,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
     /// One round: serves what comes until there was nothing for a while, then waits for more.
     private func run() {
         guard !stopping.load(ordering: .acquiring), var desk = desk.take() else { return }
+        if isPinged.load(ordering: .acquiring) { answerPings() }
         do {
             try serve(&desk)
             self.desk = consume desk
@@ -118,7 +119,6 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
         }
         wakeup?.wait(or: socket.descriptor)
         wakeup?.acknowledge()
-        if isPinged.load(ordering: .acquiring) { answerPings() }
         queue.async { self.run() }
     }
 

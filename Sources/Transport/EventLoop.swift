@@ -17,7 +17,7 @@ internal import Synchronization
 ///
 /// `@unchecked Sendable`: confined to turns (before ``start()``: to the thread that makes it), which ``assertOnLoop()``
 /// checks, but for `source`, which is the queue's, and the events fetched, which are its thread's; ``submit(_:)``,
-/// ``perform(_:)`` and ``stop(_:)`` alone may be called from anywhere. It keeps itself alive from start to stop.
+/// ``perform(_:)``, ``stop(_:)`` and ``waitsForThisThread`` alone may be used from anywhere. It keeps itself alive from start to stop.
 public final class EventLoop: @unchecked Sendable {
     /// Called once at the end of each turn.
     public var turnEnded: (() -> Void)?
@@ -32,7 +32,8 @@ public final class EventLoop: @unchecked Sendable {
     private let right = TurnRight()
     private let isStarted = Atomic(false)
     private let stopping = Atomic(false)
-    /// The processor on which the queue's thread takes a turn; -1: it takes none.
+    /// The processor on which the queue's thread has begun its turn, or waits for the right to one; -1: neither. A hint: the
+    /// thread may have moved since.
     private let processor = Atomic<Int32>(-1)
     private var source: (any DispatchSourceRead)?
 
@@ -246,8 +247,12 @@ extension EventLoop {
         } else if slot.isWatched {
             epoll.modify(slot.descriptor, wanted, token: registration.token)
         } else {
-            // Fails only when the kernel has no memory; then the deadline of the waiting code ends the wait.
-            do { try epoll.add(slot.descriptor, wanted, token: registration.token) } catch { isWatched = false }
+            // Fails only when the kernel has no memory, or the user as many watches as may be; then the deadline of the
+            // waiting code ends the wait, and the next `update` tries again.
+            do { try epoll.add(slot.descriptor, wanted, token: registration.token) } catch {
+                isWatched = false
+                slots[Int(registration.slot)].interest = []
+            }
         }
         slots[Int(registration.slot)].isWatched = isWatched
     }

@@ -61,7 +61,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
         self.failed = failed
     }
 
-    /// Begins to read. Call once. The reader keeps itself and the socket alive until it is stopped.
+    /// Begins to read. Call once, before others have the reader. The reader keeps itself and the socket alive until it is stopped.
     public func start() throws(SystemError) {
         try socket.descriptor.setReceiveTimeout(microseconds: LingeringReader.linger)
         try socket.descriptor.setBlocking(true)
@@ -83,11 +83,12 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
     }
 
     /// Calls `answer` on the reader's queue as soon as it turns: at once, behind the batch under way, or when the wait for
-    /// the next datagram ends. From any thread.
+    /// the next datagram, or after an error, ends; before ``start()`` not until then. From any thread.
     public func ping(_ answer: @escaping @Sendable () -> Void) {
         pings.withLock { $0.append(answer) }
         isPinged.store(true, ordering: .sequentiallyConsistent)
-        // While the reader waits the queue is not free; when it is about to end, `stop` may have answered before.
+        // While a round is under way the queue is not free. After `stop` no round may follow, and the pings that it answers
+        // itself may have been answered already.
         if stopping.load(ordering: .sequentiallyConsistent) {
             queue.async { self.answerPings() }
         } else {
@@ -117,6 +118,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
             // If it stays readable although reading fails, the thread would spin.
             return queue.asyncAfter(deadline: .now() + Self.pause) { self.run() }
         }
+        // The simulation takes the next work that is handed in after a wait for what goes on when the wait ends.
         wakeup?.wait(or: socket.descriptor)
         wakeup?.acknowledge()
         queue.async { self.run() }

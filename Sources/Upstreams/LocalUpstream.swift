@@ -167,8 +167,8 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     private func gather(_ sent: SentQuery) {
-        if self.datagrams == nil { self.datagrams = QueryDatagrams() }
-        guard let datagrams else { return }
+        let datagrams = self.datagrams ?? QueryDatagrams()
+        self.datagrams = datagrams
         if !datagrams.takes(sent) { pump() }
         // Sending the earlier ones may have failed, and this one with them.
         guard sent.port.isOpen else { return }

@@ -48,6 +48,16 @@ struct ResponseTests {
         #expect(Array(body[21...]) == Array(Vectors.chain[33..<Vectors.chain.count - 11]))
     }
 
+    @Test func whatIsBehindOPTChangesNothing() throws {
+        let address = "c00c 0001 0001 0000003c 0004 c0000201"
+        let opt = "00 0029 04d0 00000000 0000"
+        // The owner's name is read out of the OPT record's TTL.
+        let behind = "c036 0001 0001 0000003c 0004 c0000202"
+        let plain = try read(response(counts: [1, 0, 1], address + opt))
+        #expect(try read(response(counts: [1, 0, 2], address + opt + behind)) == plain)
+        #expect(plain.answer.keep == 60 && plain.answer.head.additionalCount == 0)
+    }
+
     /// RFC 2308 §5.
     @Test(arguments: [
         ("NXDOMAIN: SOA TTL 900, MINIMUM 300", Vectors.nxDomain, 300 as UInt32, true, [300 as UInt32]),

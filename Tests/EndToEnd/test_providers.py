@@ -165,7 +165,9 @@ def test_what_another_server_may_answer(account, shop, provider, status, code):
     assert [addresses(reply) for reply in replies] == [[f"203.0.113.{number}"] for number in range(5)]
     assert set(first.names) <= set(second.names)
     if NAMES[provider] > 1:
-        assert len(second.requests) <= len(first.requests) + (5 if status == 429 else 0), "not one by one"
+        # Names that came when the first server had already failed went to the second alone.
+        again = [request for request in second.requests if set(request.names) & set(first.names)]
+        assert len(again) <= len(first.requests) + (5 if status == 429 else 0), "not one by one"
 
 
 @pytest.mark.parametrize("provider", [provider for provider in SIGNED if NAMES[provider] > 1])

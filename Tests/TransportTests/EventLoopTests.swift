@@ -17,6 +17,21 @@ import Testing
         #expect(!fixture.loop.waitsForThisThread)
     }
 
+    @Test func whatIsThereBeforeADescriptorIsWaitedForIsReported() throws {
+        let fixture = try LoopFixture()
+        let sender = PlainClient()
+        let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        let ready = Gate()
+        fixture.loop.start()
+        sender.send([1], to: socket.local)
+        try fixture.run { loop in
+            let registration = try loop.register(socket.descriptor, [], ClosureHandler { _ in ready.open() })
+            loop.update(registration, .readable)
+        }
+        #expect(ready.wait())
+        fixture.stop()
+    }
+
     @Test func submissionsFromEightThreadsAllRunInOrder() throws {
         let fixture = try LoopFixture()
         let loop = fixture.loop

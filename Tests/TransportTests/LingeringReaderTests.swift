@@ -122,6 +122,24 @@ import Testing
         #expect(gate.wait())
     }
 
+    @Test func aReaderThatCannotReadSaysSoAnswersPingsAndStops() throws {
+        let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        let (failures, answered, stopped) = (Gate(), Gate(), Gate())
+        let reader = LingeringReader(
+            socket, label: "no socket", failed: { _ in failures.open() },
+            receiver: ClosureReceiver(body: { _, _ in }, inTheWay: { false }))
+        try reader.start()
+        let nothing = open("/dev/null", O_RDONLY)
+        #expect(dup2(nothing, socket.descriptor.raw) >= 0)
+        close(nothing)
+        #expect(failures.wait())
+        reader.ping { answered.open() }
+        #expect(answered.wait())
+        #expect(failures.wait())
+        reader.stop { stopped.open() }
+        #expect(stopped.wait())
+    }
+
     @Test func stopBeforeStartIsAnswered() throws {
         let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
         let gate = Gate()

@@ -28,7 +28,7 @@ final class MissQueue: Sendable {
     /// Questions refused since the start.
     var refused: UInt64 { turnedAway.load(ordering: .relaxed) }
 
-    /// Whether more wait than a few programs that ask at the same time leave there. From any thread.
+    /// Whether more wait than when a few programs ask at the same moment: the loop does not keep up. From any thread.
     var isLong: Bool { all.load(ordering: .relaxed) >= 4 }
 
     /// Whether a question of this source may wait. If true, ``leave(_:)`` must be called later. From any thread.

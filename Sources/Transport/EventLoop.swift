@@ -32,8 +32,7 @@ public final class EventLoop: @unchecked Sendable {
     private let right = TurnRight()
     private let isStarted = Atomic(false)
     private let stopping = Atomic(false)
-    /// The processor on which the queue's thread has begun its turn, or waits for the right to one; -1: neither. A hint: the
-    /// thread may have moved since.
+    /// Where the queue's thread began its turn, or waits for the right to it; -1: neither. A hint, as it may move.
     private let processor = Atomic<Int32>(-1)
     private var source: (any DispatchSourceRead)?
 

@@ -64,8 +64,8 @@ enum WireName {
 }
 
 /// The octets that each reply rewrites: the letters of the question's name, in the client's case, and the TTLs of the
-/// records that are passed on. A name with a length or pointer there would change the next second or for the next client, or become
-/// invalid.
+/// records that are passed on. A name with a length or pointer there would change the next second or for the next
+/// client, or become invalid.
 struct RewrittenFields {
     private let questionEnd: Int
     /// In their order.

@@ -17,7 +17,7 @@ internal import Synchronization
 ///
 /// `@unchecked Sendable`: confined to turns (before ``start()``: to the thread that makes it), which ``assertOnLoop()``
 /// checks, but for `source`, which is the queue's, and the events fetched, which are its thread's; ``submit(_:)``,
-/// ``perform(_:)``, ``stop(_:)`` and ``waitsForThisThread`` alone may be used from anywhere. It keeps itself alive from start to stop.
+/// ``perform(_:)``, ``stop(_:)`` and ``waitsForThisThread`` alone are for all. It keeps itself alive from start to stop.
 public final class EventLoop: @unchecked Sendable {
     /// Called once at the end of each turn.
     public var turnEnded: (() -> Void)?

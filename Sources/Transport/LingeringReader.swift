@@ -61,7 +61,8 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
         self.failed = failed
     }
 
-    /// Begins to read. Call once, before others have the reader. The reader keeps itself and the socket alive until it is stopped.
+    /// Begins to read. Call once, before others have the reader. The reader keeps itself and the socket alive until it is
+    /// stopped.
     public func start() throws(SystemError) {
         try socket.descriptor.setReceiveTimeout(microseconds: LingeringReader.linger)
         try socket.descriptor.setBlocking(true)

@@ -115,6 +115,12 @@ extension Forwarder {
 }
 
 extension Forwarder {
+    mutating func schedule(_ flight: Flight) {
+        guard let moment = flight.nextMoment else { return }
+        deadlines.insert(.flight(flight.id), at: moment)
+        compactDeadlines()
+    }
+
     /// Drops the deadlines of ended subjects once they are the majority, so that the cost per deadline stays constant.
     mutating func compactDeadlines() {
         let live = flights.count + queries.count + kept.count

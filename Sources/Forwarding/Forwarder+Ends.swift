@@ -98,6 +98,8 @@ extension Forwarder {
     }
 
     mutating func remove(_ flight: Flight) {
+        // An account that was slow, beside which the next one has answered.
+        if flight.begun > 1, !flight.isDone { withdraw(flight) }
         if flights.remove(flight.id) != nil {
             shares.end(flight.place)
             counters.ended(flight.exposure)

@@ -13,6 +13,7 @@ extension Forwarder {
             let lookup = Lookup(key, for: flight, at: now)
             groups[group.rawValue].lookups[key] = lookup
             groups[group.rawValue].outbox.append(lookup)
+            hasGathered = true
         }
     }
 
@@ -20,10 +21,14 @@ extension Forwarder {
     /// waits for a later turn, unless `maximumRequests` are under way or the plan is exceeded. To be called again until
     /// it leaves no actions, since an action that fails at once may make room for further names.
     public mutating func endTurn(at now: Tick) {
-        for place in groups.indices {
-            if !groups[place].outbox.isEmpty { sendGathered(by: GroupID(place), at: now) }
-            if !groups[place].waiting.isEmpty { sendWaiting(at: place, now) }
-        }
+        repeat {
+            hasGathered = false
+            for place in groups.indices {
+                if !groups[place].outbox.isEmpty { sendGathered(by: GroupID(place), at: now) }
+                if !groups[place].waiting.isEmpty { sendWaiting(at: place, now) }
+            }
+            // A name that its group cannot be asked for has gone on to a group whose turn was over.
+        } while hasGathered
     }
 
     private mutating func sendGathered(by group: GroupID, at now: Tick) {

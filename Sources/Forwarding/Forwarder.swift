@@ -29,6 +29,8 @@ public struct Forwarder: ~Copyable {
     var deadlines = Deadlines<Moment>()
     /// By `GroupID.rawValue`; a group that is not configured any more has no servers.
     var groups: [GroupState] = []
+    /// Whether an account was given a name since the last look at what is gathered.
+    var hasGathered = false
     var failures = Remembered<Flight.Key, RecentFailure>(atMost: maximumFailures)
     var privateNews = News()
     var ranks = AddressRanks()
@@ -290,11 +292,5 @@ public struct Forwarder: ~Copyable {
             give(flight, failureAnswer(flight, timedOut: true))
         }
         schedule(flight)
-    }
-
-    mutating func schedule(_ flight: Flight) {
-        guard let moment = flight.nextMoment else { return }
-        deadlines.insert(.flight(flight.id), at: moment)
-        compactDeadlines()
     }
 }

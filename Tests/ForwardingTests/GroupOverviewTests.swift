@@ -27,7 +27,7 @@ import Testing
         upstreams.hasService = false
         #expect(shown() == [[.fallback]])
         var own = try #require(NamedGroup(["office", "1", "takes", "corp.example"]))
-        (own.id, own.thenTry) = (office, [.fallback])
+        own.thenTry = ["fallback"]
         upstreams.named = [own]
         #expect(shown() == [[.fallback], [office, .fallback]])
         var forwarder = made(upstreams)

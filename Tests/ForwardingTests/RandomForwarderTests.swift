@@ -21,7 +21,7 @@ import Testing
         var lists = 0
         var faults: [String] = []
         /// What names are chosen from: each as often as it stands here.
-        var zones = ["", "", "", "", "corp.", "partner."]
+        var zones = ["", "", "", "", "corp.", "partner.", "shop."]
         /// Questions behind the wall that a server failed to answer.
         var wallFailures = 0
         /// How often each fate was explained.
@@ -47,6 +47,7 @@ import Testing
             upstreams.privateAllowed = chance.below(2) == 0 ? [Name("n2.example")!] : nil
             upstreams.isProven = chance.below(2) == 0
             upstreams.named = Self.named(&chance)
+            upstreams.thenTry = Self.afterService(&chance)
             let stale = [0, 5, 1000][chance.below(3)]
             forwarder = Forwarder(
                 policy: upstreams.policy(timing.negativeTTL), timing: timing, groups: upstreams.groups,
@@ -55,17 +56,30 @@ import Testing
                     seed: (seed, 7)))
         }
 
-        /// A wall for `corp.example`, and a group for `partner.example` that may lead on.
+        /// A wall for `corp.example`, a group for `partner.example` that may lead on and is now and then an account, and an
+        /// account for `shop.example`.
         private static func named(_ chance: inout Chance) -> [NamedGroup] {
-            ["office \(chance.below(4)) takes corp.example", "partner \(chance.below(4)) takes partner.example"].map {
-                var group = NamedGroup($0.split(separator: " ").map(String.init)[...])!
+            let partner = chance.below(2) == 0 ? "partner" : "partner account"
+            let lines = [
+                "office takes corp.example", "\(partner) takes partner.example", "backup account takes shop.example",
+            ]
+            return lines.map {
+                var words = $0.split(separator: " ").map(String.init)
+                words.insert("\(chance.below(4))", at: 1)
+                var group = NamedGroup(words[...])!
+                if words.starts(with: ["partner"]), group.isAccount { group.id = group.id.ofOtherKind }
                 group.concurrency = [0, 1, 3][chance.below(3)]
                 group.timeout = [200, 2000][chance.below(2)]
                 guard group.id != wall else { return group }
-                group.thenTry = [[], [.fallback], [.httpdns, .fallback]][chance.below(3)]
+                group.isProven = chance.below(2) == 0
+                group.thenTry = [[], ["fallback"], ["httpdns", "fallback"], ["spare", "fallback"]][chance.below(4)]
                 group.on = StepEnds(rawValue: UInt8(chance.below(32)))
                 return group
-            }
+            } + [NamedGroup(["spare", "\(chance.below(4))", "account"])!]
+        }
+
+        private static func afterService(_ chance: inout Chance) -> [String] {
+            [["fallback"], ["fallback"], ["backup", "fallback"], ["partner", "spare", "fallback"]][chance.below(4)]
         }
 
         private static let wall = GroupID(2)
@@ -275,6 +289,7 @@ import Testing
             upstreams.httpOnly = chance.below(4) == 0
             upstreams.bypass = [Name("n\(chance.below(4)).example")!]
             if chance.below(2) == 0 { upstreams.named = Self.named(&chance) }
+            upstreams.thenTry = Self.afterService(&chance)
             let isOther = chance.below(2) == 0
             if isOther { upstreams.service = .scenario(chance.below(4), list: lists) }
             var policy = upstreams.policy(timing.negativeTTL)
@@ -343,7 +358,7 @@ import Testing
         var (seed, failures) = (UInt64(1000), 0)
         repeat {
             var run = Run(seed: seed)
-            run.zones = ["corp.", "corp.", "corp.", "partner.", ""]
+            run.zones = ["corp.", "corp.", "corp.", "partner.", "shop.", ""]
             for _ in 0..<500 where run.faults.isEmpty {
                 run.ask()
                 for _ in 0..<3 { run.settle() }

@@ -1,6 +1,7 @@
 import Base
 import DNSCache
 import DNSWire
+import Foundation
 
 @testable import Forwarding
 
@@ -12,26 +13,8 @@ struct ScenarioFailure: Error, CustomStringConvertible {
     var description: String { "\(file):\(line): \(message)" }
 }
 
-/// Runs a scenario: a text of settings and of lines `TIME SUBJECT VERB …` in the order of their times.
-///
-/// - `0s client 1 asks www.example.com A [dnssec] [cd] [norec] [from ADDRESS]`, `0s daemon asks …` (a refresh of its own)
-/// - `0s GROUP [2] [for NAME [TYPE]] [again] answers …`, `… fails timeout | refused | untrusted | unauthorized |
-///   too often [retry N] | bad answer`; 2 is the place of its server,
-///   `again` an answer to what was asked again. HTTPDNS answers `ADDRESSES ttl N | none | nothing |
-///   NAME = …; NAME = …`, without a name to every name of the request, and the fallback `CODE …`
-/// - `store …`, see ``tellStore(_:)``
-/// - `group …`, before the first time: a group of the operator's own, see ``NamedGroup``
-/// - `late` behind `answers` or `fails`: of a query that was given up
-/// - `0s ADDRESS:PORT connects | refuses`: an address that is tried for `rank`
-/// - `0s settings become KEY VALUE`, as when they are read again; keys as behind `set`
-/// - `0s servers of GROUP become 2` (others than before), `0s families become ipv4 | ipv6 | dual`, `0s network changes`
-/// - `0s expect …`: one action; behind a client's answer `by WHO` may say who has given it; `0s expect nothing`: none up
-///   to this moment
-/// - `0s each 1-20 …` is the line for each number, put where `#` stands; a word with `{1-8}` stands for so many words
-///
-/// A client's question goes through the cache first, as a listener has it. Time goes forward by the lines; a deadline
-/// between two lines fires at its own time. Lines of one time that are no expectations are one turn of the loop. Every
-/// action has to be expected at its own time; the order of those of one moment does not matter.
+/// Runs a scenario: a text of settings and of lines `TIME SUBJECT VERB …` in the order of their times, in the language of
+/// `Scenarios/README.md`.
 final class ScenarioRunner {
     private let file: String
     private let text: String
@@ -50,6 +33,23 @@ final class ScenarioRunner {
     /// The looks into the store that are under way.
     var looks: [Look] = []
 
+    /// What a line without a time begins with.
+    enum Setting: String, CaseIterable { case set, hosts, group }
+
+    /// What can stand behind a line's time, beside the name of a group and an address with its port.
+    enum Subject: String, CaseIterable {
+        case each, client, daemon, settings, servers, families, network, store, expect
+    }
+
+    /// What an action is called.
+    enum Said: String, CaseIterable, CustomStringConvertible {
+        case client, ask, cancel, connect, leave, report, store
+        case askAgain = "ask again"
+        case reportLookup = "report lookup"
+
+        var description: String { rawValue }
+    }
+
     /// Not zero, so that what is taken for a moment and is none shows.
     static let start = Tick(nanoseconds: 1_000_000_000_000)
 
@@ -65,7 +65,7 @@ final class ScenarioRunner {
         (self.file, self.text) = (file, text)
         for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             let words = line.split(separator: " ").map(String.init)
-            guard let first = words.first, ["set", "hosts", "group"].contains(first) else { continue }
+            guard let first = words.first, Setting(rawValue: first) != nil else { continue }
             guard settings.read(words) else {
                 throw ScenarioFailure(file: file, line: number + 1, message: "no such setting: \(line)")
             }
@@ -84,9 +84,7 @@ final class ScenarioRunner {
         for (number, text) in lines.enumerated() {
             line = number + 1
             let words = text.split(separator: " ").map(String.init)
-            guard let first = words.first, !first.hasPrefix("#"), !["set", "hosts", "group"].contains(first) else {
-                continue
-            }
+            guard let first = words.first, !first.hasPrefix("#"), Setting(rawValue: first) == nil else { continue }
             try runLine(try words.expanded(orThrow: failure("what is between { and } is no range")))
         }
         endTurn()
@@ -96,7 +94,7 @@ final class ScenarioRunner {
     private func runLine(_ words: [String]) throws(ScenarioFailure) {
         guard let time = words[0].duration else { throw failure("'\(words[0])' is no time") }
         try advance(to: Tick(nanoseconds: Self.start.nanoseconds + time))
-        guard words.count > 2, words[1] == "each" else { return try step(Array(words[1...])) }
+        guard words.count > 2, words[1] == Subject.each.rawValue else { return try step(Array(words[1...])) }
         let bounds = words[2].split(separator: "-").compactMap { Int($0) }
         guard bounds.count == 2, bounds[0] <= bounds[1] else { throw failure("'\(words[2])' is no range") }
         for number in bounds[0]...bounds[1] {
@@ -109,41 +107,52 @@ final class ScenarioRunner {
 
     private func step(_ words: [String]) throws(ScenarioFailure) {
         var words = Words(words)
-        let subject = words.next()
-        switch subject {
-        case "expect":
+        guard let first = words.next() else { throw malformed() }
+        switch Subject(rawValue: first) {
+        case .expect:
             endTurn()
             let expected = words.rest
             if expected == "nothing" { return try expectNothing() }
-            let matching = unexpected.firstIndex { $0 == expected || $0.hasPrefix("\(expected) by ") }
-            guard let at = matching else {
+            guard let at = unexpected.firstIndex(where: { Self.isMeant($0, by: expected) }) else {
                 let there = unexpected.isEmpty ? "nothing" : unexpected.joined(separator: "\n    ")
                 throw failure("expected\n    \(expected)\nbut there is\n    \(there)")
             }
             unexpected.remove(at: at)
-        case "client":
+        case .client:
             guard let client = words.next().flatMap({ Int($0) }), words.next() == "asks" else { throw malformed() }
             try ask(client, &words)
-        case "daemon":
+        case .daemon:
             guard words.next() == "asks" else { throw malformed() }
             try ask(nil, &words)
-        case "settings":
+        case .settings:
             guard words.next() == "become" else { throw malformed() }
             let change = words.rest.split(separator: " ").map(String.init)
             words = Words([])
             guard change.count > 1, settings.change(change, &forwarder, at: now) else { throw malformed() }
             isTurnOpen = true
             collect()
-        case "servers", "families", "network": try change(subject!, &words)
-        case let word? where Endpoint(word) != nil: try connect(Endpoint(word)!, &words)
-        case "store": try tellStore(&words)
-        case let word?:
-            guard let group = GroupID(scenario: word) else { throw malformed() }
-            try settle(group, &words)
-        case nil: throw malformed()
+        case let subject? where [.servers, .families, .network].contains(subject): try change(subject, &words)
+        case .store: try tellStore(&words)
+        case nil:
+            if let endpoint = Endpoint(first) {
+                try connect(endpoint, &words)
+            } else {
+                guard GroupID(scenario: first) != nil else { throw malformed() }
+                try settle(first, &words)
+            }
+        default: throw malformed()
         }
         guard words.isEmpty else { throw failure("'\(words.rest)' is one thing too many") }
     }
+
+    /// Whether an action is the expected one; who has given an answer, and why, is looked at where it is expected.
+    private static func isMeant(_ action: String, by expected: String) -> Bool {
+        let (said, wanted) = (action.components(separatedBy: because), expected.components(separatedBy: because))
+        guard said[0] == wanted[0] || said[0].hasPrefix("\(wanted[0]) by ") else { return false }
+        return wanted.count == 1 || said.count > 1 && said[1].contains(wanted[1])
+    }
+
+    fileprivate static let because = " because "
 
     // MARK: Time
 
@@ -212,22 +221,22 @@ final class ScenarioRunner {
             forwarder.receive(
                 name, type, for: Audience(of: question), from: client, of: source,
                 recursionDesired: question.recursionDesired, at: now)
-        case .hit(let length): unexpected.append("client \(client) \(query.reading(reply[..<length]))")
+        case .hit(let length): unexpected.append("\(Said.client) \(client) \(query.reading(reply[..<length]))")
         case .hitDueForRefresh(let length):
-            unexpected.append("client \(client) \(query.reading(reply[..<length]))")
+            unexpected.append("\(Said.client) \(client) \(query.reading(reply[..<length]))")
             forwarder.receive(name, type, for: Audience(of: question), from: nil, at: now)
         }
         collect()
     }
 
-    private func change(_ subject: String, _ words: inout Words) throws(ScenarioFailure) {
+    private func change(_ subject: Subject, _ words: inout Words) throws(ScenarioFailure) {
         isTurnOpen = true
         defer { collect() }
-        if subject == "network" {
+        if subject == .network {
             guard words.next() == "changes" else { throw malformed() }
             return forwarder.change(.network, at: now)
         }
-        let group = words.skip("of") ? words.next().flatMap(GroupID.init(scenario:)) : nil
+        let group = words.skip("of") ? words.next().flatMap { settings.number(of: $0) } : nil
         guard words.next() == "become", let value = words.next() else { throw malformed() }
         if let group, let count = Int(value) {
             forwarder.change(.servers(group, settings.replaceServers(of: group, count)), at: now)
@@ -248,7 +257,7 @@ final class ScenarioRunner {
         collect()
     }
 
-    private func settle(_ group: GroupID, _ words: inout Words) throws(ScenarioFailure) {
+    private func settle(_ group: String, _ words: inout Words) throws(ScenarioFailure) {
         let server = words.number() ?? 1
         let name = words.skip("for") ? words.next().flatMap { Name($0) } : nil
         let type = name == nil ? nil : words.type()
@@ -257,7 +266,8 @@ final class ScenarioRunner {
         let isLate = words.skip("late")
         guard
             let at = queries.firstIndex(where: {
-                $0.id.group == group && $0.server == server && $0.isGivenUp == isLate && $0.ask.speaks(of: name, type)
+                "\($0.id.group)" == group && $0.server == server && $0.isGivenUp == isLate
+                    && $0.ask.speaks(of: name, type)
             })
         else { throw failure("no such query is under way") }
         let query = queries.remove(at: at)
@@ -298,28 +308,29 @@ final class ScenarioRunner {
                 let length = Reply.write(
                     answer, age: age, to: question, query: query.span,
                     limit: Reply.udpLimit(question, isLoopback: true), into: &out)
-                return "client \(client) \(query.reading(reply[..<length])) by \(answerer.said)"
+                return
+                    "\(Said.client) \(client) \(query.reading(reply[..<length])) by \(answerer.said)\(answer.because)"
             }
         case .ask(let id, let server, let ask):
             let label = "\(server.placed(id.group)) \(ask.said)"
             queries.append(UnderWay(id: id, server: server.place, ask: ask, label: label))
-            return ["ask \(label)"]
+            return ["\(Said.ask) \(label)"]
         case .askAgain(let id):
             guard let query = queries.first(where: { $0.id == id }) else { return ["ask again an unknown query"] }
-            return ["ask again \(query.label)"]
+            return ["\(Said.askAgain) \(query.label)"]
         case .cancel(let id):
             guard let at = queries.firstIndex(where: { $0.id == id }) else { return ["cancel an unknown query"] }
             queries[at].isGivenUp = true
-            return ["cancel \(queries[at].label)"]
+            return ["\(Said.cancel) \(queries[at].label)"]
         case .trial(.begin(let id, let endpoints)):
             trials.append((id, endpoints))
-            return ["connect \(endpoints.map(\.description).joined(separator: " "))"]
+            return ["\(Said.connect) \(endpoints.map(\.description).joined(separator: " "))"]
         case .trial(.end(let id)):
             guard let trial = trials.first(where: { $0.id == id }) else { return ["leave an unknown trial"] }
-            return ["leave \(trial.endpoints.map(\.description).joined(separator: " "))"]
-        case .report(let event): return ["report \(event.said)"]
+            return ["\(Said.leave) \(trial.endpoints.map(\.description).joined(separator: " "))"]
+        case .report(let event): return ["\(Said.report) \(event.said)"]
         case .shared(let action): return said(action)
-        case .reportLookup(let lookup): return ["report lookup \(lookup.said)"]
+        case .reportLookup(let lookup): return ["\(Said.reportLookup) \(lookup.said)"]
         }
     }
 
@@ -328,4 +339,13 @@ final class ScenarioRunner {
     }
 
     func malformed() -> ScenarioFailure { failure("this line is not understood") }
+}
+
+extension Answer {
+    /// The texts of its extended errors; empty if it has none.
+    fileprivate var because: String {
+        let options = body.suffix(Int(head.extendedErrorLength))
+        let text = String(decoding: options.filter { (0x20..<0x7F).contains($0) }, as: UTF8.self)
+        return text.isEmpty ? "" : ScenarioRunner.because + text
+    }
 }

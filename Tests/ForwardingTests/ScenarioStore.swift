@@ -5,12 +5,6 @@ import DNSWire
 @testable import Forwarding
 
 /// The store of a fleet, in a scenario's words. With `set shared true` it is in use from the start.
-///
-/// - `0s store [for NAME [TYPE]] has nothing | ADDRESSES ttl N | no record`, with `since DURATION` behind what it has, and
-///   `a copy of` before what is past its time
-/// - `0s store … gives the lease | refuses the lease | fails REASON`; `0s store is lost`
-/// - `expect store read GROUP NAME TYPE`, `claim` in the place of `read`; `write GROUP NAME TYPE ANSWER`; `delete`, `dial`,
-///   `hang up`. That it is looked for another generation every ten seconds goes without saying
 extension ScenarioRunner {
     struct Look {
         var id: SharedReadID
@@ -22,16 +16,16 @@ extension ScenarioRunner {
 
     func said(_ action: SharedAction) -> [String] {
         switch action {
-        case .dial: return ["store dial"]
-        case .hangUp: return ["store hang up"]
+        case .dial: return ["\(Said.store) dial"]
+        case .hangUp: return ["\(Said.store) hang up"]
         case .read(let id, let question):
             looks.append(Look(id: id, question: question))
-            return ["store read \(question.said)"]
+            return ["\(Said.store) read \(question.said)"]
         case .claim(let id, let question):
             looks.append(Look(id: id, question: question))
-            return ["store claim \(question.said)"]
-        case .write(let question, let content, _, _): return ["store write \(question.said) \(content.said)"]
-        case .delete: return ["store delete"]
+            return ["\(Said.store) claim \(question.said)"]
+        case .write(let question, let content, _, _): return ["\(Said.store) write \(question.said) \(content.said)"]
+        case .delete: return ["\(Said.store) delete"]
         case .lookForGeneration, .beginGeneration: return []
         }
     }

@@ -237,9 +237,12 @@ extension GroupID: CustomStringConvertible {
     }
 
     /// By their numbers.
-    private static let words = ["httpdns", "fallback", "office", "partner"]
+    static let words = ["httpdns", "fallback", "office", "partner", "backup", "spare"]
 
-    public var description: String { Self.words[rawValue] }
+    /// The number of a group that was of another kind before, under the same name.
+    var ofOtherKind: GroupID { GroupID(rawValue + Self.words.count) }
+
+    public var description: String { Self.words[rawValue % Self.words.count] }
 }
 
 extension [Server] {
@@ -319,154 +322,5 @@ extension AbnormalLookup {
         let end = fellBack ? "fell back" : "at httpdns \(server.map { "\($0.place)" } ?? "none")"
         let reason = failure.map { Failure.Kind.words[$0.kind]! } ?? "plan exceeded"
         return names.map(\.description).joined(separator: " ") + ": \(reason), \(end), \(spend) ms"
-    }
-}
-
-/// The settings of a scenario: the daemon's defaults, one HTTPDNS server, one local resolver, no hedging.
-struct ScenarioSettings {
-    private var timing = Timing()
-    private var upstreams = TestUpstreams()
-    /// How often a group's servers were replaced.
-    private var lists: [GroupID: Int] = [:]
-    private var staleSeconds: UInt32 = 86400
-    private var prefetchAt: UInt32 = 0
-    private var preResolve: [Name] = []
-    private var keepAlive: [Name] = []
-    private var families = Families.both
-    private var hosts = ""
-    private var ranked: [(Name, UInt16)] = []
-    private var isShared = false
-
-    /// A line `set KEY VALUE`, `hosts ADDRESS NAME…` or `group …`: see ``NamedGroup``.
-    mutating func read(_ words: [String]) -> Bool {
-        if words[0] == "hosts" {
-            hosts += words.dropFirst().joined(separator: " ") + "\n"
-            return words.count > 2
-        }
-        if words[0] == "group" {
-            guard let group = NamedGroup(words.dropFirst()) else { return false }
-            upstreams.named.removeAll { $0.id == group.id }
-            upstreams.named.append(group)
-            return true
-        }
-        guard words.count >= 3 else { return false }
-        if words[1] == "rank" {
-            let parts = words.dropFirst(2).filter { $0 != "none" }.map { $0.split(separator: ":") }
-            ranked = parts.compactMap { part in
-                guard part.count == 2, let name = Name(String(part[0])), let port = UInt16(part[1]) else { return nil }
-                return (name, port)
-            }
-            return ranked.count == parts.count
-        }
-        if let flag = Bool(words[2]) { return read(words[1], flag) }
-        if let number = Int(words[2]), number >= 0 { return read(words[1], number) }
-        let names = words.dropFirst(2).compactMap { Name($0) }
-        switch words[1] {
-        case "encryptType": upstreams.isProven = words[2] == "https"
-        case "intercept": upstreams.intercept = names
-        case "bypass": upstreams.bypass = names
-        case "privateAllowed": upstreams.privateAllowed = names
-        case "preResolve": preResolve = names
-        case "keepAliveDomains": keepAlive = names
-        case "addressType":
-            guard let those = Families(scenario: words[2]) else { return false }
-            families = those
-        default: return false
-        }
-        return names.count == words.count - 2
-    }
-
-    private mutating func read(_ key: String, _ flag: Bool) -> Bool {
-        switch key {
-        case "httpdns": upstreams.hasService = flag
-        case "httpOnly": upstreams.httpOnly = flag
-        case "refusePrivate": upstreams.privateAllowed = flag ? upstreams.privateAllowed ?? [] : nil
-        case "enableReport": timing.reportsLookups = flag
-        case "shared": isShared = flag
-        default: return false
-        }
-        return true
-    }
-
-    private mutating func read(_ key: String, _ number: Int) -> Bool {
-        switch key {
-        case "dnsIp": upstreams.service = .scenario(number, list: 0)
-        case "resolvers": upstreams.resolvers = .scenario(number, list: 0)
-        case "timeout": upstreams.timeout = number
-        case "resolverTimeout": upstreams.resolverTimeout = number
-        case "hedgeAfter": upstreams.hedgeAfter = number
-        case "batch": upstreams.batch = number
-        case "retryTimesBeforeSwitchServer": upstreams.retryTimes = number
-        case "minutesBeforeSwitchToMain": upstreams.returnMinutes = number
-        case "minTTL": timing.minTTL = UInt32(number)
-        case "maxTTL": timing.maxTTL = UInt32(number)
-        case "negativeTTL": timing.negativeTTL = UInt32(number)
-        case "queriesPerSecond": upstreams.queriesPerSecond = number
-        case "staleTTL": timing.staleTTL = UInt32(number)
-        case "staleSeconds": staleSeconds = UInt32(number)
-        case "prefetchAt": prefetchAt = UInt32(number)
-        default: return false
-        }
-        return true
-    }
-
-    func makeCache() -> DNSCache {
-        DNSCache(bytes: 1 << 20, staleSeconds: staleSeconds, prefetchAt: prefetchAt, seed: (1, 2))
-    }
-
-    func start(_ forwarder: inout Forwarder, at now: Tick) {
-        if isShared {
-            forwarder.change(
-                .sharedCache(SharedSettings(staleSeconds: staleSeconds, prefetchAt: prefetchAt)), at: now)
-            forwarder.told(.connected, wall: 0, at: now)
-            // That it was dialled goes without saying.
-            _ = forwarder.takeActions()
-        }
-        guard !preResolve.isEmpty || !keepAlive.isEmpty else { return }
-        forwarder.change(.wanted(preResolve: preResolve, keepAlive: keepAlive), at: now)
-    }
-
-    func makeForwarder(_ cache: DNSCache) -> Forwarder {
-        let groups = upstreams.groups.map { group in
-            var group = group
-            group.isShared = isShared
-            return group
-        }
-        return Forwarder(policy: policy, timing: timing, groups: groups, cache: cache)
-    }
-
-    /// Others than before.
-    mutating func replaceServers(of group: GroupID, _ count: Int) -> [Server] {
-        lists[group, default: 0] += 1
-        let servers = [Server].scenario(count, list: lists[group]!)
-        if group == .httpdns { upstreams.service = servers } else { upstreams.resolvers = servers }
-        return servers
-    }
-
-    private var policy: Policy {
-        var policy = upstreams.policy(timing.negativeTTL, HostsTable(parsing: Array(hosts.utf8).span))
-        policy.setFamilies([.httpdns: families])
-        policy.ranked = RankedNames(ranked)
-        return policy
-    }
-
-    /// `KEY VALUE` at work, as a reload has it; `routeIp` and `trustAD` have no value of their own here.
-    mutating func change(_ words: [String], _ forwarder: inout Forwarder, at now: Tick) -> Bool {
-        guard
-            ["routeIp", "trustAD"].contains(words[0]) || read(words[0] == "group" ? words : ["set"] + words)
-        else { return false }
-        if words[0] == "keepAliveDomains" { start(&forwarder, at: now) }
-        var (renewed, suspects): (Set<GroupID>, Change.Suspects) = ([], [])
-        switch words[0] {
-        case "routeIp": (renewed, suspects) = ([.httpdns], .accountAnswers)
-        case "httpOnly": suspects = .accountAnswers
-        case "trustAD": suspects = .messageAnswers
-        case "dnsIp": renewed = [.httpdns]
-        case "group", "httpdns", "intercept", "bypass", "addressType", "privateAllowed", "refusePrivate":
-            suspects = .routes
-        default: break
-        }
-        forwarder.change(.settings(policy, timing, upstreams.groups, renewed: renewed, suspects), at: now)
-        return true
     }
 }

@@ -21,6 +21,9 @@ struct TestUpstreams {
     var intercept: [Name] = []
     var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
 
+    /// The groups that are asked after HTTPDNS, by their names.
+    var thenTry = ["fallback"]
+
     /// Groups of the operator's own.
     var named: [NamedGroup] = []
 
@@ -38,9 +41,13 @@ struct TestUpstreams {
         let only = httpOnly && hasService
         var routes: [GroupID: [Step]] = [.fallback: only ? [] : [Step(.fallback)]]
         if hasService {
-            routes[.httpdns] = [Step(.httpdns)] + (only ? [] : [Step(.fallback, hedgeAfter: hedgeAfter)])
+            routes[.httpdns] = [Step(.httpdns)] + steps(only ? [] : thenTry, hedgeAfter: hedgeAfter)
         }
-        for group in named { routes[group.id] = [Step(group.id)] + group.thenTry.map { Step($0, after: group.on) } }
+        for group in named {
+            routes[group.id] =
+                [Step(group.id)]
+                + steps(group.thenTry, hedgeAfter: group.isAccount ? hedgeAfter : nil, after: group.on)
+        }
         let rules = try! DomainRules(
             [
                 (DomainList((hasService ? intercept : []).map { .subtree($0) }), .group(.httpdns)),
@@ -51,67 +58,25 @@ struct TestUpstreams {
             otherwise: hasService && intercept.isEmpty ? .httpdns : .fallback, negativeTTL: negativeTTL,
             privateAllowed: privateAllowed, hosts: hosts)
     }
-}
 
-/// A group of the operator's own that carries whole messages.
-struct NamedGroup {
-    var id: GroupID
-    var servers: [Server]
-    var takes: [Name] = []
-    var thenTry: [GroupID] = []
-    var on: StepEnds = .failure
-    var concurrency = 64
-    var timeout = 2000
-
-    var group: UpstreamGroup {
-        var group = UpstreamGroup(id, servers, .messages, .inPreference(nextWithin: 1000), timeout: timeout)
-        (group.name, group.concurrency) = ("\(id)", concurrency)
-        return group
+    /// The groups of these names that there are.
+    private func steps(
+        _ names: [String], hedgeAfter: Int?, after ends: StepEnds = [.failure, .noRecord]
+    ) -> [Step] {
+        names.compactMap { number(of: $0) }.map { Step($0, hedgeAfter: hedgeAfter, after: ends) }
     }
 
-    /// `NAME SERVERS takes NAME… [thenTry GROUP…] [on END…] [concurrency N] [timeout N]`
-    init?(_ words: ArraySlice<String>) {
-        guard words.count > 3, let id = GroupID(scenario: words.first!), let count = Int(words.dropFirst().first!)
-        else {
-            return nil
-        }
-        (self.id, servers) = (id, .scenario(count, list: 0))
-        var key = ""
-        for word in words.dropFirst(2) {
-            if ["takes", "thenTry", "on", "concurrency", "timeout"].contains(word) {
-                key = word
-                if key == "on" { on = [] }
-                continue
-            }
-            guard read(key, word) else { return nil }
+    /// The present number of a group.
+    func number(of name: String) -> GroupID? {
+        switch name {
+        case "httpdns": hasService ? .httpdns : nil
+        case "fallback": .fallback
+        default: named.first { $0.name == name }?.id
         }
     }
 
-    private mutating func read(_ key: String, _ word: String) -> Bool {
-        switch key {
-        case "takes":
-            guard let name = Name(word) else { return false }
-            takes.append(name)
-        case "thenTry":
-            guard let group = GroupID(scenario: word) else { return false }
-            thenTry.append(group)
-        case "on":
-            guard let end = StepEnds.words[word] else { return false }
-            on.insert(end)
-        case "concurrency":
-            guard let number = Int(word) else { return false }
-            concurrency = number
-        case "timeout":
-            guard let number = Int(word) else { return false }
-            timeout = number
-        default: return false
-        }
-        return true
+    mutating func replaceServers(of group: GroupID, _ servers: [Server]) {
+        guard let place = named.firstIndex(where: { $0.id == group }) else { return }
+        named[place].servers = servers
     }
-}
-
-extension StepEnds {
-    static let words: [String: StepEnds] = [
-        "failure": .failure, "refused": .refused, "nxdomain": .nxDomain, "nodata": .noData, "norecord": .noRecord,
-    ]
 }

@@ -1,0 +1,91 @@
+import Base
+import DNSWire
+
+@testable import Forwarding
+
+/// A group of the operator's own: an HTTPDNS account, or one that carries whole messages.
+struct NamedGroup {
+    /// Another under the same name when the group changes its kind.
+    var id: GroupID
+    var servers: [Server]
+    var isAccount = false
+    var isProven = true
+    var takes: [Name] = []
+    var thenTry: [String] = []
+    var on: StepEnds
+    var concurrency: Int
+    var timeout = 2000
+    var namesPerSecond = 0
+
+    var name: String { "\(id)" }
+
+    var group: UpstreamGroup {
+        var group =
+            isAccount
+            ? UpstreamGroup(
+                id, servers, .addresses(namesPerRequest: 8), .inOrder(switchAfter: 3, returnAfterMinutes: 10),
+                timeout: timeout)
+            : UpstreamGroup(id, servers, .messages, .inPreference(nextWithin: 1000), timeout: timeout)
+        (group.name, group.concurrency, group.namesPerSecond) = (name, concurrency, namesPerSecond)
+        group.isProven = isProven
+        return group
+    }
+
+    /// What can stand behind a group's servers.
+    enum Key: String, CaseIterable {
+        case account, unproven, takes, thenTry, on, concurrency, timeout, queriesPerSecond
+
+        /// Whether it stands for itself, without a value.
+        var isFlag: Bool { self == .account || self == .unproven }
+    }
+
+    /// `NAME SERVERS [account] [unproven] [takes NAME…] [thenTry GROUP…] [on END…] [concurrency N] [timeout N]
+    /// [queriesPerSecond N]`
+    init?(_ words: ArraySlice<String>) {
+        guard words.count > 2, let id = GroupID(scenario: words.first!), id.rawValue > GroupID.fallback.rawValue,
+            let count = Int(words.dropFirst().first!)
+        else { return nil }
+        (self.id, servers) = (id, .scenario(count, list: 0))
+        isAccount = words.contains(Key.account.rawValue)
+        (on, concurrency) = isAccount ? ([.failure, .noRecord], 0) : (.failure, 64)
+        var key: Key?
+        for word in words.dropFirst(2) {
+            if let next = Key(rawValue: word) {
+                key = next.isFlag ? nil : next
+                if next == .on { on = [] }
+                if next == .unproven { isProven = false }
+                continue
+            }
+            guard let key, read(key, word) else { return nil }
+        }
+    }
+
+    private mutating func read(_ key: Key, _ word: String) -> Bool {
+        switch key {
+        case .takes:
+            guard let name = Name(word) else { return false }
+            takes.append(name)
+        case .thenTry:
+            guard GroupID(scenario: word) != nil else { return false }
+            thenTry.append(word)
+        case .on:
+            guard let end = StepEnds.words[word] else { return false }
+            on.insert(end)
+        case .concurrency, .timeout, .queriesPerSecond:
+            guard let number = Int(word) else { return false }
+            switch key {
+            case .concurrency: concurrency = number
+            case .timeout: timeout = number
+            default: namesPerSecond = number
+            }
+        case .account, .unproven: return false
+        }
+        return true
+    }
+}
+
+extension StepEnds {
+    static let words: [String: StepEnds] = [
+        "failure": .failure, "refused": .refused, "nxdomain": .nxDomain, "nodata": .noData, "norecord": .noRecord,
+    ]
+}

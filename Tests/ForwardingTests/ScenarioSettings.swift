@@ -1,0 +1,182 @@
+import Base
+import DNSCache
+import DNSWire
+
+@testable import Forwarding
+
+/// The settings of a scenario: the daemon's defaults, one HTTPDNS server, one local resolver, no hedging.
+struct ScenarioSettings {
+    private var timing = Timing()
+    private var upstreams = TestUpstreams()
+    /// How often a group's servers were replaced.
+    private var lists: [GroupID: Int] = [:]
+    private var staleSeconds: UInt32 = 86400
+    private var prefetchAt: UInt32 = 0
+    private var preResolve: [Name] = []
+    private var keepAlive: [Name] = []
+    private var families = Families.both
+    private var hosts = ""
+    private var ranked: [(Name, UInt16)] = []
+    private var isShared = false
+    /// The groups that there are or were, by name.
+    private var gone: [String: NamedGroup] = [:]
+
+    /// What can be set.
+    enum Key: String, CaseIterable {
+        case httpdns, httpOnly, refusePrivate, enableReport, shared
+        case dnsIp, resolvers, timeout, resolverTimeout, hedgeAfter, batch, retryTimesBeforeSwitchServer
+        case minutesBeforeSwitchToMain, minTTL, maxTTL, negativeTTL, queriesPerSecond, staleTTL, staleSeconds,
+            prefetchAt
+        case encryptType, thenTry, intercept, bypass, privateAllowed, preResolve, keepAliveDomains, addressType, rank
+    }
+
+    /// A line `set KEY VALUE`, `hosts ADDRESS NAME…` or `group …`: see ``NamedGroup``.
+    mutating func read(_ words: [String]) -> Bool {
+        if words[0] == "hosts" {
+            hosts += words.dropFirst().joined(separator: " ") + "\n"
+            return words.count > 2
+        }
+        if words[0] == "group" {
+            guard words.count > 1 else { return false }
+            let place = upstreams.named.firstIndex { $0.name == words[1] }
+            if words.dropFirst(2) == ["none"] {
+                if let place { upstreams.named.remove(at: place) }
+                return place != nil
+            }
+            guard var group = NamedGroup(words.dropFirst()) else { return false }
+            // As the daemon numbers groups: under one number a group stays of one kind.
+            let former = place.map { upstreams.named[$0] } ?? gone[group.name]
+            if let former { group.id = former.isAccount == group.isAccount ? former.id : former.id.ofOtherKind }
+            gone[group.name] = group
+            if let place { upstreams.named[place] = group } else { upstreams.named.append(group) }
+            return true
+        }
+        guard words.count >= 3, let key = Key(rawValue: words[1]) else { return false }
+        if key == .rank {
+            let parts = words.dropFirst(2).filter { $0 != "none" }.map { $0.split(separator: ":") }
+            ranked = parts.compactMap { part in
+                guard part.count == 2, let name = Name(String(part[0])), let port = UInt16(part[1]) else { return nil }
+                return (name, port)
+            }
+            return ranked.count == parts.count
+        }
+        if let flag = Bool(words[2]) { return read(key, flag) }
+        if let number = Int(words[2]), number >= 0 { return read(key, number) }
+        let names = words.dropFirst(2).compactMap { Name($0) }
+        switch key {
+        case .encryptType: upstreams.isProven = words[2] == "https"
+        case .thenTry: upstreams.thenTry = Array(words.dropFirst(2))
+        case .intercept: upstreams.intercept = names
+        case .bypass: upstreams.bypass = names
+        case .privateAllowed: upstreams.privateAllowed = names
+        case .preResolve: preResolve = names
+        case .keepAliveDomains: keepAlive = names
+        case .addressType:
+            guard let those = Families(scenario: words[2]) else { return false }
+            families = those
+        default: return false
+        }
+        return names.count == words.count - 2
+    }
+
+    private mutating func read(_ key: Key, _ flag: Bool) -> Bool {
+        switch key {
+        case .httpdns: upstreams.hasService = flag
+        case .httpOnly: upstreams.httpOnly = flag
+        case .refusePrivate: upstreams.privateAllowed = flag ? upstreams.privateAllowed ?? [] : nil
+        case .enableReport: timing.reportsLookups = flag
+        case .shared: isShared = flag
+        default: return false
+        }
+        return true
+    }
+
+    private mutating func read(_ key: Key, _ number: Int) -> Bool {
+        switch key {
+        case .dnsIp: upstreams.service = .scenario(number, list: 0)
+        case .resolvers: upstreams.resolvers = .scenario(number, list: 0)
+        case .timeout: upstreams.timeout = number
+        case .resolverTimeout: upstreams.resolverTimeout = number
+        case .hedgeAfter: upstreams.hedgeAfter = number
+        case .batch: upstreams.batch = number
+        case .retryTimesBeforeSwitchServer: upstreams.retryTimes = number
+        case .minutesBeforeSwitchToMain: upstreams.returnMinutes = number
+        case .minTTL: timing.minTTL = UInt32(number)
+        case .maxTTL: timing.maxTTL = UInt32(number)
+        case .negativeTTL: timing.negativeTTL = UInt32(number)
+        case .queriesPerSecond: upstreams.queriesPerSecond = number
+        case .staleTTL: timing.staleTTL = UInt32(number)
+        case .staleSeconds: staleSeconds = UInt32(number)
+        case .prefetchAt: prefetchAt = UInt32(number)
+        default: return false
+        }
+        return true
+    }
+
+    func makeCache() -> DNSCache {
+        DNSCache(bytes: 1 << 20, staleSeconds: staleSeconds, prefetchAt: prefetchAt, seed: (1, 2))
+    }
+
+    func start(_ forwarder: inout Forwarder, at now: Tick) {
+        if isShared {
+            forwarder.change(
+                .sharedCache(SharedSettings(staleSeconds: staleSeconds, prefetchAt: prefetchAt)), at: now)
+            forwarder.told(.connected, wall: 0, at: now)
+            // That it was dialled goes without saying.
+            _ = forwarder.takeActions()
+        }
+        guard !preResolve.isEmpty || !keepAlive.isEmpty else { return }
+        forwarder.change(.wanted(preResolve: preResolve, keepAlive: keepAlive), at: now)
+    }
+
+    func makeForwarder(_ cache: DNSCache) -> Forwarder {
+        let groups = upstreams.groups.map { group in
+            var group = group
+            group.isShared = isShared
+            return group
+        }
+        return Forwarder(policy: policy, timing: timing, groups: groups, cache: cache)
+    }
+
+    /// The present number of a group.
+    func number(of name: String) -> GroupID? { upstreams.number(of: name) }
+
+    /// Others than before.
+    mutating func replaceServers(of group: GroupID, _ count: Int) -> [Server] {
+        lists[group, default: 0] += 1
+        let servers = [Server].scenario(count, list: lists[group]!)
+        switch group {
+        case .httpdns: upstreams.service = servers
+        case .fallback: upstreams.resolvers = servers
+        default: upstreams.replaceServers(of: group, servers)
+        }
+        return servers
+    }
+
+    private var policy: Policy {
+        var policy = upstreams.policy(timing.negativeTTL, HostsTable(parsing: Array(hosts.utf8).span))
+        policy.setFamilies([.httpdns: families])
+        policy.ranked = RankedNames(ranked)
+        return policy
+    }
+
+    /// `KEY VALUE` at work, as a reload has it; `routeIp` and `trustAD` have no value of their own here.
+    mutating func change(_ words: [String], _ forwarder: inout Forwarder, at now: Tick) -> Bool {
+        guard
+            ["routeIp", "trustAD"].contains(words[0]) || read(words[0] == "group" ? words : ["set"] + words)
+        else { return false }
+        if words[0] == "keepAliveDomains" { start(&forwarder, at: now) }
+        var (renewed, suspects): (Set<GroupID>, Change.Suspects) = ([], [])
+        switch words[0] {
+        case "routeIp": (renewed, suspects) = ([.httpdns], .accountAnswers)
+        case "httpOnly": suspects = .accountAnswers
+        case "trustAD": suspects = .messageAnswers
+        case "dnsIp": renewed = [.httpdns]
+        case "group", "httpdns", "thenTry", "intercept", "bypass", "addressType", "privateAllowed", "refusePrivate":
+            suspects = .routes
+        default: break
+        }
+        forwarder.change(.settings(policy, timing, upstreams.groups, renewed: renewed, suspects), at: now)
+        return true
+    }
+}

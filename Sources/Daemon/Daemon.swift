@@ -148,16 +148,11 @@ public final class Daemon: @unchecked Sendable {
         if WallClock.unixSeconds() < Version.made { report.clockUnset() }
         report.listening(on: sockets.endpoints)
         if let metricsEndpoint { report.metrics(on: metricsEndpoint) }
-        watchdog = Watchdog(listening: sockets.endpoints, watched, report: report)
+        let watched = Watchdog.Sources(
+            liveness: { [observer] in observer.liveness($0) },
+            headline: { [observer] say in observer.overview { say($0.headline) } })
+        watchdog = Watchdog(watched, report: report)
         watchdog?.start()
-    }
-
-    private var watched: Watchdog.Sources {
-        let (observer, datagrams) = (observer, datagrams)
-        return Watchdog.Sources(
-            liveness: { observer.liveness($0) },
-            headline: { say in observer.overview { say($0.headline) } },
-            repliesSent: { datagrams.reduce(0) { $0 + $1.tally.answered } })
     }
 
     /// Stops in order: takes no more questions, answers those under way for at most two seconds, then closes

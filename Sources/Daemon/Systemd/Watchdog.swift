@@ -2,57 +2,54 @@ import Base
 import Dispatch
 import Log
 import Logging
-import Synchronization
 import Transport
 
 /// Regularly tells the service manager that the daemon is well, and gives it a line about the state.
 ///
-/// The daemon is well when each queue on which answers depend makes progress, and a question of its own is answered.
-/// (The queue of the cache's file does not count: a disk may hang without any effect on clients.) If the manager does
-/// not expect signs of life, only the line is kept up to date.
+/// The daemon is well when each queue on which answers depend makes progress. (The queue of the cache's file does not
+/// count: a disk may hang without any effect on clients.) If the manager does not expect signs of life, only the line
+/// is kept up to date.
 ///
 /// `@unchecked Sendable`: confined to its queue.
 final class Watchdog: @unchecked Sendable {
     /// The parts of the daemon that it observes; each result comes on any queue.
     struct Sources: Sendable {
-        /// Whether every queue makes progress; if the result does not come, one does not.
+        /// Whether every queue makes progress: true as soon as it is known, false after a second.
         let liveness: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
         /// The state of the daemon in a line.
         let headline: @Sendable (@escaping @Sendable (String) -> Void) -> Void
-        /// How many answers were sent to clients: while the number grows, a lost question of our own proves nothing,
-        /// since it may be due to a flood.
-        let repliesSent: @Sendable () -> UInt64
     }
 
     private let queue = DispatchQueue(label: "httpdnsd.watchdog", qos: .userInitiated)
     private let timer: any DispatchSourceTimer
     private let sources: Sources
     private let report: Report
-    private let isWatched: Bool
-    /// Milliseconds between two rounds.
-    private let period: Int
-    private var selfQuery: SelfQuery
-    private var lastReplies: UInt64 = 0
-    private var saidImpossible = false
+    /// Gives the manager a sign of life; nil: it expects none.
+    private let isAlive: (@Sendable () -> Void)?
+    /// Whether the queues are being looked at; ends when all of them turn.
+    private var isLooking = false
+    private var hasEnded = false
     private var isWithheld = false
     private var headline = ""
     private var headlineSaidAt: UInt64 = 0
 
     /// The line is sent at most once in this many milliseconds.
     private static let headlinePeriod = 10_000
-    /// The milliseconds for the question, and again for the queues, so that a round ends before the next.
-    private var share: Int { max(1, period * 2 / 5) }
 
     /// Nil if there is no service manager.
-    /// - Parameter listening: the endpoints of the daemon.
-    init?(listening: [Endpoint], _ sources: Sources, report: Report) {
+    convenience init?(_ sources: Sources, report: Report) {
         guard ServiceManager.isPresent else { return nil }
         let limit = ServiceManager.watchdogMicroseconds
-        isWatched = limit != nil
         // Half of the manager's limit, as sd_watchdog_enabled(3) advises.
-        period = min(limit.map { max(1, Int($0 / 2000)) } ?? .max, Self.headlinePeriod)
-        selfQuery = SelfQuery(listening)
-        (self.sources, self.report) = (sources, report)
+        let period = min(limit.map { max(1, Int($0 / 2000)) } ?? .max, Self.headlinePeriod)
+        self.init(sources, period: period, isAlive: limit == nil ? nil : ServiceManager.isAlive, report: report)
+    }
+
+    /// - Parameters:
+    ///   - period: milliseconds between two signs of life.
+    ///   - isAlive: gives the manager a sign of life; nil: it expects none.
+    init(_ sources: Sources, period: Int, isAlive: (@Sendable () -> Void)?, report: Report) {
+        (self.sources, self.isAlive, self.report) = (sources, isAlive, report)
         timer = DispatchSource.makeTimerSource(queue: queue)
         timer.schedule(deadline: .now(), repeating: .milliseconds(period), leeway: .milliseconds(period / 20))
         timer.setEventHandler { [unowned self] in round() }
@@ -60,57 +57,35 @@ final class Watchdog: @unchecked Sendable {
 
     func start() { timer.activate() }
 
-    /// May be called from any thread. A round under way ends by itself.
-    func stop() { timer.cancel() }
+    /// May be called from any thread.
+    func stop() {
+        timer.cancel()
+        queue.async { [self] in hasEnded = true }
+    }
 
     private func round() {
-        if isWatched { watch() }
+        if isAlive != nil, !isLooking { look() }
         // It lives as long as the daemon, and that as long as the process.
         sources.headline { [self] line in queue.async { [self] in say(line) } }
     }
 
-    private func watch() {
-        let isAnswered = isSelfQueryAnswered()
-        let isTurning = isEveryQueueTurning(until: .now() + .milliseconds(share))
-        let isWell = isAnswered && isTurning
-        if isWell {
-            ServiceManager.isAlive()
-        } else if !isWithheld {
-            report.watchdogWithheld(isTurning: isTurning, isAnswered: isAnswered)
+    private func look() {
+        isLooking = true
+        sources.liveness { [self] isTurning in queue.async { [self] in looked(isTurning) } }
+    }
+
+    private func looked(_ isTurning: Bool) {
+        isLooking = false
+        // Queues that have ended at a stop turn no more.
+        if hasEnded { return }
+        if isTurning {
+            isAlive?()
+        } else {
+            if !isWithheld { report.watchdogWithheld() }
+            // At once, since a queue that was only busy may turn again before the manager's limit.
+            look()
         }
-        isWithheld = !isWell
-    }
-
-    private func isSelfQueryAnswered() -> Bool {
-        let outcome = selfQuery.ask(within: share)
-        let replies = sources.repliesSent()
-        defer { lastReplies = replies }
-        switch outcome {
-        case .answered: return true
-        case .unanswered: return replies != lastReplies
-        case .impossible:
-            if !saidImpossible { report.selfQueryIsImpossible() }
-            saidImpossible = true
-            return true
-        }
-    }
-
-    private func isEveryQueueTurning(until end: DispatchTime) -> Bool {
-        let answer = Answer()
-        repeat {
-            sources.liveness { [answer] isTurning in
-                answer.isTurning.store(isTurning, ordering: .relaxed)
-                answer.arrived.signal()
-            }
-            guard answer.arrived.wait(timeout: end) == .success else { return false }
-            // In the remaining time it may turn out that the queue was only busy.
-        } while !answer.isTurning.load(ordering: .relaxed) && .now() < end
-        return answer.isTurning.load(ordering: .relaxed)
-    }
-
-    private final class Answer: Sendable {
-        let arrived = DispatchSemaphore(value: 0)
-        let isTurning = Atomic(false)
+        isWithheld = !isTurning
     }
 
     private func say(_ line: String) {
@@ -124,17 +99,11 @@ final class Watchdog: @unchecked Sendable {
 }
 
 extension Report {
-    func watchdogWithheld(isTurning: Bool, isAnswered: Bool) {
-        let queues = isTurning ? nil : "a queue stands still"
-        let question = isAnswered ? nil : "a question of the daemon's own is not answered"
-        let reason = [queues, question].compactMap { $0 }.joined(separator: ", and ")
+    func watchdogWithheld() {
+        let reason = "a queue stands still"
         say(
             .error, .watchdogWithheld, about: "watchdog",
             "the service manager is not told that all is well, and restarts the daemon unless that passes: \(reason)",
             ["reason": reason])
-    }
-
-    func selfQueryIsImpossible() {
-        log.notice("no address to ask questions of the daemon's own at: the watchdog looks at the queues alone")
     }
 }

@@ -1,0 +1,56 @@
+import Dispatch
+import ShellTestSupport
+import Synchronization
+import Testing
+
+@testable import Daemon
+
+/// Signs of life for the service manager, by whether the queues turn.
+struct WatchdogTests {
+    /// Gives the given results of looking at the queues, one after the other, and then none.
+    private final class Queues: Sendable {
+        private let results: Mutex<[Bool]>
+        let signs = Mutex(0)
+        let alive = DispatchSemaphore(value: 0)
+
+        init(_ results: [Bool]) { self.results = Mutex(results) }
+
+        func watchdog(_ lines: LogLines) -> Watchdog {
+            Watchdog(
+                Watchdog.Sources(
+                    liveness: { done in
+                        let result = self.results.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                        if let result { done(result) }
+                    },
+                    headline: { _ in }),
+                period: 3_600_000,
+                isAlive: {
+                    self.signs.withLock { $0 += 1 }
+                    self.alive.signal()
+                }, report: lines.report)
+        }
+    }
+
+    @Test func queuesThatTurnAreEnough() {
+        let (queues, lines) = (Queues([true]), LogLines())
+        let watchdog = queues.watchdog(lines)
+        watchdog.start()
+        queues.alive.wait()
+        watchdog.stop()
+        #expect(queues.signs.withLock { $0 } == 1 && lines.all == [])
+    }
+
+    @Test func aQueueThatStandsStillIsSaidOnceAndLookedAtUntilItTurns() {
+        let (queues, lines) = (Queues([false, false, false, true]), LogLines())
+        let watchdog = queues.watchdog(lines)
+        watchdog.start()
+        queues.alive.wait()
+        watchdog.stop()
+        #expect(queues.signs.withLock { $0 } == 1)
+        #expect(
+            lines.all == [
+                "error the service manager is not told that all is well, and restarts the daemon unless that passes: "
+                    + "a queue stands still"
+            ])
+    }
+}

@@ -1,4 +1,6 @@
 import Logging
+import Synchronization
+import Transport
 
 /// A line of the log: its text, and fields for programs that search the log.
 struct LogLine: Sendable, Equatable {
@@ -15,29 +17,22 @@ struct LogLine: Sendable, Equatable {
     }
 }
 
-/// Decides which lines are written at once and which are held back, so that a server that fails and answers in turns
-/// does not fill the log.
+/// Decides which lines are written, so that a server that fails and answers in turns does not fill the log.
 ///
-/// Of each subject a few lines are written in ten minutes. Further ones are held until the ten minutes end; then the
-/// last line of each kind is written with its count, in the order of their last occurrence, so that the last line in
-/// the log shows the present state. Time in nanoseconds goes in, lines come out.
+/// Of each subject a few lines are written in ten minutes; further ones are counted, and the first line after that time
+/// says how many they were. Time in nanoseconds goes in, lines come out.
 struct LogThrottle {
-    private var subjects: [String: Subject] = [:]
+    private var subjects: [String: Window] = [:]
 
-    private struct Subject {
+    private struct Window {
         let ends: UInt64
-        var said = 0
-        /// Ordered by their last occurrence, the latest last.
-        var held: [Held] = []
-    }
-
-    private struct Held {
-        var line: LogLine
-        var count: Int
+        var written = 0
+        /// Lines that were not written.
+        var missing = 0
     }
 
     static let window: UInt64 = 600_000_000_000
-    /// How many lines of one subject are written in one window before others are held.
+    /// How many lines of one subject are written in one window.
     static let allowance = 6
     /// The most subjects that are tracked: servers, files and the like are few. Lines about further ones are always
     /// written.
@@ -45,52 +40,48 @@ struct LogThrottle {
 
     /// - Parameter subject: the thing that changes, for instance a server, which can fail in several ways and answer
     ///   again.
-    /// - Returns: the lines to write now, in order.
-    mutating func take(_ line: LogLine, about subject: String, at now: UInt64) -> [LogLine] {
-        let ended = expire(at: now)
-        if subjects[subject] == nil, subjects.count >= Self.maximumSubjects { return ended + [line] }
-        var window = subjects[subject] ?? Subject(ends: now + Self.window)
+    /// - Returns: the line as it is to be written; nil: it was counted instead.
+    mutating func take(_ line: LogLine, about subject: String, at now: UInt64) -> LogLine? {
+        if subjects[subject] == nil, subjects.count >= Self.maximumSubjects {
+            subjects = subjects.filter { now < $0.value.ends }
+            if subjects.count >= Self.maximumSubjects { return line }
+        }
+        var line = line
+        var window = subjects[subject] ?? Window(ends: now + Self.window)
+        if window.ends <= now {
+            line.say(missing: window.missing)
+            window = Window(ends: now + Self.window)
+        }
         defer { subjects[subject] = window }
-        guard window.said >= Self.allowance else {
-            window.said += 1
-            return ended + [window.said == Self.allowance ? line.beforeHolding : line]
+        guard window.written < Self.allowance else {
+            window.missing += 1
+            return nil
         }
-        var held = Held(line: line, count: 1)
-        if let place = window.held.firstIndex(where: { $0.line.event == line.event }) {
-            held.count += window.held.remove(at: place).count
+        window.written += 1
+        if window.written == Self.allowance {
+            line.text += " (for up to \(Self.window / 60_000_000_000) min more of this is only counted)"
         }
-        window.held.append(held)
-        return ended
-    }
-
-    /// The held lines of the windows that have ended.
-    mutating func expire(at now: UInt64) -> [LogLine] {
-        let ended = subjects.filter { $0.value.ends <= now }.sorted {
-            ($0.value.ends, $0.key) < ($1.value.ends, $1.key)
-        }
-        for (subject, _) in ended { subjects.removeValue(forKey: subject) }
-        return ended.flatMap { $0.value.held.map { $0.line.repeated($0.count) } }
-    }
-
-    /// When `expire` next has lines to give; nil while none are held.
-    var nextDeadline: UInt64? {
-        subjects.values.lazy.filter { !$0.held.isEmpty }.map(\.ends).min()
+        return line
     }
 }
 
 extension LogLine {
-    private static let minutes = LogThrottle.window / 60_000_000_000
-
-    fileprivate var beforeHolding: LogLine {
-        var line = self
-        line.text += " (more of this is counted, and said every \(Self.minutes) min)"
-        return line
+    fileprivate mutating func say(missing count: Int) {
+        guard count > 0 else { return }
+        text += " (before, \(count) line\(count == 1 ? " of this was" : "s of this were") not written)"
+        fields["repeated"] = "\(count)"
     }
+}
 
-    fileprivate func repeated(_ count: Int) -> LogLine {
-        var line = self
-        line.text += " (\(count) more time\(count == 1 ? "" : "s") in \(Self.minutes) min)"
-        line.fields["repeated"] = "\(count)"
-        return line
+/// A throttle that all threads share.
+final class SharedThrottle: Sendable {
+    private let throttle = Mutex(LogThrottle())
+
+    /// Has a line written at once, or counts it. The lock is held meanwhile, so lines stand in the order in which they
+    /// were decided on.
+    func take(_ line: LogLine, about subject: String, _ write: (LogLine) -> Void) {
+        throttle.withLock { throttle in
+            if let line = throttle.take(line, about: subject, at: Clock.now()) { write(line) }
+        }
     }
 }

@@ -5,23 +5,26 @@ package import Transport
 /// state changes and never for each query. No query names, no client addresses, no secrets.
 package struct Report: Sendable {
     package let log: Logger
-    private let book: LogBook
+    private let throttle = SharedThrottle()
 
-    package init(log: Logger) {
-        self.log = log
-        book = LogBook(log)
-    }
+    package init(log: Logger) { self.log = log }
 
     /// Logs a line about something that may change back and forth.
     /// - Parameters:
-    ///   - subject: The thing that changes: too many lines about the same one are held back and counted. Nil for the
+    ///   - subject: The thing that changes: too many lines about the same one are counted instead. Nil for the
     ///     result of an operator's command, which is always written.
     ///   - fields: For programs; names in camelCase.
     package func say(
         _ level: Logger.Level, _ event: LogEventID, about subject: String? = nil, _ text: String,
         _ fields: [String: String] = [:]
     ) {
-        book.say(LogLine(level: level, text: text, event: event, fields: fields), about: subject)
+        let line = LogLine(level: level, text: text, event: event, fields: fields)
+        guard let subject else { return write(line) }
+        throttle.take(line, about: subject, write)
+    }
+
+    private func write(_ line: LogLine) {
+        log.log(level: line.level, "\(line.text)", metadata: line.metadata)
     }
 
     /// - Parameter meaning: what it means for clients or the operator.
@@ -35,7 +38,6 @@ package struct Report: Sendable {
     }
 
     package func stopping(_ reason: String) {
-        book.close()
         say(.notice, .stopping, "stopping: \(reason)", ["reason": reason])
     }
 }

@@ -1,38 +1,15 @@
-internal import CMemory
-
 /// CRC-32C (RFC 3720 §12.1 and appendix B.4): detects every change of up to 32 neighbouring bits.
 ///
-/// Eight octets a step: by the processor's own instruction where there is one, else by eight tables ("slicing by 8":
-/// 1.5 GB/s here, against 0.4 octet by octet).
+/// By eight tables, eight octets a step ("slicing by 8"): 1.5 GB/s here, against 0.4 octet by octet.
 struct Checksum {
     private var state: UInt32
-    private let usesInstruction: Bool
 
-    /// - Parameters:
-    ///   - earlier: the checksum of the octets before these.
-    ///   - usesInstruction: false: use the tables even where there is an instruction, for tests.
-    init(continuing earlier: UInt32 = 0, usesInstruction: Bool = true) {
-        state = ~earlier
-        self.usesInstruction = usesInstruction && Checksum.hasInstruction
-    }
-
-    private static let hasInstruction = cmemory_has_crc32c()
+    /// - Parameter earlier: the checksum of the octets before these.
+    init(continuing earlier: UInt32 = 0) { state = ~earlier }
 
     var value: UInt32 { ~state }
 
     mutating func add(_ bytes: Span<UInt8>, _ range: Range<Int>) {
-        guard usesInstruction else { return addByTable(bytes, range) }
-        let groups = range.count / 8
-        let earlier = state
-        state = unsafe bytes.extracting(range).withUnsafeBufferPointer { octets in
-            guard groups > 0, let start = octets.baseAddress else { return earlier }
-            // Sound: so many groups lie in the buffer.
-            return unsafe cmemory_crc32c(earlier, start, groups)
-        }
-        addByTable(bytes, range.dropFirst(8 * groups))
-    }
-
-    private mutating func addByTable(_ bytes: Span<UInt8>, _ range: Range<Int>) {
         let tables = Checksum.tables
         let table = tables.span
         var state = state

@@ -1,7 +1,7 @@
 public import DNSWire
 import Synchronization
 
-/// Why a snapshot was refused.
+/// Why a snapshot was not taken over, or not all of it.
 public enum SnapshotError: Error, Equatable, Sendable {
     /// It does not begin with a snapshot's magic number.
     case foreign
@@ -35,7 +35,7 @@ extension DNSCache {
     /// for them, and answers stored meanwhile stay. Their ages go on; when the time that has passed is unknown, all
     /// count as past their TTL.
     ///
-    /// The whole snapshot is checked before the first answer is taken over, and read again for that. Safe to use while
+    /// The snapshot is read once, block by block, up to the first that is not as it was written. Safe to use while
     /// other threads ask and store.
     ///
     /// - Parameters:
@@ -43,31 +43,30 @@ extension DNSCache {
     ///   - context: must be the one it was written with.
     ///   - isWanted: whether answers about a name are to be taken over; nil: all are.
     ///   - read: gives exactly the octets in a range within `0..<length`; nil when they cannot be read.
-    /// - Returns: how many answers were taken over.
+    /// - Returns: how many answers were taken over, and why not all; nil: the snapshot was read to its end.
     public func restoreSnapshot(
         length: Int, at now: Moment, context: UInt64 = 0, isWanted: ((Name) -> Bool)? = nil,
         read: (Range<Int>) -> [UInt8]?
-    ) throws(SnapshotError) -> Int {
-        let reader = try SnapshotReader(length: length, read)
-        let blocks = try reader.check(read)
-        guard reader.context == context else { throw .otherContext }
-        let elapsed = now.elapsed(since: reader.written)
-        // Of a snapshot larger than the cache only the last blocks are used: they hold the newest answers.
-        var room = 0
-        for index in 0..<Self.segmentCount { room += unsafe segments[index].withLock { $0.ring.freeBytes } }
-        var first = blocks.endIndex
-        while first > 0, room >= blocks[first - 1].extent {
-            first -= 1
-            room -= blocks[first].extent
-        }
+    ) -> (answers: Int, fault: SnapshotError?) {
         var taken = 0
-        for index in first..<blocks.endIndex {
-            // Checked again, since the file may have changed between the two reads.
-            let bytes = try reader.block(at: blocks[index].offset, sequence: index, read)
-            _ = try SnapshotReader.extent(of: bytes.span, at: blocks[index].offset)
-            taken += restore(bytes, elapsed: elapsed, at: now.tick, isWanted)
+        do throws(SnapshotError) {
+            var reader = try SnapshotReader(length: length, read)
+            guard reader.context == context else { throw .otherContext }
+            let elapsed = now.elapsed(since: reader.written)
+            var room = 0
+            for index in 0..<Self.segmentCount { room += unsafe segments[index].withLock { $0.ring.freeBytes } }
+            while let block = try reader.next(read) {
+                // Of a snapshot larger than the cache only the last blocks are used: they hold the newest answers. What
+                // follows takes about as much more room than octets as this block does.
+                let expansion = Double(block.extent) / Double(block.bytes.count)
+                guard Double(reader.remaining) * expansion < Double(room) else { continue }
+                room -= block.extent
+                taken += restore(block.bytes, elapsed: elapsed, at: now.tick, isWanted)
+            }
+            return (taken, nil)
+        } catch {
+            return (taken, error)
         }
-        return taken
     }
 
     /// - Parameter block: one whose lengths and count of records were checked.
@@ -185,12 +184,9 @@ private struct SnapshotReader {
     let context: UInt64
     private let length: Int
     private let headerChecksum: UInt32
-
-    struct Block {
-        let offset: Int
-        /// The octets its records take in the rings.
-        let extent: Int
-    }
+    /// Where the next block begins, and its place in the sequence.
+    private var offset = Snapshot.headerLength
+    private var sequence: UInt32 = 0
 
     init(length: Int, _ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) {
         self.length = length
@@ -210,35 +206,28 @@ private struct SnapshotReader {
         context = header.integer64(at: 40)
     }
 
-    /// Checks all blocks up to the end block and returns them.
-    func check(_ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) -> [Block] {
-        var blocks: [Block] = []
-        var offset = Snapshot.headerLength
-        while true {
-            let bytes = try block(at: offset, sequence: blocks.count, read)
-            let next = offset + bytes.count
-            guard bytes.count > Snapshot.blockHeaderLength else {
-                guard next == length else { throw .damaged(at: next) }
-                return blocks
-            }
-            blocks.append(Block(offset: offset, extent: try Self.extent(of: bytes.span, at: offset)))
-            offset = next
-        }
-    }
+    /// Octets behind the last block that was read.
+    var remaining: Int { length - offset }
 
-    /// The whole block at an offset, with its checksum and its place in the sequence checked.
-    func block(at offset: Int, sequence: Int, _ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) -> [UInt8] {
-        guard length - offset >= Snapshot.blockHeaderLength else { throw .truncated }
+    /// The next block, its checksum and its place in the sequence checked, and the octets that its records take in the
+    /// rings; nil at the end.
+    mutating func next(_ read: (Range<Int>) -> [UInt8]?) throws(SnapshotError) -> (bytes: [UInt8], extent: Int)? {
+        guard remaining >= Snapshot.blockHeaderLength else { throw .truncated }
         let header = try Self.bytes(offset..<offset + Snapshot.blockHeaderLength, read)
         let recordsLength = Int(header.span.integer32(at: 0))
         guard recordsLength <= Snapshot.largestBlock else { throw .damaged(at: offset) }
-        guard length - offset - Snapshot.blockHeaderLength >= recordsLength else { throw .truncated }
+        guard remaining - Snapshot.blockHeaderLength >= recordsLength else { throw .truncated }
         let bytes = try Self.bytes(offset..<offset + Snapshot.blockHeaderLength + recordsLength, read)
         let block = bytes.span
         guard block.integer32(at: 12) == Snapshot.blockChecksum(block, after: headerChecksum),
-            block.integer32(at: 8) == UInt32(truncatingIfNeeded: sequence), block.integer32(at: 0) == recordsLength
+            block.integer32(at: 8) == sequence, block.integer32(at: 0) == recordsLength
         else { throw .damaged(at: offset) }
-        return bytes
+        let extent = try Self.extent(of: block, at: offset)
+        offset += bytes.count
+        sequence &+= 1
+        if extent > 0 { return (bytes, extent) }
+        guard remaining == 0 else { throw .damaged(at: offset) }
+        return nil
     }
 
     /// The octets that a block's records will take in the rings; throws unless they fill the block and are as many as

@@ -86,7 +86,7 @@ public final class Daemon: @unchecked Sendable {
             let policy = forwarderLoop.forwarder.policy
             return try CacheFile(
                 path: settings.cache.file, cache: cache, context: settings.cacheContext(prepared.names),
-                isWanted: { policy.mayBeAsked($0) }, report: report.cacheFile)
+                isWanted: { policy.mayBeAsked($0) }, report: report)
         }
         forwarderLoop.contextChanged = { [cacheFile] in cacheFile?.settingsChanged(context: $0) }
         streams = try StartFailure.ofSystem { () throws(SystemError) in

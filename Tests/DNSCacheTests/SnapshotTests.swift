@@ -46,13 +46,11 @@ import Testing
         ] as [([UInt8], UInt32)])
     func checksum(_ bytes: [UInt8], _ expected: UInt32) {
         for split in 0...bytes.count {
-            for usesInstruction in [true, false] {
-                var checksum = Checksum(usesInstruction: usesInstruction)
-                checksum.add(bytes.span, 0..<split)
-                checksum = Checksum(continuing: checksum.value, usesInstruction: usesInstruction)
-                checksum.add(bytes.span, split..<bytes.count)
-                #expect(checksum.value == expected, "split at \(split)")
-            }
+            var checksum = Checksum()
+            checksum.add(bytes.span, 0..<split)
+            checksum = Checksum(continuing: checksum.value)
+            checksum.add(bytes.span, split..<bytes.count)
+            #expect(checksum.value == expected, "split at \(split)")
         }
     }
 
@@ -349,9 +347,9 @@ import Testing
         }
         let new = Self.cache(seed: 2)
         let bytes = old.snapshot(at: Self.then)
-        let taken = try new.restoreSnapshot(
+        let taken = new.restoreSnapshot(
             length: bytes.count, at: Self.then, isWanted: { !$0.isWithin(Name("lan")!) }, read: { Array(bytes[$0]) })
-        #expect(taken == 2)
+        #expect(taken.answers == 2 && taken.fault == nil)
         #expect(new.ask("printer.lan", at: 1010) == nil)
         #expect(new.ask("www.example.org", at: 1010) != nil)
     }
@@ -462,7 +460,9 @@ extension DNSCache {
     }
 
     func restore(_ bytes: [UInt8], at now: Moment) throws(SnapshotError) -> Int {
-        try restoreSnapshot(length: bytes.count, at: now) { Array(bytes[$0]) }
+        let (answers, fault) = restoreSnapshot(length: bytes.count, at: now) { Array(bytes[$0]) }
+        if let fault { throw fault }
+        return answers
     }
 
     func checkBooks() {

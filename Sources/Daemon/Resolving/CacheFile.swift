@@ -1,20 +1,20 @@
 import Base
-public import DNSCache
-public import DNSWire
+import DNSCache
+import DNSWire
 import Log
 import Logging
-public import Transport
+import Transport
 
 /// The cache's file: read once at the start, written from time to time and at the end.
 ///
 /// It has a loop of its own, so that no query waits for a disk.
-public final class CacheFile: @unchecked Sendable {
+final class CacheFile: @unchecked Sendable {
     // Unchecked: everything that changes is used on the loop alone.
     private let path: String
     private let cache: DNSCache
     private var context: UInt64
     private let isWanted: (@Sendable (Name) -> Bool)?
-    private let report: @Sendable (Event) -> Void
+    private let report: Report
     private let loop: EventLoop
     private let boot = CacheFile.bootIdentifier()
     private var isFailing = false
@@ -26,28 +26,12 @@ public final class CacheFile: @unchecked Sendable {
     /// to spare disks. A daemon that is killed loses the answers since the last write.
     static let octetsPerSecond = 64 * 1024
 
-    /// An event that is worth a line in the log.
-    public enum Event: Sendable, Equatable {
-        case loaded(answers: Int)
-        /// The file is no valid snapshot, and was renamed to this name.
-        case setAside(SnapshotError, as: String)
-        /// The same, but the file cannot be renamed.
-        case cannotSetAside(SnapshotError, SystemError)
-        /// The file is valid but was written under other settings; it will be overwritten.
-        case otherSettings
-        case cannotRead(SystemError)
-        /// Reported once; further attempts follow all the same.
-        case cannotWrite(SystemError)
-        case writesAgain
-    }
-
     /// - Parameters:
     ///   - context: a digest of the settings that the answers depend on; under others the file is not used.
     ///   - isWanted: whether answers about a name are to be taken from the file; nil: all are.
-    ///   - report: called on a thread of this object's.
-    public init(
+    init(
         path: String, cache: DNSCache, context: UInt64, isWanted: (@Sendable (Name) -> Bool)? = nil,
-        report: @escaping @Sendable (Event) -> Void
+        report: Report
     ) throws(SystemError) {
         self.path = path
         self.cache = cache
@@ -59,7 +43,7 @@ public final class CacheFile: @unchecked Sendable {
 
     /// Begins to read the file, and writes changes from then on.
     /// - Parameter loaded: called on a thread of this object's, once everything readable was read.
-    public func start(_ loaded: @escaping @Sendable () -> Void) {
+    func start(_ loaded: @escaping @Sendable () -> Void) {
         loop.deadlineReached = { [unowned self] in
             save()
             setDeadline()
@@ -74,7 +58,7 @@ public final class CacheFile: @unchecked Sendable {
 
     /// Writes the changes after the present work. Call once, when no more answers will be stored.
     /// - Parameter stopped: called on a thread of this object's.
-    public func stop(_ stopped: @escaping @Sendable () -> Void) {
+    func stop(_ stopped: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             save()
             loop.stop(stopped)
@@ -82,7 +66,7 @@ public final class CacheFile: @unchecked Sendable {
     }
 
     /// The answers depend on other settings now; answers that would be wrong under them were forgotten already.
-    public func settingsChanged(context: UInt64) {
+    func settingsChanged(context: UInt64) {
         loop.submit { [self] in
             self.context = context
             // Makes the next deadline write the file even if no answer was forgotten.
@@ -92,7 +76,7 @@ public final class CacheFile: @unchecked Sendable {
 
     /// Writes the changes at once, if there are any: forgotten answers must not come back. A file that cannot be written
     /// is removed. From any thread.
-    public func saveSoon() {
+    func saveSoon() {
         loop.submit { [self] in
             save()
             if isFailing { SystemFile.remove(path) }
@@ -120,47 +104,48 @@ public final class CacheFile: @unchecked Sendable {
 
 extension CacheFile {
     /// A missing file is the same as an empty one.
-    func load() {
+    private func load() {
         do throws(SystemError) {
             try restore(from: ReadableFile(path))
         } catch {
-            if !error.isNotFound { report(.cannotRead(error)) }
+            if !error.isNotFound { report.cacheFileFails("cache.file is not taken over: \(error)") }
         }
     }
 
     private func restore(from file: consuming ReadableFile) throws(SystemError) {
         var failure: SystemError?
-        do throws(SnapshotError) {
-            let answers = try cache.restoreSnapshot(
-                length: file.length, at: moment, context: context, isWanted: isWanted
-            ) { range in
-                do throws(SystemError) {
-                    return try file.read(range)
-                } catch {
-                    failure = error
-                    return nil
-                }
+        let (answers, fault) = cache.restoreSnapshot(
+            length: file.length, at: moment, context: context, isWanted: isWanted
+        ) { range in
+            do throws(SystemError) {
+                return try file.read(range)
+            } catch {
+                failure = error
+                return nil
             }
-            report(.loaded(answers: answers))
-        } catch {
-            if let failure { throw failure }
-            guard error != .otherContext else { return report(.otherSettings) }
-            setAside(because: error)
         }
+        guard let fault else { return report.log.notice("\(answers) answers taken over from cache.file") }
+        guard fault != .otherContext else {
+            return report.log.notice("cache.file is not taken over: it was written under other settings")
+        }
+        let extent =
+            answers == 0 ? "cache.file is not taken over" : "cache.file is taken over in part, \(answers) answers"
+        report.cacheFileFails("\(extent): \(failure.map { "\($0)" } ?? "\(fault); \(setAside())")")
     }
 
-    private func setAside(because reason: SnapshotError) {
+    /// Renames the file, which is no valid snapshot, and says what it is called now.
+    private func setAside() -> String {
         let name = path + ".damaged"
         do throws(SystemError) {
             try SystemFile.move(path, to: name)
-            report(.setAside(reason, as: name))
+            return "it is \(name) now"
         } catch {
-            report(.cannotSetAside(reason, error))
+            return "\(error)"
         }
     }
 
     /// Writes the file if the cache has changed since the last time.
-    func save() {
+    private func save() {
         let changes = cache.changes
         guard changes != savedChanges else { return }
         do throws(SystemError) {
@@ -172,42 +157,21 @@ extension CacheFile {
             }
             try file.commit()
             (savedChanges, savedOctets) = (changes, octets)
-            if isFailing { report(.writesAgain) }
+            if isFailing { report.log.notice("cache.file can be written again") }
             isFailing = false
         } catch {
-            if !isFailing { report(.cannotWrite(error)) }
+            // Said once; further attempts follow all the same.
+            if !isFailing {
+                report.cacheFileFails(
+                    "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)")
+            }
             isFailing = true
         }
     }
 }
 
-extension CacheFile.Event: CustomStringConvertible {
-    /// The text of the log's line.
-    public var description: String {
-        switch self {
-        case .loaded(let answers): "\(answers) answers taken over from cache.file"
-        case .setAside(let reason, let name): "cache.file is not taken over: \(reason); it is \(name) now"
-        case .cannotSetAside(let reason, let error): "cache.file is not taken over: \(reason); \(error)"
-        case .otherSettings: "cache.file is not taken over: it was written under other settings"
-        case .cannotRead(let error): "cache.file is not taken over: \(error)"
-        case .cannotWrite(let error):
-            "cache.file cannot be written, so a restart forgets what is learnt from now on: \(error)"
-        case .writesAgain: "cache.file can be written again"
-        }
-    }
-
-    /// Whether the line is a warning.
-    public var isFailure: Bool {
-        switch self {
-        case .loaded, .otherSettings, .writesAgain: false
-        case .setAside, .cannotSetAside, .cannotRead, .cannotWrite: true
-        }
-    }
-}
-
 extension Report {
-    func cacheFile(_ event: CacheFile.Event) {
-        guard event.isFailure else { return log.notice("\(event)") }
-        say(.warning, .cacheFileFails, about: "cache.file", "\(event)")
+    fileprivate func cacheFileFails(_ words: String) {
+        say(.warning, .cacheFileFails, about: "cache.file", words)
     }
 }

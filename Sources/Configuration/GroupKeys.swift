@@ -11,7 +11,9 @@ extension Key where Root == Settings.Group {
     /// The keys that only a group has that is asked with messages.
     static var messagesOwn: Set<String> { ["servers", "trustAD"] }
     /// The keys of `[upstreams.NAME]` that `[fallback]` has as well.
-    static var shared: [Key] { sharedKeys }
+    static var sharedWithFallback: [Key] {
+        sharedKeys.map { $0.name == fallbackConcurrency.name ? fallbackConcurrency : $0 }
+    }
 }
 
 extension Key where Root == Settings.TLS {
@@ -64,6 +66,10 @@ private let sharedKeys: [Key<Settings.Group>] =
             .upstreams, "share", \.share, .boolean,
             "its answers go to the shared cache, and come from there"),
     ] + trustKeys.map { $0.of(\.tls, .upstreams) }
+
+private let fallbackConcurrency = Key<Settings.Group>(
+    .upstreams, "concurrency", \.concurrency, .number(0...1000, of: "requests"),
+    "requests at once to one server; 0 = no limit for servers of plain DNS, 64 for others")
 
 private let trustKeys: [Key<Settings.TLS>] = [
     Key(

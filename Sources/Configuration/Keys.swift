@@ -70,7 +70,7 @@ private let sectionKeys: [Key<Draft>] =
         Key(
             .fallback, "hosts", \.settings.fallback.hosts, .optionalPath,
             "answered from this file first; empty = off"),
-    ] + Key<Settings.Group>.shared.map { $0.of(\.settings.fallback.group, .fallback) } + [
+    ] + Key<Settings.Group>.sharedWithFallback.map { $0.of(\.settings.fallback.group, .fallback) } + [
         Key(
             .cache, "megabytes", \.settings.cache.megabytes, .number(1...65_536),
             "never more"),

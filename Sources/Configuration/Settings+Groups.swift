@@ -23,8 +23,9 @@ extension Settings {
         public var thenTryOn: Set<Reason> = [.failure]
         /// Milliseconds for one attempt, 100…60000.
         public var timeout = 2000
-        /// Requests at once to one server, 1…1000.
-        public var concurrency = 64
+        /// Requests at once to one server, 1…1000. In `fallback` also 0: ``usualConcurrency`` if a server is encrypted or
+        /// asked over TCP alone, else no limit.
+        public var concurrency = usualConcurrency
         /// The address for whose network answers are wanted (ECS, RFC 7871); nil: no ECS.
         public var routeIp: IPAddress?
         /// Pass on the AD bit of servers that are not on loopback.
@@ -48,6 +49,7 @@ extension Settings {
         }
 
         public static let maximumServers = 64
+        public static let usualConcurrency = 64
         /// In octets.
         public static let maximumNameLength = 63
         /// The names of the groups `[httpdns]` and `[fallback]` in `thenTry`.
@@ -77,7 +79,7 @@ extension Settings {
         /// and that HTTPDNS does not answer.
         public var group = {
             var group = Group(name: Group.fallbackName)
-            group.share = true
+            (group.share, group.concurrency) = (true, 0)
             return group
         }()
         /// Paths of resolv.conf files; the first one that names a server other than this daemon is used.

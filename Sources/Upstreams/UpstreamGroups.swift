@@ -72,8 +72,8 @@ package struct UpstreamGroups {
         var fallback = group(settings, self.settings.isFallbackNeeded ? servers(settings) : [])
         if fallback.servers.allSatisfy({ $0.kind == .plain }) {
             fallback.choice = .lastThatAnswered
-            // No limit, unless the operator has set another than the default.
-            if settings.concurrency == Settings.Group(name: settings.name).concurrency { fallback.concurrency = 0 }
+        } else if settings.concurrency == 0 {
+            fallback.concurrency = Settings.Group.usualConcurrency
         }
         return fallback
     }

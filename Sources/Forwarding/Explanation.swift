@@ -93,9 +93,11 @@ public struct Explanation: Sendable, Equatable {
 
 extension Forwarder {
     /// What becomes of a question at this moment. Nothing changes by it.
-    /// - Parameter looks: what the store has for each ``Explanation/Part/sharedQuestion``.
+    /// - Parameters:
+    ///   - looks: what the store has for each ``Explanation/Part/sharedQuestion``.
+    ///   - source: that of the client that would ask.
     public mutating func explain(
-        _ name: Name, _ type: RecordType, _ looks: StoreLooks = StoreLooks(), at now: Tick
+        _ name: Name, _ type: RecordType, _ looks: StoreLooks = StoreLooks(), of source: Source = .host, at now: Tick
     ) -> Explanation {
         var explanation = Explanation(name, type, policy.rule(for: name, type), policy.reason(name, type), .refused)
         if case .group(let group) = explanation.rule.taker { explanation.taker = overview(of: group) }
@@ -110,7 +112,7 @@ extension Forwarder {
         let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
         switch policy.route(key.name, type) {
         case .answer(let answer): explanation.fate = .made(answer)
-        case .ask(let steps), .serviceBinding(let steps): explain(key, steps, looks, &explanation, at: now)
+        case .ask(let steps), .serviceBinding(let steps): explain(key, steps, looks, source, &explanation, at: now)
         }
         if explanation.held?.isFresh ?? false { explanation.fate = .cached }
         return explanation
@@ -118,14 +120,16 @@ extension Forwarder {
 
     /// As `receive` decides about a route's groups, one after the other.
     private mutating func explain(
-        _ key: Flight.Key, _ route: [Step], _ looks: StoreLooks, _ explanation: inout Explanation, at now: Tick
+        _ key: Flight.Key, _ route: [Step], _ looks: StoreLooks, _ source: Source, _ explanation: inout Explanation,
+        at now: Tick
     ) {
         let (name, type) = (key.name.name, key.type)
         let (skipped, isOwed) = withoutRecord(route, key.name, at: now)
         for (place, step) in route.enumerated() {
             var standing = Explanation.Standing.withoutRecord
             if place >= skipped {
-                standing = self.standing(step.group, key, explanation.held, isFirst: place == skipped, at: now)
+                standing = self.standing(
+                    step.group, key, explanation.held, isFirst: place == skipped, of: source, at: now)
             }
             var part = Explanation.Part(
                 overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter, standing)
@@ -187,7 +191,7 @@ extension Forwarder {
 
     /// - Parameter isFirst: it is the first of the route that may have a record.
     private mutating func standing(
-        _ group: GroupID, _ key: Flight.Key, _ held: DNSCache.Held?, isFirst: Bool, at now: Tick
+        _ group: GroupID, _ key: Flight.Key, _ held: DNSCache.Held?, isFirst: Bool, of source: Source, at now: Tick
     ) -> Explanation.Standing {
         let place = group.rawValue
         guard !groups[place].isEmpty else { return .noServer }
@@ -202,8 +206,8 @@ extension Forwarder {
         case .full: return .full
         case .nobody: return .paused
         case .server(let server):
-            var plan = groups[place].plan
-            return plan?.room(at: now) == 0 ? .planExceeded : .ready(server)
+            groups[place].plan?.fill(at: now)
+            return groups[place].plan?.hasRoom(for: source) ?? true ? .ready(server) : .planExceeded
         }
     }
 

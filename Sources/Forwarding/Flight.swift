@@ -47,7 +47,7 @@ final class Flight {
     /// Whether an HTTPDNS account still owes an answer, since it has not proven that it has none; another group's
     /// answer only stands in for it then.
     var isOwed: Bool
-    /// Whether a message group has answered; an earlier step may still be under way.
+    /// Whether a message group has answered; an earlier step may still be under way, and servers that are slower.
     var wasAnswered = false
     /// A SERVFAIL or the like, or an answer that led to the next group: given if no better one comes.
     var secondBest: Answer?
@@ -201,6 +201,8 @@ struct Query {
     let server: Server
     let sent: Tick
     var subject: Subject
+    /// The source for which it counts at the server; nil where the server takes any number.
+    let holder: Source?
     /// When the server, after a long silence, was asked once more.
     var repeated: Tick?
     /// Whether the server took longer than usual, so that the next one was asked as well.
@@ -211,8 +213,9 @@ struct Query {
         case names([Lookup], Families)
         /// The question of a flight, for its step in ``Messages``.
         case message(Flight)
-        /// A query whose answer is not wanted: it only shows the state of the server.
-        case measurement
+        /// A query whose answer is not wanted: it only shows the state of the server. Its question was that of a flight,
+        /// which may have ended.
+        case measurement(Flight)
     }
 }
 

@@ -10,17 +10,29 @@ extension Forwarder {
         flight.generation != generation && !policy.mayAsk(group, flight.key.name.name, flight.key.type)
     }
 
-    /// Asks the next server of the group in ``Flight/messages``; ends the step when no server is left and no query is
-    /// under way.
+    /// Asks the next server of the group in ``Flight/messages``, or waits until one has room; ends the step when no server
+    /// is left and no query is under way.
     mutating func sendMessage(_ flight: Flight, at now: Tick) {
+        guard !flight.messages.isWaiting, !isSent(flight, at: now) else { return }
+        flight.messages.isWaiting = true
+        let group = flight.route[flight.messages.step].group.rawValue
+        groups[group].waiting.append(flight.id, of: shares.source(at: flight.place))
+    }
+
+    /// - Returns: whether that is done; false: no server that is left has room.
+    private mutating func isSent(_ flight: Flight, at now: Tick) -> Bool {
         let messages = flight.messages
-        guard !messages.isWaiting else { return }
         let group = flight.route[messages.step].group
         let place = group.rawValue
+        var source: Source?
+        if !groups[place].waiting.isEmpty {
+            let own = shares.source(at: flight.place)
+            if groups[place].waiting.hasOthers(than: own) { source = own }
+        }
         let pick: GroupState.Pick =
             isBarred(flight, group)
             ? .nobody
-            : groups[place].choose(at: now) { server in !messages.tried.allSatisfy { $0 != server } }
+            : groups[place].choose(at: now, for: source) { server in !messages.tried.allSatisfy { $0 != server } }
         switch pick {
         case .server(let server):
             let isFirst = messages.tried.isEmpty
@@ -31,15 +43,14 @@ extension Forwarder {
             if let after = groups[place].nextAfter(server) {
                 deadlines.insert(.late(query), at: now.advanced(milliseconds: after))
             }
-            guard isFirst, let other = groups[place].serverToTry(besides: server, at: now) else { return }
+            guard isFirst, let other = groups[place].serverToTry(besides: server, at: now) else { return true }
             flight.sent(by: other.exposure)
-            _ = send(.measurement, .message(flight.question), to: other, of: group, at: now)
-        case .full:
-            messages.isWaiting = true
-            groups[place].waiting.append(flight.id)
+            _ = send(.measurement(flight), .message(flight.question), to: other, of: group, at: now)
+        case .full: return false
         case .nobody:
             if messages.underWay.isEmpty { messagesEnded(flight, at: now) }
         }
+        return true
     }
 
     /// A server takes longer than usual: the next one is asked as well, and the first answer counts. The usual time
@@ -51,23 +62,48 @@ extension Forwarder {
         sendMessage(flight, at: now)
     }
 
-    /// Servers have room again: the flights that wait for one are sent, the oldest first.
+    /// Servers have room again: the flights that wait for one are sent, of each source one in turn, and its oldest first.
     mutating func sendWaiting(at group: Int, _ now: Tick) {
-        var waiting = groups[group].waiting[...]
-        groups[group].waiting = []
-        while let id = waiting.popFirst() {
-            guard let flight = flights[id], flight.messages.isWaiting else { continue }
+        if groups[group].waiting.count > 2 * Self.maximumFlights {
+            var waiting = exchange(&groups[group].waiting, with: WaitingFlights())
+            waiting.removeAll { !isWaiting($0, at: group) }
+            groups[group].waiting = waiting
+        }
+        var isServed = true
+        while isServed, !groups[group].isFull(at: now) {
+            isServed = false
+            for source in groups[group].waiting.sources where sendNext(of: source, at: group, now) { isServed = true }
+        }
+    }
+
+    private func isWaiting(_ id: TableID, at group: Int) -> Bool {
+        guard let flight = flights[id] else { return false }
+        return flight.messages.isWaiting && flight.route[flight.messages.step].group.rawValue == group
+    }
+
+    /// Sends the oldest flight of a source for which a server has room; false: there is none.
+    private mutating func sendNext(of source: Source, at group: Int, _ now: Tick) -> Bool {
+        let hasOthers = groups[group].waiting.hasOthers(than: source)
+        guard !groups[group].isFull(for: hasOthers ? source : nil, at: now) else { return false }
+        var waiting = groups[group].waiting.take(of: source)[...]
+        var left: [TableID] = []
+        var isServed = false
+        while !isServed, let id = waiting.popFirst() {
+            guard isWaiting(id, at: group), let flight = flights[id] else { continue }
             flight.messages.isWaiting = false
-            guard !flight.isOverdue else {
+            if flight.isOverdue {
                 // All its clients were answered already; sent now, it would only delay flights whose clients still
                 // wait.
                 messagesEnded(flight, at: now)
-                continue
+            } else if isSent(flight, at: now) {
+                isServed = true
+            } else {
+                flight.messages.isWaiting = true
+                left.append(id)
             }
-            sendMessage(flight, at: now)
-            if flight.messages.isWaiting { break }
         }
-        groups[group].waiting += waiting
+        groups[group].waiting.putBack(left + waiting, of: source, isNext: !isServed)
+        return isServed
     }
 
     /// A step's servers have all failed or refused.

@@ -33,8 +33,8 @@ extension Forwarder {
 
     private mutating func sendGathered(by group: GroupID, at now: Tick) {
         let place = group.rawValue
-        let concurrency = groups[place].group.concurrency
-        let mostRequests = concurrency > 0 ? concurrency : Self.maximumRequests
+        groups[place].plan?.fill(at: now)
+        putInTurn(place, at: now)
         var taken = 0
         gathering: while taken < groups[place].outbox.count {
             let first = groups[place].outbox[taken]
@@ -48,7 +48,7 @@ extension Forwarder {
                 abandon(first, at: group, because: lastFailure(of: first, group), now)
                 continue
             }
-            guard groups[place].underWay < mostRequests else { break }
+            guard !isPastRequests(place) else { break }
             let server: Server
             switch groups[place].choose(at: now, unlessTried: { first.tried.contains($0) }) {
             case .server(let chosen): server = chosen
@@ -58,8 +58,7 @@ extension Forwarder {
                 abandon(first, at: group, because: lastFailure(of: first, group), now)
                 continue
             }
-            let room = groups[place].plan?.room(at: now) ?? .max
-            guard room > 0 else {
+            guard isWithinPlan(first, place) else {
                 let canWait = !first.flights.contains { hasNextStep($0) }
                 planExceeded(group, canWait: canWait, at: now)
                 guard !canWait else { break }
@@ -68,26 +67,68 @@ extension Forwarder {
                 abandon(first, at: group, because: nil, now)
                 continue
             }
-            let count = batch(of: first, by: group, room: room, from: taken)
+            let count = batch(of: first, by: group, from: taken)
             let lookups = Array(groups[place].outbox[taken..<taken + count])
             taken += count
-            groups[place].plan?.take(count)
             send(lookups, to: server, of: group, at: now)
         }
-        if taken == groups[place].outbox.count {
-            groups[place].outbox.removeAll(keepingCapacity: taken <= 64)
-        } else {
+        groups[place].isBehind = taken < groups[place].outbox.count
+        if groups[place].isBehind {
             groups[place].outbox.removeFirst(taken)
+        } else {
+            groups[place].outbox.removeAll(keepingCapacity: taken <= 64)
         }
     }
 
-    /// How many of the waiting names can be sent together with the first.
-    private mutating func batch(of first: Lookup, by group: GroupID, room: Int, from place: Int) -> Int {
+    /// Whether as many requests are under way as there may be to a group without `concurrency`.
+    private func isPastRequests(_ group: Int) -> Bool {
+        groups[group].group.concurrency == 0 && groups[group].underWay >= Self.maximumRequests
+    }
+
+    /// Where not all names can be sent, puts them in an order in which each source has its turn. Past the plan the names
+    /// come last of the source that has spent most of it.
+    private mutating func putInTurn(_ group: Int, at now: Tick) {
+        let count = groups[group].outbox.count
+        guard groups[group].isBehind || groups[group].plan?.isShort(for: count) ?? false, count > 1,
+            !(groups[group].plan?.isEmpty ?? false), !isPastRequests(group), !groups[group].isFull(at: now)
+        else { return }
+        var turns: [Source: Double] = [:]
+        let inTurn = groups[group].outbox.enumerated().map { offset, lookup in
+            let source = source(of: lookup)
+            let turn = turns[source] ?? groups[group].plan?.spent(by: source) ?? 0
+            turns[source] = turn + 1
+            return (turn: turn, offset: offset, lookup: lookup)
+        }
+        guard turns.count > 1 else { return }
+        groups[group].outbox = inTurn.sorted { ($0.turn, $0.offset) < ($1.turn, $1.offset) }.map(\.lookup)
+    }
+
+    /// For whom a name counts: of several that ask for it, the first.
+    private func source(of lookup: Lookup) -> Source {
+        var flights = lookup.flights.makeIterator()
+        return flights.next().map { shares.source(at: $0.place) } ?? .daemon
+    }
+
+    /// Whether the plan has room for a name; it counts as sent then.
+    private mutating func isWithinPlan(_ lookup: Lookup, _ group: Int) -> Bool {
+        guard groups[group].plan != nil else { return true }
+        let source = source(of: lookup)
+        guard groups[group].plan?.hasRoom(for: source) ?? true else { return false }
+        groups[group].plan?.take(for: source)
+        return true
+    }
+
+    /// How many of the waiting names are sent together with the first.
+    private mutating func batch(of first: Lookup, by group: GroupID, from place: Int) -> Int {
         let state = group.rawValue
         guard !first.wasLeftOut else { return 1 }
-        let most = min(groups[state].namesPerRequest, room, groups[state].outbox.count - place)
+        let most = min(groups[state].namesPerRequest, groups[state].outbox.count - place)
         var count = 1
-        while count < most, canGo(groups[state].outbox[place + count], with: first, to: group) { count += 1 }
+        while count < most, case let next = groups[state].outbox[place + count], canGo(next, with: first, to: group),
+            isWithinPlan(next, state)
+        {
+            count += 1
+        }
         return count
     }
 

@@ -78,8 +78,15 @@ extension Forwarder {
         -> TableID
     {
         let place = group.rawValue
-        groups[place].asked(server)
-        let id = queries.insert(Query(group: group, server: server, sent: now, subject: subject))
+        var holder: Source?
+        if groups[place].group.concurrency > 0 {
+            switch subject {
+            case .message(let flight), .measurement(let flight): holder = shares.source(at: flight.place)
+            case .names: break
+            }
+        }
+        groups[place].asked(server, for: holder)
+        let id = queries.insert(Query(group: group, server: server, sent: now, subject: subject, holder: holder))
         let timeout = groups[place].group.timeout
         deadlines.insert(.query(id), at: now.advanced(milliseconds: timeout))
         let patience = Timing.patience(roundTrip: groups[place].roundTrip(of: server))
@@ -93,7 +100,7 @@ extension Forwarder {
     private mutating func takeQuery(_ id: TableID) -> Query? {
         guard let query = queries.remove(id) else { return nil }
         groups[query.group.rawValue].underWay -= 1
-        groups[query.group.rawValue].ended(query.server)
+        groups[query.group.rawValue].ended(query)
         if case .message(let flight) = query.subject { flight.messages.underWay.removeAll { $0 == id } }
         return query
     }
@@ -119,8 +126,8 @@ extension Forwarder {
     /// or its failure, decides the order of servers for later questions.
     mutating func leave(_ id: TableID) {
         guard let query = queries[id] else { return }
-        guard !query.isOvertaken else {
-            queries[id]?.subject = .measurement
+        if query.isOvertaken, case .message(let flight) = query.subject {
+            queries[id]?.subject = .measurement(flight)
             return
         }
         _ = takeQuery(id)
@@ -162,7 +169,7 @@ extension Forwarder {
     mutating func fail(_ query: Query, _ failure: Failure, at now: Tick) {
         groups[query.group.rawValue].counters.failures += 1
         failedQueries += 1
-        report(groups[query.group.rawValue].failed(query.server, failure, at: now))
+        report(groups[query.group.rawValue].failed(query, failure, at: now))
         switch query.subject {
         case .names(let lookups, let families): fail(lookups, families, query, failure, at: now)
         case .message(let flight):

@@ -1,4 +1,4 @@
-public import Base
+import Base
 import DNSCache
 
 /// A group of upstreams and what is known about its servers.
@@ -17,17 +17,19 @@ struct GroupState {
     /// Whether a deadline for room in the plan is set; one suffices, however many turns find the plan exceeded.
     var isPlanAwaited = false
     /// For a group that carries messages: the flights that wait for a server with room.
-    var waiting: [TableID] = []
+    var waiting = WaitingFlights()
     /// For a group that carries addresses: the names under way, and those of them that are sent when the turn ends.
     var lookups: [NameKey: Lookup] = [:]
     var outbox: [Lookup] = []
+    /// Whether names were left in the outbox when the last turn ended.
+    var isBehind = false
     var noRecordBudget = NoRecordBudget()
     var noRecordNews = News()
     /// Names of which the group has no record.
     var namesWithoutRecord = Remembered<NameKey, Void>(atMost: maximumNamesWithoutRecord)
 
     /// With `Choice.inOrder`: when the first server is tried again while another is in use.
-    fileprivate private(set) var returnAt: Tick?
+    private(set) var returnAt: Tick?
     private var isProbing = false
     /// Failed attempts in a row at the current server since it became that.
     private var failedAttempts = 0
@@ -105,12 +107,13 @@ struct GroupState {
 
     /// The server for a question that some servers did not answer. Mutating, like the functions below, so that reading
     /// a group copies nothing.
-    mutating func choose(at now: Tick, unlessTried isTried: (Server) -> Bool) -> Pick {
+    /// - Parameter source: see ``ServerState/hasRoom(_:for:at:)``.
+    mutating func choose(at now: Tick, for source: Source? = nil, unlessTried isTried: (Server) -> Bool) -> Pick {
         guard let start = current.flatMap({ place(of: $0) }) else { return .nobody }
         var isFull = false
         func isOpen(_ place: Int) -> Bool {
             guard !isTried(servers[place].server), !servers[place].health.isPaused(at: now) else { return false }
-            let hasRoom = servers[place].hasRoom(group.concurrency, at: now)
+            let hasRoom = servers[place].hasRoom(group.concurrency, for: source, at: now)
             isFull = isFull || !hasRoom
             return hasRoom
         }
@@ -128,6 +131,16 @@ struct GroupState {
             if isOpen(place) { return .server(servers[place].server) }
         }
         return isFull ? .full : .nobody
+    }
+
+    /// Whether none of the servers that could be asked has room: see ``ServerState/hasRoom(_:for:at:)``.
+    mutating func isFull(for source: Source? = nil, at now: Tick) -> Bool {
+        var isFull = false
+        for place in servers.indices where !servers[place].health.isPaused(at: now) {
+            if servers[place].hasRoom(group.concurrency, for: source, at: now) { return false }
+            isFull = true
+        }
+        return isFull
     }
 
     /// A server that had failed and is to be tried beside a question that another server answers; it counts as tried
@@ -159,15 +172,16 @@ struct GroupState {
 
     /// A request was sent to a server. If it is the first server and another one is in use, its answer decides whether
     /// it returns.
-    mutating func asked(_ server: Server) {
+    /// - Parameter holder: the source whose query it is; nil where there is no limit that sources share.
+    mutating func asked(_ server: Server, for holder: Source?) {
         guard let place = place(of: server) else { return }
-        servers[place].underWay += 1
+        servers[place].begins(for: holder)
         if place == 0, server != current { isProbing = true }
     }
 
     /// A query to a server has ended.
-    mutating func ended(_ server: Server) {
-        if let place = place(of: server) { servers[place].underWay = max(0, servers[place].underWay - 1) }
+    mutating func ended(_ query: Query) {
+        if let place = place(of: query.server) { servers[place].ends(for: query.holder) }
     }
 
     /// - Parameter hasAnswer: false for SERVFAIL and the like: the server is there, but another may give an answer.
@@ -177,9 +191,13 @@ struct GroupState {
         if servers[place].health.answered(roundTrip: roundTrip, at: now) {
             events.append(.answersAgain(id, server))
         }
+        servers[place].heardAt = now
         switch group.choice {
         case .lastThatAnswered:
-            if hasAnswer { current = server }
+            servers[place].said(hasAnswer)
+            // Another that was asked for one late name's sake does not replace it.
+            let isInDoubt = current.flatMap { self.place(of: $0) }.map { servers[$0].isInDoubt } ?? true
+            if hasAnswer, isInDoubt { current = server }
         case .inPreference:
             if hasAnswer { servers[place].isBack() } else { servers[place].refused(at: now) }
             prefer()
@@ -192,13 +210,31 @@ struct GroupState {
         return events
     }
 
-    mutating func failed(_ server: Server, _ failure: Failure, at now: Tick) -> [Event] {
+    mutating func failed(_ query: Query, _ failure: Failure, at now: Tick) -> [Event] {
+        let server = query.server
         guard let place = place(of: server) else { return [] }
+        var silence = Silence.ofServer
+        if failure.kind == .timedOut {
+            silence = Silence(of: query, heardAt: servers[place].heardAt)
+        } else if failure.kind.isServersWord {
+            servers[place].heardAt = now
+        }
+        guard silence != .ofName else {
+            servers[place].health.failures += 1
+            servers[place].isUndecided(at: now)
+            // The next request tries the first server once more.
+            if place == 0, server != current { isProbing = false }
+            return []
+        }
         var events: [Event] = []
         if servers[place].health.failed(failure, at: now) { events.append(.failing(id, server, failure)) }
         if failure.kind == .tooOften { servers[place].halveLimit(group.concurrency, at: now) }
         if case .inPreference = group.choice {
-            servers[place].putAside(at: now)
+            switch silence {
+            case .ofServer: servers[place].putAside(at: now)
+            case .ofConnection: servers[place].refused(at: now)
+            case .ofAll, .ofName: servers[place].isUndecided(at: now)
+            }
             prefer()
         }
         guard case .inOrder(let switchAfter, let minutes) = group.choice else { return events }
@@ -227,68 +263,4 @@ struct GroupState {
         if current != servers.first?.server { (returnAt, isProbing) = (now, false) }
         for lookup in lookups.values { lookup.tried = [] }
     }
-}
-
-/// Counts of the queries to a group's servers, since the start.
-public struct GroupCounters: Sendable, Equatable {
-    public init() {}
-
-    /// Questions that came to the group, also those that another group had no answer to.
-    public internal(set) var questions: UInt64 = 0
-    /// Requests and messages, and the names in them.
-    public internal(set) var queries: UInt64 = 0
-    public internal(set) var names: UInt64 = 0
-    /// Second attempts at silent servers.
-    public internal(set) var repeats: UInt64 = 0
-    public internal(set) var failures: UInt64 = 0
-}
-
-/// The state of a group at one moment.
-public struct GroupOverview: Sendable, Equatable {
-    public let id: GroupID
-    /// The group's name in the configuration.
-    public let name: String
-    /// Whether it is an HTTPDNS account, which is asked for the addresses of names alone.
-    public let carriesAddresses: Bool
-    /// Whether its answers are shared in the store of the fleet.
-    public let isShared: Bool
-    /// Milliseconds for one attempt.
-    public let timeout: Int
-    /// In the order of preference.
-    public let servers: [ServerState]
-    /// The server that is asked now; nil without servers.
-    public let current: Server?
-    public let counters: GroupCounters
-    /// The groups that are asked when this one has no answer to a question of its own names.
-    public let thenTry: [GroupID]
-    /// When the first server is tried again while another is in use.
-    private let returnAt: Tick?
-
-    public init(
-        _ group: UpstreamGroup, _ servers: [ServerState], current: Server? = nil,
-        counters: GroupCounters = GroupCounters(),
-        thenTry: [GroupID] = [], returnAt: Tick? = nil
-    ) {
-        (id, name, carriesAddresses, timeout) = (group.id, group.name, group.carriesAddresses, group.timeout)
-        isShared = group.isShared
-        (self.servers, self.current, self.counters) = (servers, current ?? servers.first?.server, counters)
-        (self.thenTry, self.returnAt) = (thenTry, returnAt)
-    }
-
-    init(_ state: GroupState, thenTry: [GroupID]) {
-        self.init(
-            state.group, state.servers, current: state.current, counters: state.counters, thenTry: thenTry,
-            returnAt: state.returnAt)
-    }
-
-    /// When a server that is passed over is asked again: with the first question from that moment on. Nil: it is not
-    /// passed over.
-    public func nextTry(of server: ServerState, at now: Tick) -> Tick? {
-        let pause = server.health.pausedUntil.flatMap { now < $0 ? $0 : nil }
-        let isFirst = server.server == servers.first?.server && server.server != current
-        return [pause, server.setAside?.until, isFirst ? returnAt : nil].compactMap(\.self).max()
-    }
-
-    /// See ``GroupID/title(_:)``.
-    public var title: String { id.title(name) }
 }

@@ -6,7 +6,11 @@ public struct ServerState: Sendable, Equatable {
     let identity: ObjectIdentifier
     public internal(set) var health: ServerHealth
     /// Requests and messages under way to it.
-    var underWay = 0
+    private(set) var underWay = 0
+    /// How many of them are of each source, of those that count for one.
+    private var holders: [Source: Int] = [:]
+    /// When the last answer came from it, or the last refusal of its own.
+    var heardAt: Tick?
     /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)``: the server has failed, so others are asked first.
     private(set) var setAside: SetAside?
     /// Whether it has failed, or refused several questions in a row, so that others of its group are asked first.
@@ -43,11 +47,30 @@ public struct ServerState: Sendable, Equatable {
         a.server == b.server && a.health == b.health && a.underWay == b.underWay && a.setAside == b.setAside
     }
 
-    /// - Parameter configured: `concurrency`; 0: no limit.
-    func hasRoom(_ configured: Int, at now: Tick) -> Bool {
+    /// A query goes to it.
+    /// - Parameter holder: the source for which it counts, if it counts for one.
+    mutating func begins(for holder: Source?) {
+        underWay += 1
+        if let holder { holders[holder, default: 0] += 1 }
+    }
+
+    mutating func ends(for holder: Source?) {
+        underWay = max(0, underWay - 1)
+        guard let holder, let count = holders[holder] else { return }
+        holders[holder] = count > 1 ? count - 1 : nil
+    }
+
+    /// Whether one more query may go to it.
+    /// - Parameters:
+    ///   - configured: `concurrency`; 0: no limit.
+    ///   - source: where other sources wait, the one that asks: it may have its share, see
+    ///     ``Source/mayHaveMore(own:all:most:)``. Nil: nobody else waits.
+    func hasRoom(_ configured: Int, for source: Source? = nil, at now: Tick) -> Bool {
         guard configured > 0 else { return true }
-        guard let limit, now < limit.until else { return underWay < configured }
-        return underWay < limit.most
+        var most = configured
+        if let limit, now < limit.until { most = limit.most }
+        guard underWay < most else { return false }
+        return source.map { Source.mayHaveMore(own: holders[$0] ?? 0, all: underWay, most: most) } ?? true
     }
 
     /// The server was asked too often: half as many queries at once are allowed for a while.
@@ -69,7 +92,20 @@ public struct ServerState: Sendable, Equatable {
 
     mutating func isBack() { (setAside, refusals) = (nil, 0) }
 
-    /// It has answered with SERVFAIL or the like. If that was its trial, another one follows.
+    /// Nothing follows from a time-out. If that was its trial, another one follows after the same time.
+    mutating func isUndecided(at now: Tick) {
+        guard let setAside, setAside.isTried else { return }
+        self.setAside = SetAside(pause: setAside.pause, until: now.advanced(milliseconds: setAside.pause * 1000))
+    }
+
+    /// Whether its last word was a failure or a refusal.
+    var isInDoubt: Bool { health.consecutiveFailures > 0 || refusals > 0 }
+
+    /// It has said an answer, or SERVFAIL or the like.
+    mutating func said(_ hasAnswer: Bool) { refusals = hasAnswer ? 0 : refusals + 1 }
+
+    /// It has answered with SERVFAIL or the like, or left a question unanswered that another server has answered. If
+    /// that was its trial, another one follows.
     mutating func refused(at now: Tick) {
         refusals += 1
         if refusals >= Self.mostRefusals || setAside?.isTried ?? false { putAside(at: now) }

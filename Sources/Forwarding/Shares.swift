@@ -23,6 +23,7 @@ struct Shares {
     func clients(of source: Source) -> Int { places[source].map { shares[$0].clients } ?? 0 }
 
     func flights(at place: Int) -> Int { shares[place].flights }
+    func source(at place: Int) -> Source { shares[place].source }
 
     /// How many of the waiting clients are of a source.
     func count(of source: Source, in waiters: SmallList<Waiter>) -> Int {

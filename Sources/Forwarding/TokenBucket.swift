@@ -1,33 +1,72 @@
 import Base
 
 /// The rate that a plan allows: names a second, and after a quiet second as many at once.
+///
+/// The sources that use it share it. Of what is spent each has a part, which falls as the bucket fills again. The source
+/// with the greatest part has what is in the bucket; the less another has spent, the more of a reserve it may use, which
+/// those who spend most then wait for. In the long run no more is spent than the plan allows, whoever asks.
 struct TokenBucket {
     private let perSecond: Double
     private var tokens: Double
     private var filledAt: Tick?
+    /// What is spent and not filled again, by source.
+    private var spent: [Source: Double] = [:]
+    /// The greatest of ``spent``.
+    private var most = 0.0
     /// Limits the reports that it is empty.
     var news = News()
+
+    /// Of further sources it is not recorded what they spend: they may use the reserve, which is bounded itself.
+    private static let maximumSources = 1024
+    /// A part below this is forgotten.
+    private static let leastPart = 0.02
 
     init(perSecond: Int) {
         self.perSecond = Double(perSecond)
         tokens = Double(perSecond)
     }
 
-    /// How many names may go out now.
-    mutating func room(at now: Tick) -> Int {
+    private var reserve: Double { max(1, perSecond / 8) }
+
+    /// What a source has spent lately, in names.
+    func spent(by source: Source) -> Double { spent[source] ?? 0 }
+
+    mutating func fill(at now: Tick) {
         if let filledAt, filledAt < now {
             let seconds = Double(now.nanoseconds - filledAt.nanoseconds) / 1e9
+            let before = perSecond - tokens
             tokens = min(perSecond, tokens + seconds * perSecond)
+            if before > 0, !spent.isEmpty { forget(by: (perSecond - tokens) / before) }
         }
         filledAt = filledAt.map { max($0, now) } ?? now
-        return Int(tokens)
     }
 
-    mutating func take(_ count: Int) {
-        tokens -= Double(count)
+    private mutating func forget(by factor: Double) {
+        spent = spent.compactMapValues { $0 * factor < Self.leastPart ? nil : $0 * factor }
+        most = spent.values.max() ?? 0
     }
 
-    /// When there is room for one more name.
+    /// Whether a source may have one more name sent now. To be filled before.
+    func hasRoom(for source: Source) -> Bool {
+        if tokens >= 1 { return true }
+        guard most > 0 else { return false }
+        return tokens - 1 >= -reserve * (1 - spent(by: source) / most)
+    }
+
+    /// Whether even the whole reserve is used up.
+    var isEmpty: Bool { tokens - 1 < -reserve }
+
+    /// Whether so many names more than fit are waiting that it matters whose they are.
+    func isShort(for count: Int) -> Bool { tokens < Double(count) }
+
+    mutating func take(for source: Source) {
+        tokens -= 1
+        guard spent.count < Self.maximumSources || spent[source] != nil else { return }
+        let part = spent(by: source) + 1
+        (spent[source], most) = (part, max(most, part))
+    }
+
+    /// When there is room for one more name of any source.
     var nextRoom: Tick? {
         guard let filledAt, tokens < 1 else { return filledAt }
         // A nanosecond is added, so that rounding never wakes the loop too early.

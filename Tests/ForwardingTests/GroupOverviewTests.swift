@@ -98,20 +98,23 @@ import Testing
             let overview = GroupOverview(state, thenTry: [])
             return overview.servers.map { overview.nextTry(of: $0, at: now) }
         }
+        func query(_ server: Server, _ group: GroupID) -> Forwarding.Query {
+            Forwarding.Query(group: group, server: server, sent: Self.now, subject: .names([], .both), holder: nil)
+        }
         var inOrder = GroupState(
             UpstreamGroup(
                 .httpdns, servers, .addresses(namesPerRequest: 1), .inOrder(switchAfter: 1, returnAfterMinutes: 1),
                 timeout: 1000))
         #expect(tries(inOrder, at: Self.now) == [nil, nil])
-        _ = inOrder.failed(servers[0], Failure(.timedOut, "x"), at: Self.now)
+        _ = inOrder.failed(query(servers[0], .httpdns), Failure(.timedOut, "x"), at: Self.now)
         #expect(tries(inOrder, at: Self.now) == [after(60), nil])
-        _ = inOrder.failed(servers[1], Failure(.tooOften, "x", retryAfter: 7), at: Self.now)
+        _ = inOrder.failed(query(servers[1], .httpdns), Failure(.tooOften, "x", retryAfter: 7), at: Self.now)
         #expect(tries(inOrder, at: Self.now)[1] == after(7))
         #expect(tries(inOrder, at: after(7))[1] == nil)
 
         var inPreference = GroupState(
             UpstreamGroup(office, servers, .messages, .inPreference(nextWithin: 1000), timeout: 1000))
-        _ = inPreference.failed(servers[0], Failure(.timedOut, "x"), at: Self.now)
+        _ = inPreference.failed(query(servers[0], office), Failure(.timedOut, "x"), at: Self.now)
         #expect(tries(inPreference, at: Self.now) == [after(1), nil])
         // Due, and with the next question: that moment has passed, and stays known.
         #expect(tries(inPreference, at: after(5)) == [after(1), nil])

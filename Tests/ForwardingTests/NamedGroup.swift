@@ -10,6 +10,8 @@ struct NamedGroup {
     var servers: [Server]
     var isAccount = false
     var isProven = true
+    /// Whether its servers are asked over TLS.
+    var isEncrypted = false
     var takes: [Name] = []
     var thenTry: [String] = []
     var on: StepEnds
@@ -25,7 +27,9 @@ struct NamedGroup {
             ? UpstreamGroup(
                 id, servers, .addresses(namesPerRequest: 8), .inOrder(switchAfter: 3, returnAfterMinutes: 10),
                 timeout: timeout)
-            : UpstreamGroup(id, servers, .messages, .inPreference(nextWithin: 1000), timeout: timeout)
+            : UpstreamGroup(
+                id, isEncrypted ? servers.map { Server($0.endpoints[0], .tls) } : servers, .messages,
+                .inPreference(nextWithin: 1000), timeout: timeout)
         (group.name, group.concurrency, group.namesPerSecond) = (name, concurrency, namesPerSecond)
         group.isProven = isProven
         return group
@@ -33,14 +37,14 @@ struct NamedGroup {
 
     /// What can stand behind a group's servers.
     enum Key: String, CaseIterable {
-        case account, unproven, takes, thenTry, on, concurrency, timeout, queriesPerSecond
+        case account, unproven, encrypted, takes, thenTry, on, concurrency, timeout, queriesPerSecond
 
         /// Whether it stands for itself, without a value.
-        var isFlag: Bool { self == .account || self == .unproven }
+        var isFlag: Bool { [.account, .unproven, .encrypted].contains(self) }
     }
 
-    /// `NAME SERVERS [account] [unproven] [takes NAME…] [thenTry GROUP…] [on END…] [concurrency N] [timeout N]
-    /// [queriesPerSecond N]`
+    /// `NAME SERVERS [account] [unproven] [encrypted] [takes NAME…] [thenTry GROUP…] [on END…] [concurrency N]
+    /// [timeout N] [queriesPerSecond N]`
     init?(_ words: ArraySlice<String>) {
         guard words.count > 2, let id = GroupID(scenario: words.first!), id.rawValue > GroupID.fallback.rawValue,
             let count = Int(words.dropFirst().first!)
@@ -54,6 +58,7 @@ struct NamedGroup {
                 key = next.isFlag ? nil : next
                 if next == .on { on = [] }
                 if next == .unproven { isProven = false }
+                if next == .encrypted { isEncrypted = true }
                 continue
             }
             guard let key, read(key, word) else { return nil }
@@ -78,7 +83,7 @@ struct NamedGroup {
             case .timeout: timeout = number
             default: namesPerSecond = number
             }
-        case .account, .unproven: return false
+        case .account, .unproven, .encrypted: return false
         }
         return true
     }

@@ -158,7 +158,7 @@ import Testing
             // What is put to an account is decided at the end of the turn, one name after the other.
             forwarder.endTurn(at: now)
             take()
-            let explanation = forwarder.explain(name, type, at: now)
+            let explanation = forwarder.explain(name, type, of: source, at: now)
             forwarder.receive(name, type, for: audience, from: client, of: source, at: now)
             forwarder.endTurn(at: now)
             check(explanation, key, client!)

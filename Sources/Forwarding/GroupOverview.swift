@@ -1,0 +1,65 @@
+public import Base
+
+/// Counts of the queries to a group's servers, since the start.
+public struct GroupCounters: Sendable, Equatable {
+    public init() {}
+
+    /// Questions that came to the group, also those that another group had no answer to.
+    public internal(set) var questions: UInt64 = 0
+    /// Requests and messages, and the names in them.
+    public internal(set) var queries: UInt64 = 0
+    public internal(set) var names: UInt64 = 0
+    /// Second attempts at silent servers.
+    public internal(set) var repeats: UInt64 = 0
+    public internal(set) var failures: UInt64 = 0
+}
+
+/// The state of a group at one moment.
+public struct GroupOverview: Sendable, Equatable {
+    public let id: GroupID
+    /// The group's name in the configuration.
+    public let name: String
+    /// Whether it is an HTTPDNS account, which is asked for the addresses of names alone.
+    public let carriesAddresses: Bool
+    /// Whether its answers are shared in the store of the fleet.
+    public let isShared: Bool
+    /// Milliseconds for one attempt.
+    public let timeout: Int
+    /// In the order of preference.
+    public let servers: [ServerState]
+    /// The server that is asked now; nil without servers.
+    public let current: Server?
+    public let counters: GroupCounters
+    /// The groups that are asked when this one has no answer to a question of its own names.
+    public let thenTry: [GroupID]
+    /// When the first server is tried again while another is in use.
+    private let returnAt: Tick?
+
+    public init(
+        _ group: UpstreamGroup, _ servers: [ServerState], current: Server? = nil,
+        counters: GroupCounters = GroupCounters(),
+        thenTry: [GroupID] = [], returnAt: Tick? = nil
+    ) {
+        (id, name, carriesAddresses, timeout) = (group.id, group.name, group.carriesAddresses, group.timeout)
+        isShared = group.isShared
+        (self.servers, self.current, self.counters) = (servers, current ?? servers.first?.server, counters)
+        (self.thenTry, self.returnAt) = (thenTry, returnAt)
+    }
+
+    init(_ state: GroupState, thenTry: [GroupID]) {
+        self.init(
+            state.group, state.servers, current: state.current, counters: state.counters, thenTry: thenTry,
+            returnAt: state.returnAt)
+    }
+
+    /// When a server that is passed over is asked again: with the first question from that moment on. Nil: it is not
+    /// passed over.
+    public func nextTry(of server: ServerState, at now: Tick) -> Tick? {
+        let pause = server.health.pausedUntil.flatMap { now < $0 ? $0 : nil }
+        let isFirst = server.server == servers.first?.server && server.server != current
+        return [pause, server.setAside?.until, isFirst ? returnAt : nil].compactMap(\.self).max()
+    }
+
+    /// See ``GroupID/title(_:)``.
+    public var title: String { id.title(name) }
+}

@@ -1,0 +1,60 @@
+import Base
+
+/// What a time-out says about the server that was asked: a zone whose own servers are silent must not move the names of
+/// other zones to another server.
+///
+/// | what came from the server since the question was sent | the same question at others of its group | verdict |
+/// | --- | --- | --- |
+/// | an answer to anything, or a refusal of its own | whatever | `ofName`: only this question goes on |
+/// | nothing | asked, and not answered | `ofAll`: it fails, and keeps its place, since no other is better |
+/// | nothing; it is encrypted | answered, or not asked | `ofConnection`: as a SERVFAIL, the third in a row sets it aside |
+/// | nothing; it is not | answered, or not asked | `ofServer`: it is set aside |
+///
+/// An encrypted server whose connection is found dead (closed, reset, refused, not to be secured) does not come here: that
+/// is a failure like any other, and sets it aside at once. One that takes connections and answers nothing is found by the
+/// third question that another server has answered.
+///
+/// With ``UpstreamGroup/Choice/inOrder(switchAfter:returnAfterMinutes:)`` and
+/// ``UpstreamGroup/Choice/lastThatAnswered`` the servers are asked one after the other, so that only the first column
+/// counts: a time-out in which an answer came is none of the failed attempts in a row, and the server that is asked for the
+/// late name does not take the place of the one before it. A server that is dead has answered nothing since, so each question
+/// counts that was sent after its last answer.
+enum Silence {
+    case ofName, ofAll, ofConnection, ofServer
+
+    /// - Parameter heardAt: when anything last came from the server.
+    init(of query: Query, heardAt: Tick?) {
+        if let heardAt, query.sent < heardAt {
+            self = .ofName
+        } else if query.others == .silent {
+            self = .ofAll
+        } else {
+            self = query.server.isEncrypted ? .ofConnection : .ofServer
+        }
+    }
+}
+
+extension Query {
+    /// What became of the same question at other servers of the group.
+    enum Others {
+        case notAsked, silent, answered
+    }
+
+    var others: Others {
+        switch subject {
+        case .names: .notAsked
+        case .message(let flight): flight.wasAnswered ? .answered : isOvertaken ? .silent : .notAsked
+        case .measurement(let flight): flight.wasAnswered ? .answered : .silent
+        }
+    }
+}
+
+extension Failure.Kind {
+    /// Whether the server itself has said it, which shows that it is there.
+    var isServersWord: Bool {
+        switch self {
+        case .unauthorized, .tooOften, .denied, .badAnswer: true
+        case .timedOut, .unreachable, .untrusted: false
+        }
+    }
+}

@@ -71,10 +71,14 @@ void clinux_set_local_address(struct msghdr *message, void *control, const uint8
     message->msg_control = control;
 }
 
-int clinux_next_error(int fd) {
+int clinux_next_error(int fd, uint8_t *quoted, int *count) {
     _Alignas(struct cmsghdr) uint8_t controls[256];
-    struct msghdr message = {.msg_control = controls, .msg_controllen = sizeof controls};
-    if (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return 0;
+    struct iovec room = {.iov_base = quoted, .iov_len = 2};
+    struct msghdr message = {
+        .msg_iov = &room, .msg_iovlen = 1, .msg_control = controls, .msg_controllen = sizeof controls};
+    ssize_t length = recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT);
+    if (length < 0) return 0;
+    *count = (int)length;
     for (struct cmsghdr *control = CMSG_FIRSTHDR(&message); control; control = CMSG_NXTHDR(&message, control)) {
         int is_error = (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_RECVERR)
             || (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_RECVERR);

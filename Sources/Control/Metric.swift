@@ -231,7 +231,7 @@ extension Metric {
         ) {
             let mismatches = $0.limits.mismatches
             return [
-                (["stranger"], mismatches.strangers), (["other_query"], mismatches.otherQuery),
+                (["icmp"], mismatches.errors), (["other_query"], mismatches.otherQuery),
                 (["malformed"], mismatches.malformed), (["other_case"], mismatches.otherCase),
             ]
         },

@@ -1,8 +1,8 @@
-/// Datagrams that came while an answer was awaited and were not that answer, since the start: an attacker guesses, or a
-/// resolver is broken. They are ignored, and the wait goes on.
+/// What came while an answer was awaited and was not that answer, since the start: an attacker guesses, or a resolver is
+/// broken. It is ignored, and the wait goes on.
 package struct MismatchCounters: Sendable, Equatable {
-    /// Datagrams from another address or port than the resolver's.
-    package var strangers: UInt64 = 0
+    /// ICMP errors that quote no query of the port, or do not say that the resolver's port is closed.
+    package var errors: UInt64 = 0
     /// Messages with another id or about another question.
     package var otherQuery: UInt64 = 0
     /// Messages that cannot be read.
@@ -13,11 +13,11 @@ package struct MismatchCounters: Sendable, Equatable {
     package init() {}
 
     package mutating func add(_ other: MismatchCounters) {
-        strangers += other.strangers
+        errors += other.errors
         otherQuery += other.otherQuery
         malformed += other.malformed
         otherCase += other.otherCase
     }
 
-    package var all: UInt64 { strangers + otherQuery + malformed + otherCase }
+    package var all: UInt64 { errors + otherQuery + malformed + otherCase }
 }

@@ -267,7 +267,7 @@ extension Report {
             cache \(cache.entries) answers, \(cache.bytes) bytes, \(cache.hits) hits, \(cache.misses) misses, \
             \(cache.evictions) evicted; \(counters.flights) questions looked up, \(counters.joined) joined one under way, \
             \(refused) refused; \(groups.map(Self.counters).joined(separator: "; ")); \
-            \(mismatches.all) messages that were no answer ignored (\(mismatches.strangers) from elsewhere, \
+            \(mismatches.all) messages that were no answer ignored (\(mismatches.errors) ICMP errors, \
             \(mismatches.otherCase) in another case); \
             \(counters.fallbacks) fell back, \(counters.servedStale) stale, \
             \(counters.overdue) out of time; \(clients.accepted) TCP clients, \

@@ -90,7 +90,7 @@ private final class SystemExchange: EventHandler, StreamOwner {
             guard case .bytes(let count) = try socket.receive(into: &room) else { return }
             take(buffer.span.extracting(0..<count), id: id)
         } catch {
-            settled(self, nil)
+            if socket.takeErrors().contains(where: { $0.isRefusal && $0.id == id }) { settled(self, nil) }
         }
     }
 

@@ -131,6 +131,15 @@ extension MessageSlots {
         }
     }
 
+    /// The same for the peer of a connected socket.
+    func prepareToSend(_ index: Int, at offset: Int, length: Int) {
+        precondition(index < count && length <= size && offset >= 0 && offset <= (count - 1) * size)
+        unsafe vectors[index] = iovec(iov_base: payloads + offset, iov_len: length)
+        unsafe messages[index].header.msg_namelen = 0
+        unsafe messages[index].header.msg_control = nil
+        unsafe messages[index].header.msg_controllen = 0
+    }
+
     /// The payload of a slot that was prepared.
     func prepared(_ index: Int) -> UnsafeBufferPointer<UInt8> {
         precondition(index < count)

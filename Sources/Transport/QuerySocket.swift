@@ -5,8 +5,8 @@ internal import Glibc
 /// A UDP socket for queries to one resolver, to which the kernel gives a random port of its own (RFC 5452 §9.2), so a
 /// forger must guess both port and id.
 ///
-/// It is not connected: on a connected socket the kernel would drop datagrams from other senders unseen, and a guessing
-/// attacker would go unnoticed.
+/// It is connected. So to everybody but the resolver its port looks like a closed one, which a probe cannot tell from
+/// the others, and the kernel hands over no ICMP error but one that quotes a datagram to the resolver.
 public struct QuerySocket: ~Copyable, Sendable {
     public private(set) var descriptor: Descriptor
     /// The resolver it is for.
@@ -16,7 +16,8 @@ public struct QuerySocket: ~Copyable, Sendable {
     public enum Received: Equatable, Sendable {
         /// A datagram of this many octets from the resolver; it may be empty.
         case bytes(Int)
-        /// A datagram from another address or port. The buffer's contents mean nothing.
+        /// A datagram from another address or port, which came before the socket was connected. The buffer's contents
+        /// mean nothing.
         case stranger
         case wouldBlock
     }
@@ -26,27 +27,23 @@ public struct QuerySocket: ~Copyable, Sendable {
         let isIPv4 = endpoint.address.isIPv4
         let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, .datagram)
         if let source { try descriptor.bind(Endpoint(source, port: 0)) }
-        // Makes the kernel report that no program listens on the port, as it does on a connected socket.
+        // Makes the kernel keep ICMP errors with what they quote. By themselves they say nothing of the query meant.
         if isIPv4 {
             try descriptor.setOption(Int32(IPPROTO_IP), IP_RECVERR, 1)
         } else {
             try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_RECVERR, 1)
         }
-        return QuerySocket(descriptor: descriptor, resolver: try SocketAddress(reaching: endpoint))
+        let resolver = try SocketAddress(reaching: endpoint)
+        let code = descriptor.connect(resolver)
+        guard code == 0 else { throw SystemError("connect", resolver.description, code: code) }
+        return QuerySocket(descriptor: descriptor, resolver: resolver)
     }
 
     /// Sends one datagram; false if there is no room for it now. Fails at once when there is no route.
     public func send(_ message: Span<UInt8>) throws(SystemError) -> Bool {
         // Sound: the kernel reads `count` bytes during the call.
         let outcome = unsafe message.withUnsafeBufferPointer { data in
-            SystemCall.attempt {
-                Int(
-                    unsafe resolver.withStorage { name, length in
-                        Int32(
-                            truncatingIfNeeded: unsafe sendto(
-                                descriptor.raw, data.baseAddress, data.count, 0, name, length))
-                    })
-            }
+            SystemCall.attempt { unsafe Glibc.send(descriptor.raw, data.baseAddress, data.count, 0) }
         }
         switch outcome {
         case .done: return true
@@ -55,8 +52,8 @@ public struct QuerySocket: ~Copyable, Sendable {
         }
     }
 
-    /// Reads one datagram; the part that does not fit is lost. ECONNREFUSED, because no program listens on the server's
-    /// port, is thrown here or by ``send(_:)``.
+    /// Reads one datagram; the part that does not fit is lost. Throws what an ICMP error says, which may be forged: see
+    /// ``takeErrors()``.
     public func receive(into buffer: inout MutableSpan<UInt8>) throws(SystemError) -> Received {
         var sender: SocketAddress?
         // Sound: the kernel writes at most `count` bytes.
@@ -78,26 +75,55 @@ public struct QuerySocket: ~Copyable, Sendable {
         }
     }
 
-    /// Sends what was committed to a batch. What the socket has no room for is dropped. Fails as
+    /// Sends what was committed to a batch, to the resolver. What the socket has no room for is dropped. Fails as
     /// ``send(_:)-(Span<UInt8>)`` does; then some may have been sent.
     public func send(_ batch: inout ReplyBatch) throws(SystemError) {
-        if let code = batch.flush(through: descriptor.raw) {
+        if let code = batch.flush(through: descriptor.raw, isConnected: true) {
             throw SystemError("send", resolver.description, code: code)
         }
     }
 
-    /// Reads the waiting datagrams, of all senders, into a batch. Throws what sending left behind, such as that the
-    /// resolver's port is closed.
-    public func receive(into batch: inout ReceiveBatch) throws(SystemError) {
-        var code = batch.receive(from: descriptor.raw, flags: Int32(MSG_DONTWAIT))
-        if code == nil, batch.count == 0 {
-            // An error of an earlier datagram that a later send has already reported stays in the queue, and would wake the
-            // loop for ever.
-            let queued = clinux_next_error(descriptor.raw)
-            if queued != 0 { code = queued }
-        }
-        if let code { throw SystemError("recv", code: code) }
+    /// Reads the waiting datagrams into a batch, and takes ICMP errors out of their queue, where they would wake the loop
+    /// for ever.
+    public func receive(into batch: inout ReceiveBatch) -> [ReportedError] {
+        let flags = Int32(MSG_DONTWAIT)
+        let failure = batch.receive(from: descriptor.raw, flags: flags)
+        guard failure != nil || batch.count == 0 else { return [] }
+        let errors = takeErrors()
+        // The first call fails for an error in the queue, and reads nothing.
+        if failure != nil { _ = batch.receive(from: descriptor.raw, flags: flags) }
+        return errors
     }
+
+    /// What an ICMP error says of a datagram that was sent to the resolver. Whoever knows the port can forge one from
+    /// any address: it is worth something only if it quotes what he does not know.
+    public struct ReportedError: Equatable, Sendable {
+        /// No program listens on the resolver's port. Other errors are passing or advice (RFC 1122 §3.2.2).
+        public let isRefusal: Bool
+        /// The first two octets of the datagram, the id of a DNS message; nil if it quotes fewer.
+        public let id: UInt16?
+    }
+
+    /// Takes the ICMP errors out of their queue.
+    public func takeErrors() -> [ReportedError] {
+        var errors: [ReportedError] = []
+        // More may come meanwhile. The loop finds the rest.
+        while errors.count < Self.mostErrors {
+            var (quoted, count): (InlineArray<2, UInt8>, Int32) = ([0, 0], 0)
+            var span = quoted.mutableSpan
+            // Sound: the call writes two octets at most.
+            let code = unsafe span.withUnsafeMutableBufferPointer { room in
+                unsafe clinux_next_error(descriptor.raw, room.baseAddress!, &count)
+            }
+            guard code != 0 else { break }
+            let id = count == 2 ? UInt16(quoted[0]) << 8 | UInt16(quoted[1]) : nil
+            errors.append(ReportedError(isRefusal: code == ECONNREFUSED, id: id))
+        }
+        return errors
+    }
+
+    /// The most errors that are taken at once.
+    private static let mostErrors = 256
 
     /// Whether a datagram of a batch comes from the resolver.
     public func isFromResolver(_ batch: borrowing ReceiveBatch, _ index: Int) -> Bool {

@@ -43,6 +43,14 @@ public struct ReplyBatch: ~Copyable {
         end += (length + MessageSlots.cacheLine - 1) & ~(MessageSlots.cacheLine - 1)
     }
 
+    /// Adds the first `length` bytes of ``next()`` for the peer of a connected socket.
+    public mutating func commit(_ length: Int) {
+        precondition(!isFull && (0...ReplyBatch.slotSize).contains(length))
+        slots.prepareToSend(count, at: end, length: length)
+        count += 1
+        end += (length + MessageSlots.cacheLine - 1) & ~(MessageSlots.cacheLine - 1)
+    }
+
     /// A committed reply; its bytes are valid until the batch is flushed.
     public func bytes(_ index: Int) -> UnsafeBufferPointer<UInt8> {
         precondition(index < count)
@@ -55,6 +63,9 @@ public struct ReplyBatch: ~Copyable {
         return slots.peer(index)
     }
 
+    /// How often datagrams of one batch are sent again because of ICMP errors about earlier ones.
+    private static let mostRepeats = 4
+
     /// Sends what was committed. Never waits: a datagram that cannot be sent at once is dropped, the rest still go.
     public mutating func flush(_ socket: DatagramSocket) {
         _ = flush(through: socket.descriptor.raw)
@@ -63,7 +74,9 @@ public struct ReplyBatch: ~Copyable {
     /// The same through any UDP socket.
     /// - Returns: why the first of those failed that were dropped for another reason than want of room, as `errno`; nil: none
     ///   was, as far as the kernel tells.
-    mutating func flush(through descriptor: Int32) -> Int32? {
+    mutating func flush(through descriptor: Int32, isConnected: Bool = false) -> Int32? {
+        // On a connected socket a call also fails for what ICMP has said of earlier datagrams. That is then forgotten.
+        var repeats = isConnected ? Self.mostRepeats : 0
         var next = 0
         var failure: Int32?
         while next < count {
@@ -72,6 +85,9 @@ public struct ReplyBatch: ~Copyable {
             case .done(let taken) where taken > 0:
                 next += taken
                 sent += UInt64(taken)
+                continue
+            case .failed where repeats > 0:
+                repeats -= 1
                 continue
             case .failed(let code): failure = failure ?? code
             case .done, .wouldBlock: break

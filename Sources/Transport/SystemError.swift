@@ -40,8 +40,6 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether no program listens on the port that was reached.
-    public var isConnectionRefused: Bool { code == ECONNREFUSED }
     /// Whether the file, or a folder on the way to it, does not exist.
     public var isNotFound: Bool { code == ENOENT || code == ENOTDIR }
     /// Whether the system has no more of what the call needs: descriptors, memory, watches.

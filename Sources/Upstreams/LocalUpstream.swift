@@ -13,17 +13,17 @@ package final class LocalUpstream: Upstream, Sender {
     package let tallies: UpstreamTallies
     private let clock: () -> Tick
     /// Sends the queries of a turn together; nil: each is sent by itself.
-    private let outbox: Outbox?
+    let outbox: Outbox?
     /// For answers that do not fit a datagram.
     private let streams: StreamUpstream
-    private var servers: [Server: PlainServer] = [:]
+    var servers: [Server: PlainServer] = [:]
     /// The server of the last query: most queries of a turn are for the same.
-    private var latest: PlainServer?
+    var latest: PlainServer?
     private var queries = UnderWay<LocalQuery>()
     /// Nil until something is asked.
-    private var datagrams: QueryDatagrams?
-    private lazy var portIsReadable: (QueryPort) -> Void = { [unowned self] in read($0) }
-    private(set) var openPorts = 0
+    var datagrams: QueryDatagrams?
+    private(set) lazy var portIsReadable: (QueryPort) -> Void = { [unowned self] in read($0) }
+    var openPorts = 0
     /// When to look for ports without a query under way.
     private var tidyAt: Tick?
 
@@ -113,96 +113,34 @@ package final class LocalUpstream: Upstream, Sender {
     /// Sends the queries that were gathered.
     func pump() {
         guard let datagrams, let port = datagrams.port else { return }
-        do throws(SystemError) { try datagrams.send() } catch {
-            // "Connection refused" is about an earlier datagram, and reading reports it again.
-            if !error.isConnectionRefused { fail(port, error) }
-        }
-    }
-
-    // MARK: Sending
-
-    private func known(_ server: Server) -> PlainServer {
-        if let latest, latest.server == server { return latest }
-        let known = servers[server] ?? PlainServer(server, isKept: servers.count < Self.maximumServers)
-        if known.isKept { servers[server] = known }
-        latest = known
-        return known
-    }
-
-    private func send(_ query: LocalQuery, edns: SentQuery.EDNS, isRepeat: Bool, at now: Tick) {
-        do throws(SystemError) {
-            guard let port = try port(for: query, at: now) else {
-                return failed(query, Failure(.unreachable, "as many ports are open as may be"))
-            }
-            let id = port.newID(answers.nextID)
-            var bytes = Query.message(
-                id: id, query.question.name, type: query.question.type, dnssecOK: query.question.dnssecOK,
-                checkingDisabled: query.question.checkingDisabled, hasEDNS: edns == .used,
-                subnet: answers.clientSubnet)
-            let isMixed =
-                query.server.spelling.repeatsCase != false && Query.mixCase(of: &bytes) { answers.random64() }
-            let sent = SentQuery(
-                id: id, query, from: port, bytes: bytes, edns: edns, isMixed: isMixed, isRepeat: isRepeat, at: now)
-            query.sent.append(sent)
-            port.add(sent)
-            gather(sent)
-        } catch {
-            failed(query, Failure(.unreachable, error.description))
-        }
-    }
-
-    /// The port of the last query to the same server, if it takes more and this query was not sent from it; otherwise a
-    /// new one. Nil when too many are open.
-    private func port(for query: LocalQuery, at now: Tick) throws(SystemError) -> QueryPort? {
-        let server = query.server
-        if let port = server.port, port.takesQueries(at: now), query.sent.allSatisfy({ $0.port !== port }) {
-            return port
-        }
-        retirePort(of: server)
-        guard openPorts < Self.maximumPorts else { return nil }
-        let port = try QueryPort(to: server.server.endpoints[0], loop: loop, at: now, received: portIsReadable)
-        openPorts += 1
-        if server.isKept { server.port = port } else { port.retire() }
-        return port
-    }
-
-    private func gather(_ sent: SentQuery) {
-        let datagrams = self.datagrams ?? QueryDatagrams()
-        self.datagrams = datagrams
-        if !datagrams.takes(sent) { pump() }
-        // Sending the earlier ones may have failed, and this one with them.
-        guard sent.port.isOpen else { return }
-        datagrams.add(sent)
-        if let outbox { outbox.add(self) } else { pump() }
-    }
-
-    private func retirePort(of server: PlainServer) {
-        guard let port = server.port else { return }
-        server.port = nil
-        port.retire()
-        if port.isIdle { close(port) }
-    }
-
-    private func close(_ port: QueryPort) {
-        if datagrams?.port === port { pump() }
-        guard port.isOpen else { return }
-        port.close()
-        openPorts -= 1
+        do throws(SystemError) { try datagrams.send() } catch { fail(port, error) }
     }
 
     // MARK: What comes back
 
     private func read(_ port: QueryPort) {
         guard let datagrams else { return }
-        do throws(SystemError) { try port.receive(into: &datagrams.incoming) } catch { return fail(port, error) }
+        let errors = port.receive(into: &datagrams.incoming)
         let now = clock()
         for index in 0..<datagrams.incoming.count where port.isOpen {
             guard port.isFromServer(datagrams.incoming, index) else {
-                answers.mismatches.strangers += 1
+                answers.mismatches.otherQuery += 1
                 continue
             }
             let bytes = unsafe datagrams.incoming.bytes(index)
             received(unsafe bytes.span, on: port, at: now)
+        }
+        for error in errors where port.isOpen { reported(error, on: port, at: now) }
+    }
+
+    /// An ICMP error has come. It fails the query that it quotes; whatever else it may say could be forged.
+    private func reported(_ error: QuerySocket.ReportedError, on port: QueryPort, at now: Tick) {
+        switch port.meaning(of: error) {
+        case .nothing: answers.mismatches.errors += 1
+        case .endedQuery: return
+        case .query(let sent):
+            drop(sent, at: now)
+            failed(sent.query, Failure(.unreachable, "recv: Connection refused"))
         }
     }
 
@@ -275,7 +213,7 @@ package final class LocalUpstream: Upstream, Sender {
         tidyAt = tidyAt ?? now.advanced(milliseconds: Self.idleTime)
     }
 
-    /// Fails all queries of a port: the server cannot be reached.
+    /// Fails all queries of a port: there is no way to the server.
     private func fail(_ port: QueryPort, _ error: SystemError) {
         let waiting = port.takeWaiting()
         close(port)
@@ -286,7 +224,7 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     /// One way of sending has failed. A failure of the second attempt, say, is no reason to stop waiting for the first.
-    private func failed(_ query: LocalQuery, _ failure: Failure) {
+    func failed(_ query: LocalQuery, _ failure: Failure) {
         guard query.sent.isEmpty, !query.isOverTCP else { return }
         end(query, .failed(failure))
     }

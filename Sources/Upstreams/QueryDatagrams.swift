@@ -16,7 +16,7 @@ final class QueryDatagrams {
         let bytes = sent.bytes
         let room = unsafe outgoing.next()
         for index in bytes.indices { unsafe room[index] = bytes[index] }
-        outgoing.commit(bytes.count, to: sent.port.server, from: nil)
+        outgoing.commit(bytes.count)
     }
 
     func send() throws(SystemError) { try port.take()?.send(&outgoing) }

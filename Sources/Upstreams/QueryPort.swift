@@ -6,8 +6,9 @@ import Transport
 /// A forger who cannot see the queries must guess (RFC 5452 §4) the port, one of some 28,000 (14.8 bits) that the kernel
 /// chooses from; the id (16 bits); and the case of each letter of the name, if the server repeats it (`Query.mixCase`, up
 /// to 32 bits). A forged answer matches one id of one port, and is accepted only for the question sent under that id: so
-/// sharing a port makes no query easier to hit. Learning the port first would help a forger: therefore a port takes
-/// queries for a moment only, and stays open hardly longer than a port for each query would.
+/// sharing a port makes no query easier to hit. Learning the port first would help a forger: therefore the socket is
+/// connected, a port takes queries for a moment only, and stays open hardly longer than a port for each query would. An
+/// ICMP error ends no query but the one whose id it quotes, which is as hard to guess.
 final class QueryPort: EventHandler {
     private var socket: QuerySocket
     private var registration: Registration?
@@ -20,12 +21,9 @@ final class QueryPort: EventHandler {
     private var queries: [(id: UInt16, sent: SentQuery?)] = []
     private var waiting = 0
 
-    /// How long a port takes queries after it was opened, in nanoseconds: as long as a busy turn of the loop lasts. An
-    /// attacker who probes ports learns of a thousand closed ones a second at most, since the kernel sends no more ICMP
-    /// errors (`net.ipv4.icmp_msgs_per_sec`).
+    /// How long a port takes queries after it was opened, in nanoseconds: as long as a busy turn of the loop lasts.
     static let takingTime: UInt64 = 250_000
-    /// The most queries that a port ever takes: a socket's buffer holds their answers, and a forged ICMP "port
-    /// unreachable" fails no more of them.
+    /// The most queries that a port ever takes: a socket's buffer holds their answers.
     static let maximumQueries = 64
 
     /// - Parameter received: Called when datagrams may have come, until ``close()``.
@@ -67,15 +65,12 @@ final class QueryPort: EventHandler {
         waiting += 1
     }
 
-    /// The resolver it is for.
-    var server: SocketAddress { socket.resolver }
-
     func send(_ batch: inout ReplyBatch) throws(SystemError) {
         defer { if let registration { loop.update(registration, .readable) } }
         try socket.send(&batch)
     }
 
-    func receive(into batch: inout ReceiveBatch) throws(SystemError) { try socket.receive(into: &batch) }
+    func receive(into batch: inout ReceiveBatch) -> [QuerySocket.ReportedError] { socket.receive(into: &batch) }
 
     func isFromServer(_ batch: borrowing ReceiveBatch, _ index: Int) -> Bool { socket.isFromResolver(batch, index) }
 
@@ -90,6 +85,11 @@ final class QueryPort: EventHandler {
     func meaning(of id: UInt16) -> Meaning {
         guard let place = place(of: id) else { return .nothing }
         return queries[place].sent.map { .query($0) } ?? .endedQuery
+    }
+
+    /// The query that an ICMP error fails: the one that it quotes, if it says that the server's port is closed.
+    func meaning(of error: QuerySocket.ReportedError) -> Meaning {
+        error.isRefusal ? error.id.map(meaning(of:)) ?? .nothing : .nothing
     }
 
     private func place(of id: UInt16) -> Int? {

@@ -181,17 +181,24 @@ import Testing
         }
     }
 
-    @Test func aQuerySocketTellsItsResolverFromOthers() throws {
+    /// To everybody else its port is as good as closed.
+    @Test func aQuerySocketHearsItsResolverAlone() throws {
         let resolver = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
         let query = try QuerySocket.open(to: resolver.local)
         #expect(try query.send(bytes("ask").span))
         var batch = ReceiveBatch(slots: 2)
         #expect(try batch.receive(from: resolver, waiting: false) == 1)
         let asker = batch.sender(0)
-        PlainClient().send(bytes("forged"), to: asker.endpoint)
+        let stranger = try QuerySocket.open(to: asker.endpoint)
+        #expect(try stranger.send(bytes("forged").span))
         var buffer = [UInt8](repeating: 0, count: 512)
         var room = buffer.mutableSpan
-        #expect(try query.receive(into: &room) == .stranger)
+        do throws(SystemError) {
+            _ = try stranger.receive(into: &room)
+            Issue.record("the port is open")
+        } catch {
+            #expect(error.code == ECONNREFUSED)
+        }
         #expect(try query.receive(into: &room) == .wouldBlock)
         var replies = ReplyBatch(slots: 2)
         replies.commit(0, to: asker, from: nil)
@@ -215,6 +222,28 @@ import Testing
         } catch {
             #expect(error.code == ECONNREFUSED)
         }
+    }
+
+    /// It says which datagram was refused, fails none that is sent after it, and is said once.
+    @Test func aRefusalQuotesTheQuery() throws {
+        let endpoint = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0].local
+        let query = try QuerySocket.open(to: endpoint)
+        #expect(try query.send([0x12, 0x34, 1].span))
+        let resolver = try DatagramSocket.bind(endpoint, count: 1)[0]
+        var queries = ReplyBatch(slots: 2)
+        for id in [UInt8(1), 2] {
+            _ = queries.next().update(fromContentsOf: [id, id])
+            queries.commit(2)
+        }
+        try query.send(&queries)
+        var batch = ReceiveBatch(slots: 4)
+        #expect(try batch.receive(from: resolver, waiting: false) == 2)
+        let errors = query.receive(into: &batch)
+        #expect(errors == [QuerySocket.ReportedError(isRefusal: true, id: 0x1234)])
+        let later = query.receive(into: &batch)
+        #expect(later.isEmpty && batch.count == 0)
+        let isReadable = query.wait(milliseconds: 0)
+        #expect(!isReadable)
     }
 
     @Test func querySocketsHavePortsOfTheirOwn() throws {

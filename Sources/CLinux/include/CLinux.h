@@ -44,8 +44,9 @@ int clinux_local_address(const struct msghdr *_Nonnull message, uint8_t *_Nonnul
 void clinux_set_local_address(
     struct msghdr *_Nonnull message, void *_Nonnull control, const uint8_t *_Nonnull address, int octets);
 
-/* Takes the oldest error from the queue of a socket with IP_RECVERR or IPV6_RECVERR: its errno, 0 if there is none. */
-int clinux_next_error(int fd);
+/* Takes the oldest error from the queue of a socket with IP_RECVERR or IPV6_RECVERR: its errno, 0 if there is none.
+   `quoted` gets the first octets of the datagram's payload that it quotes, `count` says how many: 0 to 2. */
+int clinux_next_error(int fd, uint8_t *_Nonnull quoted, int *_Nonnull count);
 
 /* The number of the processor that this thread runs on. */
 int clinux_processor(void);

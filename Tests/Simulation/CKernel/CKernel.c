@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/errqueue.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <openssl/rand.h>
@@ -40,6 +41,7 @@ long sim_send(int fd, const void *bytes, long count);
 long sim_recv(int fd, void *bytes, long count);
 long sim_sendto(int fd, const void *bytes, long count, const void *name, long length);
 long sim_recvfrom(int fd, void *bytes, long count, void *name, uint32_t *length);
+long sim_next_error(int fd, void *bytes, long count);
 long sim_shutdown(int fd);
 long sim_getsockname(int fd, void *name, uint32_t *length);
 long sim_getsockopt(int fd, int level, int option);
@@ -233,6 +235,20 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, struct
         got++;
     }
     return got ? (int)got : (int)done(-EAGAIN);
+}
+ssize_t recvmsg(int fd, struct msghdr *header, int flags) {
+    if (!is_ours(fd)) return syscall(SYS_recvmsg, fd, header, flags);
+    if (!(flags & MSG_ERRQUEUE)) return done(-EBADF);
+    long length = sim_next_error(fd, header->msg_iov[0].iov_base, (long)header->msg_iov[0].iov_len);
+    if (length < 0) return done(length);
+    struct sock_extended_err error = {.ee_errno = ECONNREFUSED, .ee_origin = SO_EE_ORIGIN_ICMP};
+    struct cmsghdr *control = CMSG_FIRSTHDR(header);
+    control->cmsg_level = IPPROTO_IP;
+    control->cmsg_type = IP_RECVERR;
+    control->cmsg_len = CMSG_LEN(sizeof error);
+    memcpy(CMSG_DATA(control), &error, sizeof error);
+    header->msg_controllen = CMSG_SPACE(sizeof error);
+    return length;
 }
 int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
     if (!is_ours(fd)) return (int)syscall(SYS_sendmmsg, fd, messages, count, flags);

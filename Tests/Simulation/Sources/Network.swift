@@ -116,7 +116,8 @@ final class Network {
 
     func lookUpRoute(_ port: DatagramPort, _ endpoint: Endpoint) -> Int {
         guard leads(to: endpoint.address), endpoint.address.isIPv4 == port.isIPv4 else { return -Int(ENETUNREACH) }
-        port.local = Endpoint(Self.own(port.isIPv4), port: 4)
+        if port.local.port == 0 { bindAnywhere(port) }
+        port.remote = endpoint
         return 0
     }
 
@@ -139,7 +140,7 @@ final class Network {
         for _ in 0..<(host.doubles() ? 2 : 1) {
             kernel.after(host.delay()) { [self] in
                 guard let answers = host.received(bytes, port: endpoint.port) else {
-                    return deliver(from: endpoint, to: back, after: host.delay()) { $0.refused() }
+                    return deliver(from: endpoint, to: back, after: host.delay()) { $0.refused(bytes) }
                 }
                 for answer in answers where !host.isSilent && !host.loses() {
                     for _ in 0..<(host.doubles() ? 2 : 1) {

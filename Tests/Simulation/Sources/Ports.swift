@@ -8,20 +8,31 @@ final class DatagramPort: KernelObject {
     var listens = false
     private var incoming: [(from: Endpoint, bytes: [UInt8])] = []
     private var error: Int32 = 0
+    /// What was sent to a closed port, with IP_RECVERR.
+    private var refusals: [[UInt8]] = []
+    /// Whom it is connected to.
+    var remote: Endpoint?
 
     init(isIPv4: Bool) {
         self.isIPv4 = isIPv4
         local = Endpoint(isIPv4 ? IPAddress(v4: 0) : IPAddress(v6: 0, 0), port: 0)
     }
 
-    override var isReadable: Bool { !incoming.isEmpty || error != 0 }
+    override var isReadable: Bool { !incoming.isEmpty || hasFailed }
     override var isWritable: Bool { true }
-    override var hasFailed: Bool { error != 0 }
+    override var hasFailed: Bool { error != 0 || !refusals.isEmpty }
     override func closed() { kernel.network.release(self) }
 
-    func queue(_ datagram: (from: Endpoint, bytes: [UInt8])) { if incoming.count < 4096 { incoming.append(datagram) } }
+    func queue(_ datagram: (from: Endpoint, bytes: [UInt8])) {
+        guard remote == nil || remote == datagram.from else { return }
+        if incoming.count < 4096 { incoming.append(datagram) }
+    }
     func take() -> (from: Endpoint, bytes: [UInt8])? { incoming.isEmpty ? nil : incoming.removeFirst() }
-    func refused() { error = ECONNREFUSED }
+    func refused(_ bytes: [UInt8]) {
+        error = ECONNREFUSED
+        if refusals.count < 4096 { refusals.append(bytes) }
+    }
+    func takeRefusal() -> [UInt8]? { refusals.isEmpty ? nil : refusals.removeFirst() }
     func takeError() -> Int32? {
         defer { error = 0 }
         return error == 0 ? nil : error

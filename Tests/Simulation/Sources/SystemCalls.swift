@@ -184,9 +184,9 @@ private func write(_ address: SocketAddress, _ name: Raw?, _ length: UnsafeMutab
     return kernel.open(accepted)
 }
 @_cdecl("sim_send") func simSend(_ fd: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
-    let bytes = Array(UnsafeRawBufferPointer(start: bytes, count: count))
     switch kernel[fd] {
-    case let port as StreamPort: return port.send(bytes)
+    case let port as StreamPort: return port.send(Array(UnsafeRawBufferPointer(start: bytes, count: count)))
+    case is DatagramPort: return simSendTo(fd, bytes, count, nil, 0)
     case is NetlinkSocket: return count
     default: return -Int(EBADF)
     }
@@ -200,9 +200,18 @@ private func write(_ address: SocketAddress, _ name: Raw?, _ length: UnsafeMutab
 }
 @_cdecl("sim_sendto")
 func simSendTo(_ fd: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ name: UnsafeRawPointer?, _ length: Int) -> Int {
-    guard let port = kernel[fd] as? DatagramPort, let address = address(name, length) else { return -Int(EBADF) }
-    return kernel.network.send(
-        Array(UnsafeRawBufferPointer(start: bytes, count: count)), from: port, to: address.endpoint)
+    guard let port = kernel[fd] as? DatagramPort, let receiver = address(name, length)?.endpoint ?? port.remote else {
+        return -Int(EBADF)
+    }
+    if let error = port.takeError() { return -Int(error) }
+    return kernel.network.send(Array(UnsafeRawBufferPointer(start: bytes, count: count)), from: port, to: receiver)
+}
+/// The next ICMP error: the octets of the datagram that it quotes.
+@_cdecl("sim_next_error") func simNextError(_ fd: Int32, _ bytes: Raw, _ count: Int) -> Int {
+    guard let quoted = (kernel[fd] as? DatagramPort)?.takeRefusal() else { return -Int(EAGAIN) }
+    let taken = min(count, quoted.count)
+    quoted.withUnsafeBytes { if taken > 0 { bytes.copyMemory(from: $0.baseAddress!, byteCount: taken) } }
+    return taken
 }
 @_cdecl("sim_recvfrom")
 func simReceiveFrom(

@@ -99,6 +99,15 @@ public enum Reply {
         write(answer.head, body: answer.body.span, age: age, to: question, query: query, limit: limit, into: &out)
     }
 
+    /// Takes all records and extended errors out of a reply that was written, sets TC, and returns the new length: the
+    /// client is to ask again over TCP.
+    ///
+    /// - Parameter out: the reply to `question`, which was read from `query`.
+    public static func truncate(_ out: inout MutableSpan<UInt8>, _ question: Question, query: Span<UInt8>) -> Int {
+        let code = ResponseCode(rawValue: UInt16(out[3]) & Header.responseCode)
+        return writeWithoutRecords(code, Header.truncated, query, 0..<0, question, query, &out)
+    }
+
     /// Writes a reply without records and returns its length.
     ///
     /// Without a `question` the reply is a header alone: id and opcode from the query's first octets, RD and CD too if

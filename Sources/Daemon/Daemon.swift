@@ -80,7 +80,9 @@ public final class Daemon: @unchecked Sendable {
         let prepared = try forwarderLoop.prepare(
             settings, after: nil, &numbers, Provenance(origins: origins, proxies: proxies))
         forwarderLoop.apply(prepared)
-        let frontend = CurrentFrontend(QueryFrontend(cache: cache, settings.listen, queue: forwarderLoop.queue))
+        let frontend = CurrentFrontend(
+            QueryFrontend(
+                cache: cache, settings.listen, queue: forwarderLoop.queue, largeReplies: forwarderLoop.largeReplies))
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
             let policy = forwarderLoop.forwarder.policy

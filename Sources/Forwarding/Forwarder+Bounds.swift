@@ -24,9 +24,25 @@ extension Forwarder {
         return true
     }
 
+    /// The most clients of one source that is not proven, in all and of one question: all that wait for one question are
+    /// answered in the same moment, whoever the source is (DNSBomb, CVE-2024-33655).
+    static var maximumUnproven: Int { 1000 }
+    static var maximumUnprovenWaiting: Int { 64 }
+
+    /// Whether one more client of its source may wait for an answer.
+    func mayWait(_ client: Asker) -> Bool {
+        client.isProven || shares.clients(of: client.source) < Self.maximumUnproven
+    }
+
     /// Whether one more client may wait, for this flight and in all.
     func mayWait(_ client: Asker, for flight: Flight) -> Bool {
         let own = shares.clients(of: client.source)
+        if !client.isProven {
+            guard own < Self.maximumUnproven else { return false }
+            let most = Self.maximumUnprovenWaiting
+            let mayBeFull = own >= most && flight.clients.count >= most
+            guard !mayBeFull || shares.count(of: client.source, in: flight.clients) < most else { return false }
+        }
         guard Source.mayHaveMore(own: own, all: shares.clients, most: Self.maximumClients) else { return false }
         let all = flight.clients.count
         // A source has at most as many clients in this flight as in all; they are counted only near the limit.

@@ -112,12 +112,15 @@ public struct Forwarder: ~Copyable {
     /// - Parameters:
     ///   - client: nil for a question the daemon asks for itself, to refresh an entry.
     ///   - source: that of the client, or of the client whose question caused the refresh.
+    ///   - isProven: false: somebody else may have asked in the source's name.
     ///   - recursionDesired: false: the client is answered only from the cache and local data (RFC 1034 §4.3.1).
     public mutating func receive(
         _ name: Name, _ type: RecordType, for audience: Audience, from client: ClientNumber?,
-        of source: Source = .host, recursionDesired: Bool = true, at now: Tick
+        of source: Source = .host, isProven: Bool = true, recursionDesired: Bool = true, at now: Tick
     ) {
-        let client = client.map { Asker(number: $0, source: source, recursionDesired: recursionDesired) }
+        let client = client.map {
+            Asker(number: $0, source: source, recursionDesired: recursionDesired, isProven: isProven)
+        }
         let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
         switch policy.route(key.name, type) {
         case .answer(let answer):
@@ -181,6 +184,7 @@ public struct Forwarder: ~Copyable {
             counters.fallbacks += 1
             counters.fellBack(because: .noRecordBudget)
         }
+        if let client, !mayWait(client) { return refuse(key, client, known, .tooManyWaiting) }
         guard flights.count < Self.maximumFlights || makeRoom(for: source, at: now) else {
             return refuse(key, client, known, .tooManyFlights)
         }

@@ -109,6 +109,8 @@ struct Asker {
     let source: Source
     /// RD: without it no group is asked for an answer.
     let recursionDesired: Bool
+    /// Whether it is sure that the source has asked, and nobody in its name.
+    let isProven: Bool
 }
 
 /// A client that waits for a flight's answer.

@@ -132,6 +132,41 @@ import Testing
         #expect(receive(asked, frontend).reply.suffix(2) == [0, 0])
     }
 
+    /// Of long replies a hundred a second go to one address without a cookie of ours; then it is to ask over TCP.
+    @Test func whoHasNotProvenHimselfGetsFewLongReplies() {
+        let long = Answer.addresses(example, type: .aaaa, (0..<40).map { IPAddress(v6: 1 << 61, $0) }, ttl: 300)
+        cache.store(long, to: example, type: .aaaa, for: .everyone, at: now.seconds)
+        store()
+        var settings = Settings().listen
+        settings.allow.append(Network("192.0.2.0/24")!)
+        let frontend = frontend(settings)
+        let client: [UInt8] = [1, 2, 3, 4, 5, 6, 7, 8]
+        func ask(from address: IPAddress, cookie: [UInt8] = [], at later: UInt32 = 0, isStream: Bool = false) -> [UInt8]
+        {
+            let options = cookie.isEmpty ? [] : [0, 10, 0, UInt8(cookie.count)] + cookie
+            let asked = query(example, .aaaa, additional: opt(options))
+            return receive(asked, from: address, at: later, isStream: isStream, frontend).reply
+        }
+        func isTruncated(_ reply: [UInt8]) -> Bool { reply[2] & 2 != 0 }
+        let first = ask(from: Self.stranger, cookie: client)
+        let given = Array(first[first.count - 24..<first.count])
+        #expect(first.count > 512 && given.starts(with: client))
+        for _ in 1..<100 { #expect(!isTruncated(ask(from: Self.stranger))) }
+        let truncated = ask(from: Self.stranger)
+        #expect(isTruncated(truncated) && responseCode(truncated) == 0)
+        // A header that counts no answer, the question and an OPT.
+        #expect(truncated.count == query(example, .aaaa, additional: opt()).count && truncated[7] == 0)
+        #expect(isTruncated(ask(from: Self.stranger, cookie: client)), "anybody makes that up")
+        #expect(isTruncated(ask(from: Self.stranger, cookie: client + given.suffix(16).map { $0 ^ 1 })))
+        #expect(!isTruncated(ask(from: Self.stranger, cookie: given)))
+        #expect(!isTruncated(ask(from: Self.stranger, isStream: true)))
+        let short = receive(query(example, additional: opt()), from: Self.stranger, frontend).reply
+        #expect(!isTruncated(short) && responseCode(short) == 0)
+        #expect(!isTruncated(ask(from: .v4(192, 0, 2, 8))), "another address")
+        for _ in 0..<300 { #expect(!isTruncated(ask(from: Self.host))) }
+        #expect(!isTruncated(ask(from: Self.stranger, at: 1)), "the next second")
+    }
+
     @Test func aCookieIsGoodForItsAddressAlone() {
         let frontend = frontend()
         let client: [UInt8] = [1, 2, 3, 4, 5, 6, 7, 8]

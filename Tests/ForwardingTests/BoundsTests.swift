@@ -237,4 +237,25 @@ import Testing
         for case .reply(let clients, _, _, _) in forwarder.actions { answered += clients.count }
         #expect(answered == most + 1001)
     }
+
+    /// A source that may be somebody else's name: few wait for one question, and few in all. One that is proven has more.
+    @Test func ofASourceThatIsNotProvenFewWait() {
+        let source = Source(.v4(192, 0, 2, 66))
+        var forwarder = Self.forwarder()
+        for number in 0..<100 {
+            forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
+        }
+        #expect(forwarder.shares.clients == Forwarder.maximumUnprovenWaiting)
+        #expect(forwarder.counters.refusedWaiting == 36)
+        forwarder.receive(name(0), .a, for: .everyone, from: -1, of: source, at: Self.now)
+        forwarder.receive(
+            name(0), .a, for: .everyone, from: -2, of: Source(.v4(192, 0, 2, 1)), isProven: false, at: Self.now)
+        #expect(forwarder.shares.clients == Forwarder.maximumUnprovenWaiting + 2)
+        for number in 100..<2000 {
+            forwarder.receive(name(number), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
+        }
+        #expect(forwarder.shares.clients(of: source) == Forwarder.maximumUnproven)
+        forwarder.receive(name(1), .a, for: .everyone, from: -3, of: source, at: Self.now)
+        #expect(forwarder.shares.clients(of: source) == Forwarder.maximumUnproven + 1)
+    }
 }

@@ -11,6 +11,8 @@ struct Client: Sendable {
     let way: Way
     /// When the query came.
     let arrived: Tick
+    /// Whether it is sure that this address has asked: it is this host's, has a connection, or has sent our cookie.
+    let isProven: Bool
 
     enum Way: Sendable {
         case datagram(DatagramSocket, to: SocketAddress, from: IPAddress?)
@@ -30,9 +32,10 @@ struct Client: Sendable {
     /// The source that asks.
     var source: Source { Source(address) }
 
-    init(_ question: Question, message: Span<UInt8>, way: Way, at now: Tick) {
+    init(_ question: Question, message: Span<UInt8>, way: Way, isProven: Bool = true, at now: Tick) {
         self.question = question
         arrived = now
+        self.isProven = isProven
         query = unsafe message.withUnsafeBufferPointer { unsafe Array($0[..<question.end]) }
         self.way = way
     }

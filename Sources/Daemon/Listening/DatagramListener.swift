@@ -79,7 +79,7 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
                 let outcome = frontend.current.receive(
                     reads[index &- start], message, from: sender.address, at: now, limit: nil, tally: tally,
                     into: &reply)
-                let miss: (question: Question, isRefresh: Bool)
+                let miss: (question: Question, isProven: Bool, isRefresh: Bool)
                 switch outcome {
                 case .silence: continue
                 case .reply(let length):
@@ -87,12 +87,12 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
                     continue
                 case .replyAndRefresh(let length, let question):
                     replies.commit(length, to: sender, from: batch.local(index))
-                    miss = (question, true)
-                case .ask(let question): miss = (question, false)
+                    miss = (question, true, true)
+                case .ask(let question, let isProven): miss = (question, isProven, false)
                 }
                 let client = Client(
                     miss.question, message: message, way: .datagram(socket, to: sender, from: batch.local(index)),
-                    at: now)
+                    isProven: miss.isProven, at: now)
                 if misses.isEmpty { misses.reserveCapacity(batch.count &- index) }
                 misses.append(Miss(client: client, isRefresh: miss.isRefresh))
             }

@@ -20,14 +20,17 @@ struct QueryFrontend: Sendable {
     private let epoch: UInt32
     private var keepAlive: UInt16
     private let queue: MissQueue
+    private let largeReplies: LargeReplies
 
     /// - Parameter queue: where misses wait to be looked up; without room in it they get SERVFAIL.
-    init(cache: DNSCache, _ settings: Settings.Listen, queue: MissQueue) {
+    init(
+        cache: DNSCache, _ settings: Settings.Listen, queue: MissQueue, largeReplies: LargeReplies = LargeReplies()
+    ) {
         self.cache = cache
         var random = Random()
         cookies = ServerCookies(seed: (random.uint64(), random.uint64()))
         epoch = UInt32(truncatingIfNeeded: WallClock.unixSeconds()) &- Tick(nanoseconds: Clock.now()).seconds
-        self.queue = queue
+        (self.queue, self.largeReplies) = (queue, largeReplies)
         (allow, allowsLoopback, keepAlive) = ([], false, 0)
         apply(settings)
     }
@@ -48,7 +51,7 @@ struct QueryFrontend: Sendable {
         case reply(Int)
         case silence
         /// Not in the cache; the question has a place in the queue.
-        case ask(Question)
+        case ask(Question, isProven: Bool)
         /// The reply was written, and the entry needs a refresh.
         case replyAndRefresh(Int, Question)
     }
@@ -100,30 +103,76 @@ struct QueryFrontend: Sendable {
         case .question(var question):
             tally.asked(question.type, fromIPv4: client.isIPv4)
             _ = addOptions(to: &question, message, client, now, isStream: limit != nil)
-            guard isAllowed(client) else {
-                return refuse(.refused, question, message, extendedError: .prohibited, tally, into: &reply)
+            guard allowsLoopback, client.isLoopback else {
+                return answerNetwork(question, read.key, message, from: client, at: now, limit, tally, into: &reply)
             }
-            guard question.recordClass == .in, question.type != .axfr, question.type != .ixfr else {
-                return refuse(.refused, question, message, tally, into: &reply)
-            }
-            let found = cache.answer(
-                question, read.key ?? cache.key(question, query: message), query: message, at: now.seconds,
-                limit: limit ?? Reply.udpLimit(question, isLoopback: client.isLoopback), into: &reply)
-            switch found {
-            case .hit(let length):
-                tally.answered(flags: reply[3])
-                return .reply(length)
-            case .hitDueForRefresh(let length):
-                tally.answered(flags: reply[3])
-                tally.refreshed()
-                return .replyAndRefresh(length, question)
-            case .miss:
-                guard queue.enter(Source(client)) else {
-                    return refuse(.servFail, question, message, tally, into: &reply)
-                }
-                return .ask(question)
-            }
+            return answer(
+                question, read.key, message, from: client, at: now,
+                limit: limit ?? Reply.udpLimit(question, isLoopback: true), isProven: true, tally, into: &reply)
         }
+    }
+
+    /// Answers a question of a client that is allowed. Written into either caller, so that a client of this host costs
+    /// nothing for what only others need.
+    @inline(__always)
+    private func answer(
+        _ question: Question, _ key: DNSCache.Key?, _ message: Span<UInt8>, from client: IPAddress, at now: Tick,
+        limit: Int, isProven: @autoclosure () -> Bool, _ tally: Tally, into reply: inout MutableSpan<UInt8>
+    ) -> Outcome {
+        guard question.recordClass == .in, question.type != .axfr, question.type != .ixfr else {
+            return refuse(.refused, question, message, tally, into: &reply)
+        }
+        let found = cache.answer(
+            question, key ?? cache.key(question, query: message), query: message, at: now.seconds, limit: limit,
+            into: &reply)
+        switch found {
+        case .hit(let length):
+            tally.answered(flags: reply[3])
+            return .reply(length)
+        case .hitDueForRefresh(let length):
+            tally.answered(flags: reply[3])
+            tally.refreshed()
+            return .replyAndRefresh(length, question)
+        case .miss:
+            guard queue.enter(Source(client)) else {
+                return refuse(.servFail, question, message, tally, into: &reply)
+            }
+            return .ask(question, isProven: isProven())
+        }
+    }
+
+    /// The same for a client that may be of another host, if it is allowed at all.
+    /// - Parameter limit: of a stream; nil for a datagram.
+    @inline(never)
+    private func answerNetwork(
+        _ question: Question, _ key: DNSCache.Key?, _ message: Span<UInt8>, from client: IPAddress, at now: Tick,
+        _ limit: Int?, _ tally: Tally, into reply: inout MutableSpan<UInt8>
+    ) -> Outcome {
+        guard isAllowed(client) else {
+            return refuse(.refused, question, message, extendedError: .prohibited, tally, into: &reply)
+        }
+        let isSure = limit != nil || client.isLoopback
+        let outcome = answer(
+            question, key, message, from: client, at: now,
+            limit: limit ?? Reply.udpLimit(question, isLoopback: client.isLoopback),
+            isProven: isSure || hasOurCookie(question, message, client, now), tally, into: &reply)
+        guard !isSure else { return outcome }
+        func mayBeLong(_ length: Int) -> Bool {
+            length <= LargeReplies.longestFree || hasOurCookie(question, message, client, now)
+                || largeReplies.add(Source(client), at: now)
+        }
+        switch outcome {
+        case .reply(let length) where !mayBeLong(length):
+            return .reply(Reply.truncate(&reply, question, query: message))
+        case .replyAndRefresh(let length, let question) where !mayBeLong(length):
+            return .replyAndRefresh(Reply.truncate(&reply, question, query: message), question)
+        default: return outcome
+        }
+    }
+
+    private func hasOurCookie(_ question: Question, _ message: Span<UInt8>, _ client: IPAddress, _ now: Tick) -> Bool {
+        question.edns.flatMap { cookies.cookie(for: $0, in: message, from: client, at: epoch &+ now.seconds) }?
+            .standing == .good
     }
 
     /// Writes the options of the reply's OPT into the question.

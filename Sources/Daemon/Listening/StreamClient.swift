@@ -133,7 +133,7 @@ final class StreamClient: EventHandler, @unchecked Sendable {
         case .silence: break
         case .reply(let length):
             unsafe answered(written.first(length), at: now)
-        case .ask(let question):
+        case .ask(let question, _):
             waiting += 1
             server.forwarderLoop.submit([Miss(client: Client(question, message: message, way: way, at: now))])
         case .replyAndRefresh(let length, let question):

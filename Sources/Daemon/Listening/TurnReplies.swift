@@ -6,6 +6,9 @@ import Transport
 struct TurnReplies: ~Copyable {
     private var replies = ReplyBatch()
     private var socket: DatagramSocket?
+    private let largeReplies: LargeReplies
+
+    init(_ largeReplies: LargeReplies) { self.largeReplies = largeReplies }
 
     mutating func add(
         through socket: DatagramSocket, to client: SocketAddress, from source: IPAddress?,
@@ -19,13 +22,17 @@ struct TurnReplies: ~Copyable {
     }
 
     /// Writes a client's reply; one of a stream is handed on at once.
-    mutating func reply(to client: Client, _ answer: Answer, _ age: Reply.Age) {
+    mutating func reply(to client: Client, _ answer: Answer, _ age: Reply.Age, at now: Tick) {
         switch client.way {
         case .datagram(let socket, let address, let source):
-            add(through: socket, to: address, from: source) { room in
-                Reply.write(
+            add(through: socket, to: address, from: source) { [largeReplies] room in
+                let length = Reply.write(
                     answer, age: age, to: client.question, query: client.query.span,
                     limit: Reply.udpLimit(client.question, isLoopback: address.address.isLoopback), into: &room)
+                if length <= LargeReplies.longestFree || client.isProven || largeReplies.add(client.source, at: now) {
+                    return length
+                }
+                return Reply.truncate(&room, client.question, query: client.query.span)
             }
         case .stream(_, let deliver):
             var bytes = [UInt8](

@@ -47,8 +47,12 @@ final class ForwarderLoop: @unchecked Sendable {
     var outages = Outages()
     /// Whether a query may have failed since outages were last looked for.
     var isOutageDue = false
-    private var hasNetwork = Routes.leadOut
-    private var outgoing = TurnReplies()
+    var hasNetwork = Routes.leadOut
+    var networkPace = NetworkPace()
+    /// What clients of other hosts have had of long replies.
+    let largeReplies: LargeReplies
+    private var outgoing: TurnReplies
+    private var paced = PacedReplies<(client: Client, answer: Answer, age: Reply.Age)>()
 
     /// The misses that came before the cache's file was read, a matter of milliseconds, and may be in it; nil after
     /// that.
@@ -64,6 +68,8 @@ final class ForwarderLoop: @unchecked Sendable {
     /// - Parameter local: on the same loop.
     init(loop: EventLoop, cache: DNSCache, local: LocalServers, lookup: ServerLookup, report: Report) {
         (self.loop, self.cache, self.local, self.report) = (loop, cache, local, report)
+        largeReplies = LargeReplies()
+        outgoing = TurnReplies(largeReplies)
         carriers = Carriers(loop: loop, lookup)
         trials = AddressTrials(loop: loop)
         nameFiles = NameFiles(loop: loop, report: report)
@@ -132,7 +138,7 @@ final class ForwarderLoop: @unchecked Sendable {
             queue.leave(source)
             forwarder.receive(
                 question.name(in: client.query.span), question.type, for: Audience(of: question),
-                from: misses[index].isRefresh ? nil : clients.insert(client), of: source,
+                from: misses[index].isRefresh ? nil : clients.insert(client), of: source, isProven: client.isProven,
                 recursionDesired: question.recursionDesired, at: now)
         }
     }
@@ -167,20 +173,6 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    /// This machine's addresses or routes have changed; on the loop.
-    func networkChanged() {
-        let now = Tick(nanoseconds: Clock.now())
-        report.networkChanged()
-        if Routes.leadOut != hasNetwork {
-            hasNetwork.toggle()
-            report.network(isGone: !hasNetwork)
-        }
-        carriers.networkChanged(at: now)
-        forwarder.change(.families(settings.families(numbers)), at: now)
-        forwarder.change(.network, at: now)
-        for list in serviceLists.values { list.networkChanged(at: now) }
-    }
-
     /// Calls `done` on the loop as soon as no client waits any more, and after `nanoseconds` at the latest.
     func drain(within nanoseconds: UInt64, _ done: @escaping @Sendable () -> Void) {
         loop.submit { [self] in drain = (Clock.now() + nanoseconds, done) }
@@ -211,6 +203,7 @@ final class ForwarderLoop: @unchecked Sendable {
     private func deadlineReached() {
         let now = Tick(nanoseconds: Clock.now())
         isOutageDue = true
+        if networkPace.isDue(at: now) { heedNetwork(at: now) }
         forwarder.expire(at: now)
         carriers.expire(at: now)
         for list in serviceLists.values { list.expire(at: now) }
@@ -222,6 +215,8 @@ final class ForwarderLoop: @unchecked Sendable {
         if !serviceLists.isEmpty { for list in serviceLists.values { next = next.orEarlier(list.nextDeadline) } }
         if !reporters.isEmpty { for reporter in reporters.values { next = next.orEarlier(reporter.nextDeadline) } }
         if let drain { next = next.orEarlier(Tick(nanoseconds: drain.until)) }
+        if !paced.isEmpty { next = next.orEarlier(paced.nextDeadline) }
+        if let due = networkPace.nextDeadline { next = next.orEarlier(due) }
         return next
     }
 
@@ -233,12 +228,15 @@ final class ForwarderLoop: @unchecked Sendable {
             if actions.isEmpty, !carriers.outbox.send() { break }
             perform(&actions, &clients, &outgoing, at: now)
         }
+        if !paced.isEmpty {
+            for reply in paced.release(at: now) { outgoing.reply(to: reply.client, reply.answer, reply.age, at: now) }
+        }
         outgoing.flush()
         trials.endTurn()
         carriers.endTurn()
         if isOutageDue { lookForOutages() }
         loop.setDeadline(nextDeadline?.nanoseconds)
-        let isIdle = forwarder.flightsUnderWay == 0 && early?.isEmpty ?? true
+        let isIdle = forwarder.flightsUnderWay == 0 && early?.isEmpty ?? true && paced.isEmpty
         if let drain, isIdle || now.nanoseconds >= drain.until {
             self.drain = nil
             drain.done()
@@ -272,9 +270,12 @@ final class ForwarderLoop: @unchecked Sendable {
             case .reply(let numbers, let answer, let age, by: let answerer):
                 for number in numbers {
                     let client = clients.remove(number)
-                    outgoing.reply(to: client, answer, age)
-                    tally.answered(answer.head.responseCode)
                     let took = now.nanoseconds &- min(now.nanoseconds, client.arrived.nanoseconds)
+                    let isHeld =
+                        !client.isProven
+                        && paced.take((client, answer, age), to: client.source, waited: took, at: now) == nil
+                    if !isHeld { outgoing.reply(to: client, answer, age, at: now) }
+                    tally.answered(answer.head.responseCode)
                     tally.took(took)
                     if notes.isWatched { note(client, answer.head.responseCode, answerer, took) }
                 }

@@ -1,0 +1,61 @@
+import Base
+import Forwarding
+
+/// Holds back replies to sources that are not proven, where many have waited for long and get theirs in the same moment:
+/// whoever asks slowly in somebody's name, for what takes its time, would otherwise hit him with all of it at once (DNSBomb,
+/// CVE-2024-33655).
+///
+/// What a source is given at most in each interval is as much as can wait in all, divided by the shortest wait: so nothing
+/// is held back while questions come and are answered evenly.
+struct PacedReplies<Reply> {
+    /// Replies to questions that have waited less, in nanoseconds, leave at once.
+    static var shortestWait: UInt64 { 100_000_000 }
+    /// In nanoseconds.
+    static var interval: UInt64 { 10_000_000 }
+    /// The most for one source in an interval.
+    static var most: Int { 100 }
+    /// The most that are held back; further ones leave at once.
+    static var maximum: Int { 8192 }
+
+    private var held: [(reply: Reply, source: Source)] = []
+    /// The number of the interval for which is counted.
+    private var current: UInt64 = 0
+    private var counts: [Source: Int] = [:]
+
+    var isEmpty: Bool { held.isEmpty }
+
+    /// When ``release(at:)`` must be called next; nil while nothing is held back.
+    var nextDeadline: Tick? {
+        held.isEmpty ? nil : Tick(nanoseconds: (current &+ 1) &* Self.interval)
+    }
+
+    /// - Parameter waited: nanoseconds since the question.
+    /// - Returns: the reply if it may leave now; nil if it is held back.
+    mutating func take(_ reply: Reply, to source: Source, waited: UInt64, at now: Tick) -> Reply? {
+        if waited < Self.shortestWait || held.count >= Self.maximum || mayLeave(source, at: now) { return reply }
+        held.append((reply, source))
+        return nil
+    }
+
+    /// Those that may leave now, in the order in which they came.
+    mutating func release(at now: Tick) -> [Reply] {
+        guard let due = nextDeadline, now >= due else { return [] }
+        var (released, rest): ([Reply], [(Reply, Source)]) = ([], [])
+        for one in held {
+            if mayLeave(one.source, at: now) { released.append(one.reply) } else { rest.append(one) }
+        }
+        held = rest
+        return released
+    }
+
+    private mutating func mayLeave(_ source: Source, at now: Tick) -> Bool {
+        let interval = now.nanoseconds / Self.interval
+        if interval != current {
+            current = interval
+            counts.removeAll(keepingCapacity: counts.count < Self.maximum)
+        }
+        guard counts[source, default: 0] < Self.most else { return false }
+        counts[source, default: 0] += 1
+        return true
+    }
+}

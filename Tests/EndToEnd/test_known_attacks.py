@@ -1,0 +1,908 @@
+"""Attacks on resolvers and forwarders that were published from 2023 to 2026, one test each, by the numbers of the table in
+docs/SECURITY.md. What other files show stands there."""
+
+import asyncio
+import collections
+import contextlib
+import itertools
+import os
+import random
+import select
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import dns.edns
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdatatype
+import dns.rrset
+import pytest
+
+from asking import OURS, asked_of, at_once
+from clients import Clients
+from control import METRICS, fetch, metrics, total
+from dns_client import Stream, addresses, ask, exchange, extended_errors, labels
+from encrypted import FramedConnection, address_reply
+from fleet import member, store
+from httpdns_service import Record
+from networks import PlainDNS
+from resolvers import reply_to
+from test_http2_hostile import DATA, PING, frame
+from waiting import eventually, waited_since
+
+__all__ = ["asked_of", "member", "store"]  # fixtures
+
+PORT = 2053
+ELSEWHERE = "10.53.53.53"  # an address of this machine that is not on loopback
+TRUE, FORGED = "192.0.2.1", "192.0.2.66"
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw sockets")
+
+
+@pytest.fixture
+def plain(daemon):
+    """Starts a daemon with plain resolvers."""
+    def start(*resolvers, listen=None, settings=None, **fallback):
+        listen = {"addresses": [f"127.0.0.1:{PORT}"]} | (listen or {})
+        whole = {"listen": listen, "control": {"metrics": "127.0.0.1:9153"},
+                 "fallback": {"servers": [one.endpoint for one in resolvers]} | fallback}
+        for section, keys in (settings or {}).items():
+            whole[section] = whole.get(section, {}) | keys
+        return daemon(None, whole, port=PORT)
+    return start
+
+
+def says(address, ttl=60):
+    return lambda asked: reply_to(asked.message, *([f"{ttl} IN A {address}"] if asked.kind == "A" else []))
+
+
+def wire(name, kind="A", *, number=0x1234, flags=0x100, more=b"", counts=(1, 0, 0, 0), record_class=1):
+    """A question as octets, with what is wrong about it."""
+    kind = dns.rdatatype.from_text(kind) if isinstance(kind, str) else kind
+    return (struct.pack("!6H", number, flags, *counts) + labels(name) + struct.pack("!2H", kind, record_class) + more)
+
+
+def opt(options=b"", *, length=None, owner=b"\0", version=0, payload=1232, flags=0):
+    length = len(options) if length is None else length
+    return owner + struct.pack("!HHBBHH", 41, payload, 0, version, flags, length) + options
+
+
+@contextlib.contextmanager
+def held(resolver, name):
+    """Asks for a name that the resolver keeps to itself: what waits for the answer's addresses, and the query."""
+    resolver.hold()
+    before = len(resolver.questions)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.settimeout(8)
+        channel.connect(("127.0.0.1", PORT))
+        channel.send(dns.message.make_query(name, "A").to_wire())
+        eventually(lambda: len(resolver.questions) > before, "it is asked")
+        yield lambda: addresses(dns.message.from_wire(channel.recv(512))), resolver.questions[before]
+
+
+def mismatches(reason):
+    return total(metrics(), "httpdnsd_resolver_mismatches_total", reason=reason)
+
+
+# --- Somebody off the path forges answers ---
+
+def test_01_sad_dns(plain, scripted_resolver):
+    """The port of a query that waits looks like a closed one to everybody but the resolver."""
+    resolver = scripted_resolver(says(TRUE))
+    plain(resolver)
+
+    def probed(port):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as prober:
+            prober.bind(("127.0.0.9", 0))
+            prober.settimeout(0.5)
+            prober.connect(("127.0.0.1", port))
+            prober.send(b"\0" * 12)
+            try:
+                prober.recv(512)
+            except TimeoutError:
+                return "open"
+            except ConnectionRefusedError:
+                return "closed"
+            return "answered"
+    with held(resolver, "held.example.net") as (answer, asked):
+        assert {probed(asked.port + step) for step in (-2, -1, 0, 1, 2)} == {"closed"}
+        resolver.release()
+        assert answer() == [TRUE]
+
+
+def test_02_rebirthday(plain, scripted_resolver):
+    """Equal questions that are told apart make few queries, and an answer serves only those to whom it was given."""
+    resolver = scripted_resolver(says(TRUE))
+    plain(resolver)
+    resolver.hold()
+    variants = itertools.product((0, 1), (0, 1), (0, 1), (None, "198.51.100.0", "203.0.113.0"), (512, 1232, 4096),
+                                 ("birthday.example.net", "BIRTHDAY.example.NET"))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.connect(("127.0.0.1", PORT))
+        for number, (do, cd, ad, subnet, payload, name) in enumerate(variants):
+            flags = dns.flags.RD | (dns.flags.CD if cd else 0) | (dns.flags.AD if ad else 0)
+            message = dns.message.make_query(
+                name, "A", use_edns=0, want_dnssec=bool(do), payload=payload, flags=flags, id=number,
+                options=[dns.edns.ECSOption(subnet, 24)] if subnet else None)
+            channel.send(message.to_wire())
+        time.sleep(0.3)  # all have been read; nothing is asked again before a second has passed
+        assert 1 <= len(resolver.questions) <= 4
+        resolver.release()
+    resolver.script = lambda asked: reply_to(
+        asked.message, f"60 IN A {FORGED if asked.message.flags & dns.flags.CD else TRUE}")
+    assert addresses(ask("other.example.net", port=PORT, flags=dns.flags.RD | dns.flags.CD)) == [FORGED]
+    assert addresses(ask("other.example.net", port=PORT)) == [TRUE]
+
+
+def test_03_ports_and_ids(plain, scripted_resolver):
+    """Of queries that share ports, ids are even, no pair comes twice, and a client's id 0 is not passed on."""
+    resolver = scripted_resolver(says(TRUE))
+    plain(resolver)
+    count = 1600
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        channel.connect(("127.0.0.1", PORT))
+        for begin in range(0, count, 64):
+            for number in range(begin, begin + 64):
+                channel.send(wire(f"n{number}.example.net", number=0))
+            for _ in range(64):
+                channel.settimeout(8)
+                assert addresses(dns.message.from_wire(channel.recv(512))) == [TRUE]
+    pairs = [(asked.message.id, asked.port) for asked in resolver.questions]
+    assert len(pairs) >= count and len(set(pairs)) == len(pairs)
+    for values, shift, bins in (([number for number, _ in pairs], 12, 16), ([number for number, _ in pairs], 0, 16)):
+        counts = collections.Counter((value >> shift) % bins for value in values)
+        expected = len(values) / bins
+        # Of 15 degrees of freedom: one run in a million is above.
+        assert sum((counts[bin] - expected) ** 2 / expected for bin in range(bins)) < 60
+    assert [number for number, _ in pairs].count(0) < 4
+    with Stream(port=PORT) as stream:
+        for number in range(8):
+            stream.send(wire(f"tcp{number}.example.net", number=0))
+        assert all(addresses(stream.receive()) == [TRUE] for _ in range(8))
+    ids = [asked.message.id for asked in resolver.questions[-8:]]
+    assert ids.count(0) < 2 and len(set(ids)) > 6
+
+
+MALFORMED = {
+    "an option past its record": lambda name: wire(name, more=opt(struct.pack("!HH", 10, 50) + b"12345678"),
+                                                   counts=(1, 0, 0, 1)),
+    "half an option": lambda name: wire(name, more=opt(b"\0\x0a\0"), counts=(1, 0, 0, 1)),
+    "an OPT that is longer than the message": lambda name: wire(name, more=opt(b"", length=65535), counts=(1, 0, 0, 1)),
+    "an OPT of another name": lambda name: wire(name, more=opt(owner=b"\1a\0"), counts=(1, 0, 0, 1)),
+    "two OPT": lambda name: wire(name, more=opt() + opt(), counts=(1, 0, 0, 2)),
+    "an OPT in the answer section": lambda name: wire(name, more=opt(), counts=(1, 1, 0, 0)),
+    "an OPT in the authority section": lambda name: wire(name, more=opt(), counts=(1, 0, 1, 0)),
+    "an OPT that is announced and missing": lambda name: wire(name, counts=(1, 0, 0, 1)),
+    "version 19": lambda name: wire(name, more=opt(version=19), counts=(1, 0, 0, 1)),
+    "version 255": lambda name: wire(name, more=opt(version=255), counts=(1, 0, 0, 1)),
+    "a cookie of 7 octets": lambda name: wire(name, more=opt(struct.pack("!HH", 10, 7) + b"1234567"),
+                                              counts=(1, 0, 0, 1)),
+    "a cookie of 41 octets": lambda name: wire(name, more=opt(struct.pack("!HH", 10, 41) + bytes(41)),
+                                               counts=(1, 0, 0, 1)),
+    "octets behind the end": lambda name: wire(name) + b"\0",
+    "no question": lambda name: wire(name, counts=(0, 0, 0, 0)),
+    "two questions": lambda name: wire(name, more=labels(name) + b"\0\1\0\1", counts=(2, 0, 0, 0)),
+    "65,535 questions": lambda name: wire(name, counts=(65535, 0, 0, 0)),
+    "an answer": lambda name: wire(name, more=b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\1\2\3\4", counts=(1, 1, 0, 0)),
+    "half a question": lambda name: wire(name)[:-2],
+    "a name that points at itself": lambda name: wire("a.example")[:12] + b"\xc0\x0c\0\1\0\1",
+    "a name that points behind the end": lambda name: wire("a.example")[:12] + b"\xff\xfe\0\1\0\1",
+    "200 pointers": lambda name: wire("a.example")[:12] + b"".join(
+        struct.pack("!H", 0xC000 | 14 + 2 * step) for step in range(200)) + b"\0\0\1\0\1",
+    "a label of type 01": lambda name: wire("a.example")[:12] + b"\x41a\0\0\1\0\1",
+    "a label of type 10": lambda name: wire("a.example")[:12] + b"\x81a\0\0\1\0\1",
+    "a name without an end": lambda name: wire("a.example")[:12] + b"\x3f" + b"a" * 63,
+    "a name of 256 octets": lambda name: wire("a.example")[:12] + (b"\x3f" + b"a" * 63) * 4 + b"\0\0\1\0\1",
+}
+
+
+def test_04_jiggle(plain, scripted_resolver):
+    """What is malformed gets its code at once and is nobody else's affair: no upstream hears of it, none is put aside."""
+    resolver = scripted_resolver(says(TRUE))
+    running = plain(resolver)
+    slowest = 0
+    for number, (case, make) in enumerate(MALFORMED.items()):
+        begun = time.monotonic()
+        reply = exchange(make(f"jiggle{number}.example.net"), port=PORT)
+        slowest = max(slowest, waited_since(begun))
+        assert reply is not None and reply[:2] == b"\x12\x34", case
+        code = (reply[-6] << 4 if len(reply) > 12 and "version" in case else 0) | reply[3] & 15
+        assert code == (dns.rcode.BADVERS if "version" in case else dns.rcode.FORMERR), (case, reply)
+    assert slowest < 0.5
+    # Subnets that no server may be sent (RFC 7871 §7.1.2), options nobody knows: what a client adds stays here.
+    for number, data in enumerate([b"\0\1\x18\x18\xc6\x33\x64", b"\0\1\xff\0\xc6", b"\0\7\x18\0\xc6\x33\x64", b"\0"]):
+        option = struct.pack("!HH", 8, len(data)) + data
+        reply = exchange(wire(f"subnet{number}.example.net", more=opt(option), counts=(1, 0, 0, 1)), port=PORT)
+        assert reply[3] & 15 in (dns.rcode.NOERROR, dns.rcode.FORMERR)
+    assert all(asked.name.to_text().startswith("subnet") and asked.message.options == () for asked in resolver.questions)
+    assert not running.log_lines("fails|out of use")
+    assert addresses(ask("good.example.net", port=PORT)) == [TRUE]
+
+
+def bad_answers(asked):
+    """With the right address, port and id, and not the answer."""
+    true = reply_to(asked.message, f"60 IN A {FORGED}").to_wire()
+    number = true[:2]
+    other = dns.message.make_query("other.example.net", "A", id=asked.message.id)
+    truncated = reply_to(asked.message, flags=dns.flags.RA | dns.flags.TC).to_wire()
+    return [b"", true[:11], number + bytes([true[2] & 0x7F]) + true[3:], number + bytes([true[2] | 0x10]) + true[3:],
+            truncated[:12] + os.urandom(40), number + true[2:4] + b"\0\0" + true[6:],
+            number + true[2:4] + b"\0\2" + true[6:], reply_to(other, f"60 IN A {FORGED}").to_wire(),
+            reply_to(other, flags=dns.flags.RA | dns.flags.TC).to_wire(), true.replace(b"\xc0\x0c", b"\xff\xff"),
+            true[:12] + b"\xc0\x0c" + true[14:]]
+
+
+def test_05_tudoor(plain, scripted_resolver):
+    """A bad message ends no wait: the true answer that comes later is given, once."""
+    def script(asked):
+        for bad in bad_answers(asked):
+            channel.sendto(bad, ("127.0.0.1", asked.port))
+        time.sleep(0.2)
+        return reply_to(asked.message, f"60 IN A {TRUE}")
+    resolver = scripted_resolver(script)
+    channel = resolver._servers[0].socket
+    plain(resolver)
+    for number in range(3):
+        assert addresses(ask(f"tudoor{number}.example.net", port=PORT)) == [TRUE]
+    assert {asked.transport for asked in resolver.questions} == {"udp"} and len(resolver.questions) == 3
+
+
+def checksum(octets):
+    octets += bytes(len(octets) % 2)
+    added = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
+    added = (added >> 16) + (added & 0xFFFF)
+    return ~(added + (added >> 16)) & 0xFFFF
+
+
+def icmp(kind, code, rest, port, payload, *, to="127.0.0.4", to_port=53):
+    """An ICMP error about a datagram of the daemon's."""
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28 + len(payload), 1, 0, 64, 17, 0, socket.inet_aton("127.0.0.1"),
+                       socket.inet_aton(to))
+    quoted = head + struct.pack("!4H", port, to_port, 8 + len(payload), 0) + payload
+    body = struct.pack("!BBHI", kind, code, 0, rest) + quoted
+    return body[:2] + struct.pack("!H", checksum(body)) + body[4:]
+
+
+@needs_root
+def test_06_forged_icmp(plain, scripted_resolver):
+    """An ICMP error ends a query only if it says that the resolver's port is closed and quotes the query's id."""
+    resolver, other = scripted_resolver(says(TRUE)), scripted_resolver(says("192.0.2.2"), address="127.0.0.5")
+    plain(resolver, other, hedgeAfter=3000, timeout=4000)
+    with contextlib.ExitStack() as stack:
+        raw = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
+        answer, asked = stack.enter_context(held(resolver, "held.example.net"))
+        right, wrong = asked.wire, bytes([asked.wire[0] ^ 1]) + asked.wire[1:]
+        for kind, code, rest in ((3, 0, 0), (3, 1, 0), (3, 2, 0), (3, 4, 68), (3, 5, 0), (3, 9, 0), (3, 13, 0),
+                                 (4, 0, 0), (11, 0, 0), (12, 0, 0)):
+            raw.sendto(icmp(kind, code, rest, asked.port, right), ("127.0.0.1", 0))
+        for payload in (wrong, b"", right[:1]):
+            raw.sendto(icmp(3, 3, 0, asked.port, payload), ("127.0.0.1", 0))
+        raw.sendto(icmp(3, 3, 0, asked.port, right, to="192.0.2.99", to_port=4242), ("127.0.0.1", 0))
+        time.sleep(0.2)
+        assert other.questions == []
+        resolver.release()
+        assert answer() == [TRUE]
+        assert mismatches("icmp") > 5
+        # One that could have come from the resolver's host: it ends its query, and not those beside it.
+        answer, asked = stack.enter_context(held(resolver, "refused.example.net"))
+        beside, _ = stack.enter_context(held(resolver, "beside.example.net"))
+        begun = time.monotonic()
+        raw.sendto(icmp(3, 3, 0, asked.port, asked.wire), ("127.0.0.1", 0))
+        assert answer() == ["192.0.2.2"] and waited_since(begun) < 1
+        assert [one.name.to_text() for one in other.questions] == ["refused.example.net."]
+        resolver.release()
+        assert beside() == [TRUE]
+
+
+def test_07_fragments(plain, scripted_resolver):
+    """Queries allow 1,232 octets, which need no fragments, and what does not fit is asked for over TCP."""
+    def script(asked):
+        if asked.transport == "udp":
+            return reply_to(asked.message, flags=dns.flags.RA | dns.flags.TC)
+        return reply_to(asked.message, *[f"60 IN A 192.0.2.{number}" for number in range(200)]).to_wire(max_size=65535)
+    resolver = scripted_resolver(script)
+    plain(resolver)
+    assert len(addresses(ask("many.example.net", transport="tcp", port=PORT))) == 200
+    assert [(asked.transport, asked.message.payload) for asked in resolver.questions] == [("udp", 1232), ("tcp", 1232)]
+
+
+def test_08_kaminsky(plain, scripted_resolver):
+    """A flood of forged answers to many open siblings: none is taken, they are counted, and nothing is forgotten."""
+    chance = random.Random(8)
+    sent = itertools.count()
+
+    def script(asked):
+        if not asked.name.to_text().startswith("sibling"):
+            return reply_to(asked.message, f"600 IN A {TRUE}")
+        forged = reply_to(asked.message, f"60 IN A {FORGED}").to_wire()
+        for _ in range(200):
+            number = (asked.message.id + chance.randrange(1, 65536)) % 65536
+            resolver._servers[0].socket.sendto(struct.pack("!H", number) + forged[2:], ("127.0.0.1", asked.port))
+            next(sent)
+        return None
+    resolver = scripted_resolver(script)
+    plain(resolver)
+    assert addresses(ask("known.example.net", port=PORT)) == [TRUE]
+    clients = Clients(port=PORT)
+    for number in range(150):
+        clients.ask(f"sibling{number}.example.net")
+    time.sleep(0.5)
+    asked = len(resolver.questions)
+    assert addresses(ask("known.example.net", port=PORT)) == [TRUE] and len(
+        [one for one in resolver.questions if one.name.to_text() == "known.example.net."]) == 1 and asked
+    replies = clients.all_answered()
+    assert not any(addresses(one.reply) for one in replies)
+    assert mismatches("other_query") > next(sent) / 10
+
+
+# --- The server asked is hostile ---
+
+def records(message, section, name, *texts):
+    for text in texts:
+        ttl, _, kind, rest = text.split(" ", 3)
+        getattr(message, section).append(dns.rrset.from_text(name, int(ttl), "IN", kind, rest))
+
+
+def test_09_foreign_records(plain, scripted_resolver):
+    """What nobody asked for is neither kept nor passed on."""
+    def script(asked):
+        if asked.name.to_text() == "bank.example.":
+            return reply_to(asked.message, f"60 IN A {TRUE}")
+        if asked.name.to_text().startswith("alias"):
+            reply = reply_to(asked.message, "60 IN CNAME target.evil.example.")
+            records(reply, "answer", "target.evil.example.", "60 IN A 192.0.2.9")
+        else:
+            reply = reply_to(asked.message, "60 IN A 192.0.2.9")
+        for section in ("answer", "authority", "additional"):
+            records(reply, section, "bank.example.", f"60 IN A {FORGED}")
+        records(reply, "authority", "example.", "60 IN NS ns.evil.example.")
+        records(reply, "answer", "example.", "60 IN DNAME evil.example.")
+        records(reply, "additional", "ns.evil.example.", f"60 IN A {FORGED}")
+        return reply
+    resolver = scripted_resolver(script)
+    plain(resolver)
+    for name in ("www.evil.example", "alias.evil.example"):
+        for _ in range(2):  # from the resolver, and from the cache
+            reply = ask(name, port=PORT)
+            assert addresses(reply) == ["192.0.2.9"]
+            text = reply.to_text()
+            assert "bank" not in text and FORGED not in text and "DNAME" not in text
+    assert addresses(ask("bank.example", port=PORT)) == [TRUE]
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "tls"])
+def test_11_two_answers_and_a_reset(asked_of, encrypted_resolver, protocol):
+    """FORMERR and an answer for one id in one segment, then RST; and answers under ids that nobody uses."""
+    def script(asked, connection):
+        wrong = reply_to(asked.message, rcode=dns.rcode.FORMERR)
+        strays = []
+        for number in {0, 65535, asked.message.id ^ 1} - {asked.message.id}:
+            strays.append(reply_to(asked.message, f"60 IN A {FORGED}"))
+            strays[-1].id = number
+        pieces = [wrong, address_reply(asked)] if asked.name.to_text().startswith("pair") else [
+            *strays, address_reply(asked)]
+        connection.write(b"".join(FramedConnection.framed(one) for one in pieces))
+        if asked.name.to_text().startswith("pair"):
+            connection.reset()
+    bad = encrypted_resolver(protocol, script)
+    good = encrypted_resolver(protocol, lambda asked, connection: address_reply(asked), address="127.0.0.7")
+    running = asked_of(bad, good, timeout=1000)
+    for prefix in ("pair", "stray"):
+        for one in at_once([f"{prefix}{number}.example.net" for number in range(60)]):
+            assert addresses(one.reply) == OURS, one
+    assert running.process.poll() is None
+
+
+def chained_names(asked, count=3000):
+    """An answer of nearly 64 KiB, whose owners are each one label and a pointer to the one before."""
+    question = asked.wire[12:12 + len(asked.message.question[0].name.to_wire()) + 4]
+    out = asked.wire[:2] + struct.pack("!5H", 0x8180, 1, count, 0, 0) + question
+    before = 12
+    for number in range(count):
+        place = len(out)
+        owner = b"\1a" + struct.pack("!H", 0xC000 | before) if number % 120 else b"\xc0\x0c"
+        before = place if number % 120 and place < 0x3FFF else 12
+        out += owner + b"\0\1\0\1\0\0\0\x3c\0\4" + bytes([192, 0, 2, number % 250])
+    return out
+
+
+def test_12_names_that_cost_square_time(plain, scripted_resolver):
+    """While such answers are read others wait no longer."""
+    def script(asked):
+        if asked.name.to_text().startswith("good"):
+            return reply_to(asked.message, f"60 IN A {TRUE}")
+        return (reply_to(asked.message, flags=dns.flags.RA | dns.flags.TC) if asked.transport == "udp"
+                else chained_names(asked))
+    resolver = scripted_resolver(script)
+    running = plain(resolver)
+    assert addresses(ask("good.example.net", port=PORT)) == [TRUE]
+    before, slowest = running.held_kilobytes("RssAnon"), 0
+    bad = Clients(port=PORT, transport="tcp")
+    for number in range(20):
+        bad.ask(f"bad{number}.example.net")
+        begun = time.monotonic()
+        assert addresses(ask(f"good{number}.example.net", port=PORT)) == [TRUE]
+        slowest = max(slowest, waited_since(begun))
+    bad.all_answered()
+    assert slowest < 0.5
+    assert running.held_kilobytes("RssAnon") < before + 16384
+
+
+@pytest.mark.parametrize("case", ["16,000 empty options", "1,000 cookies", "1,000 paddings", "of a reply"])
+def test_13_thousands_of_options(plain, scripted_resolver, case):
+    """They are read once, and what goes out has one of each at most."""
+    many = {"16,000 empty options": struct.pack("!HH", 65001, 0) * 16000,
+            "1,000 cookies": struct.pack("!HH8s", 10, 8, b"12345678") * 1000,
+            "1,000 paddings": struct.pack("!HH8s", 12, 8, b"") * 1000}
+    extra = struct.pack("!HH", 3, 4) + b"nsid"
+
+    def script(asked):
+        reply = reply_to(asked.message, f"60 IN A {TRUE}")
+        reply.use_edns(False)
+        octets = reply.to_wire()
+        if case != "of a reply":
+            return octets
+        return octets[:10] + b"\0\1" + octets[12:] + opt((extra + many["1,000 cookies"][:12]) * 40)
+    running = plain(scripted_resolver(script))
+    options = b"" if case == "of a reply" else many[case]
+    with Stream(port=PORT) as stream:
+        begun = time.monotonic()
+        stream.send(wire("options.example.net", more=opt(options), counts=(1, 0, 0, 1)))
+        reply = stream.receive()
+        assert waited_since(begun) < 0.5
+    assert reply.rcode() in (dns.rcode.NOERROR, dns.rcode.FORMERR)
+    kinds = collections.Counter(int(option.otype) for option in reply.options)
+    assert all(count == 1 for count in kinds.values()) and 65001 not in kinds and 3 not in kinds, kinds
+    assert running.process.poll() is None
+
+
+def service_binding(*parameters, priority=1, target=b"\0"):
+    return struct.pack("!H", priority) + target + b"".join(
+        struct.pack("!HH", key, len(value) if length is None else length) + value for key, value, length in parameters)
+
+
+PRIVATE_HINT = bytes([10, 0, 0, 1])
+
+
+@pytest.mark.parametrize("data", [
+    service_binding((4, PRIVATE_HINT, None), (1, b"\2h2", None)), service_binding((1, b"\xffh2", None), (4, PRIVATE_HINT, None)),
+    service_binding((4, PRIVATE_HINT[:3], None)), service_binding((4, PRIVATE_HINT, 40)),
+    service_binding((4, bytes([192, 0, 2, 1]) + PRIVATE_HINT, None)), service_binding((4, PRIVATE_HINT, None), priority=0),
+    service_binding((6, bytes(10) + b"\xff\xff" + PRIVATE_HINT, None)), service_binding((4, PRIVATE_HINT, None))[:-1],
+    service_binding((4, PRIVATE_HINT, None), target=b"\xc0\x0c"), service_binding(target=b"\x3fa"), b"", b"\0\1"])
+def test_14_hints_that_cannot_be_read(plain, scripted_resolver, data):
+    """No browser is told an address that it must not dial, however the record is written."""
+    def script(asked):
+        reply = reply_to(asked.message)
+        reply.use_edns(False)
+        octets = reply.to_wire()
+        return octets[:6] + b"\0\1" + octets[8:] + b"\xc0\x0c\0\x41\0\1\0\0\0\x3c" + struct.pack("!H", len(data)) + data
+    running = plain(scripted_resolver(script), settings={"domains": {"privateAddresses": "refuse"}})
+    reply = exchange(wire("hints.example.net", 65), port=PORT, timeout=8)
+    assert struct.unpack("!H", reply[6:8])[0] == 0 and PRIVATE_HINT not in reply
+    assert running.process.poll() is None
+
+
+def test_15_ghost_domain(service, store, member, scripted_resolver):
+    """A name that has ended ends at every daemon of a fleet, however often it is asked, refreshed and kept alive."""
+    lives = True
+    local = scripted_resolver(lambda asked: reply_to(
+        asked.message, "2 IN SOA ns.example. host.example. 1 2 3 4 2", rcode=dns.rcode.NXDOMAIN, section="authority"))
+    chosen = service("https", lambda name, request: Record(["203.0.113.66"] if lives else [], [], 2))
+    shared = store()
+    fleet = [member(chosen, shared, settings={
+        "fallback": {"servers": [local.endpoint]}, "cache": {"negativeTTL": 2, "keepAliveDomains": ["ghost.example.com"]}})
+        for _ in range(3)]
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        for one in fleet:
+            assert addresses(ask("ghost.example.com", port=one.port)) == ["203.0.113.66"]
+        time.sleep(0.1)
+    lives = False
+    ended = time.monotonic()
+    last = ended
+    while time.monotonic() < ended + 8:
+        for one in fleet:
+            if addresses(ask("ghost.example.com", port=one.port)):
+                last = time.monotonic()
+        time.sleep(0.1)
+    # Its TTL, the second by which the store's clock may differ, and a lookup's time.
+    assert last - ended < 5, "it is given on and on"
+
+
+@pytest.mark.parametrize("after", [1.4, 1.69, 1.71, 2.0])
+def test_16_stale_and_nxdomain_at_once(plain, scripted_resolver, after):
+    """At the moment when a stale answer is given the name is found to be gone: one answer, and the later one is kept."""
+    resolver = scripted_resolver(says(TRUE, ttl=1))
+    plain(resolver, timeout=4000)
+    assert addresses(ask("edge.example.net", port=PORT)) == [TRUE]
+    time.sleep(2.1)
+
+    def gone(asked):
+        time.sleep(after)
+        return reply_to(asked.message, "60 IN SOA ns.example. host.example. 1 2 3 4 60", rcode=dns.rcode.NXDOMAIN,
+                        section="authority")
+    resolver.script = gone
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.connect(("127.0.0.1", PORT))
+        channel.settimeout(5)
+        channel.send(dns.message.make_query("edge.example.net", "A", use_edns=0).to_wire())
+        reply = dns.message.from_wire(channel.recv(4096))
+        assert (addresses(reply) == [TRUE] and extended_errors(reply) == [3]) or reply.rcode() == dns.rcode.NXDOMAIN
+        eventually(lambda: ask("edge.example.net", port=PORT).rcode() == dns.rcode.NXDOMAIN, "the later one is kept")
+        assert not select.select([channel], [], [], 0.3)[0], "one answer"
+
+
+def test_17_a_dead_zone_as_a_lever(asked_of, encrypted_resolver):
+    """Names of a zone whose servers are silent move no other name to the group's next server."""
+    def script(asked, connection):
+        return None if b"dead" in asked.name.to_text().encode() else address_reply(asked)
+    first = encrypted_resolver("tls", script)
+    second = encrypted_resolver("tls", script, address="127.0.0.7")
+    asked_of(first, second, timeout=700)
+    clients, dead = Clients(port=PORT), Clients(port=PORT)
+    for number in range(60):
+        dead.ask(f"n{number}.dead.example")
+        if number % 3 == 0:
+            clients.ask(f"good{number}.example.net")
+        time.sleep(0.1)
+    good = clients.all_answered()
+    assert all(addresses(one.reply) == OURS for one in good)
+    moved = [asked.name.to_text() for asked in second.questions if "dead" not in asked.name.to_text()]
+    assert not moved, moved
+
+
+def test_18_an_error_and_more_in_one_record(asked_of, encrypted_resolver):
+    """A connection error, and malformed frames behind it in the same TLS record (CVE-2026-27135 of nghttp2)."""
+    altsvc, priority_update = frame(10, 0, 0, b"\0"), frame(16, 0, 0, b"\0\0")
+    errors = [frame(DATA, 0, 0, b"x"), frame(PING, 0, 0, bytes(7)), altsvc, priority_update]
+
+    def script(asked, connection):
+        order = list(errors)
+        random.Random(asked.stream).shuffle(order)
+        connection.write(b"".join(order * 3))
+    bad = encrypted_resolver("https", script)
+    good = encrypted_resolver("https", lambda asked, connection: address_reply(asked), address="127.0.0.7")
+    running = asked_of(bad, good, timeout=700)
+    for number in range(5):
+        assert addresses(ask(f"n{number}.example.net", port=PORT)) == OURS
+    assert running.process.poll() is None
+
+
+@pytest.mark.parametrize("protocol", ["tls", "https"])
+def test_19_reading_without_end(asked_of, encrypted_resolver, protocol):
+    """A server that sends without a pause keeps nobody else waiting and fills no memory."""
+    def script(asked, connection):
+        piece = (frame(PING, 0, 0, bytes(8)) * 4000 if protocol == "https"
+                 else FramedConnection.framed(reply_to(asked.message, rcode=dns.rcode.SERVFAIL)) * 1000)
+
+        def go_on():
+            transport = connection.writer.transport
+            if transport.is_closing():
+                return
+            if transport.get_write_buffer_size() < 1 << 20:
+                connection.write(piece)
+            loop.call_later(0.001, go_on)
+        loop = asyncio.get_running_loop()
+        go_on()
+    bad = encrypted_resolver(protocol, script)
+    good = encrypted_resolver(protocol, lambda asked, connection: address_reply(asked), address="127.0.0.7")
+    running = asked_of(bad, good, timeout=700)
+    before = running.held_kilobytes("RssAnon")
+    slow = Clients(port=PORT)
+    waits = []
+    for number in range(40):
+        slow.ask(f"n{number}.example.net")
+        begun = time.monotonic()
+        assert addresses(ask("localhost", port=PORT)) == ["127.0.0.1"]
+        waits.append(waited_since(begun))
+        time.sleep(0.05)
+    assert all(addresses(one.reply) == OURS for one in slow.all_answered())
+    assert sorted(waits)[-2] < 0.2
+    assert running.held_kilobytes("RssAnon") < before + 16384
+
+
+# --- Clients ---
+
+@pytest.fixture
+def elsewhere(plain):
+    """A daemon that clients of other hosts ask, at `ELSEWHERE`."""
+    def start(*resolvers, **fallback):
+        return plain(*resolvers, listen={"addresses": [f"127.0.0.1:{PORT}", f"{ELSEWHERE}:{PORT}"],
+                                         "allow": ["127.0.0.0/8", "10.53.53.0/24"]}, **fallback)
+    return start
+
+
+def test_21_dnsbomb(elsewhere, scripted_resolver):
+    """Questions that are held, and end in the same moment, make no pulse for the address in whose name they came."""
+    text = " ".join(['"' + "x" * 250 + '"'] * 4)
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, f"1 IN TXT {text}"))
+    elsewhere(resolver, timeout=4000)
+    names = [f"bomb{number}.example.net" for number in range(8)]
+    for name in names:
+        assert ask(name, "TXT", edns=True, port=PORT).answer
+    time.sleep(2.1)
+    resolver.script = lambda asked: None
+    came, asked_octets = [], 0
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 23)
+        channel.connect((ELSEWHERE, PORT))
+        channel.setblocking(False)
+
+        def read():
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    came.append((time.monotonic(), len(channel.recv(4096))))
+        begun = time.monotonic()
+        for number in range(8000):
+            question = wire(names[number % 8], "TXT", number=number, more=opt(), counts=(1, 0, 0, 1))
+            with contextlib.suppress(BlockingIOError):
+                asked_octets += channel.send(question)
+            if number % 20 == 0:
+                read()
+                time.sleep(max(0, begun + number / 5000 - time.monotonic()))
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            select.select([channel], [], [], 0.05)
+            read()
+    assert len(came) > 4000, "they are answered"
+    late = [(at, octets) for at, octets in came if at > begun + 1.65]
+    for start, _ in late:
+        within = [octets for at, octets in late if start <= at < start + 0.1]
+        assert len(within) <= 1000 + 300, "the last questions are answered at once"
+    assert sum(octets for _, octets in came) <= 10 * asked_octets
+    large = [at for at, octets in came if octets > 512]
+    assert len(large) <= 100 * (end - begun + 2)
+
+
+def test_21_long_answers_need_a_proof(elsewhere, scripted_resolver):
+    """Past a hundred a second an address without a cookie is told to come over TCP; this host is not."""
+    text = " ".join(['"' + "x" * 250 + '"'] * 4)
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, f"600 IN TXT {text}"))
+    elsewhere(resolver)
+
+    def truncated(server, count, cookie=None):
+        found = 0
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+            channel.settimeout(5)
+            channel.connect((server, PORT))
+            option = struct.pack("!HH", 10, len(cookie)) + cookie if cookie else b""
+            for number in range(count):
+                channel.send(wire("long.example.net", "TXT", number=number, more=opt(option), counts=(1, 0, 0, 1)))
+                found += channel.recv(4096)[2] >> 1 & 1
+        return found
+    assert truncated("127.0.0.1", 400) == 0
+    assert truncated(ELSEWHERE, 600) > 0
+    given = exchange(wire("localhost", more=opt(struct.pack("!HH", 10, 8) + b"12345678"), counts=(1, 0, 0, 1)),
+                     server=ELSEWHERE, port=PORT)
+    assert given[-24:-16] == b"12345678"
+    assert truncated(ELSEWHERE, 400, given[-24:]) == 0
+    assert ask("long.example.net", "TXT", transport="tcp", server=ELSEWHERE, port=PORT).answer
+
+
+def test_22_jostling_out(elsewhere, scripted_resolver):
+    """Who fills the table with slow names, and renews them by asking again, keeps no other source from new names."""
+    subprocess.run(["ip", "address", "add", "10.53.53.54/32", "dev", "lo"])
+    resolver = scripted_resolver(lambda asked: None if asked.name.to_text().startswith("slow") else reply_to(
+        asked.message, f"60 IN A {TRUE}"))
+    elsewhere(resolver, timeout=8000)
+    over = threading.Event()
+
+    def fill():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+            channel.bind(("10.53.53.54", 0))
+            channel.connect((ELSEWHERE, PORT))
+            numbers = itertools.count()
+            while not over.is_set():
+                for _ in range(20):
+                    channel.send(wire(f"slow{next(numbers)}.example.net"))
+                channel.send(wire("slow0.example.net"))
+                over.wait(0.01)
+    attacker = threading.Thread(target=fill)
+    attacker.start()
+    try:
+        time.sleep(2)
+        asked = Clients(server=ELSEWHERE, port=PORT)
+        for number in range(60):
+            asked.ask(f"new{number}.example.net")
+            time.sleep(0.02)
+        good = sum(addresses(one.reply) == [TRUE] for one in asked.all_answered())
+    finally:
+        over.set()
+        attacker.join()
+    assert good >= 57
+
+
+def test_23_many_questions_on_one_connection(plain, scripted_resolver):
+    """However many stand behind each other, each is answered, and neither stack nor memory grows."""
+    running = plain(scripted_resolver(says(TRUE, ttl=600)))
+    assert addresses(ask("hit.example.net", port=PORT)) == [TRUE]
+    count = 100_000
+    with Stream(port=PORT, timeout=60) as stream:
+        question = wire("hit.example.net")
+        stream.send(question)
+        length = len(stream.receive_bytes()) + 2
+        before = running.held_kilobytes("RssAnon")
+        sender = threading.Thread(target=stream.socket.sendall, args=((struct.pack("!H", len(question)) + question) * count,))
+        sender.start()
+        time.sleep(0.5)  # it reads nothing
+        most, left = running.held_kilobytes("RssAnon"), count * length
+        while left:
+            piece = stream.socket.recv(min(left, 1 << 20))
+            assert piece, "it was cut off"
+            left -= len(piece)
+        sender.join()
+        most = max(most, running.held_kilobytes("RssAnon"))
+    assert most < before + 8192 and running.resident_kilobytes("VmStk") <= 256
+
+
+def test_24_half_a_length_and_a_reset(plain, scripted_resolver):
+    """Afterwards nothing spins."""
+    running = plain(scripted_resolver(says(TRUE)))
+    for _ in range(200):
+        with socket.create_connection(("127.0.0.1", PORT)) as client:
+            client.send(b"\0")
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert addresses(ask("after.example.net", port=PORT)) == [TRUE]
+    time.sleep(0.3)
+
+    def ticks():
+        with open(f"/proc/{running.pid}/stat") as file:
+            return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
+    before = ticks()
+    time.sleep(1)
+    assert ticks() - before <= 5
+
+
+def operations():
+    name = "equal.example.net"
+    for code in range(1, 16):
+        yield wire(name, flags=0x100 | code << 11)
+    for kind in (251, 252, 253, 254, 255, 249, 250, 41, 128, 0, 65535):
+        yield wire(name, kind)
+    for record_class in (0, 3, 4, 254, 255):
+        yield wire(name, record_class=record_class)
+    for make in MALFORMED.values():
+        yield make(name)
+    yield wire(name, flags=0x2100 | 0x400)  # NOTIFY with AA
+    yield wire(name, 6, flags=0x2900, more=b"\xc0\x0c\0\1\0\xff\0\0\0\0\0\0", counts=(1, 1, 0, 0))  # UPDATE
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1", ELSEWHERE])
+def test_25_no_transport_has_another_filter(plain, scripted_resolver, server):
+    """Every operation, type and fault gets the same over UDP and TCP, octet by octet, and outsiders REFUSED at most."""
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, rcode=dns.rcode.NXDOMAIN))
+    plain(resolver, listen={"addresses": [f"127.0.0.1:{PORT}", f"{ELSEWHERE}:{PORT}"], "allow": ["127.0.0.0/8"]})
+    for message in operations():
+        over_udp = exchange(message, server=server, port=PORT, timeout=5)
+        with Stream(server=server, port=PORT) as stream:
+            stream.send(message)
+            over_tcp = stream.receive_bytes()
+        assert over_udp == over_tcp, (message, over_udp, over_tcp)
+        if server == ELSEWHERE and message[2] & 0x78 == 0:
+            assert over_udp[3] & 15 in (dns.rcode.REFUSED, dns.rcode.FORMERR), message
+    if server == ELSEWHERE:
+        assert resolver.questions == []
+
+
+def test_26_smuggled_options(plain, scripted_resolver):
+    """What is malformed in a client's OPT is not made valid by what is written for an upstream."""
+    resolver = scripted_resolver(says(TRUE))
+    plain(resolver)
+    mark = b"SMUGGLED"
+    option = struct.pack("!HH", 65001, 8) + mark
+    for number, (more, counts) in enumerate([
+            (opt(option, length=4), (1, 0, 0, 1)), (opt(option, length=200), (1, 0, 0, 1)), (opt(option) * 2, (1, 0, 0, 2)),
+            (opt(option), (1, 1, 0, 0)), (opt(option), (1, 0, 1, 0)), (opt(option) + mark, (1, 0, 0, 1)),
+            (opt(option)[:-1], (1, 0, 0, 1)), (opt(option), (1, 0, 0, 0)), (opt(option), (1, 0, 0, 1))]):
+        for transport in ("udp", "tcp"):
+            message = wire(f"s{number}{transport}.example.net", more=more, counts=counts)
+            if transport == "udp":
+                assert exchange(message, port=PORT)
+            else:
+                with Stream(port=PORT) as stream:
+                    stream.send(message)
+                    assert stream.receive_bytes()
+    assert {asked.name.to_text() for asked in resolver.questions} == {"s8udp.example.net.", "s8tcp.example.net."}
+    assert not any(mark in asked.wire for asked in resolver.questions)
+
+
+def test_27_names_as_a_weapon(plain, scripted_resolver):
+    """Of a name that is markup, a terminal's command or a line's end nothing but printable ASCII comes out."""
+    label = b"\x1b]0;x\x07<script>\"\\\n{}"
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, rcode=dns.rcode.SERVFAIL))
+    running = plain(resolver, settings={"log": {"level": "debug"}})
+    message = struct.pack("!6H", 7, 0x100, 1, 0, 0, 0) + bytes([len(label)]) + label + b"\7example\3net\0\0\1\0\1"
+    for _ in range(3):
+        assert exchange(message, port=PORT, timeout=8)
+    texts = {"log": running.log(), "page": fetch("/")[2], "metrics": fetch("/metrics")[2]}
+    for what, text in texts.items():
+        assert not any(ord(octet) < 32 and octet != "\n" or octet == "\x7f" for octet in text), what
+        assert "x\x07" not in text and '<script>"' not in text, what
+    checked = subprocess.run(["promtool", "check", "metrics"], input=texts["metrics"], text=True, capture_output=True)
+    assert checked.returncode in (0, 3), checked.stderr
+
+
+@pytest.mark.parametrize("request_text", [
+    "OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example\r\nAccess-Control-Request-Method: GET\r\n\r\n",
+    "GET /metrics HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\n" + "".join(f"x-{number}: y\r\n" for number in range(10_000)) + "\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n" + "x" * (1 << 22)],
+    ids=["preflight", "origin", "h2c", "HTTP/2", "10,000 fields", "a body of 1 GB"])
+def test_28_a_web_page_against_the_page(plain, scripted_resolver, request_text):
+    """Nothing is allowed to other origins, no other protocol is spoken, and what is too long is not read."""
+    running = plain(scripted_resolver(says(TRUE)))
+    before = running.held_kilobytes("RssAnon")
+    reply = b""
+    with socket.create_connection(METRICS, timeout=10) as client:
+        with contextlib.suppress(OSError):
+            client.sendall(request_text.encode())
+        with contextlib.suppress(OSError):
+            while piece := client.recv(65536):
+                reply += piece
+                if b"Origin" in request_text.encode() or b"h2c" in request_text.encode():
+                    client.settimeout(0.5)
+    head = reply.partition(b"\r\n\r\n")[0].lower()
+    assert b"access-control" not in head and b" 101 " not in head and not reply.startswith(b"\0\0")
+    assert running.held_kilobytes("RssAnon") < before + 4096
+    assert fetch("/metrics")[0] == 200
+
+
+# --- Others ---
+
+def test_31_keys_and_signatures_by_the_hundred(plain, scripted_resolver):
+    """Nothing is validated here, so they cost what other records cost (KeyTrap)."""
+    def script(asked):
+        if asked.transport == "udp":
+            return reply_to(asked.message, flags=dns.flags.RA | dns.flags.TC)
+        signature = "60 IN RRSIG DNSKEY 8 2 60 20300101000000 20200101000000 {} example.net. AAAA"
+        return reply_to(asked.message, *[f"60 IN DNSKEY 256 3 8 AwEAAa{number:02d}" for number in range(10, 100)],
+                        *[signature.format(number) for number in range(90)]).to_wire(max_size=65535)
+    plain(scripted_resolver(script))
+    begun = time.monotonic()
+    reply = ask("example.net", "DNSKEY", transport="tcp", port=PORT, edns=0, want_dnssec=True)
+    assert waited_since(begun) < 0.5 and sum(len(rrset) for rrset in reply.answer) == 180
+
+
+def test_33_a_network_that_changes_all_the_time(asked_of, encrypted_resolver):
+    """Ten addresses a second come and go beside fifty questions: none is lost, and connections are not made for each."""
+    server = encrypted_resolver("tls")
+    asked_of(server)
+    over = threading.Event()
+
+    def change():
+        for number in itertools.count():
+            if over.is_set():
+                break
+            subprocess.run(["ip", "address", "add" if number % 2 == 0 else "del", "10.99.0.1/32", "dev", "lo"])
+            over.wait(0.1)
+        subprocess.run(["ip", "address", "del", "10.99.0.1/32", "dev", "lo"], stderr=subprocess.DEVNULL)
+    changer = threading.Thread(target=change)
+    clients = Clients(port=PORT)
+    changer.start()
+    seconds = 6
+    try:
+        clients.ask_steadily([f"n{number}.example.net" for number in range(50 * seconds)], every=0.02)
+        answered = clients.all_answered()
+    finally:
+        over.set()
+        changer.join()
+    assert all(addresses(one.reply) == OURS for one in answered)
+    assert server.connections <= 2 * seconds, server.connections
+    assert max(one.waited for one in answered) < 1.5
+
+
+def test_35_a_forged_binding(daemon, service, scripted_resolver):
+    """A name of the account's has no HTTPS record that somebody on the path could have written."""
+    local = scripted_resolver(lambda asked: reply_to(asked.message, f"60 IN HTTPS 1 . ipv4hint={FORGED}"))
+    daemon(service("https"), {"fallback": {"servers": [local.endpoint]}})
+    reply = ask("www.example.com", "HTTPS")
+    assert reply.rcode() == dns.rcode.NOERROR and not reply.answer and local.questions == []

@@ -22,11 +22,9 @@ public struct QuerySocket: ~Copyable, Sendable {
         case wouldBlock
     }
 
-    /// - Parameter source: One of this machine's addresses, of the same family; nil: the kernel chooses.
-    public static func open(to endpoint: Endpoint, from source: IPAddress? = nil) throws(SystemError) -> QuerySocket {
+    public static func open(to endpoint: Endpoint) throws(SystemError) -> QuerySocket {
         let isIPv4 = endpoint.address.isIPv4
         let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, .datagram)
-        if let source { try descriptor.bind(Endpoint(source, port: 0)) }
         // Makes the kernel keep ICMP errors with what they quote. By themselves they say nothing of the query meant.
         if isIPv4 {
             try descriptor.setOption(Int32(IPPROTO_IP), IP_RECVERR, 1)
@@ -128,15 +126,6 @@ public struct QuerySocket: ~Copyable, Sendable {
     /// Whether a datagram of a batch comes from the resolver.
     public func isFromResolver(_ batch: borrowing ReceiveBatch, _ index: Int) -> Bool {
         resolver.isReached(as: batch.sender(index))
-    }
-
-    /// Blocks the thread until a datagram or an error is there; false when that takes longer than this many
-    /// milliseconds.
-    public func wait(milliseconds: Int) -> Bool {
-        var poll = pollfd(fd: descriptor.raw, events: Int16(POLLIN), revents: 0)
-        let time = Int32(clamping: milliseconds)
-        // Interrupted: the caller has a deadline of its own.
-        return unsafe Glibc.poll(&poll, 1, time) > 0
     }
 
     /// Closes early; does nothing the second time. Unregister from the loop first.

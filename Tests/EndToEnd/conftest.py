@@ -71,7 +71,7 @@ def pytest_cmdline_main(config):
 # taken together, so that one of them runs at a time; those of the others mostly wait, so that many fit beside it. What
 # is measured beside all other tests is not taken by the session with the busy ones.
 BUSY = {f"test_{name}.py" for name in (
-    "comparison", "cost", "flights", "floods", "instructions", "reload", "status_page")}
+    "comparison", "cost", "flights", "floods", "instructions", "known_attacks", "reload", "status_page")}
 
 
 def pytest_addoption(parser):

@@ -125,7 +125,8 @@ final class Episode {
     private func perform(_ item: Script.Item) {
         var chance = Chance(seed: item.seed)
         switch item.what {
-        case .question, .pipeline, .goAway, .stutter, .fullDisk, .names, .hosted, .control, .counters: break
+        case .question, .pipeline, .silentZone, .goAway, .stutter, .fullDisk, .names, .hosted, .control, .counters:
+            break
         case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds), .moves(_, let seconds),
             .network(let seconds), .ipv6(let seconds), .noResolvers(let seconds):
             judge.isTroubled(seconds: seconds)
@@ -140,6 +141,8 @@ final class Episode {
             ask(client, names, type, manner, &chance)
         case .flood(let client, let count):
             for number in 0..<count { ask(client, ["h\(number)n.\(Topology.publicZone)"], 1, .init(), &chance) }
+        case .silentZone(let client, let zone, let perSecond, let seconds):
+            askSilentZone(client, zone, perSecond, seconds, item.seed)
         case .trouble(let name, let trouble, let seconds):
             for host in hosts where host.name == name || host.group == name {
                 host.begin(trouble, until: kernel.now + UInt64(seconds) * 1_000_000_000)
@@ -260,6 +263,21 @@ final class Episode {
         } else {
             kernel.network.clients[from] = { judge.answered($0, to: from) }
             for query in queries { kernel.network.ask(query, from: from, to: Self.server) }
+        }
+    }
+
+    /// Nobody but a group of the operator's own is asked: an account would have no record of many names below one domain. The
+    /// group has room for some: with less, each silent name is in others' way for as long as an attempt takes.
+    private func askSilentZone(_ client: Int, _ zone: String, _ perSecond: Int, _ seconds: Int, _ seed: UInt64) {
+        guard plan.group(of: "z.\(zone)")?.concurrency ?? 0 >= 64 else { return }
+        if perSecond > 5 { judge.isCrowded(seconds: seconds) }
+        let era = judge.era
+        for number in 0..<perSecond * seconds {
+            kernel.after(UInt64(number) * 1_000_000_000 / UInt64(perSecond)) { [self] in
+                guard judge.era == era else { return }
+                var chance = Chance(seed: seed &+ UInt64(number))
+                ask(client, ["z\(number).\(zone)"], 1, .init(), &chance)
+            }
         }
     }
 

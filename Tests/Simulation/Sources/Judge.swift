@@ -14,6 +14,10 @@ final class Judge {
 
     /// When everything will have been well for a while.
     var isCalmAt: UInt64 = 0
+    /// Until when servers may be full, so that what they have no room for goes to the next.
+    private var isCrowdedUntil: UInt64 = 0
+    /// When servers were asked first for a name that is answered, all being well, and when each was asked for which name.
+    private var asksFirst: [String: UInt64] = [:]
 
     struct Said {
         let host: Host
@@ -78,7 +82,7 @@ final class Judge {
     func begin() {
         (faults, said, denied, bills, questions, plans, questionTimes) = ([], [], [:], [:], [:], [], [:])
         (lately, attempts, setBack, explanations, forgotten) = ([:], [:], [], [:], [])
-        (isCalmAt, lastFlush) = (0, 0)
+        (isCalmAt, isCrowdedUntil, lastFlush, asksFirst) = (0, 0, 0, [:])
         digest = 14_695_981_039_346_656_037
         era = 0
     }
@@ -97,6 +101,11 @@ final class Judge {
 
     /// Something is the matter for so many seconds, and servers may be left alone for two minutes for it.
     func isTroubled(seconds: Int) { isCalmAt = max(isCalmAt, kernel.now + UInt64(seconds + 120) * 1_000_000_000) }
+
+    /// For so many seconds more is asked than servers have room for, and what is under way then ends later.
+    func isCrowded(seconds: Int) {
+        isCrowdedUntil = max(isCrowdedUntil, kernel.now + UInt64(seconds) * 1_000_000_000 + Self.underWay)
+    }
 
     func note(_ values: UInt64...) {
         for value in values { digest = (digest ^ value) &* 1_099_511_628_211 }
@@ -166,13 +175,40 @@ final class Judge {
         if recent.allSatisfy({ $0.hosted(name, type) != nil }) {
             fault("\(host.name) is asked for \(name) \(Script.name(ofType: type)), which stands in the hosts file")
         }
+        checkOrder(host, name, type)
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
-        if isCalmAt + Self.underWay < now, !isExplained,
+        // Where more is asked than servers have room for, a question may wait longer than an attempt of its group takes.
+        if isCalmAt + Self.underWay < now, isCrowdedUntil < now, !isExplained,
             recent.allSatisfy({ $0.isAfterAnother(host, for: name, type) })
         {
             fault(
                 "\(host.name) is asked for \(name) \(Script.name(ofType: type)), although the group before it has an answer"
             )
+        }
+    }
+
+    /// While all is well a name goes to the first server of its group before it goes to another one, whatever else that is asked
+    /// for: a server that is silent about some names is not at fault. What was the matter with it before is over once it was
+    /// asked for a name that it answers.
+    private func checkOrder(_ host: Host, _ name: String, _ type: UInt16) {
+        guard isCalmAt < kernel.now, !Truth(name, type).isSilent, !Topology.serverNames.contains(name),
+            let group = plans.last?.plan.group(of: name), group.name == host.group, let first = group.hosts.first
+        else { return }
+        let what = "\(name) \(type)"
+        if host === first {
+            asksFirst[what] = kernel.now
+            if asksFirst[first.name] ?? 0 <= isCalmAt { asksFirst[first.name] = kernel.now }
+            return
+        }
+        guard let since = asksFirst[first.name], since > isCalmAt, since + 1_000_000_000 < kernel.now,
+            isCrowdedUntil < kernel.now, group.concurrency >= 64
+        else { return }
+        // A question may wait for a connection to it.
+        let (now, era, count) = (kernel.now, era, plans.count)
+        kernel.after(2_000_000_000) { [self] in
+            guard era == self.era, count == plans.count, isCalmAt < now else { return }
+            let isAsked = asksFirst[what].map { $0 + Self.underWay > now } ?? false
+            if !isAsked { fault("\(host.name) is asked for \(name) and \(first.name), which answers, is not") }
         }
     }
 

@@ -85,6 +85,7 @@ struct Plan {
         let on: [String]
         /// Whether it takes the names of the file, too.
         let hasFile: Bool
+        let concurrency: Int
     }
 
     /// In seconds.
@@ -163,13 +164,13 @@ struct Plan {
             let group = Group(
                 name: name, hosts: some(name), thenTry: others[chance.below(4)],
                 on: [["failure"], ["failure", "nxdomain", "nodata", "refused"]][chance.below(2)],
-                hasFile: name == "office" && chance.below(2) == 0)
+                hasFile: name == "office" && chance.below(2) == 0, concurrency: [1, 4, 64][chance.below(3)])
             groups.append(group)
             lines += [
                 "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
                 "domains = [\"\(Topology.zones[name]!)\"]", "timeout = \(timeout(name, &chance))",
                 "thenTry = [\(Self.list(group.thenTry))]", "thenTryOn = [\(Self.list(group.on))]",
-                "concurrency = \([1, 4, 64][chance.below(3)])", "share = \(chance.below(4) > 0)",
+                "concurrency = \(group.concurrency)", "share = \(chance.below(4) > 0)",
             ]
             if name != "lab" { lines.append("caFile = \"/d/authority\"") }
             if group.hasFile { lines.append("domainsFile = \"\(Topology.namesFile)\"") }
@@ -246,18 +247,21 @@ struct Plan {
 
     /// Whether a host is to be asked for a name only if its group fails, and that group cannot have.
     func isAfterAnother(_ host: Host, for name: String, _ type: UInt16) -> Bool {
-        guard let group = groups.first(where: { takes(name, $0) }), host.group != group.name else { return false }
+        guard let group = group(of: name), host.group != group.name, !Truth(name, type).isSilent else { return false }
         // An account is asked for both families at once, for either's sake.
         let types = host.group == "httpdns" ? [1, 28] : [type]
         return !group.on.contains("nxdomain") || types.allSatisfy { Truth(name, $0).count > 0 }
     }
+
+    /// The group of the operator's own that takes a name.
+    func group(of name: String) -> Group? { groups.first { takes(name, $0) } }
 
     /// Milliseconds for one attempt.
     func timeout(of group: String) -> Int { timeouts[group] ?? 0 }
 
     /// Who may be told of a name, and answer for it.
     func groups(for name: String) -> Set<String> {
-        if let group = groups.first(where: { takes(name, $0) }) {
+        if let group = group(of: name) {
             return Set([group.name] + group.thenTry)
         }
         guard account != nil else { return ["fallback"] }

@@ -68,6 +68,7 @@ enum DNSServer {
         if host.mayDo(.fails) { return failure(query, code: kernel.network.chance.below(2) == 0 ? 2 : 5) }
         if host.mayDo(.lies) { return lie(query, host) }
         let truth = Truth(query.name, query.type)
+        guard !truth.isSilent else { return nil }
         if !isStream, truth.isLong || host.mayDo(.truncates) { return failure(query, code: 0, isTruncated: true) }
         let whole = message(query, truth, host)
         return host.mayDo(.cuts) ? Array(whole.prefix(12 + kernel.network.chance.below(whole.count - 12))) : whole
@@ -152,8 +153,11 @@ struct Truth {
     let ttl: UInt32
     let isLong: Bool
     let isAddress: Bool
+    /// No resolver answers, since the name's own servers do not; HTTPDNS has no record of it.
+    let isSilent: Bool
 
-    /// The first letter says it: `x` does not exist, `v` has IPv4 alone, `l` has long answers, `g` is no business of HTTPDNS.
+    /// The first letter says it: `x` does not exist, `v` has IPv4 alone, `l` has long answers, `g` is no business of HTTPDNS,
+    /// and of `z` nobody says anything.
     init(_ name: String, _ type: UInt16) {
         let hash = name.utf8.reduce(UInt32(17)) { $0 &* 31 &+ UInt32($1) }
         ttl = [3, 10, 30, 60, 120, 300, 900, 3600][Int(hash >> 3) % 8]
@@ -161,9 +165,10 @@ struct Truth {
         exists = first != "x"
         isAddress = type == 1 || type == 28
         isLong = first == "l" && type == 16
+        isSilent = first == "z"
         count =
             switch (first, type) {
-            case ("x", _): 0
+            case ("x", _), ("z", _): 0
             case ("v", 28): 0
             case (_, 1), (_, 28): 1 + Int(hash) % 3
             case ("l", 16): 12

@@ -37,6 +37,8 @@ struct Script {
         /// Several questions on one connection, without waiting for the answers.
         case pipeline(client: Int, names: [String], type: UInt16)
         case flood(client: Int, count: Int)
+        /// For so many seconds a client asks so many names a second whose servers are silent.
+        case silentZone(client: Int, zone: String, perSecond: Int, seconds: Int)
         /// Of one host, or of all of a group.
         case trouble(host: String, Trouble, seconds: Int)
         case goAway(host: String)
@@ -172,6 +174,7 @@ struct Script {
                 add(&chance, at: at + UInt64(chance.below(1500)) * 1_000_000, question)
             }
         }
+        if chance.below(3) == 0 { silentZone(&chance, at: moment(&chance)) }
         for _ in 0..<chance.below(4) {
             let request = Operator.requests[chance.below(Operator.requests.count)]
             let what: What =
@@ -196,6 +199,22 @@ struct Script {
         }
     }
 
+    /// A zone of a group whose servers are silent, and others who ask for names of the same group that are new.
+    private mutating func silentZone(_ chance: inout Chance, at moment: UInt64) {
+        let zones = Topology.zones.values.sorted()
+        let zone = zones[chance.below(zones.count)]
+        let seconds = 2 + chance.below(5)
+        let perSecond = [2, 5, 40, 100][chance.below(4)]
+        add(
+            &chance, at: moment,
+            .silentZone(client: 5 + chance.below(2), zone: zone, perSecond: perSecond, seconds: seconds))
+        for _ in 0..<2 + chance.below(12) {
+            let name = "h\(100 + chance.below(1000)).\(zone)"
+            let at = moment + UInt64(chance.below(seconds * 1000 + 3000)) * 1_000_000
+            add(&chance, at: at, .question(client: chance.below(5), name: name, type: 1, Manner()))
+        }
+    }
+
     static func time(_ nanoseconds: UInt64) -> String {
         let milliseconds = nanoseconds / 1_000_000
         let rest = String(milliseconds % 1000 + 1000).dropFirst()
@@ -215,6 +234,8 @@ struct Script {
             case .pipeline(let client, let names, let type):
                 "client \(client) asks \(names.joined(separator: ", ")) \(Self.name(ofType: type)) on one connection"
             case .flood(let client, let count): "client \(client) asks \(count) names at once"
+            case .silentZone(let client, let zone, let perSecond, let seconds):
+                "client \(client) asks \(perSecond) names of \(zone) a second for \(seconds)s whose servers are silent"
             case .trouble(let host, let trouble, let seconds): "\(host) \(trouble.rawValue) for \(seconds)s"
             case .goAway(let host): "\(host) leaves the next request to another connection"
             case .stutter(let host): "\(host) says its next answer twice"

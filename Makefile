@@ -67,9 +67,11 @@ run: build ## build, then the daemon with an HTTPDNS service of its own, on 127.
 build: swift build-packages ## the release build
 	@swift build $(RELEASE) --product httpdnsd
 
-# Packages, containers and the booted systemd mostly wait, as the tests of the daemon do: both at once.
-test: unit-test build test-packages ## all tests
-	@log="$$PWD/.build/machine-test.log"
+# Packages, containers and the booted systemd mostly wait, as the tests of the daemon do: both at once. The packages come first:
+# without them tests of the modules are left out.
+test: swift test-packages unit-test build ## all tests
+	@mkdir -p .build
+	log="$$PWD/.build/machine-test.log"
 	$(MAKE) --no-print-directory systemd-test package-test container-test > "$$log" 2>&1 &
 	machines=$$!
 	status=0

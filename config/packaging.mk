@@ -124,7 +124,8 @@ image: image-layer image-packages ## the sidecar's container image: httpdnsd:VER
 	podman save --quiet --format=docker-archive --output=.build/image/httpdnsd-$(VERSION).tar httpdnsd:$(VERSION)
 	echo .build/image/httpdnsd-$(VERSION).tar
 
-# Two folders with what is committed, whose paths differ in length, and the compiler at work in each: some minutes.
+# Two folders with what is committed, whose paths differ in length, and the compiler at work in each: some minutes. With the
+# variable for make, `make -n` would do all this.
 reproducible: swift build-packages deb-packages ## builds all in two folders and compares the packages and images octet by octet
 	@export SOURCE_DATE_EPOCH=$(SOURCE_DATE)
 	rm -rf .build/reproducible
@@ -135,7 +136,7 @@ reproducible: swift build-packages deb-packages ## builds all in two folders and
 	  # So that nothing is fetched again.
 	  cp Package.resolved "$$tree"
 	  cp -r .build/checkouts .build/repositories .build/workspace-state.json "$$tree/.build"
-	  $(MAKE) --no-print-directory -C "$$tree" deb image-layer
+	  make --no-print-directory -C "$$tree" deb image-layer
 	  rm -rf "$$tree/.build/release" "$$tree/.build/x86_64-unknown-linux-gnu" "$$tree/.build/aarch64-unknown-linux-gnu"
 	done
 	cd .build/reproducible

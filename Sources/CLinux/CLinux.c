@@ -95,6 +95,18 @@ char *const *clinux_environment(void) {
     return environ;
 }
 
+static char *const *arguments;
+
+/* The C library calls constructors with what main is called with. */
+__attribute__((constructor)) static void keep_arguments(int count, char **values) {
+    (void)count;
+    arguments = values;
+}
+
+char *const *clinux_arguments(void) {
+    return arguments;
+}
+
 static int forget_unwritable_pages(struct dl_phdr_info *object, size_t size, void *context) {
     (void)size;
     (void)context;

@@ -1,8 +1,20 @@
 internal import CLinux
 
-/// The environment variables of this process.
+/// What this process was given when it was started.
 public enum Environment {
-    /// All of them. One without a `=` is left out.
+    /// The arguments of `main` without the program's own name, whether `/proc` is there or not.
+    public static var arguments: [String] {
+        var words: [String] = []
+        // Sound: the array ends with a null pointer, and nothing in this program changes it.
+        var next = unsafe clinux_arguments()
+        while let word = unsafe next.pointee {
+            words.append(unsafe String(cString: word))
+            unsafe next += 1
+        }
+        return Array(words.dropFirst())
+    }
+
+    /// All environment variables. One without a `=` is left out.
     public static var variables: [String: String] {
         var variables: [String: String] = [:]
         // Sound: the array ends with a null pointer, and nothing in this program changes the environment.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Base
 import Daemon
+import Transport
 
 // The commands are named: what ArgumentParser would make of the names of their types costs a start some milliseconds.
 @main
@@ -18,9 +19,9 @@ struct HTTPDNSD: ParsableCommand {
     /// A daemon starts without the tree of all commands; whatever `run` alone does not understand, as requests for help,
     /// goes through the tree.
     static func main() {
-        let words = CommandLine.arguments.dropFirst()
+        let words = Environment.arguments
         guard words.first == Run.configuration.commandName, let run = try? Run.parse(Array(words.dropFirst())) else {
-            return main(nil)
+            return main(words)
         }
         do {
             try run.run()

@@ -1,5 +1,6 @@
 """The documents against the program: every link, command, file and setting that they name exists."""
 
+import os
 import pathlib
 import re
 import shlex
@@ -136,6 +137,21 @@ def test_every_target_of_make_is_one():
                     assert word in targets, f"{document.name}: make has no target {word}"
                     seen.add(word)
     assert {"run", "test", "bench", "install"} <= seen
+
+
+def test_make_says_what_it_would_do_in_a_fresh_checkout(tmp_path):
+    """And the packages of the tests come before the tests, which would leave some out without them."""
+    for name in ("Makefile", "config/packaging.mk", "Sources/Base/Version.swift"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((TOP / name).read_bytes())
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
+    for target in ("test", "reproducible"):
+        said = subprocess.run(["make", "--dry-run", target], cwd=tmp_path, env=clean, capture_output=True, text=True)
+        assert said.returncode == 0, said.stderr
+        if target == "test":
+            assert 0 < said.stdout.index("python3-h2") < said.stdout.index("swift build --build-tests")
+    assert {path.name for path in tmp_path.iterdir()} <= {"Makefile", "Sources", "config", ".build"}
+    assert not any(path.is_dir() for path in (tmp_path / ".build").iterdir())
 
 
 def test_every_file_is_there():

@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import subprocess
 import time
 
 import dns.message
@@ -108,6 +109,16 @@ def test_the_listen_option_replaces_the_file(daemon):
     assert addresses(ask("localhost", port=2055, transport="tcp"))
     with pytest.raises(ConnectionRefusedError):
         exchange(dns.message.make_query("localhost", "A").to_wire(), port=2053)
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["--version"], "0."), (["--help"], "USAGE:"), (["check", "-c", "/dev/null"], "[listen]"),
+])
+def test_arguments_need_no_proc(binary, arguments, said):
+    """As in the chroot of an image that is being built."""
+    without = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"', str(binary), *arguments]
+    ended = subprocess.run(without, capture_output=True, text=True, timeout=20, env=processes.environment())
+    assert ended.returncode == 0 and said in ended.stdout, ended
 
 
 def test_nothing_is_logged_for_each_question_and_no_name_at_info(daemon, service):

@@ -60,6 +60,10 @@ static inline void clinux_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0
 /* The variables as the program was given them, `NAME=VALUE`, a null pointer last; Swift refuses the mutable global. */
 char *_Nullable const *_Nonnull clinux_environment(void);
 
+/* The words that the program was called with, its own name first, a null pointer last: those of main, which Swift reads from
+   /proc/self/cmdline, so that it has none where /proc is missing. */
+char *_Nullable const *_Nonnull clinux_arguments(void);
+
 /* Unmaps, until they are used again, the pages of this program and its libraries that nobody can have written to: the
    segments that were loaded without leave to write. They come from the page cache when they are touched the next time.
    RELRO is part of a writable segment, so relocations stay. */

@@ -1,8 +1,8 @@
 /// Why the daemon did not start; the program's exit code follows from it.
 public enum StartFailure: Error, Sendable, Equatable {
-    /// A setting turned out wrong when it was used: its key, and what would be right. The text ends with another item of the
-    /// settings, if that is what is in the way.
-    case setting(key: String, String, other: Item? = nil)
+    /// A setting turned out wrong when it was used: its key, which item of its list, counted from 1, and what would be right.
+    /// The text ends with another item of the settings, if that is what is in the way.
+    case setting(key: String, item: Int? = nil, String, other: Item? = nil)
     /// A socket or a file was not available; the text says which and why.
     case system(String)
 

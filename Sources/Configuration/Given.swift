@@ -32,6 +32,8 @@ enum Given: Sendable, Equatable {
 /// Why a value is not valid for its key; ``ConfigurationError`` adds where it stands.
 struct Problem: Error {
     let message: String
+    /// Which item of a list it is, counted from 1; nil: the value as a whole.
+    var item: Int?
 
     init(_ message: String) { self.message = message }
 

@@ -46,12 +46,18 @@ extension Kind {
                 guard items.count <= limit else { throw Problem("\(items.count) items; give at most \(limit)") }
                 var values: [Element] = []
                 var seen: Set<Element> = []
-                for item in items {
-                    let value = try element.read(item)
-                    guard seen.insert(value).inserted else {
-                        throw Problem("\(item.shown) is listed twice; give it once")
+                for (index, item) in items.enumerated() {
+                    do throws(Problem) {
+                        let value = try element.read(item)
+                        guard seen.insert(value).inserted else {
+                            throw Problem("\(item.shown) is listed twice; give it once")
+                        }
+                        values.append(value)
+                    } catch {
+                        var problem = error
+                        problem.item = index + 1
+                        throw problem
                     }
-                    values.append(value)
                 }
                 return values
             },

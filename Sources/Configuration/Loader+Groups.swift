@@ -72,19 +72,20 @@ extension Loader {
         let names =
             (hasHTTPDNS ? [Settings.Group.httpdnsName] : []) + [Settings.Group.fallbackName]
             + settings.upstreams.map(\.name)
-        for name in route.thenTry {
-            let key = route.section + ".thenTry"
+        for (index, name) in route.thenTry.enumerated() {
+            let (key, item) = (route.section + ".thenTry", index + 1)
             if name == route.name {
-                throw origins.error(key, "\(quoted(name)) is this group itself, asked already; give other groups")
+                throw origins.error(
+                    key, item: item, "\(quoted(name)) is this group itself, asked already; give other groups")
             }
             if names.contains(name) { continue }
             if name == Settings.Group.httpdnsName {
                 throw origins.error(
-                    key, "\(quoted(name)) is not configured; give a section [\(name)] too, or other groups")
+                    key, item: item, "\(quoted(name)) is not configured; give a section [\(name)] too, or other groups")
             }
             let others = names.filter { $0 != route.name }.map { quoted($0) }
             throw origins.error(
-                key, "there is no group \(quoted(name)); give some of " + others.joined(separator: ", "))
+                key, item: item, "there is no group \(quoted(name)); give some of " + others.joined(separator: ", "))
         }
     }
 
@@ -93,16 +94,21 @@ extension Loader {
         var owners: [DomainPattern: Settings.Group] = [:]
         for group in groups {
             let key = group.path + ".domains"
-            if let both = group.domains.first(where: group.except.contains) {
-                let except = origins.place(of: group.path + ".except")
-                throw origins.error(
-                    key, "\(quoted(both.description)) stands in except as well (\(except)); give it in one of the two")
-            }
-            for pattern in group.domains {
+            for (index, pattern) in group.domains.enumerated() {
+                let item = index + 1
+                if let same = group.except.firstIndex(of: pattern) {
+                    let except = origins.place(of: group.path + ".except", item: same + 1)
+                    throw origins.error(
+                        key, item: item,
+                        "\(quoted(pattern.description)) stands in except as well (\(except)); give it in one of the two"
+                    )
+                }
                 guard let owner = owners.updateValue(group, forKey: pattern) else { continue }
-                let place = origins.place(of: owner.path + ".domains")
+                let place = origins.place(
+                    of: owner.path + ".domains", item: owner.domains.firstIndex(of: pattern).map { $0 + 1 })
                 throw origins.error(
-                    key, "\(quoted(pattern.description)) is in [\(owner.path)] as well (\(place)); give it to one group"
+                    key, item: item,
+                    "\(quoted(pattern.description)) is in [\(owner.path)] as well (\(place)); give it to one group"
                 )
             }
         }

@@ -12,8 +12,9 @@ extension Loader {
             throw origins.error(key, message + "; give a minTTL that is not")
         }
         var ranked: Set<Name> = []
-        if let twice = settings.cache.rank.first(where: { !ranked.insert($0.name).inserted }) {
-            throw origins.error("cache.rank", "\(twice.name) is listed with two ports; give it one")
+        if let twice = settings.cache.rank.firstIndex(where: { !ranked.insert($0.name).inserted }) {
+            let name = settings.cache.rank[twice].name
+            throw origins.error("cache.rank", item: twice + 1, "\(name) is listed with two ports; give it one")
         }
         func secret(_ path: String, _ key: String, _ name: String) throws(ConfigurationError) -> [UInt8] {
             try secretFile(

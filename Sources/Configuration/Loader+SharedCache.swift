@@ -42,5 +42,12 @@ extension Loader {
                 "sharedCache.\(name)",
                 "the key has \(length) octets; give \(least) or more, such as `openssl rand -hex 32`")
         }
+        let different = Set(contents?.bytes ?? []).count
+        guard different >= Settings.SharedCache.minimumDifferentOctets else {
+            throw origins.error(
+                "sharedCache.\(name)",
+                "the key has only \(different) different octets, so it can be guessed; give one that was drawn by chance, such as "
+                    + "`openssl rand -hex 32`")
+        }
     }
 }

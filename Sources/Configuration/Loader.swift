@@ -127,7 +127,7 @@ struct Loader {
                 throw Problem("unknown key; \(Nearest.key(section: entry.section, name: entry.name))")
             }
         } catch {
-            throw origins.error(entry.line, entry.path, error)
+            throw origins.error(origins.line(of: error.item, in: entry.path) ?? entry.line, entry.path, error)
         }
         origins.keys[entry.path] = .file(line: entry.line)
     }
@@ -151,15 +151,15 @@ struct Loader {
     }
 
     private mutating func read(_ variable: String, _ text: String) throws(Problem) {
+        // An empty secret in the environment counts as not given: it replaces none of the file, and begins no section.
         if let (name, key) = KeyPlace.group(ofVariable: variable) {
-            let group = try group(named: name.lowercased(), begins: false)
             if key.isSecretSource && text.isEmpty { return }
+            let group = try group(named: name.lowercased(), begins: false)
             try key.read(.environment(text), &draft.settings.upstreams[group])
             origins.keys[key.place(in: draft.settings.upstreams[group]).path] = .environment
         } else if let key = Key.variable(variable) {
-            if key.section == .httpdns { hasHTTPDNS = true }
-            // An empty secret in the environment counts as not given and does not replace that of the file.
             if key.isSecretSource && text.isEmpty { return }
+            if key.section == .httpdns { hasHTTPDNS = true }
             try key.read(.environment(text), &draft)
             origins.keys[key.path] = .environment
         } else {

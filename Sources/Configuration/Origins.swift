@@ -24,11 +24,12 @@ extension Settings {
         ///
         /// - Parameters:
         ///   - key: As it stands in messages, `section.key` or `upstreams.NAME.key`.
+        ///   - item: Of a list, counted from 1; nil: the list as a whole.
         ///   - message: What is wrong and what would be right, in one line that holds no secret.
-        public func error(_ key: String, _ message: String) -> ConfigurationError {
+        public func error(_ key: String, item: Int? = nil, _ message: String) -> ConfigurationError {
             let line: Int?
             switch keys[key] {
-            case .file(let given): line = given
+            case .file(let given): line = self.line(of: item, in: key) ?? given
             case .environment: line = nil
             case nil: line = sections[key.lastIndex(of: ".").map { String(key[..<$0]) } ?? key]
             }
@@ -55,13 +56,16 @@ extension Settings {
         ///   - item: Of a list, counted from 1; nil: the list as a whole.
         public func find(_ key: String, item: Int? = nil) -> Place {
             switch keys[key] {
-            case .file(let line):
-                let lines = itemLines[key] ?? []
-                let place = item.flatMap { lines.indices.contains($0 - 1) ? lines[$0 - 1] : nil }
-                return .file(fileName, line: place ?? line)
+            case .file(let line): return .file(fileName, line: self.line(of: item, in: key) ?? line)
             case .environment: return .variable(KeyPlace(path: key)?.variable ?? key)
             case nil: return .standard
             }
+        }
+
+        /// The line of an item of a list that takes several lines of the file.
+        func line(of item: Int?, in key: String) -> Int? {
+            guard let item, let lines = itemLines[key], lines.indices.contains(item - 1) else { return nil }
+            return lines[item - 1]
         }
 
         /// Where a section begins; if it is given by variables alone, the first of them.

@@ -22,6 +22,8 @@ extension Settings {
 
         /// In octets: as many as the keys that are derived from it have.
         public static let minimumKeyLength = 32
+        /// A key that was drawn by chance has more, in whatever way it is written.
+        static let minimumDifferentOctets = 8
 
         /// The contents of the files; nil once they are forgotten, or without a file.
         public var password: Secret? { passwordContents?.secret }

@@ -245,8 +245,10 @@ extension Daemon {
         _ = try NameLists(settings, numbers)
         _ = try SharedStore(settings.sharedCache)
         words += settings.accounts.compactMap { Report.limits(of: $0) } + Report.namedInVain(settings)
+        let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
+        if let count = local.hosts?.leftOut, count > 0 { words.append(Report.leftOut(count, settings.fallback.hosts)) }
         if settings.httpdns?.httpOnly ?? false { return words }
-        let found = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
+        let found = local.fallback(of: settings)
         if !found.usable.isEmpty { return words }
         guard let (server, source) = found.loops.first else { return words + [Report.noLocalResolver] }
         return words + [Report.loop(server, source)]
@@ -254,7 +256,7 @@ extension Daemon {
 
     /// The servers that a daemon with these settings would ask for `[fallback]`.
     public static func fallbackServers(_ settings: Settings) -> [Server] {
-        LocalServers.find(settings.fallback, listening: settings.listen.addresses).usable
+        LocalReading(settings, listening: settings.listen.addresses, .resolvers).fallback(of: settings).usable
     }
 }
 

@@ -131,11 +131,10 @@ extension Daemon {
         numbers.add(settings)
         let names = try NameLists(settings, numbers)
         let described = UpstreamGroups(settings: settings, numbers: numbers)
-        let groups = described.groups(services: settings.services(numbers)) {
-            LocalServers.servers(of: $0, of: settings)
-        }
+        let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
+        let groups = described.groups(services: settings.services(numbers)) { local.servers(of: $0) }
         let policy = Policy(
-            settings, numbers, groups: groups, routes: described.routes, names, hosts: LocalServers.hosts(of: settings))
+            settings, numbers, groups: groups, routes: described.routes, names, hosts: local.hosts ?? HostsTable())
         let cache = DNSCache(bytes: 1 << 20, seed: (0, 0))
         var forwarder = Forwarder(policy: policy, timing: Timing(settings), groups: groups, cache: cache)
         let now = Tick(nanoseconds: Clock.now())

@@ -67,6 +67,7 @@ extension ForwarderLoop {
         let settings: Settings
         let numbers: GroupNumbers
         let names: NameLists
+        fileprivate let local: LocalReading
         fileprivate let provenance: Provenance
         fileprivate let carriers: Carriers.Prepared
         /// The accounts whose servers have changed, or the way in which they are asked.
@@ -94,8 +95,8 @@ extension ForwarderLoop {
         }
         let isOtherStore = old.map { new.hasOtherStore(than: $0) } ?? true
         return Prepared(
-            settings: new, numbers: numbers, names: try NameLists(new, numbers), provenance: provenance,
-            carriers: carriers,
+            settings: new, numbers: numbers, names: try NameLists(new, numbers),
+            local: local.read(new, after: old), provenance: provenance, carriers: carriers,
             renewed: new.accounts.filter { account in
                 let before = old?.accounts.first { $0.name == account.name }
                 return carriers.isOtherAccess(account.name) || account.settings.dnsIp != before?.settings.dnsIp
@@ -118,8 +119,9 @@ extension ForwarderLoop {
         carriers.apply(new.settings, new.carriers, new.numbers)
         cache.apply(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
         let hosts = local.hosts
-        local.apply(new.settings)
-        if local.hosts != hosts { forwarder.change(.hosts(local.hosts), at: now) }
+        local.apply(new.settings, new.local)
+        let others = local.hosts.names(otherThanIn: hosts)
+        if !others.isEmpty { forwarder.change(.hosts(local.hosts, others: others), at: now) }
         let accounts = Set(settings.accounts.map { numbers[$0.name] })
         for (id, list) in serviceLists where !accounts.contains(id) {
             list.close()

@@ -17,7 +17,8 @@ public enum Change {
     /// The address families that each account is asked for.
     case families([GroupID: Families])
     /// The hosts file has changed: the names of which it says something else now must not be answered from the cache.
-    case hosts(HostsTable)
+    /// - Parameter others: Those names, by ``HostsTable/names(otherThanIn:)``.
+    case hosts(HostsTable, others: Set<Name>)
     /// This machine's addresses or routes have changed: earlier failures are forgotten, queries under way are sent once
     /// more, and the first server of each group is tried again.
     case network
@@ -63,8 +64,7 @@ extension Forwarder {
             {
                 groups[group.rawValue].namesWithoutRecord.removeAll()
             }
-        case .hosts(let hosts):
-            let others = hosts.names(otherThanIn: policy.hosts)
+        case .hosts(let hosts, let others):
             forgetAnswers(of: others)
             outdateLookups { others.contains($0.name) }
             policy.hosts = hosts

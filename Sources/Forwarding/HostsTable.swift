@@ -5,9 +5,13 @@ public import DNSWire
 public struct HostsTable: Sendable, Equatable {
     private var addresses: [NameKey: [IPAddress]] = [:]
     private var names: [NameKey: [Name]] = [:]
+    /// How often the file gives an address to a name for which there was no room any more.
+    public private(set) var leftOut = 0
 
-    /// Further names are left out: block lists of a million lines belong in rules.
-    public static let maximumNames = 100_000
+    /// Further names are left out. Block lists have some hundred thousand.
+    public static let maximumNames = 2_000_000
+    /// The longest file, in octets: room for that many names in lines of twice the usual length.
+    public static let maximumOctets = 128 << 20
     /// The most addresses of one name, and the most names of one address. Only block lists have more, and reading such
     /// a file must not take quadratic time.
     static let maximumAddresses = 64
@@ -16,16 +20,32 @@ public struct HostsTable: Sendable, Equatable {
 
     /// Reads a hosts file: each line an address and its names; `#` begins a comment. Lines of another form are ignored,
     /// as the C library does.
-    public init(parsing text: Span<UInt8>) {
-        for line in TextLines(text) {
-            guard let first = line.first, let address = IPAddress(first) else { continue }
-            let hostNames = line.dropFirst().compactMap { Name($0) }
-            for name in hostNames {
-                guard addresses.count < Self.maximumNames else { return }
-                addresses[NameKey(name), default: []].appendIfNew(address)
+    /// - Parameter maximumNames: how many names there is room for.
+    public init(parsing text: Span<UInt8>, maximumNames: Int = Self.maximumNames) {
+        // Block lists give all their names one address: those share its memory.
+        var alone: [IPAddress] = []
+        TextLines.forEach(of: text) { line in
+            guard let first = line.first, let address = IPAddress(first) else { return true }
+            if alone.first != address { alone = [address] }
+            var canonical: Name?
+            for word in line.dropFirst() {
+                guard let name = Name(word) else { continue }
+                let key = NameKey(name)
+                if addresses[key]?.appendIfNew(address) == nil {
+                    guard addresses.count < maximumNames else {
+                        leftOut += 1
+                        continue
+                    }
+                    addresses[key] = alone
+                }
+                canonical = canonical ?? name
             }
-            guard let canonical = hostNames.first else { continue }
-            names[NameKey(.reverse(of: address)), default: []].appendIfNew(canonical)
+            guard let canonical else { return true }
+            let reverse = NameKey(.reverse(of: address))
+            if names[reverse]?.appendIfNew(canonical) == nil, names.count < maximumNames {
+                names[reverse] = [canonical]
+            }
+            return true
         }
     }
 
@@ -33,7 +53,9 @@ public struct HostsTable: Sendable, Equatable {
     public var allNames: [Name] { (Array(addresses.keys) + Array(names.keys)).map(\.name) }
 
     /// The names of both files, forward and reverse, of which they say different things.
-    func names(otherThanIn other: HostsTable) -> Set<Name> {
+    public func names(otherThanIn other: HostsTable) -> Set<Name> {
+        // Of the same memory nothing is looked at.
+        if self == other { return [] }
         func others<Value: Equatable>(_ first: [NameKey: Value], _ second: [NameKey: Value]) -> [Name] {
             first.filter { second[$0.key] != $0.value }.map(\.key.name)
         }
@@ -69,22 +91,23 @@ extension Array where Element: Equatable {
     }
 }
 
-/// The words of each line of a small text file, without comments.
-struct TextLines: Sequence, IteratorProtocol {
-    private var lines: [[String]]
-
+/// The words of each line of a text file, without comments.
+enum TextLines {
     /// The longest line that is read; people write shorter ones.
     private static let maximumLine = 4096
 
-    /// - Parameter comment: the octets that begin a comment.
-    init(_ text: Span<UInt8>, comment: [UInt8] = [UInt8(ascii: "#")]) {
-        lines = []
+    /// - Parameters:
+    ///   - comment: the octets that begin a comment.
+    ///   - body: is handed one line after the other that has words; false: the further ones are not wanted.
+    static func forEach(
+        of text: Span<UInt8>, comment: [UInt8] = [UInt8(ascii: "#")], _ body: (_ words: [String]) -> Bool
+    ) {
         var words: [String] = []
         var word: [UInt8] = []
         var isComment = false
         var length = 0
         func endWord() {
-            if !word.isEmpty, length <= Self.maximumLine { words.append(String(decoding: word, as: UTF8.self)) }
+            if !word.isEmpty, length <= maximumLine { words.append(String(decoding: word, as: UTF8.self)) }
             word.removeAll(keepingCapacity: true)
         }
         for at in text.indices {
@@ -92,8 +115,9 @@ struct TextLines: Sequence, IteratorProtocol {
             length += 1
             if octet == UInt8(ascii: "\n") {
                 endWord()
-                if !words.isEmpty { lines.append(words) }
-                (words, isComment, length) = ([], false, 0)
+                if !words.isEmpty, !body(words) { return }
+                words.removeAll(keepingCapacity: true)
+                (isComment, length) = (false, 0)
             } else if isComment || comment.contains(octet) {
                 isComment = true
             } else if octet == UInt8(ascii: " ") || octet == UInt8(ascii: "\t") || octet == UInt8(ascii: "\r") {
@@ -103,9 +127,6 @@ struct TextLines: Sequence, IteratorProtocol {
             }
         }
         endWord()
-        if !words.isEmpty { lines.append(words) }
-        lines.reverse()
+        if !words.isEmpty { _ = body(words) }
     }
-
-    mutating func next() -> [String]? { lines.popLast() }
 }

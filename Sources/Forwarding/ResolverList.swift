@@ -8,12 +8,13 @@ public enum ResolverList {
     /// The servers in their order; port 53 each.
     public static func parse(_ text: Span<UInt8>) -> [Endpoint] {
         var servers: [Endpoint] = []
-        for words in TextLines(text, comment: [UInt8(ascii: "#"), UInt8(ascii: ";")]) {
-            guard words.count >= 2, words[0] == "nameserver",
-                let endpoint = Endpoint(address: words[1], port: 53, allowsZone: true)
-            else { continue }
-            if !servers.contains(endpoint) { servers.append(endpoint) }
-            if servers.count == maximumServers { break }
+        TextLines.forEach(of: text, comment: [UInt8(ascii: "#"), UInt8(ascii: ";")]) { words in
+            if words.count >= 2, words[0] == "nameserver",
+                let endpoint = Endpoint(address: words[1], port: 53, allowsZone: true), !servers.contains(endpoint)
+            {
+                servers.append(endpoint)
+            }
+            return servers.count < maximumServers
         }
         return servers
     }

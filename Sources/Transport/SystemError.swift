@@ -16,15 +16,24 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 
     /// One line, as in `bind 127.0.0.1:53: Address already in use`.
-    public var description: String {
-        let reason = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
+    public var description: String { subject.isEmpty ? "\(call): \(reason)" : "\(call) \(subject): \(reason)" }
+
+    private var reason: String {
+        switch (call, code) {
+        case ("open", EINVAL): "Not a regular file"
+        case ("open", ENXIO): "No program writes to this pipe"
+        default: Self.reason(code)
+        }
+    }
+
+    private static func reason(_ code: Int32) -> String {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
             // Sound: strerror_r writes a terminated text of at most `count` bytes into the buffer; for an unknown
             // number it writes a text that says so.
             unsafe buffer.initialize(repeating: 0)
             _ = unsafe strerror_r(code, buffer.baseAddress!, buffer.count)
             return unsafe String(cString: buffer.baseAddress!)
         }
-        return subject.isEmpty ? "\(call): \(reason)" : "\(call) \(subject): \(reason)"
     }
 
     /// The description, and what to do about it where the reason does not say that.

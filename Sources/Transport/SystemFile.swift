@@ -20,28 +20,51 @@ public enum SystemFile {
         return unsafe stat(path, &status) == 0 ? status.st_mode : nil
     }
 
-    /// Reads a file or a pipe to its end.
+    /// Reads a file to its end, and waits for nobody: the thread may be one on which all else waits.
     ///
-    /// - Parameter limit: The most bytes it may have.
-    /// - Throws: What the system says; EFBIG when there is more than `limit`.
-    public static func read(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
-        let file = Descriptor(
-            adopting: try SystemCall.require("open", path) { unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) })
+    /// - Parameters:
+    ///   - limit: The most bytes it may have.
+    ///   - waits: Whether a pipe that a program writes to, as a shell's `<(…)`, is waited for. Without that a pipe is
+    ///     no file.
+    /// - Throws: What the system says; EFBIG when there is more than `limit`, EINVAL for a pipe, ENXIO for one that
+    ///   nobody writes to.
+    public static func read(_ path: String, limit: Int, waits: Bool = false) throws(SystemError) -> [UInt8] {
+        // Nonblocking: opening a pipe would wait for its writer.
+        let flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
+        let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags) })
+        var status = stat()
+        try SystemCall.require("fstat", path) { unsafe fstat(file.raw, &status) }
+        let isPipe = status.st_mode & S_IFMT == S_IFIFO
+        guard waits || !isPipe else { throw SystemError("open", path, code: EINVAL) }
         var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: min(16_384, limit + 1))
+        var chunk = [UInt8](repeating: 0, count: min(65_536, limit + 1))
         while true {
             // Sound: the kernel writes at most `count` bytes.
             let outcome = unsafe chunk.withUnsafeMutableBufferPointer { room in
                 SystemCall.attempt { unsafe Glibc.read(file.raw, room.baseAddress, room.count) }
             }
             switch outcome {
-            case .done(0): return bytes
+            case .done(0):
+                if isPipe, bytes.isEmpty, events(of: file, within: 0) == 0 {
+                    throw SystemError("open", path, code: ENXIO)
+                }
+                return bytes
             case .done(let count):
                 guard bytes.count + count <= limit else { throw SystemError("read", path, code: EFBIG) }
                 bytes.append(contentsOf: chunk[..<count])
-            case .wouldBlock: throw SystemError("read", path, code: EAGAIN)
+            case .wouldBlock:
+                guard isPipe else { throw SystemError("read", path, code: EAGAIN) }
+                _ = events(of: file, within: -1)
             case .failed(let code): throw SystemError("read", path, code: code)
             }
         }
+    }
+
+    /// What poll(2) says of a file that is to be read; nothing of a pipe that no program has opened for writing yet.
+    /// - Parameter milliseconds: How long it waits; -1: until there is something.
+    private static func events(of file: borrowing Descriptor, within milliseconds: Int32) -> Int16 {
+        var asked = pollfd(fd: file.raw, events: Int16(POLLIN), revents: 0)
+        _ = SystemCall.attempt { Int(unsafe poll(&asked, 1, milliseconds)) }
+        return asked.revents
     }
 }

@@ -1,198 +1,161 @@
 package import Base
 package import Configuration
+package import DNSWire
 package import Forwarding
 package import Log
 import Logging
 package import Transport
 
-/// The local resolvers and the hosts file, read again when their files change. Confined to the forwarder's loop.
-package final class LocalServers {
+/// The local resolvers and the hosts file, read again when their files change.
+///
+/// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own.
+package final class LocalServers: @unchecked Sendable {
     /// Called when ``found`` has changed.
     package var serversChanged: () -> Void = {}
-    package var hostsChanged: (HostsTable) -> Void = { _ in }
+    /// Called when the hosts file has changed, with the names of which it says something else now.
+    package var hostsChanged: (HostsTable, _ others: Set<Name>) -> Void = { _, _ in }
     /// The servers of `resolvConf`; empty while they are not used.
     package private(set) var found: [Endpoint] = []
     package private(set) var hosts = HostsTable()
+    /// The endpoints of the daemon itself.
+    package let listening: [Endpoint]
 
     private var settings: Settings?
-    private let listening: [Endpoint]
+    /// The last one: what leads back to this daemon is told by it.
+    private var reading: LocalReading?
     private let report: Report
     private let loop: EventLoop
     private var watch: FileWatch?
+    private var watched: [String] = []
     private var said: Set<Endpoint> = []
-
-    private static let resolvConfLimit = 64 * 1024
-    /// The file in which systemd-resolved lists the servers it asks (systemd-resolved.service(8)).
-    private static let resolvedServers = "/run/systemd/resolve/resolv.conf"
-    private static let hostsLimit = 16 * 1024 * 1024
+    /// Why the hosts file could not be read the last time.
+    private var hostsFailure: SystemError?
+    /// How many names of the hosts file were left out the last time.
+    private var leftOut = 0
+    /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
+    private var turn = 0
+    private var isReading = false
 
     /// - Parameter listening: the endpoints of the daemon itself.
     package init(listening: [Endpoint], loop: EventLoop, report: Report) {
         (self.listening, self.loop, self.report) = (listening, loop, report)
     }
 
-    /// Reads the files that the settings name, without the callbacks, and follows them from now on.
-    package func apply(_ new: Settings) {
-        let old = settings
-        guard old.map({ $0.fallback != new.fallback || $0.isResolvConfNeeded != new.isResolvConfNeeded }) ?? true else {
-            return
-        }
-        settings = new
-        watch?.stop()
-        watch = nil
-        let before = found
-        // Whether a server leads back to this daemon may change with the servers that systemd-resolved asks.
-        let resolvers = new.isResolvConfNeeded ? new.fallback.resolvConf + [Self.resolvedServers] : []
-        let paths = resolvers + (new.fallback.hosts.isEmpty ? [] : [new.fallback.hosts])
-        if !paths.isEmpty {
-            watch = FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] in readFiles() }
-        }
-        (found, hosts) = (readServers(), readHosts())
-        if old == nil || found != before { reportResolvers() }
+    /// What an ``apply(_:_:)`` needs: read on any thread.
+    /// - Parameter old: the settings in effect; nil at the start.
+    package func read(_ new: Settings, after old: Settings?) -> LocalReading {
+        // What is followed already is known.
+        let knowsHosts = old.map { $0.fallback.hosts == new.fallback.hosts } ?? false
+        return LocalReading(new, listening: listening, Self.resolvers(new).union(knowsHosts ? [] : .hosts))
     }
 
-    package func stop() { watch?.stop() }
+    private static func resolvers(_ settings: Settings) -> LocalReading.Parts {
+        settings.isResolvConfNeeded ? .resolvers : []
+    }
+
+    /// Takes over settings and what was read by them just now, without the callbacks, and follows the files from now on.
+    package func apply(_ new: Settings, _ reading: LocalReading) {
+        let (isFirst, before, wasReading) = (settings == nil, found, isReading)
+        settings = new
+        turn += 1
+        isReading = false
+        follow(new)
+        take(resolvers: reading)
+        if let read = reading.hosts {
+            hosts = read
+            reportHosts(read, reading.hostsFailure)
+        }
+        if isFirst || found != before { reportResolvers() }
+        // Once more, if a file has changed after it was read and before it was watched.
+        if wasReading || !reading.holds || reading.found == nil { read() }
+    }
+
+    private func follow(_ settings: Settings) {
+        // Whether a server leads back to this daemon may change with the servers that systemd-resolved asks.
+        let resolvers =
+            settings.isResolvConfNeeded ? settings.fallback.resolvConf + [LocalReading.resolvedServers] : []
+        let paths = resolvers + (settings.fallback.hosts.isEmpty ? [] : [settings.fallback.hosts])
+        guard paths != watched else { return }
+        watched = paths
+        watch?.stop()
+        watch =
+            paths.isEmpty
+            ? nil : FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] in read() }
+    }
+
+    package func stop() {
+        watch?.stop()
+        turn += 1
+    }
 
     /// The servers of a group: with the servers found by `resolvConf` in the place of that word, each once, and none
     /// that leads back to this daemon.
     package func servers(of group: Settings.Group) -> [Server] {
-        var loops: [Loop] = []
-        let servers = Self.servers(of: group, listening, found: found, loops: &loops)
-        reportLoops(loops)
-        return servers
-    }
-
-    private func readFiles() {
-        let newServers = readServers()
-        if newServers != found {
-            found = newServers
-            reportResolvers()
-            serversChanged()
-        }
-        let newHosts = readHosts()
-        if newHosts != hosts {
-            hosts = newHosts
-            hostsChanged(hosts)
-        }
-    }
-
-    /// While a file cannot be read for want of descriptors, what was found before stays.
-    private func readServers() -> [Endpoint] {
-        guard let settings, settings.isResolvConfNeeded else { return [] }
-        var isShort = false
-        let (usable, loops) = Self.inResolvConf(settings.fallback, listening) { isShort = isShort || $0.isShortage }
-        guard !isShort else {
-            watch?.lookAgain()
-            return found
-        }
+        guard let reading else { return [] }
+        let (usable, loops) = reading.servers(of: group, found: found)
         reportLoops(loops)
         return usable
     }
 
-    private func reportLoops(_ loops: [Loop]) {
-        for (server, source) in loops where said.insert(server).inserted { report.loop(server, in: source) }
+    /// Reads the files on another thread, and compares there what they say: there may be a million names in them.
+    private func read() {
+        guard let settings, !watched.isEmpty else { return }
+        turn += 1
+        isReading = true
+        let (turn, listening, hosts) = (turn, listening, hosts)
+        loop.elsewhere {
+            let reading = LocalReading(settings, listening: listening, Self.resolvers(settings).union(.hosts))
+            return (reading, reading.hosts?.names(otherThanIn: hosts) ?? [])
+        } then: { [self] (reading, others) in
+            if self.turn == turn { take(reading, others) }
+        }
     }
 
-    /// A server that leads back to this daemon, and the file or key that names it.
-    package typealias Loop = (server: Endpoint, source: String)
-
-    /// The servers of `[fallback]`, read once.
-    package static func find(_ settings: Settings.Fallback, listening: [Endpoint]) -> (usable: [Server], loops: [Loop])
-    {
-        let found: (usable: [Endpoint], loops: [Loop]) =
-            settings.group.entries.contains(.resolvConf) ? inResolvConf(settings, listening) : ([], [])
-        var loops = found.loops
-        return (servers(of: settings.group, listening, found: found.usable, loops: &loops), loops)
-    }
-
-    /// The servers of a group of these settings, read once.
-    package static func servers(of group: Settings.Group, of settings: Settings) -> [Server] {
-        var loops: [Loop] = []
-        let listening = settings.listen.addresses
-        return servers(
-            of: group, listening, found: inResolvConf(settings.fallback, listening).usable, loops: &loops)
-    }
-
-    private static func servers(
-        of group: Settings.Group, _ listening: [Endpoint], found: [Endpoint], loops: inout [Loop]
-    ) -> [Server] {
-        var servers: [Server] = []
-        for entry in group.entries {
-            switch entry {
-            case .resolvConf: servers += found.map { Server($0) }
-            case .server(let server):
-                let (usable, leadingBack) = split(server.endpoints, listening)
-                if leadingBack.isEmpty || !usable.isEmpty { servers.append(server) }
-                loops += leadingBack.map { ($0, "\(group.path).servers") }
+    private func take(_ reading: LocalReading, _ others: Set<Name>) {
+        isReading = false
+        let before = found
+        take(resolvers: reading)
+        if found != before {
+            reportResolvers()
+            serversChanged()
+        }
+        if let read = reading.hosts {
+            if !others.isEmpty {
+                let gone = hosts
+                hosts = read
+                hostsChanged(read, others)
+                // To give back the memory of a million names takes a while too.
+                loop.elsewhere {
+                    withExtendedLifetime(gone) {}
+                } then: {
+                }
             }
+            reportHosts(read, reading.hostsFailure)
         }
-        var seen: Set<Server> = []
-        return servers.filter { seen.insert($0).inserted }
+        // What was in the way may be gone in a while.
+        if reading.found == nil || reading.hosts == nil { watch?.lookAgain() }
     }
 
-    /// The servers that `resolvConf` finds, read once.
-    package static func inResolvConf(_ settings: Settings) -> [Endpoint] {
-        inResolvConf(settings.fallback, settings.listen.addresses).usable
-    }
-
-    /// The servers of the first file of `resolvConf` that has a usable one.
-    /// - Parameter failed: told why a file cannot be read.
-    private static func inResolvConf(
-        _ settings: Settings.Fallback, _ listening: [Endpoint], _ failed: (SystemError) -> Void = { _ in }
-    ) -> (usable: [Endpoint], loops: [Loop]) {
-        var loops: [Loop] = []
-        for path in settings.resolvConf {
-            // A missing file is the normal case: each kind of host has one of them.
-            guard let servers = servers(of: path, failed) else { continue }
-            let found = split(servers, listening)
-            loops += found.loops.map { ($0, path) }
-            if !found.usable.isEmpty { return (found.usable, loops) }
+    /// While files cannot be read for want of descriptors, what was found before stays.
+    private func take(resolvers reading: LocalReading) {
+        guard let found = reading.found else {
+            if self.reading == nil { self.reading = reading.withoutHosts }
+            return
         }
-        return ([], loops)
+        (self.reading, self.found) = (reading.withoutHosts, found)
+        reportLoops(reading.loops)
     }
 
-    private static func split(_ servers: [Endpoint], _ listening: [Endpoint]) -> (usable: [Endpoint], loops: [Endpoint])
-    {
-        ResolverList.withoutLoops(
-            servers, listening: listening, own: (try? Interfaces.addresses()) ?? [],
-            resolvedAsks: self.servers(of: resolvedServers) ?? [])
+    private func reportHosts(_ hosts: HostsTable, _ failure: SystemError?) {
+        guard let settings else { return }
+        let path = settings.fallback.hosts
+        if let failure, failure != hostsFailure { report.cannotRead(path, failure) }
+        if hosts.leftOut > 0, hosts.leftOut != leftOut { report.leftOut(hosts.leftOut, of: path) }
+        (hostsFailure, leftOut) = (failure, hosts.leftOut)
     }
 
-    /// The servers in a file; nil if it cannot be read.
-    private static func servers(of path: String, _ failed: (SystemError) -> Void = { _ in }) -> [Endpoint]? {
-        do throws(SystemError) {
-            let text = try SystemFile.read(path, limit: resolvConfLimit)
-            return ResolverList.parse(text.span)
-        } catch {
-            failed(error)
-            return nil
-        }
-    }
-
-    /// While the file cannot be read for want of descriptors, what it said before stays.
-    private func readHosts() -> HostsTable {
-        guard let settings else { return HostsTable() }
-        var isShort = false
-        let read = Self.hosts(of: settings) {
-            isShort = $0.isShortage
-            if !isShort { report.cannotRead(settings.fallback.hosts, $0) }
-        }
-        guard isShort else { return read }
-        watch?.lookAgain()
-        return hosts
-    }
-
-    /// What the hosts file of settings says, read once.
-    /// - Parameter failed: told why it cannot be read, if it is there.
-    package static func hosts(of settings: Settings, _ failed: (SystemError) -> Void = { _ in }) -> HostsTable {
-        guard !settings.fallback.hosts.isEmpty else { return HostsTable() }
-        do throws(SystemError) {
-            let text = try SystemFile.read(settings.fallback.hosts, limit: hostsLimit)
-            return HostsTable(parsing: text.span)
-        } catch {
-            if !error.isNotFound { failed(error) }
-            return HostsTable()
-        }
+    private func reportLoops(_ loops: [LocalReading.Loop]) {
+        for (server, source) in loops where said.insert(server).inserted { report.loop(server, in: source) }
     }
 
     private func reportResolvers() {
@@ -231,5 +194,13 @@ extension Report {
 
     func cannotRead(_ path: String, _ error: SystemError) {
         log.warning("\(path) cannot be read, so nothing is answered from it: \(error)")
+    }
+
+    func leftOut(_ count: Int, of path: String) {
+        log.warning("\(Self.leftOut(count, path))")
+    }
+
+    package static func leftOut(_ count: Int, _ path: String) -> String {
+        "\(path) has more names than the \(HostsTable.maximumNames) that are kept: \(count) are left out; give a shorter file"
     }
 }

@@ -13,6 +13,7 @@ package struct NameLists: Sendable, Equatable {
     package let fingerprint: UInt64
 
     private let sources: [Source]
+    private let stamps: [FileStamp]
 
     /// A list, and where its patterns were given.
     private struct Source {
@@ -28,12 +29,14 @@ package struct NameLists: Sendable, Equatable {
     /// Reads the files.
     package init(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) {
         var sources: [Source] = []
+        var stamps: [FileStamp] = []
         func add(_ key: String, _ owner: DomainRules.Owner, _ patterns: [DomainPattern]) {
             guard !patterns.isEmpty else { return }
             sources.append(Source(key: key, path: "", owner: owner, list: DomainList(patterns)))
         }
         func add(_ key: String, _ owner: DomainRules.Owner, file path: String) throws(StartFailure) {
             guard !path.isEmpty else { return }
+            stamps.append(FileStamp(path))
             sources.append(Source(key: key, path: path, owner: owner, list: try Self.read(path, key)))
         }
         let domains = settings.domains
@@ -49,7 +52,7 @@ package struct NameLists: Sendable, Equatable {
             try add("\(group.path).domainsFile", .group(id), file: group.domainsFile)
             add("\(group.path).except", .except(id), group.except)
         }
-        self.sources = sources
+        (self.sources, self.stamps) = (sources, stamps)
         paths = sources.map(\.path).filter { !$0.isEmpty }
         var hash = FNV()
         for source in sources {
@@ -70,6 +73,9 @@ package struct NameLists: Sendable, Equatable {
         let source = sources[place.list]
         return (source.key, source.path.isEmpty ? nil : source.path, place.line)
     }
+
+    /// Whether the files still are what was read.
+    package var holds: Bool { stamps.allSatisfy(\.holds) }
 
     package static func == (a: NameLists, b: NameLists) -> Bool { a.fingerprint == b.fingerprint && a.paths == b.paths }
 
@@ -93,7 +99,7 @@ package struct NameLists: Sendable, Equatable {
             let (a, b) = (sources[first.list], sources[second.list])
             let subject = b.path.isEmpty ? "" : "\(b.place(second.line)): "
             return .setting(
-                key: b.key,
+                key: b.key, item: b.path.isEmpty ? second.line : nil,
                 "\(subject)give \(pattern) to one group; it is in \(a.place(first.line)) of another as well",
                 other: a.path.isEmpty ? StartFailure.Item(key: a.key, number: first.line) : nil)
         case .tooManyOctets:

@@ -19,12 +19,14 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// Reads the file, if there is one, and the environment. The default file may be missing, since containers are
     /// configured without one; a file named on the command line must exist.
-    func load() throws -> Loaded {
-        let contents = try contents()
+    /// - Parameter waits: Whether a file may be a pipe that is waited for, as at a start; otherwise the signals of a daemon
+    ///   that runs would wait as well.
+    func load(waits: Bool = true) throws -> Loaded {
+        let contents = try contents(waits: waits)
         do throws(ConfigurationError) {
             let loaded = try Settings.load(
                 file: path, contents: contents, environment: Environment.variables,
-                readFile: { try? SystemFile.read($0, limit: Self.secretLimit) })
+                readFile: { try? SystemFile.read($0, limit: Self.secretLimit, waits: waits) })
             return Loaded(settings: loaded.settings, origins: loaded.origins)
         } catch {
             throw Ending.configuration("\(error)")
@@ -33,7 +35,7 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// The path of the daemon's control socket, for a user who may not read its secrets.
     func controlSocket() throws -> String {
-        let contents = try contents()
+        let contents = try contents(waits: true)
         do throws(ConfigurationError) {
             return try Settings.controlSocket(file: path, contents: contents, environment: Environment.variables)
         } catch {
@@ -43,10 +45,10 @@ struct ConfigurationOptions: ParsableArguments {
 
     private var path: String { file ?? Self.defaultFile }
 
-    private func contents() throws -> String? {
+    private func contents(waits: Bool) throws -> String? {
         ProgramMemory.holdsSecrets()
         do throws(SystemError) {
-            return String(decoding: try SystemFile.read(path, limit: Self.fileLimit), as: UTF8.self)
+            return String(decoding: try SystemFile.read(path, limit: Self.fileLimit, waits: waits), as: UTF8.self)
         } catch {
             guard file == nil, error.isNotFound else { throw Ending.system("\(error)") }
             return nil
@@ -75,9 +77,9 @@ struct Loaded {
             return try work()
         } catch {
             switch error {
-            case .setting(let key, let message, let other):
+            case .setting(let key, let item, let message, let other):
                 let place = other.map { " (\(origins.place(of: $0.key, item: $0.number)))" } ?? ""
-                throw Ending.configuration("\(origins.error(key, message + place))")
+                throw Ending.configuration("\(origins.error(key, item: item, message + place))")
             case .system(let message): throw Ending.system(message)
             }
         }

@@ -44,7 +44,7 @@ struct Demo: ParsableCommand {
                 daemon = try Daemon(
                     settings, log: LogThreshold(settings.log.level.threshold).logger(log))
                 try daemon.start()
-            } catch .setting(_, let message, _) {
+            } catch .setting(_, _, let message, _) {
                 throw Ending.configuration(message)
             } catch .system(let message) {
                 throw Ending.system(message)

@@ -20,7 +20,7 @@ struct Run: ParsableCommand {
 
     func run() throws {
         try ending {
-            var loaded = try load()
+            var loaded = try load(waits: true)
             let signals = Signals(reloads: true)
             let threshold = LogThreshold(loaded.settings.log.level.threshold)
             let log = LogWriter(LogForm(loaded.settings.log.format))
@@ -45,8 +45,8 @@ struct Run: ParsableCommand {
         }
     }
 
-    private func load() throws -> Loaded {
-        var loaded = try options.load()
+    private func load(waits: Bool) throws -> Loaded {
+        var loaded = try options.load(waits: waits)
         if !listen.isEmpty { loaded.settings.listen.addresses = listen }
         return loaded
     }
@@ -55,7 +55,7 @@ struct Run: ParsableCommand {
     private func reload(_ daemon: Daemon, _ threshold: LogThreshold) {
         ServiceManager.reloading()
         do {
-            let loaded = try load()
+            let loaded = try load(waits: false)
             try loaded.naming { () throws(StartFailure) in try daemon.reload(loaded.settings, loaded.origins) }
             threshold.level = loaded.settings.log.level.threshold
         } catch {

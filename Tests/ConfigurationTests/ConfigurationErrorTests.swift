@@ -44,7 +44,16 @@ import Testing
             ),
             (
                 "[listen]\naddresses = [\"127.0.0.1:53\",\n\"127.0.0.1:53\"]",
-                "2: listen.addresses: \"127.0.0.1:53\" is listed twice; give it once"
+                "3: listen.addresses: \"127.0.0.1:53\" is listed twice; give it once"
+            ),
+            (
+                "[listen]\nallow = [\n\"10.0.0.0/8\", \"172.16.0.0/12\",\n\"10.0.0.1/8\"]",
+                "4: listen.allow: \"10.0.0.1/8\" is not right; give an address or a range whose bits behind the prefix "
+                    + "are 0, such as \"192.168.0.0/16\""
+            ),
+            (
+                "[fallback]\nthenTry = [\n\"a\",\n\"b\"]\n[upstreams.a]\nservers = [\"192.0.2.1\"]",
+                "4: fallback.thenTry: there is no group \"b\"; give some of \"a\""
             ),
             (
                 "[listen]\nallow = [\"10.0.0.1/8\"]",

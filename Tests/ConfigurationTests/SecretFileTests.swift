@@ -48,6 +48,10 @@ import Testing
         #expect(key(of: try load(value, environment: setsPath, files: files)) == "from-b")
         #expect(key(of: try load(value, environment: ["HTTPDNSD_HTTPDNS_TOKEN": ""])) == "value")
         #expect(key(of: try load(value, environment: ["HTTPDNSD_HTTPDNS_TOKENFILE": ""])) == "value")
+        // Alone it is no account, and no group.
+        let empty = ["HTTPDNSD_HTTPDNS_TOKEN": "", "HTTPDNSD_UPSTREAMS_OTHER_TOKEN": ""]
+        #expect(try load(nil, environment: empty).httpdns == nil)
+        #expect(try load(nil, environment: empty).upstreams.isEmpty)
     }
 
     @Test("what is wrong with a secret's file is said without its contents")

@@ -1,10 +1,11 @@
 import Base
+import Foundation
 import Testing
 
 @testable import Configuration
 
 @Suite struct SharedCacheTests {
-    private let key = String(repeating: "k", count: 32)
+    private let key = String(repeating: "0123456789abcdef", count: 2)
 
     private func section(_ server: String, _ more: String = "") -> String {
         "[sharedCache]\nserver = \"\(server)\"\nkeyFile = \"fleet-key\"\n" + more
@@ -66,6 +67,24 @@ import Testing
                 section("redis://192.0.2.7", "keyFileBefore = \"old\""),
                 files: files.merging(["/etc/httpdnsd/old": "x"]) { $1 }
             ).hasPrefix("test.toml:4: sharedCache.keyFileBefore: the key has 1 octets"))
+    }
+
+    @Test(arguments: [
+        String(repeating: "a", count: 32), String(repeating: "\0", count: 32), String(repeating: "1234567", count: 9),
+    ])
+    func aKeyThatCanBeGuessedIsRefused(key: String) {
+        let said = message(section("redis://192.0.2.7"), files: ["/etc/httpdnsd/fleet-key": key])
+        #expect(said.hasPrefix("test.toml:3: sharedCache.keyFile: the key has only \(Set(key).count) different octets"))
+    }
+
+    @Test func theManifestsKeyIsNoKey() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let manifest = try String(
+            contentsOf: root.appending(path: "config/container/kubernetes/shared-cache.yaml"), encoding: .utf8)
+        let key = try #require(manifest.firstMatch(of: /\n  key: "([^"]*)"/)).1
+        let said = message(section("redis://192.0.2.7"), files: ["/etc/httpdnsd/fleet-key": String(key)])
+        #expect(said.hasPrefix("test.toml:3: sharedCache.keyFile: the key has 9 octets"))
     }
 
     @Test func itsFilesAreReadAndTellWhetherTheyChanged() throws {

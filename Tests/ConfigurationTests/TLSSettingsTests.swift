@@ -49,7 +49,7 @@ import Testing
         ])
     func noPin(_ text: String) {
         let message = message("[tls]\npins = [\n'\(text)']")
-        #expect(message.hasPrefix("test.toml:2: tls.pins: \""), "\(message)")
+        #expect(message.hasPrefix("test.toml:3: tls.pins: \""), "\(message)")
         #expect(message.contains("give \"sha256/BASE64\", where"), "\(message)")
     }
 

@@ -178,3 +178,24 @@ def test_the_hosts_file_comes_first(daemon, service, tmp_path, unbound):
     assert chosen.names == [] and len(unbound.asked()) == before
     hosts.write_text("192.0.2.60 www.example.com\n")
     eventually(lambda: addresses(ask("www.example.com", port=PORT)) == ["192.0.2.60"], "the hosts file is followed", 10)
+
+
+def test_a_pipe_in_the_place_of_a_file_holds_nothing_up(daemon, scripted_resolver, tmp_path):
+    """And a device, and a folder: whoever may write the file may make anything of it."""
+    resolver = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
+    hosts, resolv_conf = tmp_path / "hosts", tmp_path / "resolv.conf"
+    hosts.write_text("192.0.2.50 www.example.com\n")
+    resolv_conf.write_text(f"nameserver {resolver.address}\n")
+    running = daemon(None, listening(servers=[], hosts=str(hosts), resolvConf=[str(resolv_conf)]), port=PORT)
+    assert addresses(ask("www.example.com", port=PORT)) == ["192.0.2.50"]
+    fresh = (f"r{i}.example.net" for i in range(100000))
+    for path in (hosts, resolv_conf):
+        os.mkfifo(tmp_path / "pipe")
+        os.rename(tmp_path / "pipe", path)
+        assert ask(next(fresh), port=PORT, timeout=2) is not None
+    eventually(lambda: running.log_lines("hosts cannot be read, so nothing is answered from it: open .*: Not a regular file"),
+               "the log says why")
+    assert addresses(ask("www.example.com", port=PORT)) != ["192.0.2.50"]
+    hosts.unlink()
+    hosts.write_text("192.0.2.60 www.example.com\n")
+    eventually(lambda: addresses(ask("www.example.com", port=PORT)) == ["192.0.2.60"], "a file again, it is followed", 10)

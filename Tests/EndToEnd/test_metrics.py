@@ -102,7 +102,7 @@ def test_refusals_and_what_cannot_be_read(daemon):
 def test_the_format(daemon, service, tmp_path):
     """A parser that is not ours accepts it, and no series says twice or differently what it is."""
     key = tmp_path / "fleet-key"
-    key.write_text("ab" * 32)
+    key.write_text("0123456789abcdef" * 4)
     daemon(service("https"), CONTROL | {"sharedCache": {"server": "redis://127.0.0.1:9", "keyFile": str(key)}})
     ask("www.example.com")
     status, head, text = fetch("/metrics")

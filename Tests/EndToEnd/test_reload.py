@@ -260,6 +260,30 @@ def test_a_wrong_file_changes_nothing(reloading, service, tmp_path):
     assert addresses(ask("n1.example.com")) and chosen.connections == 1
 
 
+def test_a_pipe_in_the_place_of_a_file_changes_nothing(reloading, service, tmp_path):
+    """Nobody writes to it, so that to wait for it would be to hear neither HUP nor TERM any more."""
+    chosen = service("https")
+    running = reloading(chosen)
+    good, pipe = running.file.read_text(), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    lines = running.read(good + f'[upstreams.listed]\nservers = ["192.0.2.1"]\ndomainsFile = "{pipe}"\n')
+    assert len(lines) == 1 and lines[0].endswith(": Not a regular file; give a file that this user may read"), lines
+    lines = running.read(re.sub('token = ".*"', f'tokenFile = "{pipe}"', good))
+    assert len(lines) == 1 and "httpdns.tokenFile: cannot read" in lines[0], lines
+    os.rename(pipe, running.file)
+    running.signal()
+    assert "the configuration stays as it was: open " in running.daemon.log().splitlines()[-1]
+    assert addresses(ask("n0.example.com")) == ["203.0.113.0"]
+    running.daemon.stop()
+
+
+def test_the_settings_may_come_through_a_pipe(daemon):
+    """As of a shell's `<(…)`, at the start alone."""
+    script = """exec "$0" "$@" -c <(sleep 0.1; echo '[fallback]'; echo 'servers = ["127.0.0.99"]')"""
+    running = daemon(None, whole={}, prefix=["bash", "-c", script])
+    assert running.log_lines("local resolver 127.0.0.99:53")
+
+
 def test_the_metrics_say_how_it_went(reloading):
     running = reloading(control={"metrics": "127.0.0.1:9153"})
 

@@ -11,6 +11,11 @@ import Testing
         HostsTable(parsing: Array(lines.map { $0 + "\n" }.joined().utf8).span)
     }
 
+    private static func change(_ forwarder: inout Forwarder, to lines: [String], at now: Tick) {
+        let new = hosts(lines)
+        forwarder.change(.hosts(new, others: new.names(otherThanIn: forwarder.policy.hosts)), at: now)
+    }
+
     private static func name(_ number: Int) -> Name { Name("h\(number).example")! }
 
     /// The numbers of the names that the cache still knows after a change from one file to another.
@@ -24,7 +29,7 @@ import Testing
                 .addresses(name(number), type: .a, [.v4(192, 0, 2, 1)], ttl: 600), to: name(number), type: .a,
                 for: .everyone, at: 0)
         }
-        forwarder.change(.hosts(hosts(new)), at: Tick(nanoseconds: 0))
+        change(&forwarder, to: new, at: Tick(nanoseconds: 0))
         return names.filter { cache.find(name($0), type: .a, for: .everyone, at: 0) != nil }
     }
 
@@ -78,7 +83,7 @@ import Testing
         }
         let id = try ask(&forwarder, client: 1)
         switch change {
-        case "hosts": forwarder.change(.hosts(Self.hosts(["192.0.2.9 h1.example"])), at: now)
+        case "hosts": Self.change(&forwarder, to: ["192.0.2.9 h1.example"], at: now)
         case "flush": forwarder.change(.forget(name), at: now)
         default: forwarder.change(.forget(nil), at: now)
         }

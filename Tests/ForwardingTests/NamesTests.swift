@@ -111,15 +111,26 @@ import Testing
         #expect(said(hosts, "next", .a) != nil)
     }
 
-    @Test func aBlockListOfManyNamesStaysWithinTheBound() {
+    @Test func aBlockListOfManyNamesIsKeptWhole() {
         let hosts = table((0..<110_000).map { "0.0.0.0 ad\($0).example\n" }.joined())
         #expect(said(hosts, "ad0.example", .a) == "NOERROR 0.0.0.0 ttl 5")
-        #expect(said(hosts, "ad99999.example", .a) == "NOERROR 0.0.0.0 ttl 5")
-        #expect(said(hosts, "ad100000.example", .a) == nil)
+        #expect(said(hosts, "ad109999.example", .a) == "NOERROR 0.0.0.0 ttl 5")
+        #expect(hosts.leftOut == 0)
         // All of them have one reverse name.
         #expect(
             hosts.answer(NameKey(Name("0.0.0.0.in-addr.arpa")!), .ptr, ttl: 5)!.records().count
                 == HostsTable.maximumAddresses)
+    }
+
+    @Test func namesForWhichThereIsNoRoomAreCounted() {
+        let text = "192.0.2.1 one two three\n192.0.2.2 four one\n192.0.2.3 five\n"
+        let hosts = HostsTable(parsing: Array(text.utf8).span, maximumNames: 2)
+        #expect(said(hosts, "one", .a) == "NOERROR 192.0.2.1 192.0.2.2 ttl 5")
+        #expect(said(hosts, "two", .a) == "NOERROR 192.0.2.1 ttl 5")
+        #expect(["three", "four", "five"].allSatisfy { said(hosts, $0, .a) == nil })
+        #expect(said(hosts, "3.2.0.192.in-addr.arpa", .ptr) == nil)
+        #expect(hosts.leftOut == 3)
+        #expect(HostsTable.maximumNames >= 2_000_000)
     }
 
     @Test func aNameWithManyAddressesHasSome() {

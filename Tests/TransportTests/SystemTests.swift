@@ -156,15 +156,52 @@ import Testing
         #expect(try SystemFile.read(path, limit: 0) == [])
     }
 
-    @Test func filesOfUnknownSizeAndPipesAreRead() throws {
+    @Test func filesOfUnknownSizeAreRead() throws {
         #expect(try SystemFile.read("/proc/self/status", limit: 100_000).starts(with: bytes("Name:")))
-        #expect(mkfifo(path, 0o600) == 0)
-        DispatchQueue(label: "writer").async { [path] in
-            let pipe = open(path, O_WRONLY)
-            for part in ["one ", "two"] { _ = write(pipe, part, part.utf8.count) }
-            close(pipe)
+        #expect(try SystemFile.read("/dev/null", limit: 10) == [])
+    }
+
+    /// As `<(…)` of a shell, whose writer takes its time.
+    @Test func aPipeThatAProgramWritesToIsReadWhereThatMayTakeTime() throws {
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        let path = "/dev/fd/\(ends[0])"
+        DispatchQueue(label: "writer").async { [ends] in
+            for part in ["one ", "two"] { _ = write(ends[1], part, part.utf8.count) }
+            close(ends[1])
         }
-        #expect(try SystemFile.read(path, limit: 100) == bytes("one two"))
+        #expect(try SystemFile.read(path, limit: 100, waits: true) == bytes("one two"))
+        // The writer is gone, as one that had nothing to say would be.
+        #expect(try SystemFile.read(path, limit: 100, waits: true) == [])
+        close(ends[0])
+    }
+
+    @Test func nobodyWaitsForAPipeOtherwise() throws {
+        #expect(mkfifo(path, 0o600) == 0)
+        #expect(throws: SystemError("open", path, code: EINVAL)) { try SystemFile.read(self.path, limit: 100) }
+        #expect(throws: SystemError("open", path, code: ENXIO)) {
+            try SystemFile.read(self.path, limit: 100, waits: true)
+        }
+        let writer = open(path, O_RDWR)
+        #expect(throws: SystemError("open", path, code: EINVAL)) { try SystemFile.read(self.path, limit: 100) }
+        close(writer)
+        #expect("\(SystemError("open", "/p", code: EINVAL))" == "open /p: Not a regular file")
+    }
+
+    @Test func aStampHoldsUntilTheFileIsAnother() throws {
+        let missing = FileStamp(path)
+        #expect(missing.holds)
+        #expect(FileStamp("/proc/self/exe").holds)
+        try Data("a".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(!missing.holds)
+        // Something may be written to it at the same time once more.
+        let young = FileStamp(path)
+        #expect(!young.holds)
+        usleep(100_000)
+        let old = FileStamp(path)
+        #expect(old.holds)
+        try Data("b".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(!old.holds)
     }
 
     @Test func whatCannotBeReadSaysWhy() {

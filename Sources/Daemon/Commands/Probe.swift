@@ -58,8 +58,9 @@ public final class Probe: @unchecked Sendable {
         numbers.add(settings)
         carriers = Carriers(loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses))
         carriers.apply(settings, try Carriers.Prepared(settings, after: nil), numbers)
-        let (servers, loops) = LocalServers.find(settings.fallback, listening: settings.listen.addresses)
-        let resolvers = settings.isLookupNeeded ? LocalServers.inResolvConf(settings) : []
+        let local = LocalReading(settings, listening: settings.listen.addresses, .resolvers)
+        let (servers, loops) = local.fallback(of: settings)
+        let resolvers = settings.isLookupNeeded ? local.found ?? [] : []
         let services = settings.services(numbers)
         lookUp = { [carriers] in
             carriers.lookUp(
@@ -67,7 +68,7 @@ public final class Probe: @unchecked Sendable {
         }
         let any = settings.domains.intercept.first ?? Self.anyName ?? .root
         steps = UpstreamGroups(settings: settings, numbers: numbers).groups(services: services) { group in
-            LocalServers.servers(of: group, of: settings)
+            local.servers(of: group)
         }.flatMap { group in
             let named = settings.upstreams.first { $0.name == group.name }
             let name = named?.domains.lazy.compactMap(\.nameToAsk).first ?? any

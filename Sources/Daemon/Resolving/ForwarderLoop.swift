@@ -80,7 +80,7 @@ final class ForwarderLoop: @unchecked Sendable {
         local.serversChanged = { [unowned self] in replaceResolvers() }
         nameFiles.changed = { [unowned self] in replaceNames($0) }
         local.hostsChanged = { [unowned self] in
-            forwarder.change(.hosts($0), at: Tick(nanoseconds: Clock.now()))
+            forwarder.change(.hosts($0, others: $1), at: Tick(nanoseconds: Clock.now()))
         }
         carriers.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
         trials.tried = { [unowned self] in

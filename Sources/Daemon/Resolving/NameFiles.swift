@@ -1,6 +1,5 @@
 import Base
 import Configuration
-import Dispatch
 import Log
 import Logging
 import Transport
@@ -33,10 +32,11 @@ final class NameFiles: @unchecked Sendable {
         (names, self.settings, self.numbers, failure) = (new, settings, numbers, nil)
     }
 
-    /// Follows the files from now on.
+    /// Follows the files from now on, and reads them once more if one has changed after it was read and before it is watched.
     func follow() {
         guard let names, !names.paths.isEmpty else { return }
         watch = FileWatch(names.paths, in: loop, failed: report.cannotFollow) { [unowned self] in read() }
+        if !names.holds { read() }
     }
 
     func stop() {
@@ -49,9 +49,10 @@ final class NameFiles: @unchecked Sendable {
     private func read() {
         turn += 1
         let (turn, settings, numbers) = (turn, settings, numbers)
-        DispatchQueue.global().async { [self] in
-            let read = Result { () throws(StartFailure) in try NameLists(settings, numbers) }
-            loop.submit { [self] in if self.turn == turn { take(read) } }
+        loop.elsewhere {
+            Result { () throws(StartFailure) in try NameLists(settings, numbers) }
+        } then: { [self] read in
+            if self.turn == turn { take(read) }
         }
     }
 
@@ -79,7 +80,7 @@ extension Report {
     }
 
     fileprivate func namesWrong(_ failure: StartFailure) {
-        guard case .setting(let key, let message, _) = failure else { return }
+        guard case .setting(let key, _, let message, _) = failure else { return }
         say(
             .error, .reloadFailed, about: "files of names", "the names stay as they were: \(key): \(message)",
             ["reason": message])

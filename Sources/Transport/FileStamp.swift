@@ -1,0 +1,41 @@
+internal import Glibc
+
+/// By which it is known whether a file is still the one that was read. Made before it is read.
+public struct FileStamp: Sendable {
+    private let path: String
+    private let marks: Marks?
+    /// A further write so soon after the last one may leave no mark.
+    private let isRecent: Bool
+
+    /// What stat(2) says of a file; the times in nanoseconds since 1970.
+    private struct Marks: Equatable {
+        let device: UInt
+        let number: UInt
+        let length: Int
+        let modified: Int
+        let changed: Int
+    }
+
+    /// Longer than the steps in which time is counted, in nanoseconds: by a kernel, and by a file system of whole seconds.
+    private static let (step, longStep) = (50_000_000, 2_000_000_000)
+
+    public init(_ path: String) {
+        self.path = path
+        marks = Self.marks(of: path)
+        let now = Int(WallClock.unixMicroseconds()) * 1000
+        isRecent =
+            marks.map { now - $0.changed < ($0.changed % 1_000_000_000 == 0 ? Self.longStep : Self.step) } ?? false
+    }
+
+    /// Whether the file is as it was, or is missing as it was. False in doubt.
+    public var holds: Bool { !isRecent && Self.marks(of: path) == marks }
+
+    private static func marks(of path: String) -> Marks? {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { return nil }
+        func nanoseconds(_ time: timespec) -> Int { time.tv_sec * 1_000_000_000 + time.tv_nsec }
+        return Marks(
+            device: UInt(status.st_dev), number: UInt(status.st_ino), length: Int(status.st_size),
+            modified: nanoseconds(status.st_mtim), changed: nanoseconds(status.st_ctim))
+    }
+}

@@ -1,0 +1,136 @@
+package import Base
+package import Configuration
+package import Forwarding
+package import Transport
+
+/// What the files and interfaces of this machine say of its resolvers and hosts, read once, on any thread but the
+/// forwarder's: the hosts file may be long, and a disk slow.
+package struct LocalReading: Sendable {
+    /// A server that leads back to this daemon, and the file or key that names it.
+    package typealias Loop = (server: Endpoint, source: String)
+
+    /// The servers of `resolvConf`, empty while they are not used; nil: they could not be read for want of descriptors.
+    package private(set) var found: [Endpoint]?
+    /// The servers that `resolvConf` names and that are left out.
+    package private(set) var loops: [Loop] = []
+    /// What the hosts file says; nil: it was not asked for, or could not be read for want of descriptors.
+    package private(set) var hosts: HostsTable?
+    /// Why the hosts file cannot be read, if it is there.
+    package private(set) var hostsFailure: SystemError?
+
+    private let listening: [Endpoint]
+    /// The machine's own addresses.
+    private let own: [Endpoint]
+    private let resolvedAsks: [Endpoint]
+    private let stamps: [FileStamp]
+
+    private static let resolvConfLimit = 64 * 1024
+    /// The file in which systemd-resolved lists the servers it asks (systemd-resolved.service(8)).
+    static let resolvedServers = "/run/systemd/resolve/resolv.conf"
+
+    /// What there is to read.
+    package struct Parts: OptionSet, Sendable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        package static var resolvers: Parts { Parts(rawValue: 1) }
+        package static var hosts: Parts { Parts(rawValue: 2) }
+    }
+
+    /// - Parameter listening: the endpoints of the daemon itself.
+    package init(_ settings: Settings, listening: [Endpoint], _ parts: Parts) {
+        var isShort = false
+        self.listening = listening
+        do throws(SystemError) {
+            own = try Interfaces.addresses()
+        } catch {
+            own = []
+            isShort = error.isShortage
+        }
+        let resolvConf = parts.contains(.resolvers) ? settings.fallback.resolvConf : []
+        let readsHosts = parts.contains(.hosts) && !settings.fallback.hosts.isEmpty
+        stamps = (resolvConf + [Self.resolvedServers] + (readsHosts ? [settings.fallback.hosts] : [])).map(
+            FileStamp.init)
+        resolvedAsks = Self.servers(of: Self.resolvedServers, &isShort) ?? []
+        found = []
+        findServers(resolvConf, &isShort)
+        if isShort { (found, loops) = (nil, []) }
+        if parts.contains(.hosts) { hosts = HostsTable() }
+        if readsHosts { readHosts(settings.fallback.hosts) }
+    }
+
+    /// The same in little memory.
+    var withoutHosts: LocalReading {
+        var reading = self
+        reading.hosts = nil
+        return reading
+    }
+
+    /// Whether the files still are what was read.
+    var holds: Bool { stamps.allSatisfy(\.holds) }
+
+    /// Takes the servers of the first of these files that has a usable one.
+    private mutating func findServers(_ paths: [String], _ isShort: inout Bool) {
+        for path in paths {
+            // A missing file is the normal case: each kind of host has one of them.
+            guard let servers = Self.servers(of: path, &isShort) else { continue }
+            let (usable, leadingBack) = split(servers)
+            loops += leadingBack.map { ($0, path) }
+            found = usable
+            if !usable.isEmpty { return }
+        }
+    }
+
+    private mutating func readHosts(_ path: String) {
+        do throws(SystemError) {
+            let text = try SystemFile.read(path, limit: HostsTable.maximumOctets)
+            hosts = HostsTable(parsing: text.span)
+        } catch {
+            if error.isShortage { hosts = nil } else if !error.isNotFound { hostsFailure = error }
+        }
+    }
+
+    /// The servers of a group: with the servers found by `resolvConf` in the place of that word, each once, and none
+    /// that leads back to this daemon.
+    /// - Parameter found: of `resolvConf`.
+    func servers(of group: Settings.Group, found: [Endpoint]) -> (usable: [Server], loops: [Loop]) {
+        var servers: [Server] = []
+        var loops: [Loop] = []
+        for entry in group.entries {
+            switch entry {
+            case .resolvConf: servers += found.map { Server($0) }
+            case .server(let server):
+                let (usable, leadingBack) = split(server.endpoints)
+                if leadingBack.isEmpty || !usable.isEmpty { servers.append(server) }
+                loops += leadingBack.map { ($0, "\(group.path).servers") }
+            }
+        }
+        var seen: Set<Server> = []
+        return (servers.filter { seen.insert($0).inserted }, loops)
+    }
+
+    /// The servers of a group, by this reading alone.
+    package func servers(of group: Settings.Group) -> [Server] { servers(of: group, found: found ?? []).usable }
+
+    /// The servers of `[fallback]`, and those left out.
+    package func fallback(of settings: Settings) -> (usable: [Server], loops: [Loop]) {
+        let group = settings.fallback.group
+        let (usable, leadingBack) = servers(of: group, found: found ?? [])
+        return (usable, (group.entries.contains(.resolvConf) ? loops : []) + leadingBack)
+    }
+
+    private func split(_ servers: [Endpoint]) -> (usable: [Endpoint], loops: [Endpoint]) {
+        ResolverList.withoutLoops(servers, listening: listening, own: own, resolvedAsks: resolvedAsks)
+    }
+
+    /// The servers in a file; nil if it cannot be read.
+    private static func servers(of path: String, _ isShort: inout Bool) -> [Endpoint]? {
+        do throws(SystemError) {
+            let text = try SystemFile.read(path, limit: resolvConfLimit)
+            return ResolverList.parse(text.span)
+        } catch {
+            isShort = isShort || error.isShortage
+            return nil
+        }
+    }
+}

@@ -16,8 +16,6 @@ final class ControlConnection: @unchecked Sendable {
 
     /// The longest head of a request, in octets: the longest name takes 1 KiB in it.
     private static let headLimit = 8 * 1024
-    /// The longest response, in octets: the metrics of a hundred servers take half of it.
-    private static let responseLimit = 1 << 20
     /// The most octets that wait for a watcher to read: some 4000 questions. With more it would see old ones only.
     static let watchLimit = 256 * 1024
 
@@ -34,9 +32,9 @@ final class ControlConnection: @unchecked Sendable {
     init(_ socket: consuming StreamSocket, isOperator: Bool, server: ControlServer) throws(SystemError) {
         self.isOperator = isOperator
         self.server = server
+        // A response is as long as the settings make it, and there are few connections; see `room` for the one that goes on.
         stream = try Stream(
-            socket, isConnected: true, tls: nil, limit: Self.responseLimit, scratch: server.scratch,
-            loop: server.loop, owner: self)
+            socket, isConnected: true, tls: nil, limit: .max, scratch: server.scratch, loop: server.loop, owner: self)
     }
 
     /// Reads the octets that have come, without waiting for the loop to report them.
@@ -69,7 +67,6 @@ final class ControlConnection: @unchecked Sendable {
         stream.isReading = false
         stream.send(response.head.span)
         if !isHead { stream.send(response.body.span) }
-        // A response over the limit has closed the stream; the client sees by Content-Length that it is cut.
         stream.finish()
     }
 }

@@ -20,7 +20,11 @@ extension ControlServer {
         guard
             request.method == .get || request.method == .head
                 ? !route.changes : request.method == .post && route.changes
-        else { return done(ControlResponse(.methodNotAllowed, "That cannot be done here.\n")) }
+        else {
+            var response = ControlResponse(.methodNotAllowed, "That cannot be done here.\n")
+            response.fields = "Allow: \(route.changes ? "POST" : "GET, HEAD")\r\n"
+            return done(response)
+        }
         let asJSON = target.values("format") == ["json"]
         switch route {
         case .flush: flush(target.values("name"), done)

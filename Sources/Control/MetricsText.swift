@@ -28,14 +28,15 @@ struct MetricsText {
     }
 
     /// A label's value with its special characters escaped, which the path of a server may contain.
-    private static func escaped(_ text: String) -> String {
+    static func escaped(_ text: String) -> String {
         var escaped = ""
-        for character in text {
-            switch character {
+        // A quotation mark and what combines with it are one Character.
+        for scalar in text.unicodeScalars {
+            switch scalar {
             case "\\": escaped += "\\\\"
             case "\"": escaped += "\\\""
             case "\n": escaped += "\\n"
-            default: escaped.append(character)
+            default: escaped.unicodeScalars.append(scalar)
             }
         }
         return escaped

@@ -37,7 +37,7 @@ package final class Observer: Sendable {
 
     private let sources: Sources
     private let cacheLimit: Int
-    private let startedAt = WallClock.unixSeconds()
+    private let started = Mutex(StartTime(at: Clock.now(), wall: WallClock.unixSeconds()))
     private let isStopping = Atomic(false)
     package let reloads = Mutex(Reloads(at: WallClock.unixSeconds()))
 
@@ -63,8 +63,9 @@ package final class Observer: Sendable {
 
     /// Adds the parts that can be read on any thread.
     private func complete(_ overview: inout Overview) {
-        overview.at = Tick(nanoseconds: Clock.now())
-        (overview.startedAt, overview.now) = (startedAt, WallClock.unixSeconds())
+        let (now, wall) = (Clock.now(), WallClock.unixSeconds())
+        overview.at = Tick(nanoseconds: now)
+        (overview.startedAt, overview.now) = (started.withLock { $0.unixSeconds(at: now, wall: wall) }, wall)
         overview.isStopping = isStopping.load(ordering: .relaxed)
         overview.cacheLimit = cacheLimit
         overview.logLinesLost = sources.logLinesLost()

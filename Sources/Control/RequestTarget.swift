@@ -1,3 +1,5 @@
+import Base
+
 /// A request's path and the parameters behind it (RFC 3986 §3.3, §3.4).
 struct RequestTarget {
     let path: String
@@ -23,11 +25,9 @@ struct RequestTarget {
         var decoded: [UInt8] = []
         var rest = octets
         while let octet = rest.popFirst() {
-            let digits = rest.prefix(2)
-            if octet == UInt8(ascii: "%"), digits.count == 2,
-                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
-            {
-                decoded.append(value)
+            let digits = Array(rest.prefix(2))
+            if octet == UInt8(ascii: "%"), digits.count == 2, let value = Hexadecimal.decode(digits.span) {
+                decoded += value
                 rest = rest.dropFirst(2)
             } else {
                 decoded.append(octet)

@@ -46,7 +46,6 @@ struct HTTPHead: Equatable {
         } else if isChunked {
             framing = .chunked
         } else if let length = fields.length {
-            guard length <= HTTPResponseReader.bodyLimit else { throw .bodyTooLong }
             framing = .length(length)
         } else {
             keepAlive = false

@@ -54,7 +54,7 @@ public enum HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The head is longer than ``HTTPResponseReader/headLimit``, or in HTTP/2 has more fields than
     /// ``HTTP2Session/fieldLimit``.
     case headTooLong
-    /// The body is longer than ``HTTPResponseReader/bodyLimit``, or in HTTP/2 than its session allows.
+    /// The body is longer than the reader allows, or in HTTP/2 than its session allows.
     case bodyTooLong
     /// Content-Length is not a number, or there are several that differ.
     case badContentLength

@@ -9,7 +9,7 @@ import Base
 public struct HTTPResponseReader: Sendable {
     /// The longest head, and the longest trailers of a chunked body, in bytes. The HTTPDNS service sends about 200.
     public static let headLimit = 16 * 1024
-    /// The longest body, in bytes. The HTTPDNS service documents 8 KiB for a full batch.
+    /// The longest body of a stranger's, in bytes. The HTTPDNS service documents 8 KiB for a full batch.
     public static let bodyLimit = 64 * 1024
     /// The most 1xx responses before the final one.
     public static let interimLimit = 8
@@ -39,7 +39,10 @@ public struct HTTPResponseReader: Sendable {
     private var head: HTTPHead?
     private var body: [UInt8] = []
 
-    public init() {}
+    private let bodyLimit: Int
+
+    /// - Parameter bodyLimit: the longest body, in bytes; less than 2^56.
+    public init(bodyLimit: Int = Self.bodyLimit) { self.bodyLimit = bodyLimit }
 
     /// Whether no byte of a response is held: the server may close the connection now, and any byte it sends before a
     /// request is unsolicited.
@@ -54,7 +57,7 @@ public struct HTTPResponseReader: Sendable {
             buffer.append(bytes)
             let response = try advance()
             compact()
-            guard buffer.count <= Self.headLimit + Self.bodyLimit else { throw HTTPError.excess }
+            guard buffer.count <= Self.headLimit + bodyLimit else { throw HTTPError.excess }
             return response
         } catch {
             fail(error)
@@ -93,7 +96,7 @@ public struct HTTPResponseReader: Sendable {
             case .chunkLine:
                 guard let line = try line(limit: Self.chunkLineLimit, error: .badChunk) else { return nil }
                 let size = try chunkSize(line)
-                guard size <= Self.bodyLimit - body.count else { throw .bodyTooLong }
+                guard size <= bodyLimit - body.count else { throw .bodyTooLong }
                 state = size == 0 ? .trailers(remaining: Self.headLimit) : .chunk(remaining: size)
             case .chunk(let remaining):
                 let left = remaining - take(remaining)
@@ -107,7 +110,7 @@ public struct HTTPResponseReader: Sendable {
                 guard let line = try line(limit: remaining, error: .headTooLong) else { return nil }
                 state = line.isEmpty ? .complete : .trailers(remaining: remaining - line.count)
             case .untilClose:
-                guard buffer.count - position <= Self.bodyLimit - body.count else { throw .bodyTooLong }
+                guard buffer.count - position <= bodyLimit - body.count else { throw .bodyTooLong }
                 _ = take(buffer.count - position)
                 return nil
             case .complete:
@@ -140,7 +143,9 @@ public struct HTTPResponseReader: Sendable {
         self.head = head
         switch head.framing {
         case .empty: state = .complete
-        case .length(let length): state = .body(remaining: length)
+        case .length(let length):
+            guard length <= bodyLimit else { throw .bodyTooLong }
+            state = .body(remaining: length)
         case .chunked: state = .chunkLine
         case .untilClose: state = .untilClose
         }
@@ -183,7 +188,7 @@ public struct HTTPResponseReader: Sendable {
         for index in digits {
             guard let digit = Hexadecimal.value(bytes[index]) else { throw .badChunk }
             // Beyond the limit the exact size does not matter; it is kept small so that it cannot overflow.
-            size = min(size * 16 + Int(digit), Self.bodyLimit + 1)
+            size = min(size * 16 + Int(digit), bodyLimit + 1)
         }
         return size
     }

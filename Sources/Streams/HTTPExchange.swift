@@ -34,6 +34,8 @@ package final class HTTPExchange {
     static let maximumRequest = TLSSession.earlyLimit
     private static let maximumQueued = 2 * maximumRequest
     private static let maximumRead = 16_384
+    /// The longest body of a trusted peer, in octets: what a daemon says of itself is as long as its settings make it.
+    private static let maximumTrusted = 1 << 30
 
     /// Begins to connect; on the loop.
     /// - Parameter done: Called once, later, unless ``close()`` was called before; everything is closed then.
@@ -59,6 +61,7 @@ package final class HTTPExchange {
         done: @escaping (HTTPExchange, Outcome) -> Void
     ) throws(SystemError) {
         (self.request, self.done) = (request, done)
+        reader = HTTPResponseReader(bodyLimit: Self.maximumTrusted)
         stream = try Stream(
             socket, isConnected: false, tls: nil, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead),
             loop: loop, owner: self)

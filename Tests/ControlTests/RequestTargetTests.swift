@@ -8,7 +8,8 @@ import Testing
         arguments: [
             ("/", "/", []), ("/flush?", "/flush", []), ("/flush?name=a.example", "/flush", ["a.example"]),
             ("/%66lush?name=a%2Eb&name=&other=1&name", "/flush", ["a.b", "", ""]),
-            ("/a?name=%zz%4&name=%", "/a", ["%zz%4", "%"]), ("?name=1?2=3", "", ["1?2=3"]), ("/\u{FF}", "/\u{FF}", []),
+            ("/a?name=%zz%4&name=%", "/a", ["%zz%4", "%"]), ("/a?name=%+F&name=%-1", "/a", ["%+F", "%-1"]),
+            ("?name=1?2=3", "", ["1?2=3"]), ("/\u{FF}", "/\u{FF}", []),
         ])
     func parse(_ target: String, _ path: String, _ names: [String]) {
         let parsed = RequestTarget(Array(target.utf8))

@@ -227,9 +227,11 @@ def test_what_there_is_to_ask(controlled):
     # Who watches may not look closer, and nobody changes anything by looking.
     for path in ("/status", "/cache", "/flush", "/nothing", "/status/", "//"):
         assert fetch(path)[0] == 404, path
-    assert fetch("/flush", over=operator.socket)[0] == 405
-    assert fetch("/status", "POST", over=operator.socket)[0] == 405
-    assert fetch("/healthz", "DELETE")[0] == 405
+    for path, method, allowed, over in (("/flush", "GET", "POST", operator.socket),
+                                        ("/status", "POST", "GET, HEAD", operator.socket),
+                                        ("/healthz", "DELETE", "GET, HEAD", None)):
+        status, head, _ = fetch(path, method, over=over)
+        assert status == 405 and head["Allow"] == allowed, path
     status, head, body = fetch("/healthz", "HEAD")
     assert status == 200 and body == "" and head["Content-Length"] == "6"
     assert fetch("/status?format=json", over=operator.socket)[1]["Content-Type"] == "application/json"
@@ -248,6 +250,19 @@ def test_what_is_no_request(controlled, sent):
         received = client.recv(4096)
         assert received == b"" or received.startswith(b"HTTP/1.1 400 "), received
     assert fetch("/healthz")[0] == 200
+
+
+def test_many_servers_are_shown_whole(controlled):
+    """A response is as long as the settings make it."""
+    groups = {f"upstreams.group{number}": {"domains": [f"d{number}.example"],
+                                           "servers": [f"tls://192.0.2.{server}#dns{server}.example" for server in range(1, 41)]}
+              for number in range(50)}
+    _, operator = controlled(None, groups)
+    status, _, text = fetch("/metrics")
+    assert status == 200 and len(text) > 1 << 20 and text.endswith("\n")
+    assert 'group="group49"' in text
+    assert fetch("/")[2].endswith("</html>\n")
+    assert len([group for group in operator.json()["groups"] if group["name"].startswith("group")]) == 50
 
 
 def test_slow_clients_are_nobodys_affair(controlled, service):

@@ -1,0 +1,21 @@
+/// When the daemon started, by the wall clock as it stands now: a machine without a battery for its clock starts in 1970.
+struct StartTime: Sendable {
+    private let begun: UInt64
+    private var unixSeconds: UInt64
+
+    /// A correction of less is none: what is rounded and what the clock is slewed must not look like a new start.
+    private static let step: UInt64 = 3
+
+    /// - Parameters:
+    ///   - now: nanoseconds of a clock that nobody sets.
+    ///   - wall: seconds since 1970.
+    init(at now: UInt64, wall: UInt64) { (begun, unixSeconds) = (now, wall) }
+
+    /// In seconds since 1970. Parameters as in ``init(at:wall:)``.
+    mutating func unixSeconds(at now: UInt64, wall: UInt64) -> UInt64 {
+        let uptime = (now - min(now, begun)) / 1_000_000_000
+        let found = wall - min(wall, uptime)
+        if max(found, unixSeconds) - min(found, unixSeconds) >= Self.step { unixSeconds = found }
+        return unixSeconds
+    }
+}

@@ -14,8 +14,8 @@ package struct RESP: Conversation {
 
     /// Commands that may be under way at once.
     package static let maximumUnderWay = 1024
-    /// The longest line, as the text of an error.
-    package static let maximumLineLength = 1024
+    /// The longest line, as the text of an error: Redis in protected mode says more than 1,000 octets.
+    package static let maximumLineLength = 4096
     /// The longest value: a sealed answer of 65,535 octets with all that is added to it.
     package static let maximumValueLength = 66 * 1024
 
@@ -150,6 +150,8 @@ package enum StoreError: String, CaseIterable, Sendable {
     case outOfMemory = "OOM"
     case readOnly = "READONLY"
     case authenticationNeeded = "NOAUTH"
+    /// Redis in protected mode: without a password it serves its own machine alone.
+    case denied = "DENIED"
     case wrongPassword = "WRONGPASS"
     case notPermitted = "NOPERM"
     /// The key holds something other than a string.

@@ -15,7 +15,7 @@ extension StoreUpstream {
         case .claim(let id, let question): claim(id, question)
         case .write(let question, let content, let lifetime, let stale):
             write(question, content, lifetime: lifetime, stale: stale, wall: wall)
-        case .delete(let questions): delete(questions)
+        case .delete(let questions): delete(questions, wall: wall)
         case .lookForGeneration:
             lookForGeneration()
             outbox.add(self)
@@ -85,7 +85,7 @@ extension StoreUpstream {
         outbox.add(self)
     }
 
-    func delete(_ questions: [SharedQuestion]) {
+    func delete(_ questions: [SharedQuestion], wall: UInt64) {
         var keys: Set<[UInt8]> = []
         for question in questions {
             for seal in seals {
@@ -97,7 +97,10 @@ extension StoreUpstream {
         writes.removeAll { keys.contains($0.key) }
         // Better to forget everything than to leave out what is to be forgotten.
         guard unwanted.count + keys.count <= Self.maximumDeletions else { return beginGeneration() }
-        for key in keys { delete(key) }
+        for key in keys {
+            forgotten.add(key, at: wall)
+            delete(key)
+        }
     }
 
     func delete(_ key: [UInt8]) {
@@ -116,6 +119,8 @@ extension StoreUpstream {
     // MARK: Replies
 
     func replied(_ reply: StoreReply, to purpose: Awaited) {
+        // Said to whatever comes first, before the connection is closed.
+        if case .error(.denied) = reply { return lost(StoreError.denied.text) }
         switch purpose {
         case .authentication:
             if case .error(let error) = reply { lost(error.text) }
@@ -152,6 +157,10 @@ extension StoreUpstream {
         case .value(let value):
             guard let entry = lookup.seal.entry(value, as: lookup.key, to: read.question) else {
                 refuse()
+                break
+            }
+            if forgotten.holds(lookup.key.text, stored: entry.stored) {
+                if read.onlooker == nil { delete(lookup.key.text) }
                 break
             }
             if lookup.isStaleCopy {
@@ -216,6 +225,8 @@ extension StoreError {
         case .outOfMemory: "its memory is full (OOM)"
         case .readOnly: "it is a read-only replica (READONLY)"
         case .authenticationNeeded: "it asks for a password (NOAUTH)"
+        case .denied:
+            "it has no password and so serves its own machine alone: give it one, or protected-mode no (DENIED)"
         case .wrongPassword: "it refuses user or password (WRONGPASS)"
         case .notPermitted: "its access list does not permit it (NOPERM)"
         case .wrongType: "something else stands at the key (WRONGTYPE)"

@@ -33,6 +33,7 @@ package final class StoreUpstream: Sender {
     var unwanted: Set<[UInt8]> = []
     var deletions: [[UInt8]] = []
     var deletionsUnderWay = 0
+    var forgotten = ForgottenKeys()
     /// A generation is to be begun when the present one is known.
     var isGenerationDue = false
 

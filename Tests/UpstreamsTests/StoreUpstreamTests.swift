@@ -19,20 +19,36 @@ import Transport
         SharedQuestion(group: .httpdns, name: Name("w\(number).example.com")!, type: .a, audience: .everyone)
     }
 
+    private final class Values: Sendable {
+        private let values = Mutex<[String: [UInt8]]>([:])
+        subscript(key: String) -> [UInt8]? {
+            get { values.withLock { $0[key] } }
+            set { values.withLock { $0[key] = newValue } }
+        }
+    }
+
     /// A store on loopback with nothing in it. Each command is answered as a real one would, those behind the first few
     /// only once the store is let go on.
     private final class Store: Sendable {
         let endpoint: Endpoint
         let commands = Arrivals<String>()
         let goOn = Gate()
+        /// What it has, by key.
+        let values = Values()
         private let listener: ServerSocket
 
-        /// - Parameter answered: how many commands are answered at once.
-        init(answered: Int) throws {
+        /// - Parameters:
+        ///   - answered: how many commands are answered at once.
+        ///   - greeting: said to a client as it comes, before the connection is closed; nil: commands are answered.
+        init(answered: Int, greeting: String? = nil) throws {
             let (descriptor, endpoint) = try listeningSocket()
             (listener, self.endpoint) = (ServerSocket(descriptor), endpoint)
-            Thread.detachNewThread { [commands, goOn, listener] in
+            Thread.detachNewThread { [commands, goOn, values, listener] in
                 guard let client = listener.accept() else { return }
+                if let greeting {
+                    send(client, greeting, greeting.utf8.count, Int32(MSG_NOSIGNAL))
+                    shutdown(client, Int32(SHUT_WR))
+                }
                 var incoming: [UInt8] = []
                 var count = 0
                 var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -45,7 +61,8 @@ import Transport
                         count += 1
                         if count - 1 == answered, !goOn.wait() { return }
                         commands.append(words[0])
-                        let reply = Array((words[0] == "GET" ? "$-1\r\n" : "+OK\r\n").utf8)
+                        let value = values[words[1]].map { Array("$\($0.count)\r\n".utf8) + $0 + [13, 10] }
+                        let reply = words[0] == "GET" ? value ?? Array("$-1\r\n".utf8) : Array("+OK\r\n".utf8)
                         send(client, reply, reply.count, Int32(MSG_NOSIGNAL))
                     }
                 }
@@ -141,6 +158,56 @@ import Transport
     }
 
     /// A store that is away cannot be told of any number of names; then nothing of before is found any more.
+    /// The words of Redis 7.
+    @Test func aStoreInProtectedModeIsKnown() throws {
+        let words =
+            "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set."
+        let store = try Store(answered: 100, greeting: words + String(repeating: " and so on", count: 100) + "\r\n")
+        let world = try World(store, keys: [1])
+        world.perform([.dial])
+        #expect(
+            world.told.next()
+                == .lost(
+                    "it has no password and so serves its own machine alone: give it one, or protected-mode no (DENIED)"
+                ))
+        world.end()
+    }
+
+    @Test func whatWasToBeForgottenIsNotBelievedWhenItComesBack() throws {
+        let store = try Store(answered: 100)
+        let world = try World(store, keys: [1])
+        world.perform([.dial])
+        #expect(world.told.next() == .connected)
+        let (question, now) = (Self.question(1), UInt64(1_700_000_000))
+        func keep(stored: UInt64) throws {
+            let seal = StoreSeal(try FleetSeal(secret: [UInt8](repeating: 1, count: 32)), [.httpdns: [1]])
+            let key = try #require(seal.key(.fresh, of: question))
+            store.values[String(decoding: key.text, as: UTF8.self)] = try seal.value(
+                .answer(.addresses(question.name, type: .a, [.v4(192, 0, 2, 1)], ttl: 60)), stored: stored,
+                lifetime: 60,
+                as: key)
+        }
+        func find(_ number: UInt32) -> SharedEntry? {
+            world.perform([.read(SharedReadID(standalone: number), question)])
+            guard case .found(_, .entry(let entry, isStaleCopy: false))? = world.told.next() else { return nil }
+            return entry
+        }
+        try keep(stored: now - 10)
+        #expect(find(1)?.stored == now - 10)
+        world.perform([.delete([question])])
+        // The deletion is confirmed, and the entry is there all the same.
+        while store.commands.next() != "DEL" {}
+        world.perform([.lookForGeneration])
+        while store.commands.next() != "GET" {}
+        #expect(find(2) == nil)
+        // What was looked up since then counts.
+        try keep(stored: now)
+        var found = find(3)
+        for number in 4..<100 as Range<UInt32> where found == nil { found = find(number) }
+        #expect(found?.stored == now)
+        world.end()
+    }
+
     @Test func whatCannotBeDeletedByNameIsForgottenAsAWhole() throws {
         let store = try Store(answered: .max)
         let world = try World(store, keys: [1])

@@ -18,7 +18,8 @@ extension Report {
         if isGone {
             say(
                 .warning, .networkGone, about: "network",
-                "the network is gone, no route leads out of this machine: what is cached is answered, and nothing else")
+                "no route leads out of this machine any more: what is cached is answered, and what a server on its own links knows"
+            )
         } else {
             say(.notice, .networkBack, about: "network", "the network is back")
         }

@@ -76,6 +76,12 @@ def with_address(host):
     return host
 
 
+def started_before(host, runs):
+    """Whether the daemon runs already, as it does after the README's second step."""
+    if runs:
+        host.run("systemctl", "enable", "--now", "httpdnsd")
+
+
 def resolved(host, name="www.example.com"):
     return host.run("getent", "ahostsv4", name, check=False).stdout.split(" ")[0]
 
@@ -97,7 +103,9 @@ def there_and_back(host, commands):
         == ["inactive", "inactive"]
 
 
-def test_a_resolv_conf_written_by_hand(host, commands):
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_resolv_conf_written_by_hand(host, commands, runs):
+    started_before(host, runs)
     with_address(host).write("/etc/resolv.conf", f"search example.org\nnameserver {LOCAL_RESOLVER}\n")
     before = host.path("/etc/resolv.conf").read_text()
     doing, undoing = commands("A resolv.conf written by hand")
@@ -130,7 +138,9 @@ def test_networkmanager(host, commands):
     assert "NetworkManager" in host.path("/etc/resolv.conf").read_text()
 
 
-def test_resolvconf(host, commands):
+@pytest.mark.parametrize("runs", [False, True])
+def test_resolvconf(host, commands, runs):
+    started_before(host, runs)
     with_address(host)
     host.run("dpkg", "--purge", "systemd-resolved")
     package = host.run("bash", "-c", "ls /var/cache/apt/archives/resolvconf_*.deb").stdout.strip()

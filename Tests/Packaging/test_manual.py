@@ -83,6 +83,7 @@ def test_every_command_and_option_is_described(top, binary):
     found = re.findall(r"^  (\w+)(?: \(default\))?  ", overview.split("SUBCOMMANDS:")[1], re.MULTILINE)
     assert {"run", "check", "query", "probe", "demo"} <= set(found)
     synopsis = text.split(".Sh DESCRIPTION")[0]
+    usage = dict(re.findall(r"^\.(?:Op )?Ic (\w+)\n(.*?)(?=^\.Nm|\Z)", synopsis, re.MULTILINE | re.DOTALL))
     common = text.split(".Sh COMMANDS")[1].split("The commands:")[0]
     for command in found:
         assert command in described, f"{command} is not in httpdnsd(8)"
@@ -91,6 +92,8 @@ def test_every_command_and_option_is_described(top, binary):
         for option in set(re.findall(r"--([a-z-]+)", help_text)):
             said = common if option in ("config", "socket", "version", "help") else described[command]
             assert re.search(rf"^\.It .*Fl -{option}\b", said, re.MULTILINE), f"{command} --{option} is not in httpdnsd(8)"
+            if option not in ("config", "version", "help"):
+                assert re.search(rf" -{option}\b", usage[command]), f"{command} --{option} is not in the synopsis of httpdnsd(8)"
 
 
 def test_the_examples_are_right(top, binary, tmp_path):

@@ -1,5 +1,6 @@
 """The documents against the program: every link, command, file and setting that they name exists."""
 
+import json
 import os
 import pathlib
 import re
@@ -239,6 +240,24 @@ def test_every_example_file_is_right(binary, beside, example):
             assert effective[*path[:-1], path[-1].removesuffix("File")], "what is in it is in effect, masked"
         else:
             assert same(effective[path], value), path
+
+
+PRIVATE_ADDRESS = re.compile(r"\b(10|127|192\.168|172\.(1[6-9]|2\d|3[01]))\.")
+PRIVATE_NAMES = ("printer", "router.lan", "foo.local", "nas.home.arpa", "foo.internal", "2.1.168.192.in-addr.arpa",
+                 "1.0.0.10.in-addr.arpa", "1.0.16.172.in-addr.arpa")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_no_example_tells_a_public_server_a_private_name(binary, beside, example):
+    """Each server that would be asked has an address of a private network."""
+    assert check(binary, beside, example.read_text()).returncode == 0
+    for name in PRIVATE_NAMES:
+        kind = "PTR" if name.endswith(".arpa") and name[0].isdigit() else "A"
+        done = subprocess.run([binary, "explain", name, kind, "--json", "-c", beside / "httpdnsd.toml"], env={},
+                              capture_output=True, text=True, check=True)
+        for group in json.loads(done.stdout)["groups"]:
+            for server in group["servers"]:
+                assert PRIVATE_ADDRESS.search(server["address"]), (name, group["name"], server)
 
 
 def test_the_examples_are_told_of():

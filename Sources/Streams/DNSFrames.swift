@@ -3,23 +3,26 @@ import Base
 /// DNS messages over a stream, each behind its length in two octets (RFC 1035 §4.2.2): many questions at once, answered
 /// in any order and told apart by an id of their own (RFC 7766 §6.2.1.1, §7).
 ///
-/// A stray answer, whose question is unknown, cancelled or answered already, is ignored, since its id is not given to
-/// another question; with too many of them the connection is given up.
+/// A stray answer, whose question is unknown or answered already, is ignored; with too many more of them than answers the
+/// connection is given up.
 package struct DNSFrames: Conversation {
     private let nextID: () -> UInt16
     /// The ids on the wire that are in use, and at the same places the requests they stand for; nil: the request was
-    /// cancelled, but its id must not be given to another until it is answered.
+    /// cancelled, but its id is not given to another until it is answered, or until ``maximumCancelled`` others wait for that.
     private var wireIDs: [UInt16] = []
     private var requests: [RequestID?] = []
     private var waiting = 0
     private var incoming: [UInt8] = []
     private var output: [UInt8] = []
-    /// How many stray answers have come.
-    private var strays = 0
+    /// How many stray answers may still come: each answer makes up for one, since there are servers that answer twice.
+    private var straysLeft = maximumStrays
 
     /// Questions that may be under way at once: with two connections, as many as the largest `concurrency` is of use for.
     package static let maximumUnderWay = 512
-    /// The most stray answers that are ignored on one connection.
+    /// Cancelled questions whose ids are kept from others; a server may never answer them.
+    package static let maximumCancelled = 512
+    /// The stray answers that are ignored on one connection, beside those that answers make up for: so many of these at most as
+    /// may be under way.
     package static let maximumStrays = 16
     /// Octets of a message's header, the shortest message possible (RFC 1035 §4.1.1).
     private static let headerLength = 12
@@ -27,8 +30,8 @@ package struct DNSFrames: Conversation {
     /// - Parameter nextID: Gives unpredictable ids; one that is in use is skipped.
     package init(nextID: @escaping () -> UInt16) { self.nextID = nextID }
 
-    package var room: Int { max(0, Self.maximumUnderWay - wireIDs.count) }
-    package var mayTakeMore: Bool { strays <= Self.maximumStrays }
+    package var room: Int { max(0, Self.maximumUnderWay - waiting) }
+    package var mayTakeMore: Bool { straysLeft >= 0 }
     package var isIdle: Bool { waiting == 0 && incoming.isEmpty }
 
     /// - Parameter request: A message of 12 to 65,535 octets, whose id is replaced.
@@ -49,6 +52,11 @@ package struct DNSFrames: Conversation {
         if let place = requests.firstIndex(of: id) {
             requests[place] = nil
             waiting -= 1
+            if requests.count - waiting > Self.maximumCancelled, let oldest = requests.firstIndex(where: { $0 == nil })
+            {
+                wireIDs.remove(at: oldest)
+                requests.remove(at: oldest)
+            }
         }
         return true
     }
@@ -86,7 +94,7 @@ package struct DNSFrames: Conversation {
         _ message: Span<UInt8>, _ events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         guard let place = wireIDs.firstIndex(of: UInt16(message[0]) << 8 | UInt16(message[1])) else {
-            strays += 1
+            straysLeft -= 1
             guard mayTakeMore else { throw ConversationFailure("answers that nobody asked for") }
             return
         }
@@ -96,6 +104,7 @@ package struct DNSFrames: Conversation {
         wireIDs.removeLast()
         guard let request = requests.removeLast() else { return }
         waiting -= 1
+        straysLeft = min(straysLeft + 1, Self.maximumStrays + Self.maximumUnderWay)
         var answer: [UInt8] = []
         answer.append(message)
         (answer[0], answer[1]) = (0, 0)
@@ -106,7 +115,7 @@ package struct DNSFrames: Conversation {
         isCut: Bool, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         // A message that is not whole is no answer, and there is no way to find the next one.
-        strays = Self.maximumStrays + 1
+        straysLeft = -1
     }
 
     package mutating func takeOutput() -> [UInt8] { exchange(&output, with: []) }

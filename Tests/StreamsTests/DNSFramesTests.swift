@@ -68,8 +68,8 @@ import Testing
         #expect(conversation.room == 0)
         _ = try Self.receive(Self.frame(5, 0), &conversation)
         #expect(conversation.room == 1)
-        // The id of what was given up is not free before its answer has come, which is nobody's.
-        #expect(conversation.cancel(7) && conversation.room == 1)
+        // What was given up takes no room, and its answer is nobody's.
+        #expect(conversation.cancel(7) && conversation.room == 2)
         #expect(try Self.receive(Self.frame(8, 0), &conversation).isEmpty)
         #expect(conversation.room == 2)
     }
@@ -78,7 +78,7 @@ import Testing
         var conversation = Self.conversation([1, 2])
         conversation.open(Self.query(1), as: 1)
         #expect(try Self.receive(Self.frame(1, 1) + Self.frame(1, 1), &conversation).count == 1)
-        for _ in 2...DNSFrames.maximumStrays {
+        for _ in 1...DNSFrames.maximumStrays {
             #expect(try Self.receive(Self.frame(9, 1), &conversation).isEmpty)
         }
         #expect(conversation.mayTakeMore)
@@ -86,6 +86,48 @@ import Testing
             try Self.receive(Self.frame(9, 1), &conversation)
         }
         #expect(!conversation.mayTakeMore)
+    }
+
+    /// Strays are weighed against answers: a server that gives each answer twice is still of use after any number of them, in
+    /// whatever order they come.
+    @Test(arguments: [1, 100]) func whoeverAnswersTwiceIsListenedTo(together: Int) throws {
+        var id: UInt16 = 0
+        var conversation = DNSFrames {
+            id += 1
+            return id
+        }
+        for start in stride(from: 1, to: 1000, by: together) {
+            let numbers = (start..<start + together).map { UInt16($0) }
+            for number in numbers { conversation.open(Self.query(0), as: UInt64(number)) }
+            let answers = numbers.flatMap { Self.frame($0, 0) }
+            #expect(try Self.receive(answers + answers, &conversation).count == together)
+        }
+        #expect(conversation.mayTakeMore)
+        // That is no credit for ever.
+        #expect(throws: ConversationFailure.self) {
+            for _ in 0...DNSFrames.maximumUnderWay + DNSFrames.maximumStrays {
+                _ = try Self.receive(Self.frame(9, 1), &conversation)
+            }
+        }
+    }
+
+    /// Questions that a server drops, and that nobody waits for any more, take no room from others.
+    @Test func whatIsNeverAnsweredTakesNoRoom() throws {
+        var id: UInt16 = 0
+        var conversation = DNSFrames {
+            id &+= 1
+            return id
+        }
+        for number in 0..<5000 as Range<UInt64> {
+            conversation.open(Self.query(0), as: number)
+            #expect(conversation.cancel(number) && conversation.isIdle)
+        }
+        #expect(conversation.room == DNSFrames.maximumUnderWay)
+        conversation.open(Self.query(7), as: 5000)
+        // The answer to one that was given up lately is known as such, and that to a late one is a stray.
+        #expect(try Self.receive(Self.frame(4999, 0), &conversation).isEmpty)
+        #expect(try Self.receive(Self.frame(1, 0), &conversation).isEmpty)
+        #expect(try Self.receive(Self.frame(5001, 7), &conversation) == [.answered(5000, .message(Self.query(7)))])
     }
 
     @Test(arguments: 0...11) func whatHasNoHeaderIsNoDNS(length: UInt8) {

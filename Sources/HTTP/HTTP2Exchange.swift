@@ -9,6 +9,8 @@ struct HTTP2Exchange {
     /// Octets of the request's body that were sent.
     private var sent = 0
     private let bodyLimit: Int
+    /// Nobody waits for its response any more, which ends its stream all the same.
+    var isAbandoned = false
 
     /// The status of the last head; 0 before one came, 1xx while only an interim response has come.
     private var status = 0

@@ -29,11 +29,16 @@ package final class HTTP2Session: HTTP2Owner {
     /// meanwhile is limited by ``HTTP2Library/acknowledgementLimit``.
     package static let backlogLimit = 64 * 1024
 
+    /// The most cancelled requests whose streams are left to end by themselves.
+    package static let abandonedLimit = 64
+
     private let library: HTTP2Library
     /// The longest body of a response, in octets.
     private let bodyLimit: Int
     /// The open requests, ordered by stream.
     private var exchanges: [HTTP2Exchange] = []
+    /// How many of them are abandoned.
+    private var abandoned = 0
     private var output: [UInt8] = []
     private var events: [HTTP2Event] = []
     /// How many of `events` were already taken.
@@ -58,7 +63,7 @@ package final class HTTP2Session: HTTP2Owner {
     /// How many more requests are taken now.
     package var room: Int {
         guard !hasEnded, output.count < Self.backlogLimit, library.takesRequests else { return 0 }
-        return max(0, mostAtOnce - exchanges.count)
+        return max(0, mostAtOnce - exchanges.count + abandoned)
     }
 
     /// How many requests may be open at once, as far as the server has said so.
@@ -67,22 +72,43 @@ package final class HTTP2Session: HTTP2Owner {
     /// - Parameter id: Chosen by the owner; no other open request may have it.
     /// - Returns: False if there is no ``room``.
     package func open(_ request: HTTP2Request, as id: UInt64) -> Bool {
-        guard room > 0, let stream = library.submit(request) else { return false }
+        guard room > 0 else { return false }
+        if exchanges.count >= mostAtOnce { resetOldestAbandoned() }
+        guard let stream = library.submit(request) else { return false }
         exchanges.append(HTTP2Exchange(id: id, stream: stream, request: request.body, bodyLimit: bodyLimit))
         pump()
         return true
     }
 
-    /// Cancels a request: no event reports it any more. Its stream is reset; the connection goes on.
+    /// Cancels a request: no event reports it any more; the connection goes on.
+    ///
+    /// Its stream is left to its response, since servers take many resets for an attack (CVE-2023-44487). It is reset when
+    /// another request needs its place, or when more than ``abandonedLimit`` wait like that.
     /// - Returns: False if it was not open: its answer or failure was already reported.
     @discardableResult package func cancel(_ id: UInt64) -> Bool {
         events.removeSubrange(..<taken)
         taken = 0
+        let count = events.count
         events.removeAll { $0.request == id }
-        guard let index = exchanges.firstIndex(where: { $0.id == id }) else { return false }
-        library.reset(exchanges.remove(at: index).stream)
-        pump()
+        guard let index = exchanges.firstIndex(where: { $0.id == id && !$0.isAbandoned }) else {
+            return events.count < count
+        }
+        exchanges[index].isAbandoned = true
+        abandoned += 1
+        if abandoned > Self.abandonedLimit { resetOldestAbandoned() }
         return true
+    }
+
+    private func resetOldestAbandoned() {
+        guard let index = exchanges.firstIndex(where: \.isAbandoned) else { return }
+        library.reset(remove(at: index).stream)
+        pump()
+    }
+
+    private func remove(at index: Int) -> HTTP2Exchange {
+        let exchange = exchanges.remove(at: index)
+        if exchange.isAbandoned { abandoned -= 1 }
+        return exchange
     }
 
     // MARK: Bytes and events
@@ -152,8 +178,8 @@ package final class HTTP2Session: HTTP2Owner {
         guard !hasEnded else { return }
         hasEnded = true
         if !keepingOutput { output = [] }
-        for exchange in exchanges { events.append(.failed(exchange.id, .lost)) }
-        exchanges = []
+        for exchange in exchanges where !exchange.isAbandoned { events.append(.failed(exchange.id, .lost)) }
+        (exchanges, abandoned) = ([], 0)
         events.append(.ended(error))
     }
 
@@ -180,7 +206,7 @@ package final class HTTP2Session: HTTP2Owner {
     /// Gives an exchange what has come on its stream; an error in it ends the exchange, and data for an unknown stream
     /// is dropped.
     private func update(_ stream: Int32, _ take: (inout HTTP2Exchange) throws(HTTPError) -> Void) {
-        guard let index = index(of: stream) else { return }
+        guard let index = index(of: stream), !exchanges[index].isAbandoned else { return }
         do throws(HTTPError) {
             try take(&exchanges[index])
         } catch {
@@ -191,10 +217,11 @@ package final class HTTP2Session: HTTP2Owner {
 
     override func completed(_ stream: Int32) {
         guard let index = index(of: stream) else { return }
-        let exchange = exchanges.remove(at: index)
+        let exchange = remove(at: index)
         frames = 0
         // A server may answer before it has read the whole request (RFC 9113 §8.1) and need not read the rest then.
         if !exchange.isSent { library.reset(stream) }
+        guard !exchange.isAbandoned else { return }
         if let response = exchange.response {
             events.append(.answered(exchange.id, response))
         } else {
@@ -225,7 +252,8 @@ package final class HTTP2Session: HTTP2Owner {
     }
 
     private func fail(_ index: Int, _ failure: HTTP2Failure) {
-        events.append(.failed(exchanges.remove(at: index).id, failure))
+        let exchange = remove(at: index)
+        if !exchange.isAbandoned { events.append(.failed(exchange.id, failure)) }
     }
 
     private func index(of stream: Int32) -> Int? {

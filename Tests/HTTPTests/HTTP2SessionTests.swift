@@ -112,15 +112,42 @@ import Testing
         #expect(events == [.failed(1, .reset(code)), .answered(2, answer), .answered(0, answer)])
     }
 
+    /// Its stream ends by itself, which no server takes for an attack.
     @Test func cancelledIsForgotten() throws {
         let client = try Client(requests: 2)
         client.receive(Frame.settings() + Frame.headers(1, ok))
-        client.session.cancel(0)
+        #expect(client.session.cancel(0) && !client.session.cancel(0))
         client.take()
-        let last = try client.frames.last
-        #expect(last == Frame(kind: .reset, stream: 1, payload: Frame.number(HTTP2Code.cancel.rawValue)))
+        #expect(client.session.room == HTTP2Session.requestLimit - 1)
         #expect(client.receive(Frame.data(1, [7], ends: true) + answer(3)) == [.answered(1, answer)])
+        #expect(try !client.frames.contains { $0.kind == .reset })
         #expect(client.session.room == HTTP2Session.requestLimit)
+    }
+
+    /// Those that were cancelled first make room for others.
+    @Test func cancelledIsResetUnderPressure() throws {
+        let client = try Client(requests: 3)
+        client.receive(Frame.settings([(3, 3)]))
+        for id in 0..<2 as Range<UInt64> { client.session.cancel(id) }
+        #expect(client.session.room == 2)
+        #expect(client.open(3) && client.open(4) && !client.open(5))
+        client.take()
+        let resets = try client.frames.filter { $0.kind == .reset }
+        #expect(resets.map(\.stream) == [1, 3])
+        #expect(client.receive(answer(5) + answer(7) + answer(9)) == [2, 3, 4].map { .answered($0, answer) })
+    }
+
+    /// A server that never ends them is not left with any number.
+    @Test func cancelledIsResetWhenThereIsTooMuchOfIt() throws {
+        let most = HTTP2Session.abandonedLimit
+        let client = try Client()
+        client.receive(Frame.settings())
+        for id in 0..<UInt64(most + 3) {
+            #expect(client.open(id))
+            client.session.cancel(id)
+        }
+        client.take()
+        #expect(try client.frames.filter { $0.kind == .reset }.map(\.stream) == [1, 3, 5])
     }
 
     @Test("an answer that has come and was not taken is dropped when its request is cancelled")

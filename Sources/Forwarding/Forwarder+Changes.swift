@@ -176,6 +176,10 @@ extension Forwarder {
     /// Forgetting one name walks the whole cache; for more names than this, one walk asks of each entry whether it is to be
     /// forgotten.
     private static var mostNamesToForget: Int { 8 }
+
+    private mutating func forgetAllShared() {
+        if shared.settings != nil { shared.act(.beginGeneration) }
+    }
 }
 
 // MARK: What can be seen from outside

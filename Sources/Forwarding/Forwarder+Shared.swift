@@ -98,6 +98,7 @@ extension Forwarder {
         case .claimed(let id, let isOurs): claimed(id, isOurs, at: now)
         case .failed(let id, let why):
             let read = id.flatMap { sharedReads.remove($0.id) }
+            if id != nil { shared.replied(at: now) }
             if id == nil || read != nil { shared.failed(why, at: now) }
             if let read { goOn(read, at: now) }
         case .written: shared.written()
@@ -109,7 +110,7 @@ extension Forwarder {
     }
 
     private mutating func found(_ id: SharedReadID, _ finding: SharedFinding, wall: UInt64, at now: Tick) {
-        guard let read = sharedReads.remove(id.id) else { return }
+        guard let read = sharedReads.remove(id.id) else { return shared.replied(at: now) }
         var (worth, content) = (SharedCache.Worth.nothing, SharedContent.noRecord)
         if case .entry(let entry, let isStaleCopy) = finding {
             worth = shared.worth(entry, isStaleCopy: isStaleCopy, wall: wall, at: now)
@@ -170,7 +171,7 @@ extension Forwarder {
     }
 
     private mutating func claimed(_ id: SharedReadID, _ isOurs: Bool, at now: Tick) {
-        guard let read = sharedReads.remove(id.id) else { return }
+        guard let read = sharedReads.remove(id.id) else { return shared.replied(at: now) }
         shared.answered(nil, after: 0, at: now)
         let flight = read.flight
         guard flights[flight.id] === flight else { return }
@@ -292,9 +293,5 @@ extension Forwarder {
             }
         }
         shared.act(.delete(questions))
-    }
-
-    mutating func forgetAllShared() {
-        if shared.settings != nil { shared.act(.beginGeneration) }
     }
 }

@@ -141,8 +141,7 @@ struct SharedCache {
     /// A read or a claim was answered.
     /// - Parameter hit: nil for a claim.
     mutating func answered(_ hit: Bool?, after nanoseconds: UInt64, at now: Tick) {
-        underWay = max(0, underWay - 1)
-        owesSince = underWay > 0 ? now : nil
+        replied(at: now)
         failuresInARow = 0
         guard let hit else { return }
         if hit { counters.hits += 1 }
@@ -150,9 +149,15 @@ struct SharedCache {
         if recent.isTooSlow { goAway("it takes longer than \(Self.mostWait) ms", at: now) }
     }
 
+    /// A reply to a read or a claim has come, be it too late or an error.
+    mutating func replied(at now: Tick) {
+        underWay = max(0, underWay - 1)
+        owesSince = underWay > 0 ? now : nil
+    }
+
+    /// Something has failed. A reply that did not come in time is still owed.
     mutating func failed(_ why: String, at now: Tick) {
         guard isOn else { return }
-        underWay = max(0, underWay - 1)
         counters.failures += 1
         failuresInARow += 1
         if failuresInARow >= Self.failuresToGoAway { goAway(why, at: now) }

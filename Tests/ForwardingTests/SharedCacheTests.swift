@@ -96,6 +96,38 @@ import Testing
         #expect(world.nodes[0].events.contains(.sharedCacheOff(reason)))
     }
 
+    /// What the store owes is counted in replies: a look that fails by itself pays for none, and a reply that comes too late is
+    /// one all the same.
+    @Test func whatIsOwedIsCountedInReplies() {
+        func at(_ milliseconds: UInt64) -> Tick { Tick(nanoseconds: milliseconds * Self.millisecond) }
+        var cache = SharedCache()
+        cache.begin(SharedSettings(staleSeconds: 0, prefetchAt: 0), at: at(0))
+        cache.connected(at: at(0))
+        let question = SharedQuestion(group: .httpdns, name: Name("a.example")!, type: .a, audience: .everyone)
+        let read = SharedAction.read(SharedReadID(standalone: 1), question)
+        for _ in 0..<2 { cache.begin(read, at: at(1)) }
+        // The first is not answered in time; beside it another look has failed.
+        cache.failed("no answer within 50 ms", at: at(51))
+        cache.failed("its data", at: at(51))
+        #expect(cache.budget(at: at(52)) == 0)
+        // Both replies come late: then nothing is owed, and the next question waits for the store again.
+        for _ in 0..<2 { cache.replied(at: at(80)) }
+        #expect(cache.budget(at: at(100)) == SharedCache.mostWait)
+    }
+
+    /// A read that was answered too late makes no further question go past the store.
+    @Test func aLateReplyIsAReply() {
+        let world = FleetWorld(nodes: 1, names: 2)
+        world.storeTime = 60 * Self.millisecond
+        world.ask(0, 0, 1)
+        world.run(milliseconds: 200)
+        world.storeTime = Self.millisecond / 10
+        let late = world.nodes[0].forwarder.shared.counters.late
+        world.ask(0, 1, 1)
+        world.run(milliseconds: 200)
+        #expect(world.nodes[0].forwarder.shared.counters.late == late)
+    }
+
     @Test func aFullStoreIsStillReadAndSaidOnce() {
         let world = FleetWorld(nodes: 1, names: 50)
         world.storeFault = { if case .write = $0 { .writeFailed("its memory is full (OOM)") } else { nil } }

@@ -15,12 +15,14 @@ package struct GroupNumbers: Sendable {
         }
     }
 
-    /// - Precondition: settings with this name were added.
+    /// - Precondition: settings with this name were added. Another group in its place would be told names that are not for it.
     package subscript(name: String) -> GroupID {
         switch name {
-        case Settings.Group.httpdnsName: .httpdns
-        case Settings.Group.fallbackName: .fallback
-        default: numbers[name] ?? .fallback
+        case Settings.Group.httpdnsName: return .httpdns
+        case Settings.Group.fallbackName: return .fallback
+        default:
+            guard let number = numbers[name] else { preconditionFailure("no group has this name") }
+            return number
         }
     }
 }

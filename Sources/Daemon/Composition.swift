@@ -8,6 +8,7 @@ import Forwarding
 import HTTPDNS
 import Log
 import Logging
+import Streams
 import Transport
 import Upstreams
 
@@ -134,13 +135,13 @@ extension ServiceUpstream.Access {
             throw .setting(key: account.section, error.description)
         }
         let name = account.certificateName
-        let tls: TLSClientContext? =
+        let security: Security =
             if account.settings.credential.isHTTPS {
-                try TLSClientContext(account.tls, account.tlsSection, name, or: account.certificateAddress)
+                .tls(try TLSClientContext(account.tls, account.tlsSection, name, or: account.certificateAddress))
             } else {
-                nil
+                .plain
             }
-        self.init(account: protocolAccount, tls: tls, serverName: name)
+        self.init(account: protocolAccount, security, serverName: name)
     }
 }
 

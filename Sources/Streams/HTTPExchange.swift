@@ -1,5 +1,5 @@
 package import Base
-package import Cryptography
+import Cryptography
 package import HTTP
 package import Transport
 
@@ -40,13 +40,15 @@ package final class HTTPExchange {
     /// Begins to connect; on the loop.
     /// - Parameter done: Called once, later, unless ``close()`` was called before; everything is closed then.
     package init(
-        _ request: [UInt8], to server: Endpoint, tls context: TLSClientContext?, loop: EventLoop,
+        _ request: [UInt8], to server: Endpoint, _ security: Security, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
     ) throws(StreamFailure) {
         (self.request, self.done) = (request, done)
         let tls: TLSSession?
         do throws(TLSError) {
-            tls = try context?.session(to: server.address, at: WallClock.unixSeconds())
+            tls = try security.session { context throws(TLSError) in
+                try context.session(to: server.address, at: WallClock.unixSeconds())
+            }
         } catch {
             throw .tls(error)
         }

@@ -57,7 +57,7 @@ package final class Stream: EventHandler {
     /// Nil once the stream is closed.
     private var registration: Registration?
     private var outgoing: StreamBuffer
-    private var isConnected: Bool
+    package private(set) var isConnected: Bool
     private var isSecured = false
     private var ending = Ending.none
     /// Octets dropped since ``finish()``.
@@ -131,6 +131,9 @@ package final class Stream: EventHandler {
     package var isReading = true {
         didSet { if isReading != oldValue { updateInterest() } }
     }
+
+    /// Has what comes next from the peer acknowledged at once, until something is sent.
+    package func acknowledgeAtOnce() { if !isClosed { socket.acknowledgeAtOnce() } }
 
     /// Queues octets for the peer and writes as many as it takes at once; before the connection is established they
     /// wait. Ignored on a closed stream.
@@ -217,8 +220,8 @@ package final class Stream: EventHandler {
         guard !isClosed, ending == .none else { return }
         switch tls.state {
         case .failed(let error):
-            // The alert that tells the peer why.
-            flush()
+            // The alert that tells the peer why; that it cannot be sent is not what is wrong.
+            if outgoing.append({ tls.takeCiphertext(into: &$0) }) { _ = try? outgoing.flush(to: socket) }
             fail(.tls(error))
         case .closed: owner.ended(self, isCut: false)
         case .handshaking, .open: break

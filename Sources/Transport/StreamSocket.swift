@@ -49,6 +49,13 @@ public struct StreamSocket: ~Copyable, Sendable {
         guard code == 0 else { throw SystemError("connect", code: code) }
     }
 
+    /// Acknowledges what comes next at once instead of with what is sent next, which may be 40 ms later (TCP_QUICKACK,
+    /// tcp(7)); the kernel goes back to that when something is sent.
+    public func acknowledgeAtOnce() {
+        // It fails only when the connection is gone, which the next read reports.
+        try? descriptor.setOption(Int32(IPPROTO_TCP), TCP_QUICKACK, 1)
+    }
+
     /// Reads what has come, at most the buffer's size, which must not be 0.
     public func receive(into buffer: inout MutableSpan<UInt8>) throws(SystemError) -> Received {
         precondition(!buffer.isEmpty)

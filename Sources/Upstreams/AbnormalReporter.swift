@@ -31,8 +31,7 @@ package final class AbnormalReporter {
         /// Only its endpoints are used here.
         let server: Server
         let lookup: ServerLookup
-        /// Nil for a URL with http.
-        let tls: TLSClientContext?
+        let security: Security
     }
 
     /// - Parameters:
@@ -46,7 +45,7 @@ package final class AbnormalReporter {
             let host = url.address.map { Server.Host.address($0, nil) } ?? .name(url.host)
             let server = Server(.https(path: url.path, usesGET: false), host, port: url.port)
             return Destination(
-                url: url, server: server, lookup: ServerLookup(loop: loop), tls: try Self.verification(url, section))
+                url: url, server: server, lookup: ServerLookup(loop: loop), security: try Self.security(url, section))
         }
         (self.loop, self.localServers, self.report) = (loop, localServers, report)
         line = ReportLine(settings)
@@ -56,12 +55,12 @@ package final class AbnormalReporter {
     package func apply(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
 
     /// Verifies with the system's authorities: those of `[tls]` are for the HTTPDNS service, not for this server.
-    private static func verification(
+    private static func security(
         _ url: Settings.HTTPDNS.ReportURL, _ section: String
-    ) throws(StartFailure) -> TLSClientContext? {
-        guard url.isSecure else { return nil }
+    ) throws(StartFailure) -> Security {
+        guard url.isSecure else { return .plain }
         do throws(TLSError) {
-            return try TLSClientContext(TLSPolicy(serverName: url.address == nil ? url.host : nil))
+            return .tls(try TLSClientContext(TLSPolicy(serverName: url.address == nil ? url.host : nil)))
         } catch {
             throw .setting(key: section + ".reportUrl", error.description)
         }
@@ -142,7 +141,7 @@ package final class AbnormalReporter {
 
             """
         do throws(StreamFailure) {
-            exchange = try HTTPExchange(Array(head.utf8) + body, to: endpoint, tls: destination.tls, loop: loop) {
+            exchange = try HTTPExchange(Array(head.utf8) + body, to: endpoint, destination.security, loop: loop) {
                 [weak self] in self?.settle($0, $1, at: endpoint)
             }
         } catch {

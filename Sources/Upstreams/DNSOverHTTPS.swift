@@ -11,7 +11,7 @@ import Transport
 final class DNSOverHTTPS: Dialect {
     private let server: Server
     private let answers: DNSAnswers
-    private let tls: TLSClientContext?
+    private let context: TLSClientContext
     private let authority: String
     private let path: String
     private let usesGET: Bool
@@ -26,8 +26,8 @@ final class DNSOverHTTPS: Dialect {
     private static let usualPause = 5
     private static let longPause = 60
 
-    init(_ server: Server, _ answers: DNSAnswers, tls: TLSClientContext?) {
-        (self.server, self.answers, self.tls) = (server, answers, tls)
+    init(_ server: Server, _ answers: DNSAnswers, _ context: TLSClientContext) {
+        (self.server, self.answers, self.context) = (server, answers, context)
         if case .https(let path, let usesGET) = server.kind {
             (self.path, self.usesGET) = (path, usesGET)
         } else {
@@ -55,7 +55,7 @@ final class DNSOverHTTPS: Dialect {
     }
 
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? {
-        try tls?.session(to: TLSTarget(endpoint.address, server, protocols: ["h2"]), at: wall)
+        try context.session(to: TLSTarget(endpoint.address, server, protocols: ["h2"]), at: wall)
     }
 
     /// The server has chosen no protocol that ALPN offered, or ended the handshake because of it.

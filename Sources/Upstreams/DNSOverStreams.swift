@@ -11,34 +11,35 @@ package import Transport
 final class DNSOverStreams: Dialect {
     private let server: Server
     private let answers: DNSAnswers
-    private let tls: TLSClientContext?
+    private let security: Security
     /// Whether ALPN names the protocol; some servers know ALPN but not this name.
     private var offersProtocol = true
 
     let limits: StreamLimits
 
-    /// - Parameter tls: Not used for a server of plain TCP.
-    init(_ server: Server, _ answers: DNSAnswers, tls: TLSClientContext?) {
-        (self.server, self.answers, self.tls) = (server, answers, tls)
+    init(_ server: Server, _ answers: DNSAnswers, _ security: Security) {
+        (self.server, self.answers, self.security) = (server, answers, security)
         limits = server.kind == .plain ? Self.oneQuestionEach : Self.kept
     }
 
-    /// Servers close after 8 to 10 s without a question, some earlier (RFC 7766 §6.2.3 asks for a few seconds).
-    private static let kept = StreamLimits(idleTime: 8_000_000_000)
+    /// A little less than the 30 s after which unbound and BIND close. Others close earlier, after 10 s or less (RFC 7766
+    /// §6.2.3 asks for a few seconds): an idle connection is read, so that is seen at once.
+    private static let kept = StreamLimits(idleTime: 25_000_000_000)
 
     /// Answers that do not fit a datagram are rare, and some servers answer only one question on a connection.
     private static let oneQuestionEach = StreamLimits(
         connections: 256, mostConnections: 512, sharesConnections: false, queriesPerConnection: 1, idleTime: 0)
 
-    var isSecure: Bool { server.isEncrypted }
+    var isSecure: Bool { security.isSecure }
     var retriesOnFresh: Bool { server.kind != .plain }
 
     func conversation() -> any Conversation { DNSFrames { [answers] in answers.nextID() } }
 
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? {
-        guard isSecure else { return nil }
-        return try tls?.session(
-            to: TLSTarget(endpoint.address, server, protocols: offersProtocol ? ["dot"] : []), at: wall)
+        let protocols = offersProtocol ? ["dot"] : []
+        return try security.session { context throws(TLSError) in
+            try context.session(to: TLSTarget(endpoint.address, server, protocols: protocols), at: wall)
+        }
     }
 
     func knowsAnotherWay(after failure: StreamFailure) -> Bool {
@@ -49,10 +50,7 @@ final class DNSOverStreams: Dialect {
 
     /// Padded where the length would reveal something of what TLS hides. The conversation sets the id.
     func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
-        guard !isSecure || tls != nil else {
-            throw Unaskable(failure: Failure(.untrusted, "nothing says whom to trust"))
-        }
-        return try answers.message(ask, to: server, hasEDNS: !isAnew, isPadded: isSecure, at: now)
+        try answers.message(ask, to: server, hasEDNS: !isAnew, isPadded: isSecure, at: now)
     }
 
     func read(_ answer: ConversationAnswer, to ask: Ask, isAnew: Bool, at now: Tick) -> Reading {
@@ -99,9 +97,30 @@ extension StreamUpstream {
 
     /// The dialect for a server: each kind has one line here.
     static func dialect(_ server: Server, _ answers: DNSAnswers, _ tls: TLSClientContext?) -> any Dialect {
-        switch server.kind {
-        case .https: DNSOverHTTPS(server, answers, tls: tls)
-        case .plain, .tcp, .tls, .account: DNSOverStreams(server, answers, tls: tls)
+        switch (server.kind, tls) {
+        case (.https, let tls?): DNSOverHTTPS(server, answers, tls)
+        case (.tls, let tls?): DNSOverStreams(server, answers, .tls(tls))
+        case (.plain, _), (.tcp, _): DNSOverStreams(server, answers, .plain)
+        case (.https, nil), (.tls, nil): NotAsked(Failure(.untrusted, "nothing says whom to trust"))
+        case (.account, _): NotAsked(Failure(.badAnswer, "it is not asked with messages"))
         }
+    }
+}
+
+/// A server that is asked nothing, neither through TLS nor in the clear.
+private final class NotAsked: Dialect {
+    private let failure: Failure
+    let limits = StreamLimits(idleTime: 0)
+    let isSecure = true
+
+    init(_ failure: Failure) { self.failure = failure }
+
+    func conversation() -> any Conversation { HTTP1() }
+    func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? { throw .library(code: 0) }
+    func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+        throw Unaskable(failure: failure)
+    }
+    func read(_ answer: ConversationAnswer, to ask: Ask, isAnew: Bool, at now: Tick) -> Reading {
+        .outcome(.failed(failure), code: .servFail, isInStep: false)
     }
 }

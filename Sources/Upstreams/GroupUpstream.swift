@@ -49,8 +49,7 @@ package final class GroupUpstream: Upstream {
     package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
         switch server.kind {
         case .plain: plain.ask(id, server, ask, at: now)
-        case .account: settle(id, .failed(Failure(.badAnswer, "it is not asked with messages")), false)
-        default: streams.ask(id, server, ask, at: now)
+        case .tcp, .tls, .https, .account: streams.ask(id, server, ask, at: now)
         }
     }
 

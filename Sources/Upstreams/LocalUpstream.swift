@@ -103,8 +103,9 @@ package final class LocalUpstream: Upstream, Sender {
         streams.close()
     }
 
-    package var nextDeadline: Tick? { tidyAt }
+    package var nextDeadline: Tick? { tidyAt.orEarlier(streams.nextDeadline) }
     package func expire(at now: Tick) {
+        streams.expire(at: now)
         guard let tidyAt, tidyAt <= now else { return }
         self.tidyAt = nil
         for server in servers.values { if let port = server.port { closeIfIdle(port, at: now) } }

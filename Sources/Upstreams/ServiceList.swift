@@ -86,9 +86,9 @@ package final class ServiceList {
         let failure: Failure
         do {
             let request = try access.account.configurationRequest(
-                host: server.hostField(serverName: access.serverName, isSecure: access.tls != nil),
+                host: server.hostField(serverName: access.serverName, isSecure: access.security.isSecure),
                 at: access.clock.time(at: WallClock.unixSeconds()))
-            exchange = try HTTPExchange(request, to: server, tls: access.tls, loop: loop) { [weak self] in
+            exchange = try HTTPExchange(request, to: server, access.security, loop: loop) { [weak self] in
                 self?.settle($0, $1)
             }
             return

@@ -1,11 +1,11 @@
 import Base
 package import Counters
-package import Cryptography
+import Cryptography
 import DNSWire
 import Forwarding
 import HTTP
 package import HTTPDNS
-import Streams
+package import Streams
 package import Transport
 
 /// The upstream of an HTTPDNS account: names are sent in HTTP/1.1 requests, their addresses come back.
@@ -17,12 +17,12 @@ package final class ServiceUpstream: StreamUpstream {
         package let account: any ServiceAccount
         /// The service's time.
         package let clock = ServiceClock()
-        package let tls: TLSClientContext?
+        package let security: Security
         /// The certificate's name and the Host to send; nil = the address dialled.
         package let serverName: String?
 
-        package init(account: any ServiceAccount, tls: TLSClientContext?, serverName: String?) {
-            (self.account, self.tls, self.serverName) = (account, tls, serverName)
+        package init(account: any ServiceAccount, _ security: Security, serverName: String?) {
+            (self.account, self.security, self.serverName) = (account, security, serverName)
         }
     }
 
@@ -45,7 +45,7 @@ private final class ServiceDialect: Dialect {
 
     init(_ server: Server, _ access: ServiceUpstream.Access) {
         self.access = access
-        host = server.endpoints[0].hostField(serverName: access.serverName, isSecure: access.tls != nil)
+        host = server.endpoints[0].hostField(serverName: access.serverName, isSecure: access.security.isSecure)
     }
 
     /// One request at a time on each connection. Idle ones are kept for less than the minute after which servers and
@@ -53,12 +53,12 @@ private final class ServiceDialect: Dialect {
     let limits = StreamLimits(
         connections: 384, mostConnections: 384, sharesConnections: false, idleTime: 50_000_000_000)
 
-    var isSecure: Bool { access.tls != nil }
+    var isSecure: Bool { access.security.isSecure }
 
     func conversation() -> any Conversation { HTTP1() }
 
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? {
-        try access.tls?.session(to: endpoint.address, at: wall)
+        try access.security.session { context throws(TLSError) in try context.session(to: endpoint.address, at: wall) }
     }
 
     func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
@@ -118,7 +118,12 @@ extension Failure {
         case .leaveAlone:
             self.init(.tooOften, words, statusCode: response.status, retryAfter: response.retryAfter)
         case .askAnother: self.init(.denied, words, statusCode: response.status)
-        case .names, .none: self.init(.badAnswer, words, statusCode: response.status)
+        case .names, .none:
+            // Of 503 the service says with it that it is to be left alone; without it nobody knows.
+            let isLeftAlone = response.status == 503 && response.retryAfter != nil
+            self.init(
+                isLeftAlone ? .tooOften : .badAnswer, words, statusCode: response.status,
+                retryAfter: isLeftAlone ? response.retryAfter : nil)
         }
     }
 

@@ -17,6 +17,7 @@ extension StoreUpstream {
             write(question, content, lifetime: lifetime, stale: stale, wall: wall)
         case .delete(let questions): delete(questions, wall: wall)
         case .lookForGeneration:
+            if let stream, isReady, !stream.isTrusted(at: wall) { return renewTrust(wall: wall) }
             lookForGeneration()
             outbox.add(self)
         case .beginGeneration: beginGeneration()

@@ -171,6 +171,11 @@ extension StoreUpstream {
         if case .path = access.place { pump() }
     }
 
+    /// What the store's certificate was verified for is over: it is connected to anew. Nobody notices when nothing is awaited.
+    func renewTrust(wall: UInt64) {
+        if awaited.isEmpty { dial(wall: wall) } else { lost("its certificate was verified too long ago") }
+    }
+
     func connect(wall: UInt64) throws(StreamFailure) -> Stream {
         switch access.place {
         case .plain(let endpoint): return try connect(endpoint, tls: nil)

@@ -20,6 +20,8 @@ extension StreamConnection {
         var given: [Endpoint] = []
         /// Whether the server's name was looked up again because none of them could be reached.
         var hasLookedAgain = false
+        /// Whether an endpoint was tried once more because a connection had ended in its handshake.
+        var hasTriedAgain = false
 
         /// Milliseconds after which the next endpoint is tried as well (RFC 8305 §5: connection attempt delay).
         static let attemptDelay = 250
@@ -52,7 +54,7 @@ extension StreamConnection {
             do throws(StreamFailure) {
                 let tls: TLSSession?
                 do throws(TLSError) {
-                    tls = try pool.dialect.session(to: endpoint, at: WallClock.unixSeconds())
+                    tls = try pool.dialect.session(to: endpoint, at: upstream.wall())
                 } catch {
                     throw .tls(error)
                 }
@@ -89,22 +91,31 @@ extension StreamConnection {
         if dialling.failure?.kind != .untrusted { dialling.failure = failure }
     }
 
-    /// - Parameter isWorthAnother: the same endpoint may be tried in another way.
-    func attemptFailed(_ stream: Stream, _ failure: Failure, isWorthAnother: Bool = false) {
-        stream.close()
-        guard let place = dialling.attempts.firstIndex(where: { $0.stream === stream }) else { return }
-        let endpoint = dialling.attempts.remove(at: place).endpoint
-        if isWorthAnother {
-            dialling.untried.insert(endpoint, at: dialling.untried.startIndex)
-        } else {
-            note(failure)
-        }
+    func attemptFailed(_ stream: Stream, _ failure: Failure) {
+        guard removeAttempt(stream) != nil else { return }
+        note(failure)
         tryNext(at: upstream.now())
     }
 
     func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
-        let dialect = pool.dialect
-        attemptFailed(stream, dialect.meaning(of: failure), isWorthAnother: dialect.knowsAnotherWay(after: failure))
+        let endsInHandshake = stream.isConnected && failure.isEnd
+        guard let endpoint = removeAttempt(stream) else { return }
+        if pool.dialect.knowsAnotherWay(after: failure) {
+            dialling.untried.insert(endpoint, at: dialling.untried.startIndex)
+        } else {
+            note(pool.dialect.meaning(of: failure))
+            if endsInHandshake, !dialling.hasTriedAgain {
+                dialling.hasTriedAgain = true
+                dialling.untried.append(endpoint)
+            }
+        }
+        tryNext(at: upstream.now())
+    }
+
+    private func removeAttempt(_ stream: Stream) -> Endpoint? {
+        stream.close()
+        let place = dialling.attempts.firstIndex { $0.stream === stream }
+        return place.map { dialling.attempts.remove(at: $0).endpoint }
     }
 
     /// The attempt that is used from now on.
@@ -119,6 +130,11 @@ extension StreamConnection {
         }
         (stream, dialling) = (winner, Dialling())
         pool.decided(self)
+        established(at: upstream.now())
         pump()
+        // Many servers write a session ticket first, and their answer waits until it is acknowledged (RFC 896), for which the
+        // kernel would take 40 ms. The option ends with what is sent, so it follows that.
+        if pool.dialect.isSecure { winner.acknowledgeAtOnce() }
+        if pool.hasWaiting { upstream.serveWaiting(pool, at: upstream.now()) }
     }
 }

@@ -30,6 +30,8 @@ final class StreamConnection: Sender {
     var dialling = Dialling()
     /// Whether it gets no further queries.
     private var isRetired = false
+    /// Events of the conversation are being handled; what is to be sent goes out after them.
+    private var isHearing = false
     /// How long it had been idle when its last query was sent, in nanoseconds, until octets come.
     private var idleBefore: UInt64 = 0
 
@@ -46,6 +48,9 @@ final class StreamConnection: Sender {
             && (answers > 0 || carried.count < pool.mostOnFresh)
     }
 
+    /// Whether it has room or may have some later.
+    var mayTakeMore: Bool { !isClosed && !isSuspect && !isRetired && conversation.mayTakeMore }
+
     /// What it takes at once, as far as the server has said so.
     var mostAtOnce: Int { conversation.mostAtOnce }
 
@@ -53,9 +58,12 @@ final class StreamConnection: Sender {
     /// request.
     var isAtRest: Bool { conversation.isIdle && stream?.isIdle ?? false }
 
-    /// Whether the verification of the server's certificate may still be relied on.
+    /// Whether the verification of the server's certificate may still be relied on, or is yet to come.
     /// - Parameter wall: Seconds since 1970.
-    func isTrusted(at wall: UInt64) -> Bool { stream?.isTrusted(at: wall) ?? false }
+    func isTrusted(at wall: UInt64) -> Bool { stream?.isTrusted(at: wall) ?? true }
+
+    /// Whether it is from before the network, or the list of servers, was another.
+    var isOld: Bool { epoch != pool.epoch }
 
     func read() { stream?.read() }
 
@@ -66,6 +74,9 @@ final class StreamConnection: Sender {
         queries += 1
         carried.append(query)
         query.connections.append(self)
+        pool.forget(query)
+        query.sent = now
+        if query.patience != nil { upstream.wake(at: query.doubtedAt) }
         // Some servers (dnsdist 1.7) leave what follows the first query of a TLS record unread until more octets come.
         // Asked again because of that, a query must not meet the same.
         let isRepeat = query.connections.count > 1
@@ -89,10 +100,20 @@ final class StreamConnection: Sender {
     func retire() { isRetired = true }
     func suspect() { isSuspect = true }
 
-    /// Whether a query that ended with this connection may be sent again as if it had never been sent: the server has
-    /// closed a connection that had worked, before it began to answer.
-    func mayHaveBeenClosedBefore(_ query: StreamQuery) -> Bool {
-        (answers > 0 || stream != nil && pool.dialect.retriesOnFresh) && !conversation.hasBegun(query.number)
+    /// It is established: whoever has waited for that has had a sign of life.
+    func established(at now: Tick) {
+        isSuspect = false
+        for query in carried {
+            query.sent = now
+            if query.patience != nil { upstream.wake(at: query.doubtedAt) }
+        }
+    }
+
+    /// What decides whether a query goes out once more after the end of this connection.
+    func loss(of query: StreamQuery) -> QueryLoss {
+        QueryLoss(
+            losses: query.retries, answers: answers, hasBegun: conversation.hasBegun(query.number),
+            goesOutAgainAfterFresh: stream != nil && pool.dialect.retriesOnFresh)
     }
 
     /// Whether it had been idle and no octets have come since: the server may have closed it before any query reached it.
@@ -104,7 +125,7 @@ final class StreamConnection: Sender {
     }
 
     func pump() {
-        guard let stream else { return }
+        guard let stream, !isHearing else { return }
         for octets in exchange(&apart, with: []) { stream.send(octets.span) }
         let output = conversation.takeOutput()
         if !output.isEmpty { stream.send(output.span) }
@@ -120,18 +141,16 @@ final class StreamConnection: Sender {
         pool.closed(self)
     }
 
-    /// The server has closed the connection.
-    private func closedByServer(_ failure: Failure) {
-        let now = upstream.now()
+    /// The server has closed the connection, and did not break it off.
+    private func learn(at now: Tick) {
         if carried.isEmpty {
-            pool.closedByServer(afterIdle: idleSince == 0 ? 0 : now.nanoseconds &- idleSince)
+            if idleSince > 0 { pool.closed(self, .idle(now.nanoseconds &- idleSince), at: now) }
         } else if idleBefore > 0 {
-            pool.closedByServer(afterIdle: idleBefore)
-        } else if answers > 0 {
-            pool.closedByServer(afterAnswers: answers, at: now)
+            pool.closed(self, .idle(idleBefore), at: now)
+        } else {
+            pool.closed(self, .busy(answers: answers), at: now)
         }
         upstream.wake(at: pool.nextDeadline)
-        upstream.lost(self, failure, isClosedByServer: true)
     }
 }
 
@@ -161,12 +180,14 @@ extension StreamConnection: StreamOwner {
         converse { conversation, events throws(ConversationFailure) in
             try conversation.endOfStream(isCut: isCut, into: &events)
         }
-        if !isClosed { closedByServer(Failure(.unreachable, "closed by the server")) }
+        guard !isClosed else { return }
+        learn(at: upstream.now())
+        upstream.lost(self, Failure(.unreachable, "closed by the server"), after: .closed)
     }
 
     func failed(_ stream: Stream, _ failure: StreamFailure) {
         guard self.stream === stream else { return attemptFailed(stream, failure) }
-        closedByServer(Failure(failure))
+        upstream.lost(self, Failure(failure), after: .closed)
     }
 
     private func told(_ event: ConversationEvent, at now: Tick) {
@@ -192,14 +213,20 @@ extension StreamConnection: StreamOwner {
         var events = upstream.takeEvents()
         var failure: ConversationFailure?
         do throws(ConversationFailure) { try tell(&conversation, &events) } catch { failure = error }
-        pump()
-        guard !events.isEmpty || failure != nil else { return upstream.giveBack(&events) }
+        guard !events.isEmpty || failure != nil else {
+            upstream.giveBack(&events)
+            return pump()
+        }
         let now = upstream.now()
+        // Before anything is sent: that may fail and end the connection, and what has come counts all the same.
+        let isInside = exchange(&isHearing, with: true)
         // From the end: removing there copies nothing, and events that came together have no order among themselves.
         while let event = events.popLast() { told(event, at: now) }
+        isHearing = isInside
         upstream.giveBack(&events)
+        pump()
         if let failure {
-            upstream.lost(self, Failure(failure))
+            upstream.lost(self, Failure(failure), after: .brokenProtocol)
         } else if !isClosed {
             upstream.advanced(self, at: now)
         }

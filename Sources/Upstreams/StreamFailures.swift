@@ -3,6 +3,16 @@ import Streams
 
 // Failures of connections as the forwarder knows them.
 
+extension StreamFailure {
+    /// The peer, or something on the way to it, has ended the connection.
+    var isEnd: Bool {
+        switch self {
+        case .closed, .system: true
+        case .tls, .unread: false
+        }
+    }
+}
+
 extension Failure {
     init(_ failure: StreamFailure) {
         switch failure {

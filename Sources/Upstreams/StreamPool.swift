@@ -28,16 +28,18 @@ final class StreamPool {
     private var isLetGo = false
     /// The endpoint that was reached last.
     var preferred: Endpoint?
+    private var lessons: ConnectionLessons
+    /// What the lessons say now.
     private var idleTime: UInt64
     private var queriesPerConnection: Int
-    /// When that limit is tried again without.
-    private var limitedUntil = Tick(nanoseconds: 0)
-
-    /// In milliseconds.
-    private static let limitedTime = 600_000
+    /// The number of the connection that was opened last.
+    private var newest = 0
+    /// Queries that wait are being put on connections.
+    var isServing = false
 
     init(_ server: Server, _ dialect: any Dialect, _ tally: UpstreamTallies.ServerTally) {
         (self.server, self.dialect, self.tally, limits) = (server, dialect, tally, dialect.limits)
+        lessons = ConnectionLessons(limits)
         idleTime = limits.idleTime
         queriesPerConnection = limits.queriesPerConnection
     }
@@ -50,24 +52,34 @@ final class StreamPool {
     /// A connection that can take a query now, without opening a new one.
     /// - Parameter wall: Seconds since 1970.
     func connection(at wall: UInt64) -> StreamConnection? {
-        shared.last { hasRoom($0) } ?? takeIdle(at: wall)
+        sharedConnection(after: 0, at: wall) ?? takeIdle(after: 0, at: wall)
+    }
+
+    /// A connection that was made after another, and can take a query.
+    func connection(after serial: Int, at wall: UInt64) -> StreamConnection? {
+        sharedConnection(after: serial, at: wall) ?? takeIdle(after: serial, at: wall)
+    }
+
+    private func sharedConnection(after serial: Int, at wall: UInt64) -> StreamConnection? {
+        if let found = shared.last(where: { $0.serial > serial && hasRoom($0) && $0.isTrusted(at: wall) }) {
+            return found
+        }
+        // What was verified too long ago has its answers yet, and no further queries.
+        for connection in shared where !connection.isTrusted(at: wall) { connection.retire() }
+        return nil
     }
 
     /// The newest idle connection. Where answers are told apart by their order alone, unsolicited octets that wait in the
     /// socket would be taken for the answer to the next request, so it is read first.
-    private func takeIdle(at wall: UInt64) -> StreamConnection? {
-        while let connection = idle.popLast() {
+    private func takeIdle(after serial: Int, at wall: UInt64) -> StreamConnection? {
+        while let place = idle.lastIndex(where: { $0.serial > serial }) {
+            let connection = idle.remove(at: place)
             if !limits.sharesConnections { connection.read() }
             let isUsable = connection.isAtRest && connection.hasRoom
             if isUsable, connection.isTrusted(at: wall) { return connection }
             connection.close()
         }
         return nil
-    }
-
-    /// A connection that was made after another, and can take a query.
-    func connection(after serial: Int) -> StreamConnection? {
-        shared.last { $0.serial > serial && hasRoom($0) }
     }
 
     var mayDial: Bool { count < limits.mostConnections && useful < limits.connections }
@@ -95,15 +107,18 @@ final class StreamPool {
     /// A query has an answer.
     func answered() { refusing = nil }
 
-    /// How many connections are not suspected to be dead.
-    private var useful: Int { shared.isEmpty ? count : count - shared.count { $0.isSuspect } }
+    /// How many connections may take further queries, now or when some of theirs have ended.
+    private var useful: Int { shared.isEmpty ? count : count - shared.count { !$0.mayTakeMore || !isOpen($0) } }
 
-    private func hasRoom(_ connection: StreamConnection) -> Bool {
-        connection.hasRoom && connection.epoch == epoch && connection.queries < queriesPerConnection
+    /// Whether it is trusted, and has not carried as many queries as it may in its life.
+    private func isOpen(_ connection: StreamConnection) -> Bool {
+        connection.epoch == epoch && connection.queries < queriesPerConnection
     }
 
+    private func hasRoom(_ connection: StreamConnection) -> Bool { connection.hasRoom && isOpen(connection) }
+
     func opened(_ connection: StreamConnection) {
-        count += 1
+        (count, newest) = (count + 1, connection.serial)
         racing.append(connection)
     }
 
@@ -118,7 +133,7 @@ final class StreamPool {
     /// - Returns: When an idle connection has to be closed, if that moment has changed.
     func rested(_ connection: StreamConnection, at now: Tick) -> Tick? {
         unshare(connection)
-        if now >= limitedUntil { queriesPerConnection = limits.queriesPerConnection }
+        heedLessons(at: now)
         guard connection.isAtRest, hasRoom(connection), limits.idleTime > 0, !isLetGo else {
             connection.close()
             return nil
@@ -153,7 +168,8 @@ final class StreamPool {
     func renew() {
         epoch += 1
         preferred = nil
-        queriesPerConnection = limits.queriesPerConnection
+        lessons.forget()
+        (idleTime, queriesPerConnection) = (limits.idleTime, limits.queriesPerConnection)
         mostOnFresh = .max
         closeIdle()
     }
@@ -166,18 +182,14 @@ final class StreamPool {
 
     // MARK: What is learned
 
-    /// The server has closed a connection after this idle time: later ones are closed sooner.
-    func closedByServer(afterIdle nanoseconds: UInt64) {
-        guard nanoseconds >= StreamLimits.shortestIdle else { return }
-        let range = StreamLimits.idleRange
-        idleTime = min(idleTime, max(range.lowerBound, min(range.upperBound, nanoseconds / 5 * 4)))
+    /// The server has closed a connection cleanly.
+    func closed(_ connection: StreamConnection, _ close: ConnectionLessons.Close, at now: Tick) {
+        lessons.take(close, of: connection.serial, newest: newest, at: now)
+        heedLessons(at: now)
     }
 
-    /// The server has closed a connection with queries on it, after this many answers: for a while, connections get no
-    /// more queries than that.
-    func closedByServer(afterAnswers answers: Int, at now: Tick) {
-        queriesPerConnection = min(queriesPerConnection, answers)
-        limitedUntil = now.advanced(milliseconds: Self.limitedTime)
+    private func heedLessons(at now: Tick) {
+        (idleTime, queriesPerConnection) = (lessons.idleTime(at: now), lessons.queriesPerConnection(at: now))
     }
 
     // MARK: Queries that wait
@@ -186,15 +198,24 @@ final class StreamPool {
 
     /// Adds a query to those that wait; false if too many do.
     func wait(_ query: StreamQuery) -> Bool {
+        guard !query.isWaiting else { return true }
         guard waiting.count < StreamLimits.maximumWaiting else { return false }
         waiting.append(query)
+        query.isWaiting = true
         return true
     }
 
-    func takeWaiting() -> StreamQuery? { waiting.isEmpty ? nil : waiting.removeFirst() }
+    func takeWaiting() -> StreamQuery? {
+        guard !waiting.isEmpty else { return nil }
+        let query = waiting.removeFirst()
+        query.isWaiting = false
+        return query
+    }
 
     func forget(_ query: StreamQuery) {
-        if !waiting.isEmpty { waiting.removeAll { $0 === query } }
+        guard query.isWaiting else { return }
+        waiting.removeAll { $0 === query }
+        query.isWaiting = false
     }
 
     // MARK: Time
@@ -214,6 +235,7 @@ final class StreamPool {
         for connection in racing {
             if let next = connection.dialling.next, next <= now { connection.tryNext(at: now) }
         }
+        heedLessons(at: now)
         while let closeAt, closeAt <= now.nanoseconds { idle[0].close() }
     }
 }

@@ -26,20 +26,22 @@ package class StreamUpstream: Upstream {
     /// Makes the dialect of a server that is asked for the first time.
     private final var makeDialect: (Server) -> any Dialect
     private final let clock: () -> Tick
+    /// Gives the seconds since 1970.
+    final var wall: () -> UInt64 = { WallClock.unixSeconds() }
     private final var underWay = UnderWay<StreamQuery>()
     private final var pools: [Server: StreamPool] = [:]
     /// The pool of the last query: most queries of a turn are for the same.
     private final var latest: StreamPool?
+    /// Pools of servers that are not asked any more, as long as they have connections.
+    private final var leaving: [StreamPool] = []
+    /// Queries that are to be asked again when they have been under way for long enough.
+    private final var doubts: [StreamQuery] = []
     private final var (numbers, serials) = (UInt64(0), 0)
     /// A buffer that is kept to be reused.
     private final var events: [ConversationEvent] = []
 
     /// The most connections that one query may be under way on, so that an unstable network does not multiply them.
     private static let maximumConnections = 3
-    /// How often a query may be refused unprocessed before it fails.
-    private static let maximumRefusals = 3
-    /// How often a query may lose its connection to the server's closing while others on it are answered.
-    private static let maximumRetries = 3
 
     /// How far a connection has come.
     package enum Progress {
@@ -69,7 +71,9 @@ package class StreamUpstream: Upstream {
         for (server, pool) in pools where !servers.contains(server) {
             pool.letGo()
             pools[server] = nil
+            leaving.append(pool)
         }
+        leaving.removeAll { $0.count == 0 }
     }
 
     /// Made when a server is first asked, so that servers which are only listed have no counters.
@@ -82,7 +86,7 @@ package class StreamUpstream: Upstream {
 
     package final func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
         let pool = pool(server)
-        let wall = WallClock.unixSeconds()
+        let wall = wall()
         numbers &+= 1
         let query = StreamQuery(id, numbers, pool, ask, at: now)
         do throws(Unaskable) {
@@ -99,34 +103,58 @@ package class StreamUpstream: Upstream {
         if let connection { connection.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
     }
 
-    /// The query's connection may be dead: it is sent again on a fresh one, and the first answer wins.
+    /// The query's connection may be dead: it is sent again on a fresh one, and the first answer wins. If it was sent later than
+    /// it was asked, as after it had waited for room or lost a connection, it is given as long again.
     package final func askAgain(_ id: QueryID) {
-        guard let query = underWay[id], !query.connections.isEmpty,
-            query.connections.count < Self.maximumConnections
-        else { return }
+        guard let query = underWay[id] else { return }
+        let now = now()
+        query.patience = now.nanoseconds &- query.asked.nanoseconds
+        doubts.append(query)
+        doubtIfDue(query, at: now)
+    }
+
+    private final func doubtIfDue(_ query: StreamQuery, at now: Tick) {
+        // What was sent before the network was another is not waited for.
+        let isDue = query.doubtedAt.map { $0 <= now } ?? false || query.connections.contains { $0.isOld }
+        guard isDue, query.patience != nil else { return wake(at: query.doubtedAt) }
+        trust(query)
+        guard query.connections.count < Self.maximumConnections else { return }
         var newest = 0
         for connection in query.connections {
             connection.suspect()
             newest = max(newest, connection.serial)
         }
-        let now = now()
-        if let connection = query.pool.connection(after: newest) {
-            if query.repeated == nil { query.repeated = connection }
-            connection.put(query, at: now)
+        if let connection = query.pool.connection(after: newest, at: wall()) {
+            putAgain(query, on: connection, at: now)
         } else if query.pool.mayDialAgain {
             dial(query, at: now, isRepeat: true)
+        } else {
+            _ = query.pool.wait(query)
         }
+    }
+
+    private final func putAgain(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
+        if !query.connections.isEmpty, query.repeated == nil { query.repeated = connection }
+        connection.put(query, at: now)
+    }
+
+    /// Its silence is of no interest any more.
+    private final func trust(_ query: StreamQuery) {
+        guard query.patience != nil else { return }
+        query.patience = nil
+        doubts.removeAll { $0 === query }
     }
 
     package final func cancel(_ id: QueryID) {
         guard let query = underWay.remove(id) else { return }
         let now = now()
+        trust(query)
         query.pool.forget(query)
         for connection in query.connections { connection.drop(query, at: now) }
         serveWaiting(query.pool, at: now)
     }
 
-    private final func putOnFreshConnection(_ query: StreamQuery, at now: Tick) {
+    final func putOnFreshConnection(_ query: StreamQuery, at now: Tick) {
         guard !query.pool.isResting(at: now) else {
             return end(query, .failed(Failure(.unreachable, "the server refuses requests on new connections")))
         }
@@ -145,22 +173,31 @@ package class StreamUpstream: Upstream {
         connection.begin(at: now)
     }
 
-    private final func serveWaiting(_ pool: StreamPool, at now: Tick) {
+    final func serveWaiting(_ pool: StreamPool, at now: Tick) {
+        // A connection that cannot be made ends at once, and leads here again.
+        guard !pool.isServing else { return }
+        pool.isServing = true
+        defer { pool.isServing = false }
         while pool.hasWaiting {
-            if let connection = pool.connection(at: WallClock.unixSeconds()) {
-                pool.takeWaiting()?.put(on: connection, at: now)
+            if let connection = pool.connection(at: wall()) {
+                // One that is silent no more may carry it already.
+                if let query = pool.takeWaiting(), !query.isOn(connection) { putAgain(query, on: connection, at: now) }
             } else if pool.mayDial, let query = pool.takeWaiting() {
-                dial(query, at: now)
+                dial(query, at: now, isRepeat: !query.connections.isEmpty)
             } else {
                 return
             }
         }
     }
 
-    private final func end(_ query: StreamQuery, _ outcome: Outcome, toRepeat: Bool = false) {
+    final func end(_ query: StreamQuery, _ outcome: Outcome, toRepeat: Bool = false) {
         underWay.remove(query.id)
+        query.pool.forget(query)
+        trust(query)
         settle(query.id, outcome, toRepeat)
     }
+
+    final func isUnderWay(_ query: StreamQuery) -> Bool { underWay[query.id] === query }
 
     // MARK: Events of connections
 
@@ -174,104 +211,6 @@ package class StreamUpstream: Upstream {
         swap(&self.events, &events)
     }
 
-    /// A query was answered, and its connection does not carry it any more.
-    final func answered(
-        _ query: StreamQuery, _ answer: ConversationAnswer, on connection: StreamConnection, at now: Tick
-    ) {
-        let pool = connection.pool
-        query.connections.removeAll { $0 === connection }
-        switch pool.dialect.read(answer, to: query.ask, isAnew: query.isAnew, at: now) {
-        case .askAnew where !query.isAnew: askAnew(query, on: connection, at: now)
-        case .askAnew:
-            failed(query, Failure(.badAnswer, "not understood, however it is asked"), on: connection, at: now)
-        case .askElsewhere(let failure): askElsewhere(query, failure, on: connection, at: now)
-        case .outcome(let outcome, let code, let isInStep):
-            for other in query.connections { other.drop(query, at: now) }
-            if !isInStep { connection.retire() }
-            pool.answered()
-            pool.tally.answered(code, nanoseconds: now.nanoseconds &- query.sent.nanoseconds)
-            end(query, outcome, toRepeat: query.repeated === connection)
-        }
-    }
-
-    /// Once more, on another connection; this one takes nothing more.
-    /// - Parameter failure: What it is when that has been tried.
-    final func askElsewhere(_ query: StreamQuery, _ failure: Failure, on connection: StreamConnection, at now: Tick) {
-        connection.retire()
-        guard query.retries == 0 else { return failed(query, failure, on: connection, at: now) }
-        query.connections.removeAll { $0 === connection }
-        query.retries += 1
-        if query.connections.isEmpty { putElsewhere(query, after: connection, at: now) }
-    }
-
-    private final func askAnew(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
-        for other in query.connections { other.drop(query, at: now) }
-        query.connections = SmallList()
-        query.isAnew = true
-        do throws(Unaskable) {
-            query.request = try connection.pool.dialect.request(
-                query.ask, isAnew: true, at: now, wall: WallClock.unixSeconds())
-        } catch {
-            return end(query, .failed(error.failure))
-        }
-        if connection.hasRoom { connection.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
-    }
-
-    /// The server has not processed a query.
-    final func refused(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
-        query.connections.removeAll { $0 === connection }
-        guard query.connections.isEmpty else { return }
-        query.refusals += 1
-        connection.pool.refused(on: connection, at: now)
-        guard query.refusals <= Self.maximumRefusals else {
-            return end(query, .failed(Failure(.unreachable, "refused by the server")))
-        }
-        putElsewhere(query, after: connection, at: now)
-    }
-
-    final func failed(_ query: StreamQuery, _ failure: Failure, on connection: StreamConnection, at now: Tick) {
-        query.connections.removeAll { $0 === connection }
-        guard query.connections.isEmpty else { return }
-        connection.pool.tally.answered(.servFail, nanoseconds: now.nanoseconds &- query.sent.nanoseconds)
-        end(query, .failed(failure))
-    }
-
-    /// Queries on the connection have ended, so that there may be room for others.
-    final func advanced(_ connection: StreamConnection, at now: Tick) {
-        let pool = connection.pool
-        if connection.carried.isEmpty { wake(at: pool.rested(connection, at: now)) }
-        if pool.hasWaiting { serveWaiting(pool, at: now) }
-    }
-
-    /// A connection is gone, or has to be closed.
-    /// - Parameter failure: The failure of the queries under way on it; nil: no answer is awaited.
-    final func lost(_ connection: StreamConnection, _ failure: Failure?, isClosedByServer: Bool = false) {
-        guard !connection.isClosed else { return }
-        let carried = connection.takeCarried()
-        connection.close()
-        let now = now()
-        for query in carried { query.connections.removeAll { $0 === connection } }
-        for query in carried where query.connections.isEmpty && underWay[query.id] === query {
-            // A server that closes after some answers ends the connections of many queries until that is known of it.
-            let most = connection.answers > 0 ? Self.maximumRetries : 1
-            if isClosedByServer, query.retries < most, connection.mayHaveBeenClosedBefore(query) {
-                // The server had closed a connection that still seemed open here: that does not count as an attempt. This
-                // ends of itself, since each further connection was made after the last.
-                if !connection.isSilentSinceIdle { query.retries += 1 }
-                putElsewhere(query, after: connection, at: now)
-            } else {
-                end(query, .failed(failure ?? Failure(.unreachable, "closed")))
-            }
-        }
-        serveWaiting(connection.pool, at: now)
-    }
-
-    /// Sends a query once more, on a connection made later than this one.
-    private final func putElsewhere(_ query: StreamQuery, after connection: StreamConnection, at now: Tick) {
-        let other = connection.pool.connection(after: connection.serial)
-        if let other { other.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
-    }
-
     // MARK: Time
 
     /// No work is due before; what was due then may have been postponed.
@@ -282,19 +221,26 @@ package class StreamUpstream: Upstream {
 
     package final func expire(at now: Tick) {
         guard let due = nextDeadline, due <= now else { return }
-        for pool in pools.values { pool.expire(at: now) }
+        nextDeadline = nil
+        for pool in allPools { pool.expire(at: now) }
+        for query in doubts { doubtIfDue(query, at: now) }
+        leaving.removeAll { $0.count == 0 }
         nextDeadline = firstDeadline
     }
 
+    private final var allPools: [StreamPool] { leaving.isEmpty ? Array(pools.values) : pools.values + leaving }
+
     /// When work is due, looked up in all pools.
-    final var firstDeadline: Tick? { pools.values.reduce(nil) { $0.orEarlier($1.nextDeadline) } }
+    final var firstDeadline: Tick? {
+        doubts.reduce(allPools.reduce(nil) { $0.orEarlier($1.nextDeadline) }) { $0.orEarlier($1.doubtedAt) }
+    }
 
     package final func networkChanged() { for pool in pools.values { pool.renew() } }
 
     package final func close() {
         let open = underWay.all.flatMap { Array($0.connections) }
-        underWay = UnderWay()
+        (underWay, doubts) = (UnderWay(), [])
         for connection in open { connection.close() }
-        for pool in pools.values { pool.close() }
+        for pool in allPools { pool.close() }
     }
 }

@@ -1,4 +1,5 @@
 import Base
+import Cryptography
 import DNSWire
 import Forwarding
 import HTTP
@@ -13,7 +14,11 @@ import Testing
     private let server = Server(
         .https(path: "/dns-query", usesGET: false), .name("dns.example"), port: 443, addresses: [.v4(192, 0, 2, 1)])
 
-    private func dialect() -> DNSOverHTTPS { DNSOverHTTPS(server, DNSAnswers(negativeTTL: 30), tls: nil) }
+    private let context: TLSClientContext
+
+    init() throws { context = try TLSClientContext(TLSPolicy()) }
+
+    private func dialect() -> DNSOverHTTPS { DNSOverHTTPS(server, DNSAnswers(negativeTTL: 30), context) }
 
     /// A reply to the question with one address, written by hand.
     private func reply(id: UInt8 = 0, flags: UInt8 = 0x81, code: UInt8 = 0x80, ttl: UInt8 = 60) -> [UInt8] {

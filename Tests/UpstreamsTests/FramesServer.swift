@@ -145,6 +145,18 @@ final class FramesConnection {
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
     }
 
+    /// What is sent waits until the client has acknowledged what was sent before (RFC 896), as with most servers.
+    func gathersOctets() {
+        var isAtOnce: Int32 = 0
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &isAtOnce, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// Waits for octets, which nobody looks at.
+    func dropsOctets() {
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        _ = recv(descriptor, &buffer, buffer.count, 0)
+    }
+
     /// Does nothing the second time: the descriptor may be another's by then.
     func close() {
         if !isClosed { Foundation.close(descriptor) }

@@ -7,6 +7,7 @@ import Forwarding
 import Foundation
 import HTTPDNS
 import ShellTestSupport
+import Streams
 import Testing
 import Transport
 
@@ -63,7 +64,7 @@ import Transport
     ) {
         { loop in
             let account = try TencentAccount(.aes(id: service.account.id, key: service.account.aesKey))
-            let access = ServiceUpstream.Access(account: account, tls: nil, serverName: nil)
+            let access = ServiceUpstream.Access(account: account, .plain, serverName: nil)
             return (ServiceUpstream(loop: loop, access: access), [Server(service.http, .account)])
         }
     }

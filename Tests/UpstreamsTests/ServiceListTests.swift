@@ -4,6 +4,7 @@ import Cryptography
 import DemoService
 import HTTPDNS
 import ShellTestSupport
+import Streams
 import Testing
 import Transport
 
@@ -37,7 +38,7 @@ import Transport
             settings,
             access: .init(
                 account: try account ?? TencentAccount(.https(token: Array("67890".utf8))),
-                tls: try tls.map { try TLSClientContext($0) }, serverName: nil),
+                try tls.map { .tls(try TLSClientContext($0)) } ?? .plain, serverName: nil),
             loop: loop, report: log.report, at: Tick(nanoseconds: Clock.now()))
         list.value?.changed = { changes.append($0.map(\.description)) }
         loop.deadlineReached = { list.value?.expire(at: Tick(nanoseconds: Clock.now())) }

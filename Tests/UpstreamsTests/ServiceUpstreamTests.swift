@@ -4,6 +4,7 @@ import DNSWire
 import Forwarding
 import HTTPDNS
 import ShellTestSupport
+import Streams
 import Testing
 import Transport
 
@@ -45,7 +46,8 @@ import Transport
                 loop: loop,
                 access: .init(
                     account: try TencentAccount(.https(token: Array("67890".utf8))),
-                    tls: try server.certificate.map { try TLSClientContext(TLSPolicy(anchors: $0)) }, serverName: nil))
+                    try server.certificate.map { .tls(try TLSClientContext(TLSPolicy(anchors: $0))) } ?? .plain,
+                    serverName: nil))
             let outcomes = outcomes
             endpoint = server.endpoint
             upstream.settle = { _, outcome, _ in outcomes.append(outcome) }
@@ -128,6 +130,19 @@ import Transport
         #expect(failure.kind == .tooOften)
         #expect(asking.ask(Self.next) == Self.answered(Self.next, "192.0.2.2"))
         #expect(server.connections == [1, 2])
+        asking.end()
+    }
+
+    /// A service that says for how long it is not to be asked is left alone for as long; one that only fails is not.
+    @Test(arguments: [(503, 17), (503, nil), (429, 17), (500, 17)] as [(Int, Int?)])
+    func aServiceThatSaysWhenToComeBack(status: Int, seconds: Int?) throws {
+        let field = seconds.map { "Retry-After: \($0)\r\n" } ?? ""
+        let server = try ConversingServer([.init("HTTP/1.1 \(status) No\r\n\(field)Content-Length: 0\r\n\r\n")])
+        let asking = try Asking(server)
+        guard case .failed(let failure) = asking.ask(Self.asked) else { return #expect(Bool(false)) }
+        let isLeftAlone = status == 429 || status == 503 && seconds != nil
+        #expect(failure.kind == (isLeftAlone ? .tooOften : .badAnswer) && failure.statusCode == status)
+        #expect(failure.retryAfter == (isLeftAlone ? seconds : nil))
         asking.end()
     }
 

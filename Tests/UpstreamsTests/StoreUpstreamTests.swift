@@ -101,22 +101,26 @@ import Transport
         let told = Arrivals<SharedEvent>()
 
         /// - Parameter keys: those of the fleet, the present one first.
-        init(_ store: Store, keys: [UInt8]) throws {
+        convenience init(_ store: Store, keys: [UInt8]) throws {
+            try self.init(.plain(store.endpoint), keys: keys)
+        }
+
+        init(_ place: StoreUpstream.Place, keys: [UInt8]) throws {
             loop = try EventLoop(label: "test")
             let seals = try keys.map { key in
                 StoreSeal(try FleetSeal(secret: [UInt8](repeating: key, count: 32)), [.httpdns: [1]])
             }
             upstream = StoreUpstream(
-                StoreUpstream.Access(.plain(store.endpoint), user: "", password: nil), seals: seals, loop: loop,
+                StoreUpstream.Access(place, user: "", password: nil), seals: seals, loop: loop,
                 outbox: outbox)
             upstream.told = { [told] in told.append($0) }
             loop.turnEnded = { [outbox] in while outbox.send() {} }
             loop.start()
         }
 
-        func perform(_ actions: [SharedAction]) {
+        func perform(_ actions: [SharedAction], wall: UInt64 = 1_700_000_000) {
             loop.submit { [self] in
-                for action in actions { upstream.perform(action, wall: 1_700_000_000) }
+                for action in actions { upstream.perform(action, wall: wall) }
             }
         }
 
@@ -154,6 +158,31 @@ import Transport
         #expect(told.filter { $0 == .written }.count == 1)
         let found = told.count { if case .found(_, .nothing) = $0 { true } else { false } }
         #expect(found == most)
+        world.end()
+    }
+
+    /// When the verification of its certificate is a day old, a store is connected to anew, and nobody notices.
+    @Test func trustInAStoreEnds() throws {
+        let (tls, busy) = (try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]), Arrivals<Int>())
+        let server = try FramesServer(tls: tls) { number, connection in
+            while connection.receive() {
+                // Each command begins with the number of its words; none is known.
+                let commands = connection.incoming.count { $0 == UInt8(ascii: "*") }
+                connection.incoming = []
+                connection.send((0..<commands).flatMap { _ in Array("$-1\r\n".utf8) })
+                if commands > 0 { busy.append(number) }
+            }
+        }
+        let context = try TLSClientContext(TLSPolicy(anchors: tls.certificate))
+        let world = try World(.tls(Server(server.endpoint, .tls), context), keys: [1])
+        let start = WallClock.unixSeconds()
+        world.perform([.dial], wall: start)
+        #expect(world.told.next() == .connected && busy.next() == 1)
+        world.perform([.lookForGeneration], wall: start + 3600)
+        #expect(busy.next() == 1)
+        world.perform([.lookForGeneration], wall: start + 90_000)
+        #expect(world.told.next() == .connected && busy.next() == 2)
+        #expect(server.connections.next() == 1 && server.connections.next() == 2)
         world.end()
     }
 

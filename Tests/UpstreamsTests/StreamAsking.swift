@@ -28,11 +28,15 @@ final class StreamAsking: @unchecked Sendable {
         var toRepeat = false
     }
 
-    init(trusting certificates: [[UInt8]] = [], outbox: Outbox? = nil) throws {
+    init(
+        trusting certificates: [[UInt8]] = [], outbox: Outbox? = nil, lookup: @autoclosure () -> ServerFinder? = nil
+    ) throws {
         loop = try EventLoop(label: "test")
         let tls = try certificates.isEmpty ? nil : TLSClientContext(TLSPolicy(anchors: certificates.flatMap { $0 }))
         let clock = Clockwork()
-        upstream = StreamUpstream(answers, tls: tls, loop: loop, tallies: tallies, outbox: outbox) { clock.now() }
+        upstream = StreamUpstream(
+            answers, tls: tls, loop: loop, tallies: tallies, lookup: lookup(), outbox: outbox
+        ) { clock.now() }
         clock.asking = self
         let ended = ended
         let numbers = (1...2000 as ClosedRange<UInt32>).map { ($0, QueryID(standalone: $0, of: .fallback)) }

@@ -1,0 +1,320 @@
+import Base
+import Cryptography
+import DNSWire
+import Forwarding
+import Foundation
+import ShellTestSupport
+import Testing
+
+@testable import Upstreams
+
+/// What becomes of questions whose connection ends, falls silent, or does not come about.
+@Suite struct StreamLossTests {
+    private static let echo: @Sendable (Int, FramesConnection) -> Void = { _, connection in
+        while let query = connection.query() { connection.answer(answer(to: query)) }
+    }
+
+    private static func id(_ number: UInt32) -> QueryID { QueryID(standalone: number, of: .fallback) }
+
+    private static func label(_ query: [UInt8]) -> String {
+        String(decoding: query[13..<13 + Int(query[12])], as: UTF8.self)
+    }
+
+    private static func connections(_ server: FramesServer) -> Int {
+        var count = 0
+        while !server.connections.isEmpty, server.connections.next() != nil { count += 1 }
+        return count
+    }
+
+    // MARK: Silence
+
+    /// The questions on a connection that is dead are doubted one after the other: one fresh connection takes them all, also
+    /// while it is idle.
+    @Test(arguments: [false, true]) func oneFreshConnectionTakesAllThatIsDoubted(isSecure: Bool) throws {
+        let tls = try isSecure ? TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]) : nil
+        let server = try FramesServer(tls: tls) { number, connection in
+            while let query = connection.query() {
+                if number > 1 || Self.label(query) == "w1" { connection.answer(answer(to: query)) }
+            }
+        }
+        let asking = try StreamAsking(trusting: tls.map { [$0.certificate] } ?? [])
+        let target = Server(server.endpoint, isSecure ? .tls : .tcp)
+        #expect(asking.ask(target, 1)?.address == 1)
+        asking.ask(target, 2...21)
+        for number in 2...21 as ClosedRange<UInt32> {
+            asking.onLoop { $0.askAgain(Self.id(number)) }
+            #expect(asking.next() == .init(number: number, address: UInt8(number), toRepeat: true))
+        }
+        #expect(Self.connections(server) == 2)
+        asking.end()
+    }
+
+    /// A question that was sent once more a moment ago, since its connection was closed, is given as much time on the next one
+    /// as it was given before.
+    @Test func doubtCountsFromWhenAQuestionWasSent() throws {
+        let (heard, close, again) = (Gate(), Gate(), Gate())
+        let server = try FramesServer { number, connection in
+            while let query = connection.query() {
+                switch (number, Self.label(query)) {
+                case (1, "w2"):
+                    heard.open()
+                    #expect(close.wait())
+                    return
+                case (2, "w2"): again.open()
+                default: connection.answer(answer(to: query))
+                }
+            }
+        }
+        let asking = try StreamAsking()
+        let target = Server(server.endpoint, .tcp)
+        #expect(asking.ask(target, 1)?.address == 1)
+        asking.ask(target, 2...2)
+        #expect(heard.wait())
+        asking.advance(milliseconds: 240)
+        close.open()
+        #expect(again.wait())
+        asking.advance(milliseconds: 10)
+        asking.onLoop { $0.askAgain(Self.id(2)) }
+        let left =
+            asking.onLoop { upstream in upstream.firstDeadline.map { $0.milliseconds(since: asking.now) } } ?? nil
+        #expect(left == 240 && Self.connections(server) == 2)
+        asking.advance(milliseconds: 240)
+        asking.onLoop { $0.expire(at: asking.now) }
+        #expect(asking.next() == .init(number: 2, address: 2, toRepeat: true))
+        #expect(Self.connections(server) == 1)
+        asking.end()
+    }
+
+    /// A connection whose verification is too old takes no further question, also while it is never idle; those under way on it
+    /// do not keep others from being asked.
+    @Test func trustEndsOnABusyConnection() throws {
+        let (tls, go) = (try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]), Gate())
+        let server = try FramesServer(tls: tls) { number, connection in
+            while let query = connection.query() {
+                if Self.label(query) == "w1" { #expect(go.wait()) }
+                connection.answer(answer(to: query))
+            }
+        }
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        let target = Server(server.endpoint, .tls)
+        asking.ask(target, 1...1)
+        #expect(server.connections.next() == 1)
+        asking.ask(target, 2...2)
+        asking.onLoop { upstream in
+            let wall = upstream.wall()
+            upstream.wall = { wall + 86_400 + 60 }
+        }
+        asking.ask(target, 3...3)
+        #expect(asking.next() == .init(number: 3, address: 3))
+        #expect(Self.connections(server) == 1)
+        go.open()
+        #expect(asking.next(2) == StreamAsking.answered(1...2))
+        asking.end()
+    }
+
+    /// Many servers write a session ticket first, and the kernel holds their answer back until that is acknowledged.
+    @Test func anAnswerBehindATicketIsNotHeldUp() throws {
+        let tls = try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)])
+        let server = try FramesServer(tls: tls) { _, connection in
+            connection.gathersOctets()
+            guard let query = connection.query() else { return }
+            connection.send([])
+            connection.answer(answer(to: query))
+        }
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        // The machine may be busy: the best of several.
+        var best = Duration.seconds(9)
+        for number in 1...10 as ClosedRange<UInt32> {
+            let start = ContinuousClock.now
+            #expect(asking.ask(Server(server.endpoint, .tls), number)?.address == UInt8(number))
+            best = min(best, start.duration(to: .now))
+        }
+        #expect(best < .milliseconds(30))
+        asking.end()
+    }
+
+    // MARK: The end of a connection
+
+    /// Two answers come together, and the first leads to a question that cannot be sent any more: the other one counts all the
+    /// same.
+    @Test func answersInHandCount() throws {
+        let (asked, isBlocked, isReset) = (Gate(), Gate(), Gate())
+        let heardTwice = Arrivals<String>()
+        let server = try FramesServer { number, connection in
+            guard number == 1 else {
+                while let query = connection.query() {
+                    heardTwice.append(Self.label(query))
+                    connection.answer(answer(to: query))
+                }
+                return
+            }
+            let queries = (0..<2).compactMap { _ in connection.query() }
+            asked.open()
+            #expect(isBlocked.wait())
+            // Both orders are tried: one of them is that in which they are read.
+            let frames = queries.map { framed(answer(to: $0, code: Self.label($0) == "w1" ? 0 : 1)) }
+            connection.send(frames[0] + frames[1])
+            connection.resetsAtClose()
+            connection.close()
+            isReset.open()
+        }
+        let asking = try StreamAsking()
+        asking.ask(Server(server.endpoint, .tcp), 1...2)
+        #expect(asked.wait())
+        asking.loop.submit {
+            isBlocked.open()
+            _ = isReset.wait()
+        }
+        #expect(asking.next(2) == StreamAsking.answered(1...2))
+        #expect(heardTwice.next() == "w2" && heardTwice.isEmpty)
+        asking.end()
+    }
+
+    /// Resets show nothing of what the server wants: later connections take as much as before.
+    @Test func resetsOfYoungConnectionsTeachNothing() throws {
+        let server = try FramesServer { number, connection in
+            guard number <= 2 else { return Self.echo(number, connection) }
+            if let query = connection.query() { connection.answer(answer(to: query)) }
+            _ = connection.query()
+            connection.resetsAtClose()
+        }
+        let asking = try StreamAsking()
+        let target = Server(server.endpoint, .tcp)
+        #expect(asking.ask(target, 1)?.address == 1)
+        // The second one is lost with the first connection, and answered on the second; the third with that one.
+        #expect(asking.ask(target, 2)?.address == 2)
+        #expect(asking.ask(target, 3)?.address == 3)
+        #expect(Self.connections(server) == 3)
+        asking.ask(target, 4...203)
+        #expect(asking.next(200) == StreamAsking.answered(4...203))
+        #expect(Self.connections(server) == 0)
+        asking.end()
+    }
+
+    /// What a connection takes with it whose server breaks the protocol goes out once more, on another.
+    @Test func aBrokenProtocolGetsOneMoreTry() throws {
+        let server = try FramesServer { number, connection in
+            guard number == 1 else { return Self.echo(number, connection) }
+            _ = connection.query()
+            connection.send([0, 0])
+            _ = connection.query()
+        }
+        let asking = try StreamAsking()
+        #expect(asking.ask(Server(server.endpoint, .tcp), 1) == .init(number: 1, address: 1))
+        #expect(Self.connections(server) == 2)
+        asking.end()
+    }
+
+    /// A connection that ends in its handshake gets one more try; a server that always does so has failed.
+    @Test(arguments: [false, true], [1, 100]) func aHandshakeThatEnds(isReset: Bool, times: Int) throws {
+        let tls = try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)])
+        let server = try FramesServer(tls: tls) { number, connection in
+            guard number <= times else { return Self.echo(number, connection) }
+            if isReset {
+                connection.resetsAtClose()
+            } else {
+                // What it has come with is read, so that the end is no reset.
+                connection.dropsOctets()
+            }
+        }
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        asking.ask(Server(server.endpoint, .tls), 1...3)
+        let ended = asking.next(3)
+        if times == 1 {
+            #expect(ended == StreamAsking.answered(1...3))
+        } else {
+            #expect(ended.count == 3 && ended.allSatisfy { $0.failure?.kind == .unreachable })
+        }
+        #expect(Self.connections(server) == 2)
+        asking.end()
+    }
+
+    /// The certificate is what is wrong, also if nobody can be told any more.
+    @Test func aRefusedCertificateIsSaidThoughTheServerIsGone() throws {
+        let (tls, other) = (try TLSServerSettings(names: ["a.example"]), try TLSServerSettings(names: ["b.example"]))
+        let (greeted, isBlocked, isReset) = (Gate(), Gate(), Gate())
+        let server = try FramesServer(tls: tls) { _, connection in
+            _ = connection.receive()
+            greeted.open()
+            guard isBlocked.wait() else { return }
+            connection.send([])
+            connection.resetsAtClose()
+            connection.close()
+            isReset.open()
+        }
+        let asking = try StreamAsking(trusting: [other.certificate])
+        asking.ask(Server(server.endpoint, .tls), 1...1)
+        #expect(greeted.wait())
+        asking.loop.submit {
+            isBlocked.open()
+            _ = isReset.wait()
+        }
+        #expect(asking.next()?.failure?.kind == .untrusted)
+        asking.end()
+    }
+
+    // MARK: Connections that do not come about
+
+    /// Many questions wait when no connection can be made any more: each ends, and none inside the end of another.
+    @Test func diallingThatFailsAtOnceIsNoRecursion() throws {
+        let tls = try TLSServerSettings(names: ["dns.example"])
+        let asking = try StreamAsking(trusting: [tls.certificate], lookup: Self.lost.finder)
+        let target = Server(.tls, .name("dns.example"), port: 853, addresses: [])
+        asking.ask(target, 1...2000)
+        #expect(asking.isQuiet)
+        asking.onLoop { _ in Self.lost.value.end() }
+        #expect(asking.next(2000).allSatisfy { $0.failure?.detail == "gone" })
+        #expect(asking.onLoop { _ in Self.lost.value.deepest } ?? 99 < 4)
+        asking.end()
+    }
+
+    /// Has the first two wait; then nobody is found.
+    private final class Lost {
+        var deepest = 0
+        private var depth = 0
+        private var waiting: [(ServerEndpoints) -> Void] = []
+        private var isOver = false
+
+        func find(_ then: @escaping (ServerEndpoints) -> Void) {
+            guard isOver else { return waiting.append(then) }
+            depth += 1
+            deepest = max(deepest, depth)
+            then(.unknown(Failure(.unreachable, "gone")))
+            depth -= 1
+        }
+
+        func end() {
+            isOver = true
+            for then in waiting { then(.unknown(Failure(.unreachable, "gone"))) }
+        }
+    }
+
+    private static let lost = LostFinder()
+
+    /// Used on the loop alone.
+    private final class LostFinder: @unchecked Sendable {
+        let value = Lost()
+        var finder: ServerFinder {
+            ServerFinder(find: { [value] _, _, then in value.find(then) }, worked: { _, _ in }, allFailed: { _, _ in })
+        }
+    }
+
+    /// The group loses the server while a connection to it is being made: the addresses after the first are tried all the same.
+    @Test func aServerThatIsLetGoWhileItIsDialled() throws {
+        let (tls, silence) = (try TLSServerSettings(names: ["dns.example"]), Gate())
+        let working = try FramesServer(4, tls: tls, Self.echo)
+        let hanging = try FramesServer(2, port: working.endpoint.port) { _, _ in _ = silence.wait() }
+        let asking = try StreamAsking(trusting: [tls.certificate])
+        let target = Server(
+            .tls, .name("dns.example"), port: working.endpoint.port,
+            addresses: [.v4(127, 0, 0, 2), .v4(127, 0, 0, 4)])
+        asking.ask(target, 1...1)
+        #expect(hanging.connections.next() == 1)
+        asking.onLoop { $0.keep([]) }
+        asking.advance(milliseconds: 250)
+        asking.onLoop { $0.expire(at: asking.now) }
+        #expect(asking.next() == .init(number: 1, address: 1))
+        silence.open()
+        asking.end()
+    }
+}

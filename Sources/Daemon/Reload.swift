@@ -143,7 +143,9 @@ extension ForwarderLoop {
         for account in settings.accounts { reporters[numbers[account.name]]?.apply(account.settings) }
         debugged = Set(settings.accounts.filter(\.settings.debug).map { numbers[$0.name] })
         if new.isOtherStore { replaceStore(new.store, at: now) }
-        let suspects = oldNames.map { new.settings.suspects(after: old, areNamesOther: $0 != new.names) } ?? []
+        let suspects =
+            oldNames.map { new.settings.suspects(after: old, numbers, areNamesOther: $0 != new.names) }
+            ?? Forwarding.Change.Suspects()
         takeOver(renewed: Set(new.renewed.map { numbers[$0.name] }), suspects, at: now)
         nameFiles.follow()
         guard let oldNames else { return }
@@ -163,7 +165,7 @@ extension ForwarderLoop {
 
     /// Tells the forwarder the present settings, servers and names.
     func takeOver(
-        renewed: Set<GroupID> = [], _ suspects: Forwarding.Change.Suspects = [], at now: Tick
+        renewed: Set<GroupID> = [], _ suspects: Forwarding.Change.Suspects = Forwarding.Change.Suspects(), at now: Tick
     ) {
         guard let names = nameFiles.names else { return }
         let described = UpstreamGroups(settings: settings, numbers: numbers)
@@ -203,7 +205,7 @@ extension ForwarderLoop {
 
     /// The files of names have changed.
     func replaceNames(_ names: NameLists) {
-        takeOver(.routes, at: Tick(nanoseconds: Clock.now()))
+        takeOver(Forwarding.Change.Suspects(routes: true), at: Tick(nanoseconds: Clock.now()))
         contextChanged(settings.cacheContext(names))
     }
 }
@@ -211,23 +213,31 @@ extension ForwarderLoop {
 extension Settings {
     /// Which answers of the time under other settings may be wrong under these.
     /// - Parameter areNamesOther: the files of names have changed.
-    fileprivate func suspects(after old: Settings, areNamesOther: Bool) -> Forwarding.Change.Suspects {
-        var suspects: Forwarding.Change.Suspects = []
-        if areNamesOther || domains != old.domains || (httpdns == nil) != (old.httpdns == nil) || ways != old.ways
-            || accounts.map(\.settings.addressType) != old.accounts.map(\.settings.addressType)
-        {
-            suspects.insert(.routes)
-        }
-        if accounts.map(\.route) != old.accounts.map(\.route) { suspects.insert(.accountAnswers) }
-        if whoseWord != old.whoseWord { suspects.insert(.messageAnswers) }
-        return suspects
+    fileprivate func suspects(
+        after old: Settings, _ numbers: GroupNumbers, areNamesOther: Bool
+    ) -> Forwarding.Change.Suspects {
+        let (words, oldWords) = (groupWords, old.groupWords)
+        let others = words.filter { name, word in oldWords[name].map { $0 != word } ?? false }
+        return Forwarding.Change.Suspects(
+            routes: areNamesOther || domains != old.domains || (httpdns == nil) != (old.httpdns == nil)
+                || ways != old.ways
+                || accounts.map(\.settings.addressType) != old.accounts.map(\.settings.addressType),
+            groups: Set(others.keys.map { numbers[$0] }))
+    }
+
+    /// What each group's answers depend on, by its name: for whose network it is asked, and whose AD bit counts.
+    private var groupWords: [String: String] {
+        var words: [String: String] = [:]
+        for account in accounts { words[account.name] = account.route }
+        for group in messageGroups { words[group.name] = "\(group.routeIp.map(\.description) ?? "-") \(group.trustAD)" }
+        return words
     }
 }
 
 extension Settings.Account {
     /// For whose network it is asked.
     fileprivate var route: String {
-        "\(name) \(settings.routeIp.map(\.description) ?? "-") \(settings.routeIpEncrypted)"
+        "\(settings.routeIp.map(\.description) ?? "-") \(settings.routeIpEncrypted)"
     }
 }
 

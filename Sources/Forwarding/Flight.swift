@@ -44,15 +44,15 @@ final class Flight {
     var isOverdue = false
     /// Milliseconds for which its clients may still wait for the store of the fleet.
     var waitLeft = SharedCache.mostWait
-    /// Whether an HTTPDNS account still owes an answer, since it has not proven that it has none; another group's
-    /// answer only stands in for it then.
-    var isOwed: Bool
+    /// Whether an account that is not among its steps has not proven that it has no record.
+    private let isOwedBefore: Bool
+    /// The steps whose groups owe an answer: an account's from its beginning until it has proven that it has no record, any
+    /// other's once its servers have failed.
+    var owing = StepSet()
     /// Whether a message group has answered; an earlier step may still be under way, and servers that are slower.
     var wasAnswered = false
-    /// A SERVFAIL or the like, or an answer that led to the next group: given if no better one comes.
-    var secondBest: Answer?
-    /// The group that gave ``secondBest``.
-    var secondBestBy: GroupID?
+    /// A SERVFAIL or the like, or an answer that led to the next group: given if no better one comes; and who gave it.
+    var secondBest: (answer: Answer, group: GroupID)?
     /// Where the answer for the clients comes from, or else ``secondBest``; `nobody` before there is either.
     var answerer = Answerer.nobody
     var lastFailure: Failure?
@@ -67,7 +67,9 @@ final class Flight {
     /// When the clients get the best answer there is, or a failure.
     var answerBy: Tick
 
-    /// - Parameter client: The client that asks; nil: the daemon itself.
+    /// - Parameters:
+    ///   - client: The client that asks; nil: the daemon itself.
+    ///   - isOwed: Whether a group that was passed over before the route's first step owes an answer.
     init(
         _ key: Key, _ route: [Step], for client: Waiter?, id: TableID, place: Int, number: UInt64, generation: Int,
         isOwed: Bool, answerBy: Tick
@@ -75,7 +77,7 @@ final class Flight {
         self.key = key
         self.place = place
         self.number = number
-        self.isOwed = isOwed
+        isOwedBefore = isOwed
         self.route = route
         self.id = id
         self.generation = generation
@@ -96,6 +98,9 @@ final class Flight {
     func outdate() { generation = -1 }
 
     func sent(by way: Exposure) { exposure = max(exposure, way) }
+
+    /// Whether another group's answer only stands in for one that is owed.
+    var isOwed: Bool { isOwedBefore || !owing.isEmpty }
 
     var isDone: Bool { underWay.isEmpty }
 

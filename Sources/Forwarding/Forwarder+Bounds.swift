@@ -76,7 +76,7 @@ extension Forwarder {
     /// Answers that an HTTPDNS account has no record, where no other group may be asked.
     /// - Parameters:
     ///   - route: what the name's route is.
-    ///   - isProven: all accounts that were asked have proven it.
+    ///   - isProven: the last account that was asked has proven it.
     mutating func replyNoRecord(
         _ key: Flight.Key, _ client: Asker?, of route: [Step], isProven: Bool, at now: Tick
     ) {
@@ -135,6 +135,17 @@ extension Forwarder {
         guard let moment = flight.nextMoment else { return }
         deadlines.insert(.flight(flight.id), at: moment)
         compactDeadlines()
+    }
+
+    /// Whether a deadline is of a query that has ended. Those of flights are left to `compactDeadlines`: they are
+    /// seconds away, so that one of them wakes the loop for many, and it is cheaper to drop them together.
+    mutating func isOfEndedQuery(_ moment: Moment) -> Bool {
+        switch moment {
+        case .query(let id), .silence(let id), .late(let id): !queries.contains(id)
+        case .trial(let id): !ranks.isUnderWay(id)
+        case .store(let id): !sharedReads.contains(id)
+        case .flight, .kept, .plan: false
+        }
     }
 
     /// Drops the deadlines of ended subjects once they are the majority, so that the cost per deadline stays constant.

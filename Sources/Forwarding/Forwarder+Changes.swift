@@ -7,8 +7,8 @@ public enum Change {
     /// Other settings, in one step.
     ///
     /// Flights under way go on, and their clients get the answers. If answers are suspect, no further client joins
-    /// these flights, their answers are not cached, and a name is not sent to a group that may no longer be told it.
-    /// Suspect answers in the cache are forgotten.
+    /// these flights, and their answers are not cached. What is under way to a group that may no longer be told the name
+    /// is cancelled, and asked anew by the new rules. Suspect answers in the cache are forgotten.
     /// - Parameters:
     ///   - renewed: Groups with another account or another way of asking: what is known of their servers is forgotten.
     case settings(Policy, Timing, [UpstreamGroup], renewed: Set<GroupID>, Suspects)
@@ -30,19 +30,18 @@ public enum Change {
     /// `preResolve` and `keepAliveDomains`.
     case wanted(preResolve: [Name], keepAlive: [Name])
 
-    /// The kinds of known answers that new settings may have made wrong.
-    public struct Suspects: OptionSet, Sendable {
-        public let rawValue: UInt8
-        public init(rawValue: UInt8) { self.rawValue = rawValue }
-
+    /// The known answers that new settings may have made wrong.
+    public struct Suspects: Sendable {
         /// Names may go to other groups, or be answered by the daemon: suspect are the answers for which other groups
         /// would be asked now.
-        public static var routes: Suspects { Suspects(rawValue: 1) }
-        /// The HTTPDNS account may answer otherwise: suspect are the answers of all names that go to an account.
-        public static var accountAnswers: Suspects { Suspects(rawValue: 2) }
-        /// Other groups' answers may be treated otherwise: suspect are all answers that did not come from an HTTPDNS
-        /// account.
-        public static var messageAnswers: Suspects { Suspects(rawValue: 4) }
+        public var routes: Bool
+        /// These groups may answer otherwise, or be believed otherwise: suspect are the answers to questions that may go
+        /// to one of them.
+        public var groups: Set<GroupID>
+
+        public init(routes: Bool = false, groups: Set<GroupID> = []) { (self.routes, self.groups) = (routes, groups) }
+
+        public var isEmpty: Bool { !routes && groups.isEmpty }
     }
 }
 
@@ -50,7 +49,7 @@ extension Forwarder {
     public mutating func change(_ change: Change, at now: Tick) {
         switch change {
         case .settings(let policy, let timing, let groups, let renewed, let suspects):
-            reconfigure(policy, timing, groups, renewed, suspects)
+            reconfigure(policy, timing, groups, renewed, suspects, at: now)
         case .servers(let id, let servers):
             var group = groups[id.rawValue].group
             group.servers = servers
@@ -131,7 +130,7 @@ extension Forwarder {
 
     private mutating func reconfigure(
         _ policy: Policy, _ timing: Timing, _ groups: [UpstreamGroup], _ renewed: Set<GroupID>,
-        _ suspects: Change.Suspects
+        _ suspects: Change.Suspects, at now: Tick
     ) {
         let before = self.policy
         (self.policy, self.timing) = (policy, timing)
@@ -147,14 +146,20 @@ extension Forwarder {
             self.groups[place].lookups = [:]
             self.groups[place].noRecordBudget.removeAll()
         }
+        forgetSuspects(suspects, after: before)
+        withdrawBarred(at: now)
+    }
+
+    /// Forgets the answers in the cache that are suspect.
+    private func forgetSuspects(_ suspects: Change.Suspects, after before: Policy) {
         guard cache.statistics.entries <= Self.mostEntriesToLookThrough else { return cache.removeAll() }
-        let carriers = Set(groups.filter(\.carriesAddresses).map(\.id))
+        let accounts = suspects.groups.filter { groups[$0.rawValue].group.carriesAddresses }
+        let (policy, all) = (policy, suspects.groups)
         cache.removeAll { name, type, audience in
-            // An account's answers are for everyone; all other answers came from resolvers.
-            if suspects.contains(.messageAnswers), audience != .everyone { return true }
             let route = policy.route(name, type)
-            if suspects.contains(.accountAnswers), route.begins(with: carriers) { return true }
-            return !route.leads(whereLeads: before.route(name, type))
+            // What is for everyone came from an account.
+            return route.asks(audience == .everyone ? accounts : all)
+                || !route.leads(whereLeads: before.route(name, type))
                 || policy.refusesPrivate(name) != before.refusesPrivate(name)
         }
     }

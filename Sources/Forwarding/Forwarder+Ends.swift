@@ -7,8 +7,8 @@ extension Forwarder {
     /// Ends the flight if no step can still answer: with a stale answer, else a failure.
     mutating func settleIfDone(_ flight: Flight, at now: Tick) {
         guard flight.isDone else { return }
-        if let answer = flight.secondBest, answer.head.responseCode.isAnswer {
-            return finish(flight, answer, of: flight.messages.step, by: flight.secondBestBy, at: now)
+        if let (answer, group) = flight.secondBest, answer.head.responseCode.isAnswer {
+            return finish(flight, answer, of: flight.messages.step, by: group, at: now)
         }
         // The store may still have an answer, which is better than a failure.
         if shared.isOn, isLooking(flight, at: now) { return }
@@ -32,7 +32,7 @@ extension Forwarder {
     }
 
     func failureAnswer(_ flight: Flight, timedOut: Bool) -> Answer {
-        if let refusal = flight.secondBest { return explained(refusal, flight.route[flight.messages.step].group) }
+        if let (refusal, group) = flight.secondBest { return explained(refusal, group) }
         var reason = reason(flight)
         if timedOut { reason.code = .noReachableAuthority }
         var answer = Answer.failure(flight.key.name.name, type: flight.key.type, .servFail, extendedError: nil)

@@ -5,11 +5,6 @@ import DNSWire
 /// Groups that carry messages: a question is sent to one server after the other, and also to the next one when a server
 /// takes longer than usual.
 extension Forwarder {
-    /// Whether other rules have come into effect since a flight began, by which its name must not go to a group.
-    func isBarred(_ flight: Flight, _ group: GroupID) -> Bool {
-        flight.generation != generation && !policy.mayAsk(group, flight.key.name.name, flight.key.type)
-    }
-
     /// Asks the next server of the group in ``Flight/messages``, or waits until one has room; ends the step when no server
     /// is left and no query is under way.
     mutating func sendMessage(_ flight: Flight, at now: Tick) {
@@ -120,7 +115,7 @@ extension Forwarder {
                 // The group answered before, and that answer is not replaced by another group's.
                 return remove(flight)
             }
-            flight.isOwed = true
+            flight.owing.insert(step)
         }
         stepEnded(step, of: flight, after: isRefused ? .refused : .failure, at: now)
     }
@@ -135,14 +130,13 @@ extension Forwarder {
         switch end {
         case .failure, .refused:
             // An answer of an earlier group is better than a SERVFAIL or the like.
-            if flight.secondBest?.head.responseCode.isAnswer != true {
-                (flight.secondBest, flight.answerer) = (answer, answerer)
+            if flight.secondBest?.answer.head.responseCode.isAnswer != true {
+                (flight.secondBest, flight.answerer) = ((answer, flight.route[step].group), answerer)
             }
             if end == .failure { flight.messages.hasFailed = true } else { flight.messages.hasRefused = true }
             sendMessage(flight, at: now)
         default:
-            (flight.secondBest, flight.secondBestBy) = (answer, flight.route[step].group)
-            flight.answerer = answerer
+            (flight.secondBest, flight.answerer) = ((answer, flight.route[step].group), answerer)
             let isLast = !flight.route[(step + 1)...].contains { $0.after.contains(end) }
             if isLast { return finish(flight, answer, of: step, at: now) }
             for query in flight.messages.underWay { leave(query) }

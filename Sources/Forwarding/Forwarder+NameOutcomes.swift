@@ -138,9 +138,10 @@ extension Forwarder {
     mutating func settleWithoutRecord(
         _ flight: Flight, _ step: Int, by answerer: Answerer, at group: GroupID, _ now: Tick
     ) {
-        flight.isOwed = !groups[group.rawValue].group.isProven
+        let isProven = groups[group.rawValue].group.isProven
+        if isProven { flight.owing.remove(step) }
         guard step + 1 < flight.route.count, flight.route[step + 1].after.contains(.noRecord) else {
-            guard !flight.isOwed else {
+            guard isProven else {
                 (flight.lastFailure, flight.lastFailed) = (.unproven, (group, nil))
                 return stepEnded(step, of: flight, at: now)
             }
@@ -150,7 +151,7 @@ extension Forwarder {
             flight.answerer = answerer
             return finish(flight, answer)
         }
-        if flight.isOwed, !flight.isWanted {
+        if !isProven, !flight.isWanted {
             // The group answered before, and that answer is not replaced by another group's.
             return remove(flight)
         }

@@ -163,11 +163,6 @@ extension Forwarder {
         }
     }
 
-    /// Whether other rules have come into effect since a name was asked for, by which it must not go to the group.
-    private func isBarred(_ lookup: Lookup, _ group: GroupID) -> Bool {
-        lookup.generation != generation && !policy.mayAsk(group, lookup.key.name)
-    }
-
     mutating func remove(_ lookup: Lookup, at group: GroupID) {
         groups[group.rawValue].lookups.remove(lookup, forKey: lookup.key)
     }

@@ -21,8 +21,11 @@ extension Forwarder {
         flight.hedgeAt = nil
         // The flight was ended meanwhile to make room for another.
         guard flights[flight.id] != nil else { return }
-        guard let step = nextStep(of: flight, after: flight.begun == 0 ? .all : end) else {
-            return settleIfDone(flight, at: now)
+        let end = flight.begun == 0 ? .all : end
+        guard let step = nextStep(of: flight, after: end) else { return settleIfDone(flight, at: now) }
+        for place in flight.begun...step where !flight.route[place].after.isDisjoint(with: end) {
+            // Also one that has no servers at present.
+            if groups[flight.route[place].group.rawValue].group.carriesAddresses { flight.owing.insert(place) }
         }
         flight.begun = step + 1
         flight.underWay.insert(step)
@@ -42,13 +45,14 @@ extension Forwarder {
         }
     }
 
-    /// Sets the moment at which the next step begins beside this one, for a flight that clients wait for.
+    /// Sets the moment at which the next step begins beside this one, for a flight that clients wait for, and schedules it.
     mutating func hedge(_ flight: Flight, at now: Tick) {
         guard flight.isWanted, flight.isLastUnderWay, let next = nextStep(of: flight, after: .failure),
             let hedgeAfter = flight.route[next].hedgeAfter,
             groups[flight.route[flight.begun - 1].group.rawValue].group.carriesAddresses
         else { return }
         flight.hedgeAt = now.advanced(milliseconds: hedgeAfter)
+        schedule(flight)
     }
 
     /// A step has ended without an answer to give: the next one begins, unless it has begun already.
@@ -97,7 +101,7 @@ extension Forwarder {
         return id
     }
 
-    private mutating func takeQuery(_ id: TableID) -> Query? {
+    mutating func takeQuery(_ id: TableID) -> Query? {
         guard let query = queries.remove(id) else { return nil }
         groups[query.group.rawValue].underWay -= 1
         groups[query.group.rawValue].ended(query)

@@ -95,15 +95,23 @@ public struct Forwarder: ~Copyable {
     /// Exchanges the actions to carry out for an empty list, whose memory serves the next ones.
     public mutating func takeActions(into list: inout [Action]) {
         precondition(list.isEmpty)
-        if !shared.events.isEmpty { report(shared.takeEvents()) }
-        if !shared.actions.isEmpty { actions += shared.takeActions().map { .shared($0) } }
+        if !shared.actions.isEmpty || !shared.events.isEmpty { takeSharedActions() }
         swap(&list, &actions)
         if actions.capacity > Self.keptActions { actions = [] }
     }
     /// For so many actions memory is kept between turns, some 300 octets each.
     private static var keptActions: Int { 64 }
 
-    mutating func act(_ action: Action) { actions.append(action) }
+    mutating func act(_ action: Action) {
+        // What came before for the store stays before it.
+        if !shared.actions.isEmpty { takeSharedActions() }
+        actions.append(action)
+    }
+
+    private mutating func takeSharedActions() {
+        actions += shared.takeActions().map { .shared($0) }
+        actions += shared.takeEvents().map { .report($0) }
+    }
 
     // MARK: Questions
 
@@ -141,20 +149,19 @@ public struct Forwarder: ~Copyable {
         }
     }
 
-    /// How many groups at the beginning of a route are known to have no record of a name, and whether an HTTPDNS
-    /// account owes an answer: it was not found, or not proven, to have none.
+    /// How many groups at the beginning of a route are known to have no record of a name, and whether an answer is owed
+    /// all the same: one of these has not proven it, or the last, if there is no other group to be asked.
     mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> (count: Int, isOwed: Bool) {
-        var (count, isOwed) = (0, false)
+        var (count, isOwed, isProven) = (0, false, true)
         while count < route.count {
             let place = route[count].group.rawValue
-            guard groups[place].namesWithoutRecord.value(key, at: now) != nil else {
-                return (count, isOwed || groups[place].group.carriesAddresses)
-            }
-            isOwed = isOwed || !groups[place].group.isProven
+            guard groups[place].namesWithoutRecord.value(key, at: now) != nil else { return (count, isOwed) }
+            isProven = groups[place].group.isProven
+            isOwed = isOwed || !isProven
             count += 1
-            if count < route.count, !route[count].after.contains(.noRecord) { return (route.count, isOwed) }
+            if count < route.count, !route[count].after.contains(.noRecord) { break }
         }
-        return (count, isOwed)
+        return (route.count, !isProven)
     }
 
     /// - Parameter skipped: how many groups at the beginning of the route are not asked.
@@ -175,9 +182,9 @@ public struct Forwarder: ~Copyable {
         if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
             return giveUp(key, client, known, failure.reason)
         }
-        var skipped = skipped
+        var (skipped, isOwed) = (skipped, isOwed)
         if isPastNoRecordBudget(route[skipped].group, key, client, known, at: now) {
-            skipped += 1
+            (skipped, isOwed) = (skipped + 1, true)
             guard route[skipped...].contains(where: { !groups[$0.group.rawValue].isEmpty }) else {
                 return giveUp(key, client, known, FailureReason(code: .blocked))
             }
@@ -207,7 +214,7 @@ public struct Forwarder: ~Copyable {
         flightOf[key] = flight
         counters.flights += 1
         beginNextStep(of: flight, at: now)
-        schedule(flight)
+        if flight.hedgeAt == nil { schedule(flight) }
     }
 
     private mutating func join(_ flight: Flight, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick) {
@@ -216,7 +223,7 @@ public struct Forwarder: ~Copyable {
             flight.isWanted = true
             flight.answerBy = now.advanced(milliseconds: timing.answerWithin)
             hedge(flight, at: now)
-            schedule(flight)
+            if flight.hedgeAt == nil { schedule(flight) }
             if shared.isOn { hurry(flight, at: now) }
         }
         if flight.isOverdue, let known {
@@ -261,17 +268,6 @@ public struct Forwarder: ~Copyable {
         mutating get {
             while let first = deadlines.first, isOfEndedQuery(first) { deadlines.removeFirst() }
             return deadlines.next.orEarlier(shared.nextDeadline)
-        }
-    }
-
-    /// Whether a deadline is of a query that has ended. Those of flights are left to `compactDeadlines`: they are
-    /// seconds away, so that one of them wakes the loop for many, and it is cheaper to drop them together.
-    private mutating func isOfEndedQuery(_ moment: Moment) -> Bool {
-        switch moment {
-        case .query(let id), .silence(let id), .late(let id): !queries.contains(id)
-        case .trial(let id): !ranks.isUnderWay(id)
-        case .store(let id): !sharedReads.contains(id)
-        case .flight, .kept, .plan: false
         }
     }
 

@@ -20,10 +20,10 @@ public enum Route: Sendable, Equatable {
         }
     }
 
-    /// Whether the first group to be asked is one of these.
-    func begins(with groups: Set<GroupID>) -> Bool {
+    /// Whether one of these groups may be asked.
+    func asks(_ groups: Set<GroupID>) -> Bool {
         switch self {
-        case .ask(let steps), .serviceBinding(let steps): steps.first.map { groups.contains($0.group) } ?? false
+        case .ask(let steps), .serviceBinding(let steps): steps.contains { groups.contains($0.group) }
         case .answer: false
         }
     }

@@ -63,6 +63,8 @@ package final class GroupUpstream: Upstream {
 
     package func networkChanged() { for upstream in all { upstream.networkChanged() } }
 
+    package var isIdle: Bool { all.allSatisfy(\.isIdle) }
+
     package func close() { for upstream in all { upstream.close() } }
 
     package var nextDeadline: Tick? { streams.nextDeadline.orEarlier(plain.nextDeadline) }

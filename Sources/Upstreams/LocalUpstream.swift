@@ -103,6 +103,7 @@ package final class LocalUpstream: Upstream, Sender {
         streams.close()
     }
 
+    package var isIdle: Bool { queries.count == 0 }
     package var nextDeadline: Tick? { tidyAt.orEarlier(streams.nextDeadline) }
     package func expire(at now: Tick) {
         streams.expire(at: now)

@@ -147,11 +147,10 @@ package class StreamUpstream: Upstream {
 
     package final func cancel(_ id: QueryID) {
         guard let query = underWay.remove(id) else { return }
-        let now = now()
         trust(query)
         query.pool.forget(query)
-        for connection in query.connections { connection.drop(query, at: now) }
-        serveWaiting(query.pool, at: now)
+        for connection in query.connections { connection.drop(query, at: now()) }
+        serveWaiting(query.pool, at: now())
     }
 
     final func putOnFreshConnection(_ query: StreamQuery, at now: Tick) {
@@ -235,6 +234,7 @@ package class StreamUpstream: Upstream {
         doubts.reduce(allPools.reduce(nil) { $0.orEarlier($1.nextDeadline) }) { $0.orEarlier($1.doubtedAt) }
     }
 
+    package final var isIdle: Bool { underWay.count == 0 }
     package final func networkChanged() { for pool in pools.values { pool.renew() } }
 
     package final func close() {

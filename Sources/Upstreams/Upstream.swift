@@ -15,6 +15,8 @@ package protocol Upstream: AnyObject {
     /// This machine's addresses or routes have changed: existing connections are not trusted any more.
     func networkChanged()
     func close()
+    /// Whether no query is under way.
+    var isIdle: Bool { get }
     /// When ``expire(at:)`` is to be called; nil: not needed.
     var nextDeadline: Tick? { get }
     func expire(at now: Tick)

@@ -2,16 +2,21 @@ package import Base
 package import Configuration
 package import Forwarding
 
-/// A number for each group's name, which never stands for another name while the daemon runs.
+/// A number for each group's name, which never stands for another name while the daemon runs, nor for a group that is
+/// asked in the other way, as an account or with messages: what is under way in one way is never put in the other.
 package struct GroupNumbers: Sendable {
-    private var numbers: [String: GroupID] = [:]
+    private var numbers: [String: (id: GroupID, isAccount: Bool)] = [:]
+    private var next = GroupID.fallback.rawValue + 1
 
     package init() {}
 
-    /// Gives new names the next numbers; known names keep theirs.
+    /// Gives new names, and those of groups that have changed their kind, the next numbers; all others keep theirs.
     package mutating func add(_ settings: Settings) {
-        for group in settings.upstreams where numbers[group.name] == nil {
-            numbers[group.name] = GroupID(GroupID.fallback.rawValue + 1 + numbers.count)
+        for group in settings.upstreams {
+            let isAccount = group.account != nil
+            if let known = numbers[group.name], known.isAccount == isAccount { continue }
+            numbers[group.name] = (GroupID(next), isAccount)
+            next += 1
         }
     }
 
@@ -22,7 +27,7 @@ package struct GroupNumbers: Sendable {
         case Settings.Group.fallbackName: return .fallback
         default:
             guard let number = numbers[name] else { preconditionFailure("no group has this name") }
-            return number
+            return number.id
         }
     }
 }

@@ -101,6 +101,75 @@ import Testing
         end(forwarder)
     }
 
+    /// Applies other settings, and waits for the end of that.
+    private func reload(_ forwarder: ForwarderLoop, _ new: Settings, after old: Settings, _ numbers: inout GroupNumbers)
+        throws
+    {
+        let prepared = try forwarder.prepare(new, after: old, &numbers, Provenance())
+        onLoop(forwarder) { forwarder.apply(prepared) }
+    }
+
+    private func onLoop(_ forwarder: ForwarderLoop, _ work: @escaping @Sendable () -> Void) {
+        let gate = Gate()
+        forwarder.loop.submit {
+            work()
+            gate.open()
+        }
+        #expect(gate.wait())
+    }
+
+    private func holdsExample(_ forwarder: ForwarderLoop) -> Bool {
+        forwarder.cache.find(
+            example, type: .a, for: .those(dnssecOK: false, checkingDisabled: false),
+            at: Tick(nanoseconds: Clock.now()).seconds) != nil
+    }
+
+    @Test func aGroupThatComesAndGoesCostsNoAnswerOfOthersAndLeavesNothing() throws {
+        let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
+        let before = settings(resolver)
+        let forwarder = try started(before)
+        forwarder.cacheIsRead()
+        ask(forwarder)
+        #expect(replies.next() != nil)
+        var numbers = GroupNumbers()
+        numbers.add(before)
+        var new = before
+        var office = Settings.Group(name: "office")
+        office.servers = [.server(resolver.server)]
+        office.domains = [.subtree(Name("corp.example")!)]
+        office.trustAD = true
+        new.upstreams = [office]
+        try reload(forwarder, new, after: before, &numbers)
+        let id = numbers["office"]
+        #expect(holdsExample(forwarder))
+        onLoop(forwarder) { #expect(forwarder.carriers[id] != nil) }
+        // Whose AD bit counts in a group that has others' names.
+        var other = new
+        other.upstreams[0].trustAD = false
+        try reload(forwarder, other, after: new, &numbers)
+        #expect(holdsExample(forwarder))
+        try reload(forwarder, before, after: other, &numbers)
+        // Behind the end of the turn.
+        onLoop(forwarder) { #expect(forwarder.carriers[id] == nil) }
+        #expect(holdsExample(forwarder))
+        end(forwarder)
+    }
+
+    @Test func aGroupThatIsAskedInTheOtherWayHasAnotherNumber() {
+        var (settings, numbers) = (Settings(), GroupNumbers())
+        settings.upstreams = [Settings.Group(name: "office"), Settings.Group(name: "partner")]
+        numbers.add(settings)
+        let (office, partner) = (numbers["office"], numbers["partner"])
+        settings.upstreams[0] = Settings.Group(
+            name: "office", account: Settings.HTTPDNS(credential: .https(token: Secret(Array("t".utf8)))))
+        numbers.add(settings)
+        #expect(![office, partner, .httpdns, .fallback].contains(numbers["office"]))
+        #expect(numbers["partner"] == partner)
+        let account = numbers["office"]
+        numbers.add(settings)
+        #expect(numbers["office"] == account)
+    }
+
     @Test func aRefreshIsAnsweredToNobody() throws {
         let resolver = try NameServer(v4: [.v4(192, 0, 2, 9)], v6: [])
         let forwarder = try started(settings(resolver))

@@ -33,7 +33,8 @@ import Testing
         var forwarder = made(upstreams)
         upstreams.named = []
         forwarder.change(
-            .settings(upstreams.policy(), Timing(), upstreams.groups, renewed: [], .routes), at: Self.now)
+            .settings(upstreams.policy(), Timing(), upstreams.groups, renewed: [], Change.Suspects(routes: true)),
+            at: Self.now)
         let left = forwarder.groupOverviews.map(\.id)
         #expect(left == [.fallback])
     }

@@ -46,7 +46,7 @@ struct NamedGroup {
     /// `NAME SERVERS [account] [unproven] [encrypted] [takes NAME…] [thenTry GROUP…] [on END…] [concurrency N]
     /// [timeout N] [queriesPerSecond N]`
     init?(_ words: ArraySlice<String>) {
-        guard words.count > 2, let id = GroupID(scenario: words.first!), id.rawValue > GroupID.fallback.rawValue,
+        guard words.count > 1, let id = GroupID(scenario: words.first!), id.rawValue > GroupID.fallback.rawValue,
             let count = Int(words.dropFirst().first!)
         else { return nil }
         (self.id, servers) = (id, .scenario(count, list: 0))

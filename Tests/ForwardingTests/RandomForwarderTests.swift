@@ -294,10 +294,14 @@ import Testing
             if isOther { upstreams.service = .scenario(chance.below(4), list: lists) }
             var policy = upstreams.policy(timing.negativeTTL)
             policy.setFamilies([.httpdns: forwarder.policy.families(of: .httpdns)])
+            let suspects = [
+                Change.Suspects(), Change.Suspects(routes: true), Change.Suspects(groups: [.httpdns]),
+                Change.Suspects(groups: [.fallback]),
+            ][chance.below(4)]
             forwarder.change(
                 .settings(
                     policy, timing, upstreams.groups, renewed: isOther ? [.httpdns] : [],
-                    [[], .routes, .accountAnswers, .messageAnswers][chance.below(4)]), at: now)
+                    suspects), at: now)
             if isOther { forwarder.change(.wanted(preResolve: [], keepAlive: []), at: now) }
         }
 

@@ -166,14 +166,14 @@ struct ScenarioSettings {
             ["routeIp", "trustAD"].contains(words[0]) || read(words[0] == "group" ? words : ["set"] + words)
         else { return false }
         if words[0] == "keepAliveDomains" { start(&forwarder, at: now) }
-        var (renewed, suspects): (Set<GroupID>, Change.Suspects) = ([], [])
+        var (renewed, suspects): (Set<GroupID>, Change.Suspects) = ([], Change.Suspects())
         switch words[0] {
-        case "routeIp": (renewed, suspects) = ([.httpdns], .accountAnswers)
-        case "httpOnly": suspects = .accountAnswers
-        case "trustAD": suspects = .messageAnswers
+        case "routeIp": (renewed, suspects) = ([.httpdns], Change.Suspects(groups: [.httpdns]))
+        case "httpOnly": suspects.groups = [.httpdns]
+        case "trustAD": suspects.groups = Set(upstreams.groups.filter { !$0.carriesAddresses }.map(\.id))
         case "dnsIp": renewed = [.httpdns]
         case "group", "httpdns", "thenTry", "intercept", "bypass", "addressType", "privateAllowed", "refusePrivate":
-            suspects = .routes
+            suspects.routes = true
         default: break
         }
         forwarder.change(.settings(policy, timing, upstreams.groups, renewed: renewed, suspects), at: now)

@@ -17,6 +17,8 @@ final class Carriers {
     /// The deadlines of those upstreams that were asked something; the others have none.
     private var deadlines: [(group: GroupID?, next: () -> Tick?)] = []
     private var asked: Set<GroupID> = []
+    /// The groups that are not configured any more, while queries of theirs may be under way.
+    private var gone: Set<GroupID> = []
     /// The upstream that was looked up last: most questions of a turn are for the same group.
     private var latest: (group: GroupID, upstream: any Upstream)?
     /// Whether the addresses of servers are looked up.
@@ -67,7 +69,7 @@ final class Carriers {
 
     subscript(group: GroupID) -> (any Upstream)? {
         if let latest, latest.group == group { return latest.upstream }
-        guard let upstream: any Upstream = accounts[group] ?? messages[group] else { return nil }
+        guard let upstream = upstream(of: group) else { return nil }
         latest = (group, upstream)
         if asked.insert(group).inserted { deadlines.append((group, { upstream.nextDeadline })) }
         return upstream
@@ -79,7 +81,6 @@ final class Carriers {
     /// Applies other settings; queries under way go on.
     func apply(_ settings: Settings, _ prepared: Prepared, _ numbers: GroupNumbers) {
         latest = nil
-        forgetOtherKinds(settings, numbers)
         for (name, access) in prepared.accesses {
             let id = numbers[name]
             if id == .httpdns { lookupAccount?.renew(access) }
@@ -92,10 +93,9 @@ final class Carriers {
             }
         }
         let groups = settings.messageGroups
-        let wanted = Set(groups.map { numbers[$0.name] })
-        for (id, upstream) in messages where !wanted.contains(id) { upstream.keep([]) }
-        let kept = Set(settings.accounts.map { numbers[$0.name] })
-        for (id, upstream) in accounts where !kept.contains(id) { upstream.keep([]) }
+        let wanted = Set((groups.map(\.name) + settings.accounts.map(\.name)).map { numbers[$0] })
+        gone = Set(accounts.keys).union(messages.keys).subtracting(wanted)
+        for id in gone { upstream(of: id)?.keep([]) }
         for group in groups {
             let id = numbers[group.name]
             let context = prepared.contexts[group.name]
@@ -114,13 +114,12 @@ final class Carriers {
         }
     }
 
-    /// Closes the upstreams of groups that are asked in the other way now, as an account or with messages.
-    private func forgetOtherKinds(_ settings: Settings, _ numbers: GroupNumbers) {
-        for group in settings.upstreams {
-            let id = numbers[group.name]
-            guard let former: any Upstream = group.account == nil ? accounts[id] : messages[id] else { continue }
-            former.close()
-            (accounts[id], messages[id]) = (nil, nil)
+    /// Closes the upstreams of groups that are not configured any more, as soon as nothing is under way there.
+    private func closeGone() {
+        for id in gone where upstream(of: id)?.isIdle ?? true {
+            upstream(of: id)?.close()
+            (accounts[id], messages[id], latest) = (nil, nil, nil)
+            gone.remove(id)
             asked.remove(id)
             deadlines.removeAll { $0.group == id }
         }
@@ -179,6 +178,7 @@ final class Carriers {
 
     /// Ends the loop's turn.
     func endTurn() {
+        if !gone.isEmpty { closeGone() }
         if inquires { inquiries.endTurn() }
     }
 
@@ -218,6 +218,8 @@ final class Carriers {
         for deadline in deadlines { next = next.orEarlier(deadline.next()) }
         return next
     }
+
+    private func upstream(of group: GroupID) -> (any Upstream)? { accounts[group] ?? messages[group] }
 
     private var all: [any Upstream] { accounts.values.map { $0 } + messages.values.map { $0 } }
 }

@@ -187,6 +187,15 @@ public final class DNSCache: @unchecked Sendable {
         return removed
     }
 
+    /// Forgets the answer to a question if it only stands in for a better one: see
+    /// ``store(_:to:type:for:at:isStandIn:teller:)``.
+    public func removeStandIn(_ name: Name, type: RecordType, for audience: Audience) {
+        let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
+        unsafe segments[Self.segment(hash)].withLock { segment in
+            segment.removeStandIn(hash: hash, name, type: type, audience: Entry.Flags(audience))
+        }
+    }
+
     public func removeAll() {
         for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.removeAll() } }
     }

@@ -49,6 +49,8 @@ final class Flight {
     /// The steps whose groups owe an answer: an account's from its beginning until it has proven that it has no record, any
     /// other's once its servers have failed.
     var owing = StepSet()
+    /// Those of them whose groups have failed.
+    var failed = StepSet()
     /// Whether a message group has answered; an earlier step may still be under way, and servers that are slower.
     var wasAnswered = false
     /// A SERVFAIL or the like, or an answer that led to the next group: given if no better one comes; and who gave it.

@@ -55,6 +55,7 @@ extension Forwarder {
             group.servers = servers
             groups[id.rawValue].replace(group)
             failures.removeAll()
+            outageEnded(of: id, at: now)
         case .families(let families):
             let before = policy
             policy.setFamilies(families)
@@ -68,7 +69,10 @@ extension Forwarder {
             outdateLookups { others.contains($0.name) }
             policy.hosts = hosts
         case .network:
-            for place in groups.indices { groups[place].networkChanged(at: now) }
+            for place in groups.indices {
+                groups[place].networkChanged(at: now)
+                outageEnded(of: GroupID(place), at: now)
+            }
             failures.removeAll()
             forgetRanks()
             for id in queries.ids { askAgain(id, at: now) }

@@ -116,6 +116,7 @@ extension Forwarder {
                 return remove(flight)
             }
             flight.owing.insert(step)
+            failed(step, of: flight, at: now)
         }
         stepEnded(step, of: flight, after: isRefused ? .refused : .failure, at: now)
     }
@@ -162,6 +163,7 @@ extension Forwarder {
         keep(
             answer, by: group, to: key.name.name, key.type, for: key.audience, flight.generation, at: now,
             isStandIn: flight.isOwed)
+        if !flight.failed.isEmpty { standsIn(flight, at: now) }
         if shared.isOn, !isFromStore, !flight.isOwed, answer.isCacheable {
             share(
                 .answer(answer), by: group, to: key.name.name, key.type, for: key.audience, lifetime: answer.keep,

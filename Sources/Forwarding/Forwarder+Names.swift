@@ -209,6 +209,7 @@ extension Forwarder {
         for flight in lookup.flights {
             let step = flight.step(of: group)
             flight.lastFailure = failure ?? flight.lastFailure
+            if failure != nil { failed(step, of: flight, at: now) }
             guard flight.isWanted else {
                 // The group answered before, and that answer is not replaced by another group's.
                 remove(flight)

@@ -144,9 +144,11 @@ extension Forwarder {
         guard let query = takeQuery(id.id) else { return }
         let sent = toRepeat ? query.repeated ?? query.sent : query.sent
         func reportAnswered(_ hasAnswer: Bool) {
-            report(
-                groups[query.group.rawValue].answered(
-                    query.server, hasAnswer, roundTrip: now.milliseconds(since: sent), at: now))
+            let events = groups[query.group.rawValue].answered(
+                query.server, hasAnswer, roundTrip: now.milliseconds(since: sent), at: now)
+            guard !events.isEmpty else { return }
+            report(events)
+            outageEnded(of: query.group, at: now)
         }
         switch (query.subject, outcome) {
         case (.names(let lookups, let families), .addresses(let results)):

@@ -28,6 +28,9 @@ struct GroupState {
     /// Names of which the group has no record.
     var namesWithoutRecord = Remembered<NameKey, Void>(atMost: maximumNamesWithoutRecord)
 
+    /// The questions that another group has answered since this one failed: see ``Forwarder/standsIn(_:at:)``.
+    var standIns = Remembered<Flight.Key, Bool>(atMost: Forwarder.maximumStandIns)
+
     /// With `Choice.inOrder`: when the first server is tried again while another is in use.
     private(set) var returnAt: Tick?
     private var isProbing = false

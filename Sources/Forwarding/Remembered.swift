@@ -28,6 +28,9 @@ struct Remembered<Key: Hashable, Value> {
         }
     }
 
+    /// The keys that still hold. Walks over all.
+    func keys(at now: Tick) -> [Key] { values.filter { now < $0.value.until }.map(\.key) }
+
     /// Walks over all keys: for an operator's command, not for the path of a query. The order of the keys is kept.
     mutating func remove(where isMeant: (Key) -> Bool) {
         for key in values.keys.filter(isMeant) { values[key]?.until = Tick(nanoseconds: 0) }

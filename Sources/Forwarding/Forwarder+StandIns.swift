@@ -1,0 +1,36 @@
+import Base
+import DNSCache
+
+/// Answers that stand in for those of a group that has failed, and the end of its outage.
+extension Forwarder {
+    /// The most questions of one group for which that is remembered, some 200 octets each. What stands in for an older
+    /// one stays until its time ends.
+    static var maximumStandIns: Int { 4096 }
+
+    /// The group of a step has failed a flight, which another group may answer, or has answered.
+    mutating func failed(_ step: Int, of flight: Flight, at now: Tick) {
+        flight.failed.insert(step)
+        if flight.wasAnswered { standsIn(flight, at: now) }
+    }
+
+    /// Another group's answer to a flight stands in for those of the groups that have failed.
+    mutating func standsIn(_ flight: Flight, at now: Tick) {
+        let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
+        for step in 0..<flight.begun where flight.failed.contains(step) {
+            let place = flight.route[step].group.rawValue
+            guard groups[place].standIns.value(flight.key, at: now) == nil else { continue }
+            groups[place].standIns.insert(flight.key, true, until: end)
+        }
+    }
+
+    /// A group answers again, or may: what stands in for its answers is forgotten, so that the next question asks it. A
+    /// question that the group alone fails is so asked twice a minute at most.
+    mutating func outageEnded(of group: GroupID, at now: Tick) {
+        let place = group.rawValue
+        let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
+        for key in groups[place].standIns.keys(at: now) where groups[place].standIns.value(key, at: now) == true {
+            groups[place].standIns.insert(key, false, until: end)
+            cache.removeStandIn(key.name.name, type: key.type, for: key.audience)
+        }
+    }
+}

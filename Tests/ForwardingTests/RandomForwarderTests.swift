@@ -180,9 +180,11 @@ import Testing
                     reply == explanation.held?.answer
                         || explanation.parts.allSatisfy { $0.standing == .withoutRecord }
                 case .made(let answer): reply == answer
+                // Where names wait, those of several sources are sent in turn: one may be past the plan before its turn.
                 case .asked(let place):
-                    reply == nil
-                        && flight.map { $0.route[$0.begun - 1].group } == explanation.parts[place].group.id
+                    explanation.parts[place].standing == .full
+                        || reply == nil
+                            && flight.map { $0.route[$0.begun - 1].group } == explanation.parts[place].group.id
                 case .failedLately(let answer), .nobody(let answer):
                     reply?.head.responseCode == (explanation.held?.answer ?? answer).head.responseCode
                         && reply?.head.answerCount == (explanation.held?.answer ?? answer).head.answerCount

@@ -3,27 +3,24 @@ import Dispatch
 import Synchronization
 import Transport
 
-/// What a command is doing, for a person who waits: one line on standard error, from the second second on, rewritten as
-/// it goes on and erased at the end. Nothing where standard error is no terminal.
+/// What a command is doing, for a person who waits: one line on standard error, from the second second on, rewritten
+/// each second and erased at the end. Nothing where standard error is no terminal.
 final class Progress: Sendable {
-    private let state = Mutex(State())
-    private let isShown: Bool
+    private let state: Mutex<State>
 
     private struct State {
-        var text = ""
-        /// Since the beginning, and since the text became what it is.
-        var (seconds, secondsOfText) = (0, 0)
-        var hasEnded = false
+        var text: String
+        /// When it began to do that, in nanoseconds.
+        var since = Clock.now()
+        var isDrawn = false
+        var hasEnded: Bool
     }
-
-    /// The longest line, in characters: one that wraps could not be erased.
-    private static let longest = 76
 
     /// - Parameter text: what is being done.
     init(_ text: String) {
-        isShown = StandardStream.error.isTerminal && Environment.variables["TERM"] != "dumb"
-        state.withLock { $0.text = text }
-        if isShown { tickLater() }
+        let isShown = StandardStream.error.isTerminal && Environment.variables["TERM"] != "dumb"
+        state = Mutex(State(text: text, hasEnded: !isShown))
+        if isShown { drawLater() }
     }
 
     /// Shows the text while the work is done.
@@ -36,57 +33,43 @@ final class Progress: Sendable {
     }
 
     /// Says what is being done from now on.
-    func say(_ text: String) {
-        state.withLock { state in
-            (state.text, state.secondsOfText) = (text, 0)
-            draw(state)
-        }
-    }
+    func say(_ text: String) { state.withLock { ($0.text, $0.since) = (text, Clock.now()) } }
 
-    /// Writes something to the terminal, above the line.
+    /// Writes something to the terminal, in the place of the line.
     func aside(_ write: () -> Void) {
         state.withLock { state in
-            erase(state)
+            erase(&state)
             write()
-            draw(state)
         }
     }
 
     /// Ends it: nothing is left on the terminal.
     func end() {
         state.withLock { state in
-            erase(state)
+            erase(&state)
             state.hasEnded = true
         }
     }
 
-    private func tickLater() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.tick() }
-    }
-
-    private func tick() {
-        let goesOn = state.withLock { state in
-            guard !state.hasEnded else { return false }
-            state.seconds += 1
-            state.secondsOfText += 1
-            draw(state)
-            return true
+    private func drawLater() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+            self?.state.withLock { state in
+                guard !state.hasEnded else { return }
+                let seconds = (Clock.now() - state.since + 500_000_000) / 1_000_000_000
+                // A line that wraps could not be erased.
+                let line = "\(state.text.prefix(70)), \(seconds) s"
+                StandardStream.error.write(Array("\(Self.erasing)\(line)".utf8))
+                state.isDrawn = true
+                self?.drawLater()
+            }
         }
-        if goesOn { tickLater() }
     }
 
-    private func draw(_ state: borrowing State) {
-        guard isShown, state.seconds > 0, !state.hasEnded else { return }
-        let time = state.secondsOfText > 0 ? ", \(state.secondsOfText) s" : ""
-        write("\(Self.erasing)\(state.text.prefix(Self.longest - time.count))\(time)")
-    }
-
-    private func erase(_ state: borrowing State) {
-        if isShown, state.seconds > 0, !state.hasEnded { write(Self.erasing) }
+    private func erase(_ state: inout State) {
+        if state.isDrawn { StandardStream.error.write(Array(Self.erasing.utf8)) }
+        state.isDrawn = false
     }
 
     /// To the beginning of the line, which is emptied (ECMA-48 §8.3.41).
     private static let erasing = "\r\u{1B}[K"
-
-    private func write(_ text: String) { StandardStream.error.write(Array(text.utf8)) }
 }

@@ -114,17 +114,6 @@ extension [UInt8] {
         append(digits.span.extracting(first...))
     }
 
-    /// Appends the octets of six numbers, each as ``eightOctets(_:at:)`` reads it.
-    @inline(__always)
-    package mutating func append(_ numbers: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)) {
-        let ordered = (
-            numbers.0.littleEndian, numbers.1.littleEndian, numbers.2.littleEndian, numbers.3.littleEndian,
-            numbers.4.littleEndian, numbers.5.littleEndian
-        )
-        // Sound: six numbers of one type have no gaps, and they are copied during the call.
-        unsafe Swift.withUnsafeBytes(of: ordered) { unsafe append(contentsOf: $0) }
-    }
-
     /// Appends a number, its highest octet first.
     @inline(__always)
     package mutating func append16(_ value: UInt16) {

@@ -16,7 +16,7 @@ final class ControlConnection: @unchecked Sendable {
 
     /// The longest head of a request, in octets: the longest name takes 1 KiB in it.
     private static let headLimit = 8 * 1024
-    /// The most octets that wait for a watcher to read: some 4000 questions. With more it would see old ones only.
+    /// The most octets that wait for a watcher to read: over a thousand lines. With more it would see old ones only.
     static let watchLimit = 256 * 1024
 
     enum Phase {
@@ -51,16 +51,16 @@ final class ControlConnection: @unchecked Sendable {
     var room: Int { max(0, Self.watchLimit - (stream?.queued ?? Self.watchLimit)) }
 
     /// Sends more of a response that goes on.
-    func sendFrames(_ frames: Span<UInt8>) { stream?.send(frames) }
+    func sendLines(_ lines: Span<UInt8>) { stream?.send(lines) }
 
     private func send(_ response: ControlResponse) {
         guard let stream else { return }
-        if let filter = response.watch, !isHead {
+        if let watch = response.watch, !isHead {
             phase = .watching
             stream.isReading = true
             stream.send(response.head.span)
             // Sending may have found the connection broken.
-            if self.stream != nil { server.watch(self, filter) }
+            if self.stream != nil { server.watch(self, watch) }
             return
         }
         phase = .writing
@@ -123,8 +123,9 @@ struct ControlResponse: Sendable {
     let body: [UInt8]
     /// Further header fields, each with its line end.
     var fields = ""
-    /// For a response that goes on until the client closes: the questions that it shows. Nil: the response ends with ``body``.
-    var watch: WatchFilter?
+    /// For a response that goes on until the client closes: which questions it shows, and how. Nil: the response ends
+    /// with ``body``.
+    var watch: (filter: WatchFilter, form: WatchText.Form)?
 
     init(_ status: Status, _ text: String, type: String = "text/plain; charset=utf-8") {
         (self.status, self.type) = (status, type)

@@ -104,27 +104,30 @@ extension ControlServer {
     }
 
     private func watch(_ target: RequestTarget, _ done: @escaping (ControlResponse) -> Void) {
-        guard let filter = WatchFilter(target) else {
+        guard let filter = WatchFilter(target),
+            let form = WatchText.Form(rawValue: target.values("form").first ?? WatchText.Form.json.rawValue)
+        else {
             return done(ControlResponse(.badRequest, "what is to be seen cannot be read\n"))
         }
-        guard !filter.by.isEmpty else { return done(watch(filter)) }
+        guard !filter.by.isEmpty else { return done(watch(filter, form)) }
         overview { [self] overview in
             guard let overview else { return done(.stuck) }
-            let words = WatchFrame.Kind.words + overview.groups.map(\.name)
+            let words = Watched.By.words + overview.groups.map(\.name)
             if let other = filter.by.first(where: { !words.contains($0) }) {
                 let line = "--by \(other) is not known here; give one of \(words.joined(separator: ", "))\n"
                 return done(ControlResponse(.badRequest, line))
             }
-            done(watch(filter))
+            done(watch(filter, form))
         }
     }
 
-    private func watch(_ filter: WatchFilter) -> ControlResponse {
+    private func watch(_ filter: WatchFilter, _ form: WatchText.Form) -> ControlResponse {
         guard hasRoomToWatch else {
             return ControlResponse(.unavailable, "\(Watchers.most) watch already, which is the most; end one of them\n")
         }
-        var response = ControlResponse(.ok, "", type: "application/octet-stream")
-        response.watch = filter
+        var response = ControlResponse(
+            .ok, "", type: form == .json ? "application/x-ndjson" : "text/plain; charset=utf-8")
+        response.watch = (filter, form)
         return response
     }
 

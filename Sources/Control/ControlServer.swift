@@ -129,8 +129,8 @@ package final class ControlServer: @unchecked Sendable {
     var hasRoomToWatch: Bool { !watchers.isFull }
 
     /// - Parameter connection: the head of its response is sent.
-    func watch(_ connection: ControlConnection, _ filter: WatchFilter) {
-        watchers.add(connection, filter, at: Clock.now())
+    func watch(_ connection: ControlConnection, _ watch: (filter: WatchFilter, form: WatchText.Form)) {
+        watchers.add(connection, watch.filter, watch.form, at: Clock.now())
     }
 
     // MARK: Time

@@ -1,5 +1,4 @@
 import Base
-import Counters
 import HTTP
 import Streams
 package import Transport
@@ -10,11 +9,9 @@ package final class WatchClient: @unchecked Sendable {
     private let path: String
     private let loop: EventLoop
     private var stream: Stream?
-    /// Octets of which the head of the response, or a frame, is not whole yet.
+    /// The head of the response as far as it has come, and the text of a refusal.
     private var incoming: [UInt8] = []
     private var status: Int?
-    private var text: WatchText
-    private var lines: [UInt8] = []
     private var write: ([UInt8]) -> Bool = { _ in true }
     private var ended: @Sendable (ControlClient.Failed?) -> Void = { _ in }
     /// Itself from start to end: answers come on the loop whether or not the command that has started it still waits.
@@ -25,21 +22,21 @@ package final class WatchClient: @unchecked Sendable {
     /// The longest request, and the most that is read at once, in octets.
     private static let maximumRead = 64 * 1024
 
-    /// - Parameters:
-    ///   - path: the daemon's control socket.
-    ///   - text: makes lines of what is answered.
-    package init(_ path: String, _ text: WatchText) throws(SystemError) {
-        (self.path, self.text) = (path, text)
+    /// - Parameter path: the daemon's control socket.
+    package init(_ path: String) throws(SystemError) {
+        self.path = path
         loop = try EventLoop(label: "httpdnsd.watch")
     }
 
     /// Call once.
     /// - Parameters:
+    ///   - filter: which questions are wanted.
+    ///   - form: how the daemon is to write them.
     ///   - write: called on a queue of its own with the lines of what has come, in order; while it runs nothing more is
     ///     read. False: no more is wanted.
     ///   - ended: called once at the end; with nil if no more was wanted.
     package func start(
-        _ filter: WatchFilter, write: @escaping @Sendable ([UInt8]) -> Bool,
+        _ filter: WatchFilter, _ form: WatchText.Form, write: @escaping @Sendable ([UInt8]) -> Bool,
         ended: @escaping @Sendable (ControlClient.Failed?) -> Void
     ) {
         (self.write, self.ended, running) = (write, ended, self)
@@ -53,7 +50,7 @@ package final class WatchClient: @unchecked Sendable {
                 return end("no daemon answers: \(error.explained)")
             }
             let request =
-                "GET /watch?\(filter.query) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                "GET /watch?form=\(form.rawValue)&\(filter.query) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             stream?.send(Array(request.utf8).span)
         }
     }
@@ -96,22 +93,8 @@ extension WatchClient: StreamOwner {
             if incoming.count > Self.headLimit { end("what answers at \(path) is no daemon") }
             return
         }
-        lines.removeAll(keepingCapacity: true)
-        guard let whole = appendLines() else { return end("the daemon at \(path) is of another version") }
-        incoming.removeFirst(whole)
+        let lines = exchange(&incoming, with: [])
         if !lines.isEmpty, !write(lines) { end(nil) }
-    }
-
-    /// Appends the lines of all frames that are whole, and returns where those end; nil if something is no frame.
-    private func appendLines() -> Int? {
-        let octets = incoming
-        var offset = 0
-        while let length = WatchFrame.length(octets.span, at: offset) {
-            guard let frame = WatchFrame(octets.span, at: offset) else { return nil }
-            text.append(frame, of: octets.span, to: &lines)
-            offset += length
-        }
-        return offset
     }
 
     func ended(_ stream: Stream, isCut: Bool) {

@@ -9,31 +9,21 @@ package struct WatchFilter: Sendable, Equatable {
     package var types: [RecordType] = []
     package var codes: [ResponseCode] = []
     package var clients: [Network] = []
-    /// Only questions with one of these answerers: a word of ``WatchFrame/Kind/word``, or the name of a group.
+    /// Only questions with one of these answerers: a word of ``Watched/By/words``, or the name of a group.
     package var by: [String] = []
     /// Only questions that took longer than this, in milliseconds.
     package var slowerThan = 0.0
 
     package init() {}
 
-    /// - Parameter octets: in which the frame is.
-    func holds(_ frame: WatchFrame, of octets: Span<UInt8>) -> Bool {
-        (types.isEmpty || !frame.name.isEmpty && types.contains(frame.type))
-            && (codes.isEmpty || codes.contains(frame.code))
-            && (slowerThan == 0 || Double(frame.took) > slowerThan * 1_000_000)
-            && (by.isEmpty || by.contains { Self.isBy($0, frame, octets) })
-            && (clients.isEmpty || clients.contains { $0.contains(frame.client) })
-            && (names.isEmpty || names.contains { $0.contains(octets.extracting(frame.name)) })
+    func holds(_ question: Watched) -> Bool {
+        (types.isEmpty || !question.name.isEmpty && types.contains(question.type))
+            && (codes.isEmpty || codes.contains(question.code))
+            && (slowerThan == 0 || Double(question.took) > slowerThan * 1_000_000)
+            && (by.isEmpty || by.contains(question.by.word))
+            && (clients.isEmpty || clients.contains { $0.contains(question.client) })
+            && (names.isEmpty || names.contains { $0.contains(question.name.span) })
     }
-
-    private static func isBy(_ word: String, _ frame: WatchFrame, _ octets: Span<UInt8>) -> Bool {
-        if let own = frame.kind.word { return word == own }
-        return word.utf8.count == frame.group.count
-            && zip(word.utf8, frame.group).allSatisfy { $0 == octets[$1] }
-    }
-
-    /// Whether it holds for each question.
-    var isEmpty: Bool { self == WatchFilter() }
 }
 
 /// As the parameters of a request.

@@ -4,11 +4,9 @@ import DNSWire
 package import Transport
 
 /// Writes what was answered as lines: for people in columns, for programs as JSON. Keys are added, never changed.
-///
-/// A hundred thousand lines in a second are written by a program that may share a core with the daemon. So what repeats
-/// from line to line is made once and kept, and the rest is written octet by octet.
 package struct WatchText {
-    package enum Form: Sendable {
+    /// Whom the lines are for; its name is a parameter of the request.
+    package enum Form: String, Sendable {
         case plain, coloured, json
     }
 
@@ -16,141 +14,76 @@ package struct WatchText {
     private let zone: @Sendable (UInt64) -> TimeText
     private var widths = Widths()
 
-    /// The time of the last line, in the unit that is shown, and its text.
-    private var time: (number: UInt64, text: [UInt8])?
-    private var clients = RecentTexts<Client>()
-    private var outcomes = RecentTexts<Outcome>()
-    private var durations = RecentTexts<Took>()
-
     /// - Parameter zone: gives the time of people; programs get UTC.
     package init(_ form: Form, zone: @escaping @Sendable (UInt64) -> TimeText = { TimeText(local: $0) }) {
         (self.form, self.zone) = (form, zone)
     }
 
-    /// - Parameter octets: in which the frame is.
-    package mutating func append(_ frame: WatchFrame, of octets: Span<UInt8>, to text: inout [UInt8]) {
-        guard frame.kind != .dropped else { return text.append(form.dropped(frame.count)) }
-        appendTime(frame.at, to: &text)
-        let (client, outcome, took) = (Client(frame), Outcome(frame, octets), Took(nanoseconds: form.shown(frame.took)))
-        text.append(contentsOf: clients[client] ?? make(client))
-        appendName(octets.extracting(frame.name), to: &text)
-        text.append(contentsOf: outcomes[outcome] ?? make(outcome))
-        text.append(contentsOf: durations[took] ?? make(took))
+    /// The line of a question, with its end.
+    package mutating func line(_ question: Watched) -> String {
+        var octets: [UInt8] = []
+        if !question.name.isEmpty { Name.append(question.name.span, to: &octets) }
+        let name = octets.isEmpty ? nil : String(decoding: octets, as: UTF8.self)
+        return form == .json ? Self.json(question, name) : columns(question, name)
     }
 
-    // MARK: What differs from line to line
+    /// The line that says how many questions have none.
+    package func dropped(_ count: UInt64) -> String {
+        if form == .json { return JSON.object([("dropped", .integer(count))]).text + "\n" }
+        let noun = count == 1 ? "question is" : "questions are"
+        return painted("… \(count) \(noun) not shown: they came faster than this was read", .yellow) + "\n"
+    }
 
-    private mutating func appendTime(_ microseconds: UInt64, to text: inout [UInt8]) {
-        let (unit, digits) = form == .json ? (1, 6) : (1000, 3)
-        let (number, second) = (microseconds / UInt64(unit), 1_000_000 / UInt64(unit))
-        if number != time?.number {
-            var words = time?.text ?? []
-            if time.map({ $0.number / second }) != number / second { words = Array(begin(number / second).utf8) }
-            // The digits stand at the end, before what may end a colour.
-            var place = words.count - (form == .coloured ? Colour.end.utf8.count : 0)
-            var rest = number % second
-            for _ in 0..<digits {
-                place -= 1
-                words[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-                rest /= 10
-            }
-            time = (number, words)
+    private static func json(_ question: Watched, _ name: String?) -> String {
+        let microseconds = String(1_000_000 + question.at % 1_000_000).dropFirst()
+        var by: [(String, JSON)] = [("by", .string(question.by.word)), ("group", .null), ("server", .null)]
+        if case .server(let group, let server) = question.by {
+            by = [("by", .string("server")), ("group", .string(group)), ("server", .string(server))]
         }
-        if let time { text.append(contentsOf: time.text) }
+        return JSON.object(
+            [
+                ("time", .string("\(TimeText(utc: question.at / 1_000_000).dated).\(microseconds)Z")),
+                ("client", .string("\(question.client)")), ("transport", .string(question.isStream ? "tcp" : "udp")),
+                ("name", name.map(JSON.string) ?? .null),
+                ("type", name == nil ? .null : .string("\(question.type)")),
+            ] + by + [
+                ("rcode", .string("\(question.code)")),
+                ("milliseconds", .number(Double(question.took / 1000) / 1000)),
+            ]
+        ).text + "\n"
     }
 
-    private func begin(_ second: UInt64) -> String {
-        form == .json
-            ? "{\"time\":\"\(TimeText(utc: second).dated).000000" : form.painted("\(zone(second).time).000", .dim)
-    }
-
-    /// - Parameter wire: empty: there is none.
-    private mutating func appendName(_ wire: Span<UInt8>, to text: inout [UInt8]) {
-        if form == .json { return Self.appendQuoted(wire, to: &text) }
-        text.append("  ")
-        let start = text.count
-        if wire.isEmpty {
-            text.append("-")
-        } else {
-            Name.append(wire, to: &text)
-        }
-        text.append(spaces: widths.name.missing(for: text.count - start))
-    }
-
-    private static func appendQuoted(_ wire: Span<UInt8>, to text: inout [UInt8]) {
-        if wire.isEmpty { return text.append("null") }
-        let start = text.count
-        text.append("\"")
-        if Name.append(wire, to: &text) { return text.append("\"") }
-        let name = String(decoding: text[(start + 1)...], as: UTF8.self)
-        text.removeLast(text.count - start)
-        text.append(JSON.quoted(name))
-    }
-
-    // MARK: What repeats
-
-    private mutating func make(_ client: Client) -> [UInt8] {
-        let transport = client.isStream ? "tcp" : "udp"
-        let text =
-            form == .json
-            ? "Z\",\"client\":\"\(client.address)\",\"transport\":\"\(transport)\",\"name\":"
-            : column("\(client.address)", .none, \.client)
-        clients[client] = Array(text.utf8)
-        return Array(text.utf8)
-    }
-
-    private mutating func make(_ outcome: Outcome) -> [UInt8] {
-        let (word, type) = (outcome.kind.word, outcome.hasName ? "\(outcome.type)" : nil)
-        let text: String
-        if form == .json {
-            let by =
-                word.map { "\"by\":\"\($0)\",\"group\":null,\"server\":null" }
-                ?? "\"by\":\"server\",\"group\":\(JSON.quoted(outcome.group)),\"server\":\(JSON.quoted(outcome.server))"
-            let quoted = type.map { "\"\($0)\"" } ?? "null"
-            text = ",\"type\":\(quoted),\(by),\"rcode\":\"\(outcome.code)\",\"milliseconds\":"
-        } else {
-            text =
-                column(type ?? "-", .none, \.type)
-                + column(word ?? "\(outcome.group) \(outcome.server)", outcome.kind.colour, \.by)
-                + column("\(outcome.code)", outcome.code.colour, \.code)
-        }
-        outcomes[outcome] = Array(text.utf8)
-        return Array(text.utf8)
-    }
-
-    private mutating func make(_ took: Took) -> [UInt8] {
-        let nanoseconds = took.nanoseconds
-        let text: String
-        if form == .json {
-            let thousandths = "\(nanoseconds / 1000 % 1000)"
-            text =
-                "\(nanoseconds / 1_000_000).\(String(repeating: "0", count: 3 - thousandths.utf8.count))\(thousandths)}\n"
-        } else {
-            let words = Overview.milliseconds(nanoseconds: nanoseconds)
-            let space = String(repeating: " ", count: max(0, 7 - words.unicodeScalars.count))
-            text = "  \(space)\(form.painted(words, nanoseconds >= Self.slow ? .yellow : .none))\n"
-        }
-        durations[took] = Array(text.utf8)
-        return Array(text.utf8)
+    private mutating func columns(_ question: Watched, _ name: String?) -> String {
+        let milliseconds = String(1000 + question.at / 1000 % 1000).dropFirst()
+        var by = question.by.word
+        if case .server(_, let server) = question.by { by += " \(server)" }
+        let took = Overview.milliseconds(nanoseconds: question.took)
+        let space = String(repeating: " ", count: max(0, 7 - took.unicodeScalars.count))
+        return painted("\(zone(question.at / 1_000_000).time).\(milliseconds)", .dim)
+            + column("\(question.client)", .none, \.client)
+            + column(name ?? "-", .none, \.name)
+            + column(name == nil ? "-" : "\(question.type)", .none, \.type)
+            + column(by, question.by.colour, \.by)
+            + column("\(question.code)", question.code.colour, \.code)
+            + "  \(space)\(painted(took, question.took >= Self.slow ? .yellow : .none))\n"
     }
 
     /// Nanoseconds from which a person notices the wait: such lines are marked.
     private static let slow: UInt64 = 100_000_000
 
     /// What stands in one column, and the space before and behind it.
-    private mutating func column(_ words: String, _ colour: Colour, _ place: WritableKeyPath<Widths, Widths.Width>)
+    private mutating func column(_ words: String, _ colour: Colour, _ width: WritableKeyPath<Widths, Widths.Width>)
         -> String
     {
         // With `?` in the place of what a terminal could take for a command, or could not show.
         let printable = String(
             decoding: words.utf8.map { (0x20..<0x7F).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
-        let before = widths[keyPath: place].now
-        let missing = widths[keyPath: place].missing(for: printable.utf8.count)
-        if widths[keyPath: place].now != before {
-            // What was made for narrower columns is made again.
-            (clients, outcomes) = (RecentTexts(), RecentTexts())
-        }
-        return "  \(form.painted(printable, colour))\(String(repeating: " ", count: missing))"
+        let missing = widths[keyPath: width].missing(for: printable.utf8.count)
+        return "  \(painted(printable, colour))\(String(repeating: " ", count: missing))"
+    }
+
+    private func painted(_ words: String, _ colour: Colour) -> String {
+        form == .coloured && colour != .none ? "\u{1B}[\(colour.rawValue)m\(words)\u{1B}[0m" : words
     }
 }
 
@@ -184,33 +117,13 @@ private enum Colour: String {
     case green = "32"
     case yellow = "33"
     case cyan = "36"
-
-    static let end = "\u{1B}[0m"
 }
 
-extension WatchText.Form {
-    fileprivate func painted(_ words: String, _ colour: Colour) -> String {
-        self == .coloured && colour != .none ? "\u{1B}[\(colour.rawValue)m\(words)\(Colour.end)" : words
-    }
-
-    fileprivate func dropped(_ count: UInt64) -> String {
-        if self == .json { return "{\"dropped\":\(count)}\n" }
-        let noun = count == 1 ? "question is" : "questions are"
-        return painted("… \(count) \(noun) not shown: they came faster than this was read", .yellow) + "\n"
-    }
-
-    /// Those nanoseconds of a time that can be seen.
-    fileprivate func shown(_ took: UInt64) -> UInt64 {
-        if self == .json { return took / 1000 * 1000 }
-        return took < 100_000 ? (took + 500) / 1000 * 1000 : took
-    }
-}
-
-extension WatchFrame.Kind {
+extension Watched.By {
     fileprivate var colour: Colour {
         switch self {
         case .cache, .hosts, .daemon: .dim
-        case .stale, .dropped: .yellow
+        case .stale: .yellow
         case .nobody: .red
         case .server: .cyan
         }
@@ -224,13 +137,5 @@ extension ResponseCode {
         case .nxDomain: .yellow
         default: .red
         }
-    }
-}
-
-extension [UInt8] {
-    fileprivate mutating func append(_ text: String) { append(contentsOf: text.utf8) }
-
-    fileprivate mutating func append(spaces count: Int) {
-        if count > 0 { append(contentsOf: repeatElement(UInt8(ascii: " "), count: count)) }
     }
 }

@@ -1,5 +1,3 @@
-import Base
-import DNSWire
 import Synchronization
 
 /// Where one queue notes the questions that it answers, for the clients of `watch`. While there is none, nothing is noted and no
@@ -12,6 +10,7 @@ package final class WatchNotes: Sendable {
     /// Questions that were dropped because the page was in use.
     private let missed = Atomic<UInt64>(0)
 
+    /// Notes that nobody watches yet.
     package init() {}
 
     /// Whether any client watches: the one thing that is looked at for each batch of questions.
@@ -30,49 +29,44 @@ package final class WatchNotes: Sendable {
     /// The notes since they were last taken.
     package struct Page: Sendable {
         fileprivate var isOpen = false
-        fileprivate var frames: [UInt8] = []
+        fileprivate var questions: [Watched] = []
         fileprivate var dropped: UInt64 = 0
 
-        /// - Parameter name: in wire form; empty if there is none.
-        package mutating func add(_ watched: borrowing Watched, name: Span<UInt8>) {
+        /// Adds a question, or counts it if the page is full.
+        package mutating func add(_ question: Watched) {
             guard isOpen else { return }
-            guard frames.count <= WatchNotes.capacity - WatchFrame.maximumLength else {
+            if questions.count < WatchNotes.capacity {
+                questions.append(question)
+            } else {
                 dropped += 1
-                return
             }
-            WatchFrame.append(watched, name: name, to: &frames)
         }
     }
 
-    /// The most octets that wait to be taken: some 8000 questions, of which there are several pages a second.
-    private static let capacity = 512 * 1024
+    /// The most questions that wait to be taken. With twenty pages a second that is more than anybody reads, and as much as
+    /// can be put into words beside the work on answers.
+    static let capacity = 512
 
     // MARK: For the loop that takes the notes
 
+    /// Has questions noted from now on.
     package func open() {
         _ = missed.exchange(0, ordering: .relaxed)
-        page.withLock {
-            $0 = Page(isOpen: true)
-            $0.frames.reserveCapacity(Self.capacity)
-        }
+        page.withLock { $0 = Page(isOpen: true) }
         isOpen.store(true, ordering: .releasing)
     }
 
+    /// Forgets the notes, and has no more of them taken.
     package func close() {
         isOpen.store(false, ordering: .relaxed)
         page.withLock { $0 = Page() }
     }
 
-    /// Exchanges the notes for an empty page.
-    /// - Parameter frames: those taken before, whose memory is used again; afterwards the new ones, in order.
-    /// - Returns: how many questions were dropped meanwhile.
-    package func take(_ frames: inout [UInt8]) -> UInt64 {
-        frames.removeAll(keepingCapacity: true)
-        frames.reserveCapacity(Self.capacity)
-        let dropped = page.withLock { page in
-            swap(&page.frames, &frames)
-            return exchange(&page.dropped, with: 0)
+    /// Takes the notes, in order, and how many questions were dropped meanwhile.
+    package func take() -> (questions: [Watched], dropped: UInt64) {
+        page.withLock { page in
+            defer { (page.questions, page.dropped) = ([], 0) }
+            return (page.questions, page.dropped + missed.exchange(0, ordering: .relaxed))
         }
-        return dropped + missed.exchange(0, ordering: .relaxed)
     }
 }

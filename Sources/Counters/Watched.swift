@@ -1,7 +1,7 @@
 package import Base
 package import DNSWire
 
-/// A question that was answered, as a watcher sees it: all but the name, which stays where the message has it.
+/// A question that was answered, as a watcher sees it.
 package struct Watched: Sendable, Equatable {
     /// When it was answered, in microseconds since 1970.
     package var at: UInt64
@@ -10,7 +10,9 @@ package struct Watched: Sendable, Equatable {
     package var client: IPAddress
     /// Whether it came over TCP.
     package var isStream: Bool
-    /// Means nothing for a message whose question could not be read, which has no name either.
+    /// In wire form, in the client's letters' case; empty for a message whose question could not be read.
+    package var name: [UInt8]
+    /// Means nothing without a name.
     package var type: RecordType
     package var code: ResponseCode
     package var by: By
@@ -23,12 +25,29 @@ package struct Watched: Sendable, Equatable {
         /// The client is told that no server has answered.
         case nobody
         case server(group: String, String)
+
+        /// What filters and programs call it; a server is called by its group.
+        package var word: String {
+            switch self {
+            case .cache: "cache"
+            case .stale: "stale"
+            case .hosts: "hosts"
+            case .daemon: "daemon"
+            case .nobody: "nobody"
+            case .server(let group, _): group
+            }
+        }
+
+        /// The words of those who answer and are no server.
+        package static let words = [By.cache, .stale, .hosts, .daemon, .nobody].map(\.word)
     }
 
+    /// - Parameter name: in wire form; empty: the question could not be read.
     package init(
-        at: UInt64, took: UInt64, client: IPAddress, isStream: Bool, type: RecordType, code: ResponseCode, by: By
+        at: UInt64, took: UInt64, client: IPAddress, isStream: Bool, name: [UInt8], type: RecordType,
+        code: ResponseCode, by: By
     ) {
         (self.at, self.took, self.client, self.isStream) = (at, took, client, isStream)
-        (self.type, self.code, self.by) = (type, code, by)
+        (self.name, self.type, self.code, self.by) = (name, type, code, by)
     }
 }

@@ -11,17 +11,18 @@ extension WatchNotes.Page {
         _ reply: Span<UInt8>, to client: IPAddress, isStream: Bool, at time: UInt64, took: UInt64
     ) {
         guard let summary = ReplySummary(reply) else { return }
-        let watched = Watched(
-            at: time, took: took, client: client, isStream: isStream, type: summary.type, code: summary.code,
-            by: summary.isAnswer ? .cache : .daemon)
-        add(watched, name: reply.extracting(summary.name))
+        var name: [UInt8] = []
+        name.append(reply.extracting(summary.name))
+        add(
+            Watched(
+                at: time, took: took, client: client, isStream: isStream, name: name, type: summary.type,
+                code: summary.code, by: summary.isAnswer ? .cache : .daemon))
     }
 }
 
 extension ForwarderLoop {
     /// Notes an answer that did not come from a listener.
     func note(_ client: Client, _ code: ResponseCode, _ answerer: Answerer, _ took: UInt64) {
-        let name = client.query.span.extracting(Question.nameOffset..<client.question.nameEnd)
         let by: Watched.By =
             switch answerer {
             case .cache: .cache
@@ -35,7 +36,8 @@ extension ForwarderLoop {
             }
         let watched = Watched(
             at: WallClock.unixMicroseconds(), took: took, client: client.address, isStream: client.isStream,
-            type: client.question.type, code: code, by: by)
-        notes.note(1) { $0.add(watched, name: name) }
+            name: Array(client.query[Question.nameOffset..<client.question.nameEnd]), type: client.question.type,
+            code: code, by: by)
+        notes.note(1) { $0.add(watched) }
     }
 }

@@ -57,7 +57,7 @@ struct Watch: ParsableCommand {
         try ending {
             // A reader that falls behind loses lines; one that takes the daemon's core costs answers.
             Machine.giveWay()
-            let client = try options.connecting { path throws(SystemError) in try WatchClient(path, WatchText(form)) }
+            let client = try options.connecting { path throws(SystemError) in try WatchClient(path) }
             let progress = Progress("nothing that is to be shown was asked yet; Ctrl-C ends it")
             defer { progress.end() }
             SignalSource.ignoreBrokenPipe()
@@ -65,7 +65,7 @@ struct Watch: ParsableCommand {
                 // Kept until the end: signals are what ends the command.
                 let signals = SignalSource([.terminate, .interrupt, .hangup]) { _ in done(nil) }
                 client.start(
-                    filter,
+                    filter, form,
                     write: { lines in
                         progress.end()
                         return StandardStream.output.write(lines)

@@ -10,8 +10,10 @@ package struct MismatchCounters: Sendable, Equatable {
     /// Answers right in everything but the letters' case (0x20).
     package var otherCase: UInt64 = 0
 
+    /// Nothing has come yet.
     package init() {}
 
+    /// Adds the counts of another upstream.
     package mutating func add(_ other: MismatchCounters) {
         errors += other.errors
         otherQuery += other.otherQuery
@@ -19,5 +21,6 @@ package struct MismatchCounters: Sendable, Equatable {
         otherCase += other.otherCase
     }
 
+    /// Messages of all kinds.
     package var all: UInt64 { errors + otherQuery + malformed + otherCase }
 }

@@ -1,7 +1,8 @@
 /// The results of reloading the settings, for monitoring.
 package struct Reloads: Sendable, Equatable {
-    /// Reloads that were applied, and reloads that were refused because of an error.
+    /// Reloads that were applied.
     package var succeeded: UInt64 = 0
+    /// Reloads that were refused because of an error.
     package var failed: UInt64 = 0
     /// Whether the last reload was applied; true before the first.
     package var lastSucceeded = true

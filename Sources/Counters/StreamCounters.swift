@@ -13,5 +13,6 @@ package struct StreamCounters: Sendable, Equatable {
     /// Connections closed because more bytes waited for the client to read than are kept for one client, or for all.
     package var cutOff: UInt64 = 0
 
+    /// Nobody has connected yet.
     package init() {}
 }

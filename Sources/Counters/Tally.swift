@@ -12,6 +12,7 @@ package final class Tally: Sendable {
     // Valid as long as the object; every index is checked by `add`.
     private nonisolated(unsafe) let slots: UnsafeMutablePointer<Atomic<UInt64>>
 
+    /// What questions come over, as metrics name it.
     package enum Transport: String {
         case udp, tcp
     }
@@ -23,6 +24,8 @@ package final class Tally: Sendable {
     private static let slotCount = refreshes + 1
     private static let cacheLine = 64
 
+    /// All counts are 0.
+    /// - Parameter transport: what the questions come over.
     package init(_ transport: Transport) {
         self.transport = transport
         // On cache lines of its own: two listeners count at the same time.
@@ -60,6 +63,7 @@ package final class Tally: Sendable {
         add(1, to: (isIPv4 ? 0 : QuestionKind.count) &+ QuestionKind.index(type))
     }
 
+    /// Counts a reply by its whole response code (RFC 6891 §6.1.3).
     @inline(__always)
     package func answered(_ code: ResponseCode) {
         add(1, to: Self.responses &+ ResponseKind.index(code))
@@ -84,17 +88,23 @@ package final class Tally: Sendable {
 
     // MARK: Readers
 
+    /// Questions since the start.
+    /// - Parameter kind: an index of ``QuestionKind/names``.
     package func asked(_ kind: Int, fromIPv4 isIPv4: Bool) -> UInt64 {
         value((isIPv4 ? 0 : QuestionKind.count) + kind)
     }
 
+    /// Replies since the start.
+    /// - Parameter kind: as ``ResponseKind/index(_:)`` gives it.
     package func answered(_ kind: Int) -> UInt64 { value(Self.responses + kind) }
 
     /// Answers of all response codes.
     package var answered: UInt64 { (0..<ResponseKind.count).reduce(0) { $0 + answered($1) } }
 
+    /// Answers from the cache since the start whose entries were being refreshed.
     package var prefetches: UInt64 { value(Self.refreshes) }
 
+    /// Adds how long the answers took.
     package func add(to durations: inout Durations) {
         for bucket in 0..<Durations.bucketCount { durations.counts[bucket] += value(Self.durations + bucket) }
         durations.nanoseconds += value(Self.nanoseconds)
@@ -103,12 +113,16 @@ package final class Tally: Sendable {
 
 /// The types by which questions are counted: each common one, and one place for all others.
 package enum QuestionKind {
+    /// The types as metrics name them, by index.
     package static let names = [
         "A", "AAAA", "HTTPS", "SVCB", "MX", "TXT", "PTR", "SRV", "NS", "SOA", "CNAME", "NAPTR", "CAA", "DS", "DNSKEY",
         "ANY", "other",
     ]
+    /// How many there are.
     package static let count = 17
 
+    /// The index of a type.
+    /// - Parameter type: nil: it could not be read.
     @inline(__always)
     package static func index(_ type: RecordType?) -> Int {
         // The most frequent type, checked before the table of the others.
@@ -141,11 +155,14 @@ package enum QuestionKind {
 
 /// The response codes that answers are counted by: those up to BADCOOKIE (23), and one place for all others.
 package enum ResponseKind {
+    /// How many there are.
     package static let count = 25
 
+    /// The index of a response code.
     @inline(__always)
     package static func index(_ code: ResponseCode) -> Int { min(Int(code.rawValue), count &- 1) }
 
+    /// The name of the code that has an index, for metrics; `other` for the last.
     package static func name(_ index: Int) -> String {
         index < count - 1 ? ResponseCode(rawValue: UInt16(index)).description : "other"
     }
@@ -160,11 +177,15 @@ package struct Durations: Sendable, Equatable {
     package static let bucketCount = 21
     private static let first: UInt64 = 15_625
 
+    /// How many durations each bucket has.
     package var counts = [UInt64](repeating: 0, count: bucketCount)
+    /// The sum of all durations.
     package var nanoseconds: UInt64 = 0
 
+    /// Nothing has been counted.
     package init() {}
 
+    /// How many durations there are.
     package var total: UInt64 { counts.reduce(0, +) }
 
     /// The bucket of the smallest bound that is not exceeded.
@@ -179,11 +200,13 @@ package struct Durations: Sendable, Equatable {
         bucket < bucketCount - 1 ? first << UInt64(bucket) : nil
     }
 
+    /// Counts one.
     package mutating func add(_ nanoseconds: UInt64) {
         counts[Self.bucket(nanoseconds)] += 1
         self.nanoseconds += nanoseconds
     }
 
+    /// Those of both.
     package static func + (a: Durations, b: Durations) -> Durations {
         var sum = a
         for bucket in 0..<bucketCount { sum.counts[bucket] += b.counts[bucket] }

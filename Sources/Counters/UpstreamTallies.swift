@@ -10,12 +10,14 @@ package final class UpstreamTallies {
     /// year many. New ones past this bound are not counted.
     private static let maximumServers = 128
 
+    /// No server has been asked.
     package init() {}
 
     /// What was counted of one server since the start.
     package struct Figures: Sendable {
         /// Durations by `ResponseKind.index`.
         package fileprivate(set) var durations: [Int: Durations] = [:]
+        /// The durations of the latest answers.
         package fileprivate(set) var latest = LatestDurations()
         /// Nil for a server that is asked without connections.
         package fileprivate(set) var connections: Connections?
@@ -25,13 +27,17 @@ package final class UpstreamTallies {
         /// When the certificate that it showed then ends, in seconds since 1970; nil likewise.
         package fileprivate(set) var certificateEnd: UInt64?
 
+        /// Nothing has been counted.
         package init() {}
     }
 
+    /// How often requests found a connection, since the start.
     package struct Connections: Sendable {
+        /// Whether they go through TLS.
         package let isSecure: Bool
         /// Requests that found an open connection.
         package var reused: UInt64 = 0
+        /// Requests for which one was opened.
         package var fresh: UInt64 = 0
     }
 
@@ -39,11 +45,13 @@ package final class UpstreamTallies {
     package final class ServerTally {
         fileprivate var figures = Figures()
 
+        /// Counts an answer.
         package func answered(_ code: ResponseCode, nanoseconds: UInt64) {
             figures.durations[ResponseKind.index(code), default: Durations()].add(nanoseconds)
             figures.latest.add(nanoseconds)
         }
 
+        /// Counts a request that has got a connection.
         package func connected(isSecure: Bool, isReused: Bool) {
             var counts = figures.connections ?? Connections(isSecure: isSecure)
             if isReused { counts.reused += 1 } else { counts.fresh += 1 }
@@ -64,6 +72,7 @@ package final class UpstreamTallies {
         return new
     }
 
+    /// What was counted of each server.
     package var figures: [Server: Figures] { servers.mapValues(\.figures) }
 }
 
@@ -78,8 +87,10 @@ package struct LatestDurations: Sendable, Equatable {
     /// How many durations are remembered.
     package static let count = 100
 
+    /// There are none yet.
     package init() {}
 
+    /// Adds one, in the place of the oldest of ``count``.
     package mutating func add(_ nanoseconds: UInt64) {
         let microseconds = UInt32(clamping: nanoseconds / 1000)
         if ring.count < Self.count {

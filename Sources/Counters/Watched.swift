@@ -7,6 +7,7 @@ package struct Watched: Sendable, Equatable {
     package var at: UInt64
     /// From its arrival to its answer, in nanoseconds.
     package var took: UInt64
+    /// Who asked.
     package var client: IPAddress
     /// Whether it came over TCP.
     package var isStream: Bool
@@ -14,7 +15,9 @@ package struct Watched: Sendable, Equatable {
     package var name: [UInt8]
     /// Means nothing without a name.
     package var type: RecordType
+    /// What the client was told.
     package var code: ResponseCode
+    /// Who answered.
     package var by: By
 
     /// Where the answer came from.

@@ -98,6 +98,7 @@ public final class DNSCache: @unchecked Sendable {
 
     /// An answer copied out whole, for the forwarder, which decides whether to use it.
     public struct Found: Sendable, Equatable {
+        /// The answer as it was stored.
         public var answer: Answer
         /// Seconds since it was stored.
         public var elapsed: UInt32
@@ -147,15 +148,18 @@ public final class DNSCache: @unchecked Sendable {
 
     /// An answer with what is known of it, for an operator who wants to know what there is.
     public struct Held: Sendable, Equatable {
+        /// The answer as it was stored.
         public var answer: Answer
         /// Seconds since it was stored.
         public var elapsed: UInt32
+        /// Whom it is for.
         public var audience: Audience
         /// See ``store(_:to:type:for:at:isStandIn:teller:)``.
         public var isStandIn: Bool
         /// As `store` was told; 0 also for what was restored from a file.
         public var teller: UInt16
 
+        /// An answer that this cache holds, or another could.
         public init(answer: Answer, elapsed: UInt32, audience: Audience, isStandIn: Bool = false, teller: UInt16 = 0) {
             (self.answer, self.elapsed, self.audience) = (answer, elapsed, audience)
             (self.isStandIn, self.teller) = (isStandIn, teller)
@@ -196,6 +200,7 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
+    /// Forgets all answers.
     public func removeAll() {
         for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.removeAll() } }
     }
@@ -213,15 +218,21 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
+    /// What the cache holds, and what it has done since it was made.
     public struct Statistics: Sendable, Equatable {
+        /// Answers that are held, those past their TTL included.
         public var entries = 0
         /// Octets taken by the live entries.
         public var bytes = 0
+        /// Questions of clients that were answered.
         public var hits: UInt64 = 0
+        /// Questions of clients for which there was no fresh answer.
         public var misses: UInt64 = 0
+        /// Answers that had to make room.
         public var evictions: UInt64 = 0
     }
 
+    /// The sums over all segments, which are read one after the other.
     public var statistics: Statistics {
         var sum = Statistics()
         for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.add(to: &sum) } }

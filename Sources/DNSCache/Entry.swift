@@ -42,7 +42,7 @@ struct Entry {
     var responseCode: UInt8 = 0
     /// See ``DNSCache/store(_:to:type:for:at:isStandIn:teller:)``.
     var isStandIn = false
-    /// The source of the answer, by a number of the caller's; 0: it is not known.
+    /// The group that has answered, as `GroupID.rawValue` + 1; 0: it is not known.
     var teller: UInt16 = 0
 
     struct Flags: OptionSet {

@@ -8,8 +8,11 @@ internal import Base
 package struct NameHash: Sendable {
     let keys: (UInt64, UInt64)
 
+    /// - Parameter keys: random, and known to nobody else.
     package init(keys: (UInt64, UInt64)) { self.keys = keys }
 
+    /// The hash of a question.
+    /// - Parameter name: where the name is in `bytes`, in wire form and in whatever letters' case.
     package func callAsFunction(_ bytes: Span<UInt8>, name: Range<Int>, type: UInt16) -> UInt64 {
         var hash = keys.0 ^ (UInt64(type) << 8 | UInt64(name.count))
         guard name.count >= 8 else {

@@ -18,6 +18,7 @@ public enum SnapshotError: Error, Equatable, Sendable {
 }
 
 extension SnapshotError: CustomStringConvertible {
+    /// In words that follow the name of the file.
     public var description: String {
         switch self {
         case .foreign: "it is something else"

@@ -65,6 +65,7 @@ extension DNSCache {
         /// Identifies the start of the machine that `tick` counts from; nil when it is not known.
         public var boot: UInt128?
 
+        /// - Parameters: as the properties of the same names.
         public init(wall: UInt64, tick: UInt32, boot: UInt128? = nil) {
             self.wall = wall
             self.tick = tick

@@ -74,7 +74,8 @@ extension ForwarderLoop {
         let renewed: [Settings.Account]
         /// Whether an account was added, changed or removed.
         let areOtherServices: Bool
-        /// Of the accounts that report to somebody else than before; nil: to nobody.
+        /// New reporters by account, for accounts whose reports go somewhere else than before. A value of nil: they report no
+        /// more.
         fileprivate let reporters: [String: AbnormalReporter?]
         fileprivate let isOtherStore: Bool
         fileprivate let store: SharedStore?

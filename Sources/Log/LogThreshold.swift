@@ -5,8 +5,10 @@ import Synchronization
 public final class LogThreshold: Sendable {
     private let place: Atomic<Int>
 
+    /// Lines of this level and more important ones are logged.
     public init(_ level: Logger.Level) { place = Atomic(Self.place(level)) }
 
+    /// The level; from any thread.
     public var level: Logger.Level {
         get { Logger.Level.allCases[place.load(ordering: .relaxed)] }
         set { place.store(Self.place(newValue), ordering: .relaxed) }

@@ -4,9 +4,11 @@ package import Transport
 /// Writes the daemon's log lines. Each line is a function in an extension that stands beside its subject, called when a
 /// state changes and never for each query. No query names, no client addresses, no secrets.
 package struct Report: Sendable {
+    /// For lines that are no events, and are always written.
     package let log: Logger
     private let throttle = SharedThrottle()
 
+    /// - Parameter log: where the lines go.
     package init(log: Logger) { self.log = log }
 
     /// Logs a line about something that may change back and forth.
@@ -37,6 +39,7 @@ package struct Report: Sendable {
         { [self] error in systemFailed(meaning, error) }
     }
 
+    /// Says that the daemon ends, for instance because of `SIGTERM`.
     package func stopping(_ reason: String) {
         say(.notice, .stopping, "stopping: \(reason)", ["reason": reason])
     }

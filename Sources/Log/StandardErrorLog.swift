@@ -6,23 +6,30 @@ import Transport
 public struct StandardErrorLog: LogHandler {
     private let threshold: LogThreshold
     private let writer: LogWriter
+    /// Required by the logging library; no line has any of it.
     public var metadata: Logger.Metadata = [:]
 
+    /// - Parameters:
+    ///   - threshold: the least important level that is written.
+    ///   - writer: writes the lines.
     public init(_ threshold: LogThreshold, _ writer: LogWriter) {
         self.threshold = threshold
         self.writer = writer
     }
 
+    /// The level of the shared threshold.
     public var logLevel: Logger.Level {
         get { threshold.level }
         set { threshold.level = newValue }
     }
 
+    /// Required by the logging library; see ``metadata``.
     public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
+    /// Writes a line with its metadata as fields, in the order of their names.
     public func log(event: LogEvent) {
         var fields: [(name: String, value: String)] = []
         if let given = event.metadata {

@@ -83,7 +83,7 @@ enum Rules {
         "Sources/Upstreams/LocalUpstream.swift", "Sources/Upstreams/QueryDatagrams.swift",
         "Sources/Streams/Stream.swift",
         "Sources/Daemon/Listening/Client.swift", "Sources/Daemon/Listening/DatagramListener.swift",
-        "Sources/Daemon/Listening/TurnReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",
+        "Sources/Daemon/Resolving/TurnReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",
         "Sources/Daemon/Listening/StreamServer.swift",
     ]
 

@@ -27,6 +27,7 @@ public final class DirectQuery: @unchecked Sendable {
 
     /// Why no server gave an answer, in one line.
     public struct Failed: Error, Equatable, Sendable, CustomStringConvertible {
+        /// Each server with what came of it.
         public let description: String
     }
 

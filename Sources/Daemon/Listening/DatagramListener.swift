@@ -61,7 +61,8 @@ private struct QueryReceiver: DatagramReceiver, ~Copyable {
         self.notes = notes
     }
 
-    /// On one processor with the loop, each few misses would interrupt its work for those before.
+    /// Whether many misses wait while the loop's turn is kept from running by this thread, on the same processor. The reader
+    /// then sleeps for a moment.
     var isInTheWay: Bool { forwarderLoop.queue.isLong && forwarderLoop.loop.waitsForThisThread }
 
     mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch) {

@@ -17,7 +17,7 @@ final class ForwarderLoop: @unchecked Sendable {
     let loop: EventLoop
     var forwarder: Forwarder
     private var clients = WaitingClients()
-    /// Those of the turn, while they are carried out; a list that is used again and again.
+    /// The actions of one turn while they are carried out. Empty in between; kept for its memory.
     private var actions: [Action] = []
     /// The settings in effect: see ``apply(_:)``.
     var settings = Settings()
@@ -193,7 +193,7 @@ final class ForwarderLoop: @unchecked Sendable {
             report.lookup(outcome, at: forwarder.name(of: id.group))
         }
         let now = Tick(nanoseconds: Clock.now())
-        if Self.hasFailed(id, outcome, toRepeat, &forwarder, at: now) { isOutageDue = true }
+        if Self.settleReturningFailure(id, outcome, toRepeat, &forwarder, at: now) { isOutageDue = true }
         guard case .failed = outcome, let serviceList = serviceLists[id.group] else { return }
         if forwarder.overview(of: id.group).servers.allSatisfy({ $0.health.consecutiveFailures > 0 }) {
             serviceList.serversFailed(at: now)
@@ -249,7 +249,7 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     /// Whether this outcome is a failed query.
-    private static func hasFailed(
+    private static func settleReturningFailure(
         _ id: QueryID, _ outcome: Outcome, _ toRepeat: Bool, _ forwarder: inout Forwarder, at now: Tick
     ) -> Bool {
         let before = forwarder.failedQueries

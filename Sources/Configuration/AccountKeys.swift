@@ -77,6 +77,9 @@ private let accountKeys: [Key<Draft.Account>] = [
         .httpdns, "addressType", \.rest.addressType, .choice,
         "\"auto\" | \"ipv4\" | \"ipv6\" | \"dual\"; auto looks for a route of each family"),
     Key(
+        .httpdns, "signed", \.rest.signed, .choice,
+        "for clients that validate: \"ask\" an encrypted group of thenTry | \"addresses\""),
+    Key(
         .httpdns, "batch", \.rest.batch, .number(1...mostNames, of: "names"),
         "names in one request at most; 1 = no batching"),
     Key(

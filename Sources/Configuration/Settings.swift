@@ -75,6 +75,7 @@ public struct Settings: Sendable, Equatable {
         /// Minutes, 1…1440, after which the first of `dnsIp` is tried again.
         public var minutesBeforeSwitchToMain = 10
         public var addressType = AddressType.auto
+        public var signed = Signed.ask
         /// Names in one request at most, 1 to ``Provider/Facts/namesPerRequest``.
         public var batch: Int
         /// Names a second that the account's plan allows, 0…1000000; 0: no limit.
@@ -107,6 +108,14 @@ public struct Settings: Sendable, Equatable {
             /// The families for which there is a route.
             case auto
             case ipv4, ipv6, dual
+        }
+
+        /// What clients get that set DO and not CD, since they validate, for names of the account.
+        public enum Signed: String, Sendable, CaseIterable {
+            /// What the groups of `thenTry` say that are encrypted or on loopback, if there are any.
+            case ask
+            /// The account's addresses, which have no signatures.
+            case addresses
         }
 
         /// What an `http_proxy` or `https_proxy` in the environment leads to.

@@ -31,6 +31,7 @@ extension Explained {
     private var adviceOnMade: String? {
         let (name, type) = (explanation.name, explanation.type)
         switch explanation.fate {
+        case .refused where explanation.type.refusal == .formErr: return nil
         case .refused: return "Ask a server of the zone itself: this daemon transfers no zones."
         case .cached, .stored, .asked, .failedLately, .nobody: return nil
         case .made: break

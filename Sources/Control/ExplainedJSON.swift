@@ -85,7 +85,8 @@ extension Explained {
             if let answer { members += answerJSON(answer, age: age) }
         }
         switch explanation.fate {
-        case .refused: members = [("how", .string("refused")), ("rcode", .string("\(ResponseCode.refused)"))]
+        case .refused:
+            members = [("how", .string("refused")), ("rcode", .string("\(explanation.type.refusal ?? .refused)"))]
         case .cached: add("cached", explanation.held?.answer, age: explanation.held?.elapsed ?? 0)
         case .made(let answer): add("made", answer)
         case .failedLately(let answer), .nobody(let answer):

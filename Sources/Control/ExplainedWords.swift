@@ -46,7 +46,8 @@ extension Explained {
     var reasonText: String? {
         let type = explanation.type
         switch explanation.reason {
-        case _ where explanation.fate == .refused: return "zones are not transferred (\(type))"
+        case _ where explanation.fate == .refused:
+            return type.refusal == .formErr ? "no data has type \(type)" : "zones are not transferred (\(type))"
         case .localhost: return "answered here: it is this machine"
         case .nonexistent: return "answered here: there is no such name in the DNS"
         case .noData: return "answered here: it has no records"
@@ -99,7 +100,7 @@ extension Explained {
     /// What a client would get.
     var fateText: String {
         switch explanation.fate {
-        case .refused: return "REFUSED"
+        case .refused: return "\(explanation.type.refusal ?? .refused)"
         case .cached: return "from the cache"
         case .stored(let place):
             let noun = Overview.noun(parts[place].group)
@@ -156,7 +157,7 @@ extension Explained {
 
     func tellerText(_ held: DNSCache.Held) -> String {
         if let teller = explanation.teller { return Overview.noun(Overview.Group(teller)) }
-        return held.audience == .everyone ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
+        return held.audience.isOfAccounts ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
     }
 
     /// `NOERROR: A 192.0.2.1, ttl 60`.

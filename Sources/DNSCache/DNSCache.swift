@@ -96,31 +96,32 @@ public final class DNSCache: @unchecked Sendable {
         }
     }
 
-    /// An answer copied out whole, for the forwarder, which decides whether to use it.
-    public struct Found: Sendable, Equatable {
-        /// The answer as it was stored.
-        public var answer: Answer
-        /// Seconds since it was stored.
-        public var elapsed: UInt32
-        /// False: past its TTL, and to be used only as RFC 8767 allows.
-        public var isFresh: Bool
-    }
-
-    /// The answer to a question for a client of `audience`, fresh or at most `staleSeconds` past its TTL.
-    public func find(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Found? {
+    /// The answer to a question for a client of `audience`, fresh or at most `staleSeconds` past its TTL: what was stored
+    /// for it, or was got with DO, and then without its signatures. Looking leaves no trace.
+    public func find(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         return unsafe segments[Self.segment(hash)].withLock { segment in
-            segment.find(hash: hash, name, type: type, audience: Entry.Flags(audience), at: now)
+            segment.held(hash: hash, name, type: type, audience: audience, at: now)
         }
     }
 
-    /// Stores an answer, replacing the one for the same question and audience. An answer with `keep` 0 is not stored.
+    /// What ``find(_:type:for:at:)`` finds, for a client that is answered with it if it is fresh: what was got with DO is
+    /// stored for these clients from then on, so that ``answer(_:_:query:at:limit:into:)`` finds it.
+    public func take(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
+        let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
+        return unsafe segments[Self.segment(hash)].withLock { segment in
+            segment.take(hash: hash, name, type: type, audience: audience, at: now)
+        }
+    }
+
+    /// Stores an answer, replacing those for the same question that serve no other clients. An answer with `keep` 0 is not
+    /// stored, nor one that was got with CD while a fresh one serves the same clients.
     ///
     /// - Parameter isStandIn: The answer only stands in for a better one that cannot be had now: it is forgotten when
     ///   its TTL ends, is in no snapshot, and does not replace an answer for everyone that can still be given, if only
     ///   as RFC 8767 allows.
     /// - Parameter teller: The source of the answer, by a number that the caller chose and that
-    ///   ``held(_:type:for:at:)`` gives back; 0: none.
+    ///   ``find(_:type:for:at:)`` gives back; 0: none.
     public func store(
         _ answer: Answer, to name: Name, type: RecordType, for audience: Audience, at now: UInt32,
         isStandIn: Bool = false, teller: UInt16 = 0
@@ -142,18 +143,21 @@ public final class DNSCache: @unchecked Sendable {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         unsafe segments[Self.segment(hash)].withLock { segment in
             segment.replaceBody(
-                answer.body, by: body, hash: hash, name, type: type, audience: Entry.Flags(audience))
+                answer.body, by: body, hash: hash, name, type: type, clients: Entry.Flags(asking: audience))
         }
     }
 
-    /// An answer with what is known of it, for an operator who wants to know what there is.
+    /// An answer copied out whole, with what is known of it, for the forwarder, which decides whether to use it, and for an
+    /// operator who wants to know what there is.
     public struct Held: Sendable, Equatable {
         /// The answer as it was stored.
         public var answer: Answer
         /// Seconds since it was stored.
         public var elapsed: UInt32
-        /// Whom it is for.
+        /// Whom it serves as it is.
         public var audience: Audience
+        /// Whether it was stored with signatures, for other clients.
+        public var isLent = false
         /// See ``store(_:to:type:for:at:isStandIn:teller:)``.
         public var isStandIn: Bool
         /// As `store` was told; 0 also for what was restored from a file.
@@ -169,14 +173,6 @@ public final class DNSCache: @unchecked Sendable {
         public var isFresh: Bool { elapsed < answer.keep }
         /// Seconds for which it is fresh.
         public var left: UInt32 { isFresh ? answer.keep - elapsed : 0 }
-    }
-
-    /// What ``find(_:type:for:at:)`` finds, and more of it. Looking leaves no trace.
-    public func held(_ name: Name, type: RecordType, for audience: Audience, at now: UInt32) -> Held? {
-        let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
-        return unsafe segments[Self.segment(hash)].withLock { segment in
-            segment.held(hash: hash, name, type: type, audience: Entry.Flags(audience), at: now)
-        }
     }
 
     /// Forgets the answers of a name, of all types. Walks the whole cache: for an operator's command, not for the path

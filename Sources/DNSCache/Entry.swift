@@ -2,11 +2,18 @@ public import DNSWire
 
 /// The clients that a stored answer may be given to.
 ///
-/// A local resolver's answer depends on the DO and CD bits it was asked with (RFC 4035 §3.2); an HTTPDNS address list
-/// has no signatures to show or to check, so it answers everyone.
+/// A resolver's answer depends on the DO and CD bits it was asked with (RFC 4035 §3.2). One that was got without CD was
+/// checked, so it serves clients with CD as well; one that was got with DO serves those without, less its signatures
+/// (``DNSCache/find(_:type:for:at:)``). Neither holds the other way round. An HTTPDNS address list has no signatures to
+/// show or to check, so it answers everyone.
 public enum Audience: Hashable, Sendable {
     case everyone
+    /// Whom a resolver's answer serves that was got with these bits; or the clients that set them.
     case those(dnssecOK: Bool, checkingDisabled: Bool)
+    /// Everyone but clients with DO and without CD, which validate: they would find an address list bogus.
+    case exceptValidators
+    /// These clients alone, of a name whose addresses all others have from HTTPDNS.
+    case validators
 
     /// The audience a client belongs to.
     public init(of question: Question) {
@@ -17,6 +24,15 @@ public enum Audience: Hashable, Sendable {
     public static let ofClients = [false, true].flatMap { dnssecOK in
         [false, true].map { Audience.those(dnssecOK: dnssecOK, checkingDisabled: $0) }
     }
+
+    /// Whether such answers come from an HTTPDNS account.
+    public var isOfAccounts: Bool { self == .everyone || self == .exceptValidators }
+
+    /// Clients that validate.
+    public static let validating = Audience.those(dnssecOK: true, checkingDisabled: false)
+
+    /// Whether it is that of clients that validate.
+    public var validates: Bool { self == .validating }
 }
 
 /// The fixed part of an entry in the ring; `Answer.body` follows it. Trivial, so that it is read and written whole.
@@ -51,15 +67,15 @@ struct Entry {
         /// Asked for since it was written: gets a second round before it is evicted.
         static let referenced = Flags(rawValue: 2)
         static let authenticData = Flags(rawValue: 4)
-        static let everyone = Flags(rawValue: 8)
-        static let dnssecOK = Flags(rawValue: 16)
-        static let checkingDisabled = Flags(rawValue: 32)
-        /// Not an entry: the rest of the ring up to the end of memory is unused.
-        static let padding = Flags(rawValue: 64)
+        /// The clients it serves, a bit for each: without DO and CD, with CD, with DO, and with both.
+        static let plain = Flags(rawValue: 8)
+        static let checkingDisabled = Flags(rawValue: 16)
+        static let dnssecOK = Flags(rawValue: 32)
+        static let both = Flags(rawValue: 64)
         /// A refresh was already requested, so that no further hit requests it.
         static let refreshing = Flags(rawValue: 128)
 
-        static let audience: Flags = [.everyone, .dnssecOK, .checkingDisabled]
+        static let audience: Flags = [.plain, .checkingDisabled, .dnssecOK, .both]
     }
 
     init() {}
@@ -74,7 +90,7 @@ struct Entry {
         keep = answer.keep
         bodyLength = UInt16(answer.body.count)
         self.nameLength = UInt8(nameLength)
-        flags = [.live, Flags(audience)]
+        flags = [.live, Flags(serving: audience)]
         if answer.head.authenticData { flags.insert(.authenticData) }
         answerCount = answer.head.answerCount
         authorityCount = answer.head.authorityCount
@@ -94,9 +110,10 @@ struct Entry {
         (size &+ bodyLength &+ (alignment &- 1)) & ~(alignment &- 1)
     }
 
-    func serves(_ audience: Flags) -> Bool {
-        flags.contains(.everyone) || flags.intersection(.audience) == audience
-    }
+    /// Not an entry: the rest of the ring up to the end of memory is unused. Each name has an octet at least.
+    var isPadding: Bool { nameLength == 0 }
+
+    func serves(_ clients: Flags) -> Bool { flags.isSuperset(of: clients) }
 
     var head: AnswerHead {
         AnswerHead(
@@ -108,20 +125,56 @@ struct Entry {
 }
 
 extension Entry.Flags {
-    /// The audience of the answer.
-    var whose: Audience {
-        contains(.everyone)
-            ? .everyone
-            : .those(dnssecOK: contains(.dnssecOK), checkingDisabled: contains(.checkingDisabled))
+    /// The clients that an answer for an audience serves as it is.
+    init(serving audience: Audience) {
+        switch audience {
+        case .everyone: self = .audience
+        case .those(dnssecOK: false, checkingDisabled: false): self = [.plain, .checkingDisabled]
+        case .those(dnssecOK: false, checkingDisabled: true): self = .checkingDisabled
+        case .those(dnssecOK: true, checkingDisabled: false): self = [.dnssecOK, .both]
+        case .those(dnssecOK: true, checkingDisabled: true): self = .both
+        case .exceptValidators: self = [.plain, .checkingDisabled, .both]
+        case .validators: self = .dnssecOK
+        }
     }
 
-    init(_ audience: Audience) {
+    /// The clients of an audience, all of which an answer must serve to be found for it.
+    init(asking audience: Audience) {
         switch audience {
-        case .everyone: self = .everyone
-        case .those(let dnssecOK, let checkingDisabled):
-            self = []
-            if dnssecOK { insert(.dnssecOK) }
-            if checkingDisabled { insert(.checkingDisabled) }
+        case .those(dnssecOK: false, checkingDisabled: false): self = .plain
+        case .those(dnssecOK: true, checkingDisabled: false): self = .dnssecOK
+        default: self.init(serving: audience)
         }
+    }
+
+    init(asking question: Question) {
+        self = question.dnssecOK ? .dnssecOK : .plain
+        if question.checkingDisabled { self = question.dnssecOK ? .both : .checkingDisabled }
+    }
+
+    /// The audience of an entry; nil if no entry has these flags.
+    var whose: Audience? {
+        ([.everyone, .exceptValidators, .validators] + Audience.ofClients).first {
+            intersection(.audience) == Entry.Flags(serving: $0)
+        }
+    }
+
+    /// Whether the answer came from an HTTPDNS account, and has no signatures for whomever it serves.
+    var areOfAccounts: Bool { isSuperset(of: [.plain, .both]) }
+
+    /// What an answer must serve so that, less its signatures, it serves these clients without DO; nil for others.
+    var lender: Entry.Flags? {
+        switch self {
+        case .plain: [.dnssecOK, .both]
+        case .checkingDisabled: .both
+        default: nil
+        }
+    }
+
+    /// Whether an answer that is stored for `new` takes the place of this one. Both from HTTPDNS and from a resolver there
+    /// is one answer at most for the same clients.
+    func isReplaced(by new: Entry.Flags) -> Bool {
+        let old = intersection(.audience)
+        return old.isSubset(of: new) || (old.areOfAccounts || new.areOfAccounts) && !old.isDisjoint(with: new)
     }
 }

@@ -141,9 +141,10 @@ extension Segment {
         guard record.age < UInt64(entry.keep) + UInt64(staleSeconds), ring.hasRoom(for: entry.extent) else {
             return false
         }
+        let clients = entry.flags.intersection(.audience)
         let known = ring.place(
             hash: hash, body, name: 0..<Int(entry.nameLength), type: record.type.rawValue,
-            audience: Segment.replaced(by: entry.flags.intersection(.audience)))
+            where: { !$0.flags.isDisjoint(with: clients) })
         guard known == nil else { return false }
         return ring.append(entry, body: body, hash: hash)
     }
@@ -163,9 +164,9 @@ extension Entry {
         authorityCount = bytes.integer16(at: offset + 14)
         additionalCount = bytes.integer16(at: offset + 16)
         extendedErrorLength = bytes.integer16(at: offset + 18)
-        guard keep > 0, keep <= Int32.max, flags.isSubset(of: .kept), responseCode < 16,
-            !flags.contains(.everyone) || flags.isDisjoint(with: [.dnssecOK, .checkingDisabled])
-        else { return nil }
+        guard keep > 0, keep <= Int32.max, flags.isSubset(of: .kept), responseCode < 16, flags.whose != nil else {
+            return nil
+        }
         flags.insert(.live)
     }
 

@@ -68,16 +68,23 @@ struct Ring: ~Copyable {
 
     // MARK: Finding
 
-    /// The place of a live entry for a question, if there is one.
-    /// - Parameter audience: nil: whomever the entry is for.
+    /// The place of the newest live entry for a question that serves these clients, if there is one.
     func place(
-        hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, audience: Entry.Flags?
+        hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, serving clients: Entry.Flags
+    ) -> Int? {
+        place(hash: hash, bytes, name: name, type: type) { $0.serves(clients) }
+    }
+
+    /// The place of the newest live entry for a question that fulfils a condition.
+    @inline(__always)
+    func place(
+        hash: UInt64, _ bytes: Span<UInt8>, name: Range<Int>, type: UInt16, where fulfils: (Entry) -> Bool
     ) -> Int? {
         var reference = first(inBucket: bucket(of: hash))
         while reference != 0 {
             let at = Ring.place(reference)
             let entry = entry(at: at)
-            if entry.hash == Ring.tag(hash), Int(entry.nameLength) == name.count, audience.map(entry.serves) ?? true,
+            if entry.hash == Ring.tag(hash), Int(entry.nameLength) == name.count, fulfils(entry),
                 asks(at: at, entry, bytes, name: name, type: type)
             {
                 return at
@@ -263,9 +270,7 @@ struct Ring: ~Copyable {
     private mutating func pad(before extent: Int) {
         let length = padding(before: extent)
         if length >= Entry.size {
-            var padding = Entry()
-            padding.flags = .padding
-            update(at: head % capacity, padding)
+            update(at: head % capacity, Entry())
         }
         head += length
     }
@@ -274,7 +279,7 @@ struct Ring: ~Copyable {
     private func record(at place: Int) -> Entry? {
         guard place + Entry.size <= capacity else { return nil }
         let entry = entry(at: place)
-        return entry.flags.contains(.padding) ? nil : entry
+        return entry.isPadding ? nil : entry
     }
 
     // MARK: Numbers

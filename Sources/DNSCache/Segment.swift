@@ -26,12 +26,10 @@ struct Segment: ~Copyable {
         into reply: inout MutableSpan<UInt8>
     ) -> DNSCache.Lookup {
         let name = Question.nameOffset..<question.nameEnd
-        var audience: Entry.Flags = []
-        if question.dnssecOK { audience.insert(.dnssecOK) }
-        if question.checkingDisabled { audience.insert(.checkingDisabled) }
+        let clients = Entry.Flags(asking: question)
         guard
             let place = ring.place(
-                hash: hash, query, name: name, type: question.type.rawValue, audience: audience)
+                hash: hash, query, name: name, type: question.type.rawValue, serving: clients)
         else {
             misses &+= 1
             return .miss
@@ -43,7 +41,12 @@ struct Segment: ~Copyable {
             return .miss
         }
         hits &+= 1
-        let due = isDue(entry, elapsed) && question.recursionDesired
+        // A client with CD would refresh an answer that was got without it by one that must not take its place.
+        let due =
+            isDue(entry, elapsed) && question.recursionDesired
+            && (!question.checkingDisabled || entry.flags.areOfAccounts
+                || !entry.flags.contains(.plain)
+                    && !entry.flags.contains(.dnssecOK))
         if due || !entry.flags.contains(.referenced) {
             entry.flags.insert(.referenced)
             if due { entry.flags.insert(.refreshing) }
@@ -61,29 +64,47 @@ struct Segment: ~Copyable {
             && UInt64(elapsed) * 100 >= UInt64(entry.keep) * UInt64(prefetchAt)
     }
 
-    func find(
-        hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags, at now: UInt32
-    ) -> DNSCache.Found? {
-        guard let place = ring.place(hash: hash, name, type: type, audience: audience) else { return nil }
-        let entry = ring.entry(at: place)
-        guard isUsable(entry, at: now) else { return nil }
-        let elapsed = entry.elapsed(at: now)
-        let body = unsafe Array(ring.body(at: place, length: Int(entry.bodyLength)))
-        return DNSCache.Found(
-            answer: Answer(head: entry.head, body: body, keep: entry.keep, isCacheable: true), elapsed: elapsed,
-            isFresh: elapsed < entry.keep)
+    /// The answer for an audience: its own while it is fresh, else a fresh one with signatures less these, else its own or
+    /// the other, past its TTL.
+    func held(
+        hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
+    ) -> DNSCache.Held? {
+        let clients = Entry.Flags(asking: audience)
+        let own = held(at: ring.place(hash: hash, name, type: type, serving: clients), at: now)
+        guard !(own?.isFresh ?? false), let lender = clients.lender else { return own }
+        let place = ring.place(hash: hash, name, type: type) { $0.serves(lender) && !$0.serves(clients) }
+        guard var lent = held(at: place, at: now), lent.isFresh || own == nil,
+            let answer = lent.answer.withoutSignatures(type),
+            case .those(dnssecOK: true, let checkingDisabled) = lent.audience
+        else { return own }
+        (lent.answer, lent.isLent) = (answer, true)
+        lent.audience = .those(dnssecOK: false, checkingDisabled: checkingDisabled)
+        return lent
     }
 
-    func held(
-        hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags, at now: UInt32
-    ) -> DNSCache.Held? {
-        guard let place = ring.place(hash: hash, name, type: type, audience: audience),
-            let found = find(hash: hash, name, type: type, audience: audience, at: now)
-        else { return nil }
+    private func held(at place: Int?, at now: UInt32) -> DNSCache.Held? {
+        guard let place else { return nil }
         let entry = ring.entry(at: place)
+        guard isUsable(entry, at: now) else { return nil }
+        let body = unsafe Array(ring.body(at: place, length: Int(entry.bodyLength)))
         return DNSCache.Held(
-            answer: found.answer, elapsed: found.elapsed, audience: entry.flags.whose, isStandIn: entry.isStandIn,
+            answer: Answer(head: entry.head, body: body, keep: entry.keep, isCacheable: true),
+            elapsed: entry.elapsed(at: now), audience: entry.flags.whose ?? .everyone, isStandIn: entry.isStandIn,
             teller: entry.teller)
+    }
+
+    /// What ``held(hash:_:type:audience:at:)`` gives. A fresh answer that is lent is stored for those it is lent to, so that
+    /// the next of them finds it at once.
+    mutating func take(
+        hash: UInt64, _ name: Name, type: RecordType, audience: Audience, at now: UInt32
+    ) -> DNSCache.Held? {
+        guard let held = held(hash: hash, name, type: type, audience: audience, at: now) else { return nil }
+        if held.isLent, held.isFresh {
+            store(
+                held.answer, hash: hash, name, type: type, audience: held.audience, at: now &- held.elapsed,
+                isStandIn: held.isStandIn, teller: held.teller)
+        }
+        return held
     }
 
     /// Whether an entry is fresh, or may be given past its TTL (RFC 8767).
@@ -98,13 +119,16 @@ struct Segment: ~Copyable {
         guard answer.keep > 0, answer.body.count <= Int(UInt16.max), answer.body.count >= name.wire.count + 4 else {
             return
         }
-        let flags = Entry.Flags(audience)
-        if isStandIn, let place = ring.place(hash: hash, name, type: type, audience: flags) {
+        let clients = Entry.Flags(serving: audience)
+        if let place = ring.place(hash: hash, name, type: type, serving: clients) {
             let known = ring.entry(at: place)
-            if known.flags.contains(.everyone), isUsable(known, at: now) { return }
+            let isOfAccount = known.flags.areOfAccounts
+            if isStandIn, isOfAccount, isUsable(known, at: now) { return }
+            // It serves these clients and others, and was checked.
+            if !isOfAccount, !known.flags.isReplaced(by: clients), known.elapsed(at: now) < known.keep { return }
         }
         changes &+= 1
-        while let place = ring.place(hash: hash, name, type: type, audience: Segment.replaced(by: flags)) {
+        while let place = ring.place(hash: hash, name, type: type, where: { $0.flags.isReplaced(by: clients) }) {
             ring.remove(at: place)
         }
         let entry = Entry(
@@ -114,17 +138,14 @@ struct Segment: ~Copyable {
     }
 
     mutating func replaceBody(
-        _ old: [UInt8], by new: [UInt8], hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags
+        _ old: [UInt8], by new: [UInt8], hash: UInt64, _ name: Name, type: RecordType, clients: Entry.Flags
     ) {
-        guard let place = ring.place(hash: hash, name, type: type, audience: audience), old.count == new.count,
+        guard let place = ring.place(hash: hash, name, type: type, serving: clients), old.count == new.count,
             unsafe ring.body(at: place, length: Int(ring.entry(at: place).bodyLength)).elementsEqual(old)
         else { return }
         changes &+= 1
         ring.overwriteBody(at: place, new.span)
     }
-
-    /// The audience whose entries a new one replaces. An answer for everyone replaces all: nil.
-    static func replaced(by flags: Entry.Flags) -> Entry.Flags? { flags.contains(.everyone) ? nil : flags }
 
     mutating func remove(_ name: Name) -> Int {
         var places: [Int] = []
@@ -158,7 +179,9 @@ struct Segment: ~Copyable {
             let length = Int(entry.nameLength)
             let body = unsafe ring.body(at: place, length: length + 2).span
             let type = RecordType(rawValue: UInt16(body[length]) << 8 | UInt16(body[length + 1]))
-            if isOutdated(Name(wire: body, at: 0, length: length), type, entry.flags.whose) { places.append(place) }
+            if isOutdated(Name(wire: body, at: 0, length: length), type, entry.flags.whose ?? .everyone) {
+                places.append(place)
+            }
             return true
         }
         for place in places { ring.remove(at: place) }
@@ -184,8 +207,11 @@ struct Segment: ~Copyable {
 }
 
 extension Ring {
-    fileprivate func place(hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags?) -> Int? {
-        place(
-            hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, audience: audience)
+    fileprivate func place(hash: UInt64, _ name: Name, type: RecordType, serving clients: Entry.Flags) -> Int? {
+        place(hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, serving: clients)
+    }
+
+    fileprivate func place(hash: UInt64, _ name: Name, type: RecordType, where fulfils: (Entry) -> Bool) -> Int? {
+        place(hash: hash, name.wire.span, name: 0..<name.wire.count, type: type.rawValue, where: fulfils)
     }
 }

@@ -11,7 +11,7 @@ import Synchronization
 /// body.
 enum Snapshot {
     static let magic = Array("httpdnsd".utf8)
-    static let version: UInt32 = 2
+    static let version: UInt32 = 3
     static let headerLength = 52
     static let blockHeaderLength = 16
     static let recordHeaderLength = 20
@@ -194,7 +194,7 @@ extension Entry {
 
 extension Entry.Flags {
     /// The flags that mean something to another process.
-    static let kept: Entry.Flags = [.everyone, .dnssecOK, .checkingDisabled, .authenticData]
+    static let kept = Entry.Flags.audience.union(.authenticData)
 }
 
 extension [UInt8] {

@@ -5,9 +5,8 @@ extension Answer {
     /// address in their hints (RFC 9460 §7.3), since browsers dial those too. An HTTPS or SVCB record that cannot be
     /// parsed is removed as well, because a client's parser might be more lenient.
     ///
-    /// The signatures of the altered record sets are removed too, and AD is cleared. Names are written without
-    /// compression, since the name a pointer leads to may be removed. If the result is then too long for a message, the
-    /// authority and additional sections are dropped, and if need be all records.
+    /// The signatures of the altered record sets are removed too, and AD is cleared. If the rest cannot be written, all
+    /// records are dropped.
     ///
     /// - Returns: nil if there is no such record.
     public func without(_ isUnwanted: (IPAddress) -> Bool) -> Answer? {
@@ -18,19 +17,22 @@ extension Answer {
         guard mayHold else { return nil }
         let all = records()
         var altered: Set<RecordSet> = []
-        var kept = all.filter { record in
-            guard RecordHeader.holdsAddresses(record.type, record.recordClass),
-                record.rdata.span.holds(isUnwanted, of: record.type)
-            else { return true }
+        let areUnwanted = all.map { record in
+            RecordHeader.holdsAddresses(record.type, record.recordClass)
+                && record.rdata.span.holds(isUnwanted, of: record.type)
+        }
+        for (record, isUnwanted) in zip(all, areUnwanted) where isUnwanted {
             altered.insert(RecordSet(name: record.name, type: record.type.rawValue))
-            return false
         }
-        kept.removeAll { record in
-            guard record.type == .rrsig, record.rdata.count >= 2 else { return false }
+        let kept = zip(all, areUnwanted).map { record, isUnwanted in
             // A signature begins with the type it covers (RFC 4034 §3.1).
-            return altered.contains(RecordSet(name: record.name, type: record.rdata.span.integer16(at: 0)))
+            !isUnwanted
+                && !(record.type == .rrsig && record.rdata.count >= 2
+                    && altered.contains(RecordSet(name: record.name, type: record.rdata.span.integer16(at: 0))))
         }
-        return rebuilt(of: kept) ?? rebuilt(of: kept.filter { $0.section == .answer }) ?? rebuilt(of: [])
+        var answer = rewritten { place, _ in place < kept.count && kept[place] } ?? rewritten { _, _ in false }
+        answer?.head.authenticData = false
+        return answer
     }
 
     /// How many records of the answer section have the type that was asked for.
@@ -45,43 +47,6 @@ extension Answer {
         let name: Name
         let type: UInt16
     }
-
-    /// The answer with these records in place of its own; nil if they are too long for a message.
-    private func rebuilt(of records: [DecodedRecord]) -> Answer? {
-        guard let nameEnd = RecordHeader.skipName(body.span, at: 0) else { return nil }
-        let asked = Name(wire: body.span, at: 0, length: nameEnd)
-        // The extended errors stand behind the records and are kept.
-        let extendedErrors = body.suffix(Int(head.extendedErrorLength))
-        var answer = self
-        answer.body = Array(body[..<(nameEnd + 4)])
-        (answer.head.answerCount, answer.head.authorityCount, answer.head.additionalCount) = (0, 0, 0)
-        answer.head.authenticData = false
-        for record in records {
-            if record.name == asked {
-                // A compression pointer to the question's name: the name right behind the header.
-                answer.body.append16(Answer.questionPointer)
-            } else {
-                answer.body += record.name.wire
-            }
-            answer.body.append16(record.type.rawValue)
-            answer.body.append16(record.recordClass.rawValue)
-            answer.body.append32(record.ttl)
-            answer.body.append16(UInt16(truncatingIfNeeded: record.rdata.count))
-            answer.body += record.rdata
-            guard answer.body.count + extendedErrors.count <= Answer.longestBody, record.rdata.count <= Int(UInt16.max)
-            else { return nil }
-            switch record.section {
-            case .answer: answer.head.answerCount += 1
-            case .authority: answer.head.authorityCount += 1
-            case .additional: answer.head.additionalCount += 1
-            }
-        }
-        answer.body += extendedErrors
-        return answer
-    }
-
-    /// The longest body that leaves room in a message for its header and our OPT.
-    private static let longestBody = Int(UInt16.max) - Reply.minimumUDPSize
 }
 
 extension RecordHeader {

@@ -60,6 +60,19 @@ public struct RecordType: RawRepresentable, Hashable, Sendable {
     /// The types that have a mnemonic here.
     public static var named: [RecordType] { mnemonics.map(\.0) }
 
+    /// How a question for this type is refused; nil for one that may be asked.
+    ///
+    /// REFUSED for the transfer of zones. FORMERR for the other types of 128 to 254 and for OPT: they stand for no data that
+    /// could be looked up (RFC 6895 §3.1), and resolvers say FORMERR as well, with which a client could make a healthy
+    /// resolver seem to fail.
+    public var refusal: ResponseCode? {
+        switch rawValue {
+        case Self.axfr.rawValue, Self.ixfr.rawValue: .refused
+        case Self.opt.rawValue, 128..<Self.any.rawValue: .formErr
+        default: nil
+        }
+    }
+
     /// A mnemonic in any case, or RFC 3597 §5's `TYPE123`; nil for anything else.
     public init?(parsing text: String) {
         let upper = text.uppercased()

@@ -36,9 +36,9 @@ public enum Reply {
     /// 6840 §5.8). The question is byte for byte the client's, so that its letters' case comes back. An OPT goes only
     /// to a client that sent one (RFC 6891 §6.1.1), with the question's ``Question/replyOptions``.
     ///
-    /// A reply larger than `limit` loses its additional section, which needs no TC (RFC 2181 §9), then the extended
-    /// errors that do not fit, which must not cause TC either (RFC 8914 §3), and if that is not enough all records,
-    /// with TC set. A `body` that does not match its head and the question becomes SERVFAIL.
+    /// A reply larger than `limit` loses its additional section, then an authority section that the answer does not need;
+    /// neither needs TC (RFC 2181 §9). Then it loses the extended errors that do not fit, which must not cause TC either
+    /// (RFC 8914 §3), and if that is not enough all records, with TC set. A `body` that does not match its head and the question becomes SERVFAIL.
     ///
     /// - Parameters:
     ///   - body: ``Answer/body``, for the question of the query (letters' case aside).
@@ -60,7 +60,7 @@ public enum Reply {
         }
         let errorStart = bodyEnd
         var recordCount = head.recordCount
-        var additionalCount = head.additionalCount
+        var (authorityCount, additionalCount) = (head.authorityCount, head.additionalCount)
         if Header.length + bodyEnd + optLength + errorLength > limit {
             additionalCount = 0
             recordCount -= Int(head.additionalCount)
@@ -68,6 +68,11 @@ public enum Reply {
                 return refuse(.servFail, question: question, query: query, into: &out)
             }
             bodyEnd = shorter
+            if Header.length + bodyEnd + optLength > limit,
+                let answersEnd = endOfAnswers(head, body, questionLength, question)
+            {
+                (authorityCount, recordCount, bodyEnd) = (0, Int(head.answerCount), answersEnd)
+            }
             if Header.length + bodyEnd + optLength > limit {
                 let room = question.edns == nil ? 0 : limit - question.end - optLength
                 let errors = ExtendedErrors.range(body, from: errorStart, fitting: room)
@@ -86,7 +91,7 @@ public enum Reply {
         let isAuthentic = head.authenticData && question.wantsAuthenticData
         writeHeader(
             question, head.responseCode, isAuthentic ? Header.authenticData : 0,
-            (head.answerCount, head.authorityCount, additionalCount), &out)
+            (head.answerCount, authorityCount, additionalCount), &out)
         let errors = errorStart..<errorStart + errorLength
         return writeOPT(head.responseCode, body, errors, question, at: Header.length + bodyEnd, &out)
     }
@@ -200,6 +205,23 @@ extension Reply {
             offset = record.end
         }
         return offset
+    }
+
+    /// The offset behind the answer section, if the answer is complete without its authority section: an SOA is the proof
+    /// that there is no record, and NSEC or NSEC3 are a part of the proof for a client that validates (RFC 4035 §3.1.1).
+    private static func endOfAnswers(
+        _ head: AnswerHead, _ body: Span<UInt8>, _ start: Int, _ question: Question
+    ) -> Int? {
+        guard head.answerCount > 0, let answersEnd = end(of: Int(head.answerCount), in: body, at: start) else {
+            return nil
+        }
+        var offset = answersEnd
+        for _ in 0..<head.authorityCount {
+            guard let record = RecordHeader.read(body, at: offset), record.type != .soa else { return nil }
+            if question.dnssecOK, record.type == .nsec || record.type == .nsec3 { return nil }
+            offset = record.end
+        }
+        return answersEnd
     }
 
     /// Writes the aged TTLs over those copied from `body`; false if the records do not fill `range` exactly.

@@ -36,8 +36,10 @@ public enum Response {
 
     /// Validates a whole message and turns it into an answer.
     ///
-    /// - OPT is removed, with the records behind it (a TSIG likewise): they concern only the resolver and us. Extended
-    ///   errors (RFC 8914) stay, up to ``ExtendedErrors/maximumCount``.
+    /// - What was not asked is removed: the additional section, of which extended errors (RFC 8914) stay, up to
+    ///   ``ExtendedErrors/maximumCount``; records of other names, see ``AliasChain``; octets behind the last record, which
+    ///   other resolvers ignore as well.
+    /// - An answer too long for the smallest datagram has its names compressed, if its server has not done it.
     /// - Letters that could repeat a query's random spelling are put in lower case, see ``RepeatedLabels``.
     /// - A TTL with its high bit set counts as 0 (RFC 2181 §8).
     /// - `keep` is the least TTL shown. For NXDOMAIN and "no such record" it is at most the SOA's TTL and MINIMUM and
@@ -66,16 +68,18 @@ public enum Response {
         }
         let lifetime = Lifetime(asked: asked, code: code, defaultNegativeTTL: defaultNegativeTTL)
         let records = try ResponseRecords(message, to: name)
-        guard !records.repeatedLabels.isEmpty else { return reply(message, records, lifetime) }
+        guard !records.repeatedLabels.isEmpty else { return try reply(message, records, lifetime) }
         // Parsed once more, since pointers into a changed label may now lead elsewhere. Only an attacker's message has
         // such pointers, and one more time is enough.
         let lowerCase = records.repeatedLabels.inLowerCase(message)
         let reread = try ResponseRecords(lowerCase.span, to: name)
         guard reread.repeatedLabels.isEmpty else { throw .badPointer(at: Header.length) }
-        return reply(lowerCase.span, reread, lifetime)
+        return try reply(lowerCase.span, reread, lifetime)
     }
 
-    private static func reply(_ message: Span<UInt8>, _ records: ResponseRecords, _ lifetime: Lifetime) -> Reply {
+    private static func reply(
+        _ message: Span<UInt8>, _ records: ResponseRecords, _ lifetime: Lifetime
+    ) throws(WireError) -> Reply {
         let (asked, code) = (lifetime.asked, lifetime.code)
         let wholeCode = ResponseCode(rawValue: records.upperCodeBits << 4 | code.rawValue)
         guard code == wholeCode else {
@@ -85,10 +89,25 @@ public enum Response {
         }
         let isAuthentic = message.integer16(at: 2) & Header.authenticData != 0
         var answer = records.answer(message, asked, code, authenticData: isAuthentic)
-        lifetime.set(on: &answer, records, message)
+        let chain = AliasChain(asked, records, message)
+        let belonging = chain.belonging(records, message)
+        lifetime.set(on: &answer, records, message, chain, belonging)
+        if let belonging {
+            guard let rewritten = answer.rewritten(where: { place, _ in belonging[place] }) else {
+                throw .badPointer(at: Header.length)
+            }
+            answer = rewritten
+        } else if answer.body.count > longestUnseen, records.haveNamesInFull(message),
+            let rewritten = answer.rewritten(where: { _, _ in true }), rewritten.body.count < answer.body.count
+        {
+            answer = rewritten
+        }
         answer.append(records.extendedErrors)
         return Reply(answer: answer, truncated: false, responseCode: code)
     }
+
+    /// The longest body that fits the smallest datagram, so that it is not looked whether it could be shorter.
+    private static let longestUnseen = DNSWire.Reply.minimumUDPSize - Header.length
 
     private static func isBareRefusal(_ message: Span<UInt8>, _ code: ResponseCode) -> Bool {
         let isEmpty = message.integer16(at: 4) == 0 && message.integer16(at: 6) == 0 && message.integer16(at: 8) == 0
@@ -123,14 +142,13 @@ struct Asked {
     }
 }
 
-/// The records of a response, all validated; those behind the first OPT or TSIG are left out.
+/// The records of a response, all validated; those of the additional section are left out.
 struct ResponseRecords {
     private var answerCount = 0
-    private var authorityCount = 0
     private(set) var extendedErrors = ExtendedErrors()
     private(set) var repeatedLabels = RepeatedLabels()
     private(set) var upperCodeBits: UInt16 = 0
-    /// Behind the last record kept.
+    /// Behind the last record of the authority section.
     private var keptEnd: Int
     private var rewritten: RewrittenFields
 
@@ -148,10 +166,9 @@ struct ResponseRecords {
         rewritten = RewrittenFields(questionEnd: questionNameEnd, room: most)
         for _ in 0..<answers { _ = try record(message, &offset) }
         for _ in 0..<authorities { _ = try record(message, &offset) }
-        (answerCount, authorityCount) = (answers, authorities)
+        answerCount = answers
         keptEnd = offset
         var hasOPT = false
-        var isKept = true
         for _ in 0..<additionals {
             let owner = offset
             let record = try record(message, &offset, isAdditional: true)
@@ -161,16 +178,22 @@ struct ResponseRecords {
                 upperCodeBits = UInt16(truncatingIfNeeded: record.ttl >> 24)
                 try readOptions(message, record)
             }
-            isKept = isKept && record.type != .opt && record.type != .tsig
-            if isKept { keptEnd = offset } else { rewritten.removeLast() }
+            rewritten.removeLast()
         }
-        guard offset == message.count else { throw .trailingBytes(at: offset) }
     }
 
-    /// Of all sections, in their order.
+    /// Whether there are names in full that could be pointers.
+    func haveNamesInFull(_ message: Span<UInt8>) -> Bool {
+        all.contains { record in
+            1...Name.maximumLabelLength ~= Int(message[record.ownerOffset])
+                || DataLayout(record.type)?.isCompressed ?? false
+        }
+    }
+
+    /// Of answer and authority section, in their order.
     var all: [RecordHeader] { rewritten.records }
     var answer: ArraySlice<RecordHeader> { all[..<answerCount] }
-    var authority: ArraySlice<RecordHeader> { all[answerCount..<answerCount + authorityCount] }
+    var authority: ArraySlice<RecordHeader> { all[answerCount...] }
 
     private mutating func record(
         _ message: Span<UInt8>, _ offset: inout Int, isAdditional: Bool = false
@@ -207,8 +230,7 @@ struct ResponseRecords {
         }
         let head = AnswerHead(
             responseCode: code, authenticData: authenticData, answerCount: UInt16(answerCount),
-            authorityCount: UInt16(authorityCount),
-            additionalCount: UInt16(all.count - answerCount - authorityCount))
+            authorityCount: UInt16(all.count - answerCount))
         return Answer(head: head, body: body, keep: 0, isCacheable: false)
     }
 }

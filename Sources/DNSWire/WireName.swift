@@ -122,8 +122,14 @@ struct DataLayout {
     let names: Int
     /// Octets behind the names.
     let suffix: Int
+    /// Whether a message may be written with these names compressed: in the types of RFC 1035 alone (RFC 3597 §4).
+    let isCompressed: Bool
 
     init?(_ type: RecordType) {
+        switch type {
+        case .dname, .afsdb, .rt, .kx, .rp, .px, .srv: isCompressed = false
+        default: isCompressed = true
+        }
         switch type {
         case .ns, .cname, .ptr, .mb, .md, .mf, .mg, .mr, .dname: (prefix, names, suffix) = (0, 1, 0)
         case .mx, .afsdb, .rt, .kx: (prefix, names, suffix) = (2, 1, 0)

@@ -72,7 +72,8 @@ extension Settings {
 
     /// Which groups are asked after which: when this changes, names may have to go elsewhere.
     var ways: [String] {
-        bypassed + (httpdns.map { ["httpdns \($0.thenTry) \($0.thenTryOn.map(\.rawValue).sorted())"] } ?? [])
+        bypassed + accounts.filter { $0.settings.signed == .addresses }.map { "\($0.name) signed" }
+            + (httpdns.map { ["httpdns \($0.thenTry) \($0.thenTryOn.map(\.rawValue).sorted())"] } ?? [])
             + (upstreams + [fallback.group]).map { group in
                 "\(group.name) \(group.domains) \(group.except) \(group.thenTry) "
                     + "\(group.thenTryOn.map(\.rawValue).sorted())"

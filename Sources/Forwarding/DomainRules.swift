@@ -75,11 +75,20 @@ public final class DomainRules: Sendable {
     }
 
     /// The rule for a question. DS records belong to the parent zone, so the group of the name without its first label
-    /// is asked (RFC 4035 §3.1.4.1); but a reserved name is not sent out for that reason.
+    /// is asked (RFC 4035 §3.1.4.1); but a reserved name is not sent out for that reason. What a validator asks of a top
+    /// level, of whose other names only a local resolver can know, belongs to the group that takes every name, if one does.
     func find(_ name: Name, _ type: RecordType) -> Finding {
         let found = find(name)
-        guard type == .ds, found.reserved == nil || found.reserved == .singleLabel, name != .root else { return found }
-        return find(name, from: Int(name.wire[0]) + 1)
+        guard name != .root else { return found }
+        switch type {
+        case .ds where found.reserved == nil || found.reserved == .singleLabel:
+            return find(name, from: Int(name.wire[0]) + 1)
+        case .dnskey where found.reserved == .singleLabel, .ns where found.reserved == .singleLabel,
+            .soa where found.reserved == .singleLabel:
+            let ofRoot = find(name, from: Int(name.wire[0]) + 1)
+            return ofRoot.group == nil ? found : ofRoot
+        default: return found
+        }
     }
 
     /// - Parameter start: the offset of a label of the name; the labels before it are left out, and the rest does not

@@ -162,6 +162,8 @@ public enum Event: Sendable, Equatable {
     case noRecordBudgetSpent(GroupID)
     /// Private addresses were removed from an answer.
     case privateRefused
+    /// A client that validates asks for a name of this account, so the other group is asked. Said once.
+    case leftToValidators(GroupID, asked: GroupID)
     /// The store cannot be used, and why; said once until it can be.
     case sharedCacheOff(String)
     case sharedCacheOn

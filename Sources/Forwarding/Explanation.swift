@@ -74,7 +74,7 @@ public struct Explanation: Sendable, Equatable {
     }
 
     public enum Fate: Sendable, Equatable {
-        /// REFUSED: zones are not transferred.
+        /// As ``RecordType/refusal`` says.
         case refused
         /// What the cache holds.
         case cached
@@ -101,10 +101,10 @@ extension Forwarder {
     ) -> Explanation {
         var explanation = Explanation(name, type, policy.rule(for: name, type), policy.reason(name, type), .refused)
         if case .group(let group) = explanation.rule.taker { explanation.taker = overview(of: group) }
-        guard type != .axfr, type != .ixfr else { return explanation }
+        guard type.refusal == nil else { return explanation }
         explanation.refusesPrivate = (type == .a || type == .aaaa) && policy.refusesPrivate(name)
         explanation.ranking = ranking(name, type, at: now)
-        explanation.held = cache.held(name, type: type, for: .plain, at: now.seconds)
+        explanation.held = cache.find(name, type: type, for: .plain, at: now.seconds)
         explanation.teller = explanation.held.flatMap { GroupID(teller: $0.teller) }.flatMap {
             groups.indices.contains($0.rawValue) ? overview(of: $0) : nil
         }

@@ -122,11 +122,11 @@ final class Flight {
     /// The question for groups that carry messages.
     var question: MessageQuestion {
         switch key.audience {
-        case .everyone:
-            MessageQuestion(name: key.name.name, type: key.type, dnssecOK: false, checkingDisabled: false)
         case .those(let dnssecOK, let checkingDisabled):
             MessageQuestion(
                 name: key.name.name, type: key.type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
+        case .everyone, .exceptValidators, .validators:
+            MessageQuestion(name: key.name.name, type: key.type, dnssecOK: false, checkingDisabled: false)
         }
     }
 }

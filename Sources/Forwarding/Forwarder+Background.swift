@@ -44,6 +44,16 @@ extension Forwarder {
     private static var shortestRefresh: UInt32 { 60 }
 }
 
+extension Forwarder {
+    /// A client that validates asks for a name of an account, and another group is asked in its place.
+    mutating func leave(_ flight: Flight, of account: GroupID) {
+        counters.fallbacks += 1
+        counters.fellBack(because: .signed)
+        guard leftToValidators.insert(account).inserted else { return }
+        act(.report(.leftToValidators(account, asked: flight.route[0].group)))
+    }
+}
+
 extension Audience {
     /// The audience of the daemon's own questions.
     fileprivate static var nobodyInParticular: Audience { .those(dnssecOK: false, checkingDisabled: false) }

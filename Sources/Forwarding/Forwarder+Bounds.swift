@@ -60,7 +60,7 @@ extension Forwarder {
         shares.end(former)
     }
 
-    mutating func refuse(_ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, _ refusal: Refusal) {
+    mutating func refuse(_ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Held?, _ refusal: Refusal) {
         switch refusal {
         case .tooManyFlights: counters.refusedFlights += 1
         case .tooManyWaiting: counters.refusedWaiting += 1
@@ -89,7 +89,7 @@ extension Forwarder {
     /// Answers without asking: with a stale answer, else a failure.
     /// - Parameter reason: why nobody is asked; nil: one of the daemon's own limits is reached.
     mutating func giveUp(
-        _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, _ reason: FailureReason?
+        _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Held?, _ reason: FailureReason?
     ) {
         guard let client else { return }
         if let known { return replyStale(client, known.answer) }
@@ -102,7 +102,7 @@ extension Forwarder {
     /// does not apply to a name with addresses of the other family in the cache, to one that is already under way, and
     /// to one that the daemon refreshes: for such names, only the group can say that there is no record of this family.
     mutating func isPastNoRecordBudget(
-        _ group: GroupID, _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick
+        _ group: GroupID, _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Held?, at now: Tick
     ) -> Bool {
         let hasAddresses = known?.answer.head.answerCount ?? 0 > 0
         guard client != nil, isNoRecordBudgetSpent(group, key, hasAddresses: hasAddresses, at: now) else {

@@ -54,6 +54,7 @@ extension Forwarder {
             var group = groups[id.rawValue].group
             group.servers = servers
             groups[id.rawValue].replace(group)
+            policy.setServers(of: group)
             failures.removeAll()
             outageEnded(of: id, at: now)
         case .families(let families):
@@ -160,10 +161,12 @@ extension Forwarder {
         let accounts = suspects.groups.filter { groups[$0.rawValue].group.carriesAddresses }
         let (policy, all) = (policy, suspects.groups)
         cache.removeAll { name, type, audience in
-            let route = policy.route(name, type)
-            // What is for everyone came from an account.
-            return route.asks(audience == .everyone ? accounts : all)
-                || !route.leads(whereLeads: before.route(name, type))
+            let isOfAccount = audience.isOfAccounts
+            let whom: Audience = isOfAccount ? .everyone : audience == .validators ? .validating : audience
+            let route = policy.route(NameKey(name), type, for: whom)
+            return route.asks(isOfAccount ? accounts : all)
+                || !route.leads(whereLeads: before.route(NameKey(name), type, for: whom))
+                || policy.served(whom, name, type) != before.served(whom, name, type)
                 || policy.refusesPrivate(name) != before.refusesPrivate(name)
         }
     }

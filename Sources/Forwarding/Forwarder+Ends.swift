@@ -16,7 +16,12 @@ extension Forwarder {
         // A resolver that says SERVFAIL was reached, and caches the failure itself.
         if flight.secondBest == nil, !flight.wasAnswered { remember(flight, at: now) }
         if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
-            replyStale(takeClients(of: flight), known.answer)
+            // Fresh, if it came meanwhile to a question with other bits.
+            if known.isFresh {
+                reply(takeClients(of: flight), known.answer, age: .elapsed(known.elapsed), by: .cache)
+            } else {
+                replyStale(takeClients(of: flight), known.answer)
+            }
             remove(flight)
         } else {
             finish(flight, failureAnswer(flight, timedOut: false))
@@ -40,10 +45,9 @@ extension Forwarder {
         return answer
     }
 
-    /// For a group of the operator's own, adds an extended error that names the group, since no other group was or will
-    /// be asked.
+    /// Adds an extended error that names the group, since no other group was or will be asked.
     private func explained(_ refusal: Answer, _ group: GroupID) -> Answer {
-        guard group != .fallback, refusal.extendedErrors.isEmpty else { return refusal }
+        guard refusal.extendedErrors.isEmpty else { return refusal }
         var refusal = refusal
         let name = groups[group.rawValue].group.name
         if refusal.head.responseCode == .refused {
@@ -117,7 +121,8 @@ extension Forwarder {
     ) {
         guard generation == self.generation else { return }
         cache.store(
-            answer, to: name, type: type, for: audience, at: now.seconds, isStandIn: isStandIn, teller: group.teller)
+            answer, to: name, type: type, for: policy.served(audience, name, type), at: now.seconds,
+            isStandIn: isStandIn, teller: group.teller)
     }
 }
 

@@ -259,7 +259,8 @@ extension Forwarder {
     ) {
         let isAccount = groups[group.rawValue].group.carriesAddresses
         cache.store(
-            answer, to: key.name.name, type: key.type, for: isAccount ? .everyone : key.audience,
+            answer, to: key.name.name, type: key.type,
+            for: policy.served(isAccount ? .everyone : key.audience, key.name.name, key.type),
             at: now.seconds &- elapsed, teller: group.teller)
     }
 

@@ -38,6 +38,8 @@ public struct Forwarder: ~Copyable {
     var refusing: Set<Refusal> = []
     /// `keepAliveDomains`.
     var kept: [Name] = []
+    /// The accounts of which was said that clients that validate are not sent to them.
+    var leftToValidators: Set<GroupID> = []
     var shared = SharedCache()
     /// The looks into the store that are under way.
     var sharedReads = Table<SharedRead>()
@@ -130,7 +132,7 @@ public struct Forwarder: ~Copyable {
             Asker(number: $0, source: source, recursionDesired: recursionDesired, isProven: isProven)
         }
         let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
-        switch policy.route(key.name, type) {
+        switch policy.route(key.name, type, for: audience) {
         case .answer(let answer):
             reply(client, answer)
         case .ask(let steps):
@@ -169,7 +171,7 @@ public struct Forwarder: ~Copyable {
         _ key: Flight.Key, _ route: [Step], _ skipped: Int, from client: Asker?, of source: Source, isOwed: Bool,
         at now: Tick
     ) {
-        let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
+        let known = cache.take(key.name.name, type: key.type, for: key.audience, at: now.seconds)
         if let client, let known, known.isFresh {
             return reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
         }
@@ -213,11 +215,12 @@ public struct Forwarder: ~Copyable {
         flights.insert(flight)
         flightOf[key] = flight
         counters.flights += 1
+        if let account = policy.leavesToValidators(key) { leave(flight, of: account) }
         beginNextStep(of: flight, at: now)
         if flight.hedgeAt == nil { schedule(flight) }
     }
 
-    private mutating func join(_ flight: Flight, _ client: Asker?, _ known: DNSCache.Found?, at now: Tick) {
+    private mutating func join(_ flight: Flight, _ client: Asker?, _ known: DNSCache.Held?, at now: Tick) {
         guard let client else { return }
         if !flight.isWanted {
             flight.isWanted = true

@@ -1,4 +1,5 @@
 import Base
+import DNSCache
 public import DNSWire
 
 /// What becomes of a question, by its name and type alone.
@@ -33,9 +34,9 @@ public enum Route: Sendable, Equatable {
 public struct Policy: Sendable {
     /// The TTL of answers that the daemon makes itself, and of "no record", in seconds; not raised to `minTTL`.
     public var negativeTTL: UInt32
-    private var rules: DomainRules
+    let rules: DomainRules
     /// By `GroupID.rawValue`.
-    private var ways: [Way] = []
+    var ways: [Way] = []
     /// The group for names without a rule.
     private var otherwise: GroupID
     /// The names whose answers may hold private addresses; nil: all.
@@ -58,14 +59,20 @@ public struct Policy: Sendable {
     static let fixedTTL: UInt32 = 3600
 
     /// The steps for the names of one group.
-    private struct Way {
+    struct Way {
         var steps: [Step] = []
         /// Those of the steps whose groups carry messages.
         var messageSteps: [Step] = []
         var beginsWithAddresses = false
         /// Those of the steps whose groups are asked for a family; nil: the way's own group leaves it out.
         var ipv4Steps, ipv6Steps: [Step]?
+        /// Those for clients that validate; nil: they get what all get.
+        var signedSteps: [Step]?
     }
+    /// The accounts whose names clients that validate ask elsewhere, and the groups that may be asked then.
+    var leavingValidators: Set<GroupID> = []
+    var signing: Set<GroupID> = []
+    var hasSignedSteps = false
 
     /// - Parameters:
     ///   - groups: All groups.
@@ -95,6 +102,9 @@ public struct Policy: Sendable {
         }
         self.privateAllowed = privateAllowed.map { NameSet($0) }
         setFamilies([:])
+        leavingValidators = Set(groups.filter { $0.carriesAddresses && $0.leavesValidators }.map(\.id))
+        signing = Set(groups.filter(\.maySign).map(\.id))
+        setSignedSteps()
     }
 
     /// The families that an account is asked for: its `addressType`; with "auto" they follow the routes.
@@ -139,7 +149,8 @@ public struct Policy: Sendable {
 
     public func route(_ name: Name, _ type: RecordType) -> Route { route(NameKey(name), type) }
 
-    func route(_ key: NameKey, _ type: RecordType) -> Route {
+    /// - Parameter audience: that of the client.
+    func route(_ key: NameKey, _ type: RecordType, for audience: Audience = .everyone) -> Route {
         let name = key.name
         let finding = rules.find(name, type)
         switch finding.reserved {
@@ -152,6 +163,9 @@ public struct Policy: Sendable {
         if let answer = hosts.answer(key, type, ttl: 0) { return .answer(answer) }
         let way = place(finding)
         guard !finding.isLocal, Self.canBeAddressed(name) else { return messages(way, name, type) }
+        if hasSignedSteps, audience.validates, Self.isAnsweredByAccounts(type), let steps = ways[way].signedSteps {
+            return .ask(steps)
+        }
         switch type {
         case .a, .aaaa:
             guard let steps = type == .a ? ways[way].ipv4Steps : ways[way].ipv6Steps else {
@@ -203,13 +217,13 @@ public struct Policy: Sendable {
 
     /// Whether a name can be sent to an HTTPDNS account. A single label means something on this network alone; a label
     /// with other octets could contain a separator of the service's protocol and ask for other names.
-    private static func canBeAddressed(_ name: Name) -> Bool {
+    static func canBeAddressed(_ name: Name) -> Bool {
         // A name of one label has these octets: the label's length, the label, and the root's length.
         name.wire.count > Int(name.wire[0]) + 2 && name.isHostname
     }
 
     /// The index in `ways` for a name.
-    private func place(_ finding: DomainRules.Finding) -> Int {
+    func place(_ finding: DomainRules.Finding) -> Int {
         (finding.group ?? (finding.reserved == nil ? otherwise : .fallback)).rawValue
     }
 
@@ -245,56 +259,5 @@ public struct Policy: Sendable {
         case .aaaa: .addresses(name, type: .aaaa, [IPAddress(v6: 0, 1)], ttl: Self.fixedTTL)
         default: .noData(name, type: type, negativeTTL: Self.fixedTTL)
         }
-    }
-}
-
-/// Why a question takes its route: the first that holds.
-public enum RouteReason: Sendable, Equatable {
-    /// The name is reserved, and the daemon answers it itself: see ``ReservedName``.
-    case localhost, nonexistent, noData
-    /// Type ANY is answered here (RFC 8482).
-    case any
-    /// The hosts file has the answer.
-    case hosts
-    /// The group's `addressType` leaves the family out.
-    case familyLeftOut
-    /// It asks for addresses, which any group can give.
-    case addresses
-    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.
-    case serviceBinding
-    /// Only groups that carry whole messages are asked, because the name has a meaning on this network only.
-    case localName, singleLabel
-    /// The same, because the name has octets that are syntax to an HTTPDNS service.
-    case notHostname
-    /// The same, because an HTTPDNS account gives addresses only.
-    case type
-}
-
-/// Which group takes a question, and why.
-public struct PolicyDecision: Sendable, Equatable {
-    public enum Taker: Sendable, Equatable {
-        case group(GroupID)
-        /// No group; or the local resolver, where only that can know the name.
-        case reserved(ReservedName)
-    }
-
-    public let taker: Taker
-    /// The pattern that decides; nil if none matches the name.
-    public let pattern: DomainPattern?
-    /// The place of the pattern in the rules; nil for a name that RFCs reserve.
-    public let place: DomainPlace?
-    /// The pattern by which another group leaves the name to this one; nil if there is none.
-    public let exception: Exception?
-
-    public struct Exception: Sendable, Equatable {
-        public let group: GroupID
-        public let pattern: DomainPattern
-        public let place: DomainPlace
-    }
-
-    public init(
-        taker: Taker, pattern: DomainPattern?, place: DomainPlace?, exception: Exception? = nil
-    ) {
-        (self.taker, self.pattern, self.place, self.exception) = (taker, pattern, place, exception)
     }
 }

@@ -25,7 +25,8 @@ public struct SharedQuestion: Hashable, Sendable {
     public var traits: UInt8 {
         var traits = families.rawValue << 4
         switch audience {
-        case .everyone: traits |= 1
+        case .everyone, .exceptValidators: traits |= 1
+        case .validators: traits |= 2
         case .those(let dnssecOK, let checkingDisabled):
             if dnssecOK { traits |= 2 }
             if checkingDisabled { traits |= 4 }

@@ -93,6 +93,8 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
     case plan
     /// Too many names below the same domain had no record.
     case noRecordBudget
+    /// The client validates, and HTTPDNS's addresses have no signatures.
+    case signed
     /// The last server's failure: see ``Failure/Kind``.
     case timedOut, unreachable, untrusted, unauthorized, tooOften, denied, badAnswer
 

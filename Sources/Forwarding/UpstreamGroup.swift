@@ -50,6 +50,9 @@ public struct UpstreamGroup: Sendable, Equatable {
     /// forge "no record".
     public var isProven = true
 
+    /// `signed`, of an account: whether clients that validate are sent to groups that have signatures.
+    public var leavesValidators = false
+
     /// Whether its answers go to the store of the fleet, and come from there.
     public var isShared = false
 
@@ -83,6 +86,14 @@ public struct UpstreamGroup: Sendable, Equatable {
 
     public var carriesAddresses: Bool {
         if case .addresses = carries { true } else { false }
+    }
+}
+
+extension UpstreamGroup {
+    /// Whether clients that validate may be sent to it for a name of an account: it carries messages, and what it is asked
+    /// can be read by nobody on the way.
+    var maySign: Bool {
+        !carriesAddresses && !servers.isEmpty && servers.allSatisfy { $0.exposure != .clear }
     }
 }
 

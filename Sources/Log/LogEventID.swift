@@ -32,6 +32,10 @@ package enum LogEventID: String, CaseIterable, Sendable {
     /// Names without a record below one domain are no more asked of HTTPDNS.
     case noRecordBudgetSpent = "no-record-budget-spent"
     case privateRefused = "private-refused"
+    /// Clients that validate are sent to another group than HTTPDNS.
+    case leftToValidators = "left-to-validators"
+    /// A resolver's answer has other letters' case than the question.
+    case otherCase = "other-case"
     /// A limit was reached.
     case questionsRefused = "questions-refused"
     /// A system call that should not fail.
@@ -79,6 +83,8 @@ package enum LogEventID: String, CaseIterable, Sendable {
         case .planExceeded: "633d9ee3fbe847b98e7f717320212a63"
         case .noRecordBudgetSpent: "57d4c97e9256cd182c71cd385f924cb6"
         case .privateRefused: "ee7eddbcd3f83c9c5812e92d6be24e40"
+        case .leftToValidators: "068f2a73d3277027c900209cc7027007"
+        case .otherCase: "a7f0b42e4152443b32cc1ea157324347"
         case .questionsRefused: "1ed5f4b9b6694b0ab93e31389c63f983"
         case .systemFailed: "a073daaaa51349d9ba67bbb446978266"
         case .serviceListFails: "d627e2b0d3da4d6ebf23f59703e82d40"

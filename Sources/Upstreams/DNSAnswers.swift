@@ -15,6 +15,8 @@ package final class DNSAnswers {
     package var clientSubnet: IPAddress?
     /// Messages that were not the awaited answers.
     package internal(set) var mismatches = MismatchCounters()
+    /// Told of a server whose answer is right but for the case of its letters.
+    package var otherCase: (Server) -> Void = { _ in }
     var edns = EDNSKnowledge()
     private var random = Random()
 
@@ -60,7 +62,8 @@ package final class DNSAnswers {
         }
     }
 
-    /// What a reply means for the query. FORMERR is never passed on to clients, whose question was well-formed.
+    /// What a reply means for the query. FORMERR is never passed on to clients, whose question was well-formed; it is no
+    /// verdict on the server either, since it may be about this question alone.
     ///
     /// AD says that the server has validated the answer. It proves nothing when it came over a network, where an
     /// attacker on the path can set it (RFC 4035 §4.9.3); over loopback it counts.
@@ -70,8 +73,14 @@ package final class DNSAnswers {
         } else if asked == .tried {
             edns.lacks(server, at: now)
         }
-        if reply.responseCode == .formErr || reply.responseCode == .badVers {
+        if reply.responseCode == .badVers {
             return .outcome(.failed(Failure(.badAnswer, "\(reply.responseCode), without EDNS too")))
+        }
+        if reply.responseCode == .formErr {
+            var refusal = reply.answer
+            refusal.head.responseCode = .servFail
+            refusal.add(.other, text: "\(server) finds the question malformed (FORMERR)")
+            return .outcome(.answer(refusal))
         }
         if reply.truncated { return .truncated }
         var answer = reply.answer

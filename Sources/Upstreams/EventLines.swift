@@ -1,4 +1,4 @@
-import Base
+package import Base
 package import Forwarding
 package import Log
 import Logging
@@ -34,6 +34,12 @@ extension Report {
                 ["group": group.name, "server": "\(former)", "next": "\(next)"])
         case .planExceeded(let id): planExceeded(group(id))
         case .noRecordBudgetSpent(let id): noRecordBudgetSpent(group(id))
+        case .leftToValidators(let account, let asked):
+            let (group, asked) = (group(account), group(asked))
+            say(
+                .notice, .leftToValidators, about: "clients that validate at \(group.name)",
+                "clients that validate (DO without CD) get names of \(group.title) from \(asked.title), since HTTPDNS has no signatures; \(Self.signedKey(group)) = \"addresses\" gives them its addresses, which they find bogus in signed zones",
+                ["group": group.name, "asked": asked.name])
         case .privateRefused:
             say(
                 .notice, .privateRefused, about: "private addresses",
@@ -66,6 +72,18 @@ extension Report {
         say(
             .warning, .noRecordBudgetSpent, about: "names without a record at \(group.name)", text,
             ["group": group.name])
+    }
+
+    private static func signedKey(_ account: GroupOverview) -> String {
+        account.id == .httpdns ? "httpdns.signed" : "upstreams.\(account.name).signed"
+    }
+
+    /// A resolver's answer is right but for the case of its letters.
+    package func otherCase(_ server: Server) {
+        say(
+            .notice, .otherCase, about: "spelling of \(server)",
+            "resolver \(server) has answered with other letters' case than the question's, or somebody guesses at its answers; the question is asked again over TCP",
+            ["server": "\(server)"])
     }
 
     /// The name of a server in a line.

@@ -15,7 +15,7 @@ package final class LocalUpstream: Upstream, Sender {
     /// Sends the queries of a turn together; nil: each is sent by itself.
     let outbox: Outbox?
     /// For answers that do not fit a datagram.
-    private let streams: StreamUpstream
+    let streams: StreamUpstream
     var servers: [Server: PlainServer] = [:]
     /// The server of the last query: most queries of a turn are for the same.
     var latest: PlainServer?
@@ -44,7 +44,7 @@ package final class LocalUpstream: Upstream, Sender {
         streams = StreamUpstream(answers, tls: nil, loop: loop, tallies: tallies)
         streams.settle = { [unowned self] id, outcome, toRepeat in
             guard let query = queries[id] else { return }
-            end(query, outcome, toRepeat: toRepeat || query.isRepeat)
+            streamsSettled(query, outcome, toRepeat: toRepeat)
         }
     }
 
@@ -163,18 +163,12 @@ package final class LocalUpstream: Upstream, Sender {
             case .withoutEDNS:
                 drop(sent, at: now)
                 send(sent.query, edns: .tried, isRepeat: sent.isRepeat, at: now)
-            case .truncated: askOverTCP(sent, at: now)
+            case .truncated:
+                forgetDatagrams(of: sent.query, at: now)
+                askOverTCP(sent, at: now)
             case .outcome(let outcome): end(sent.query, outcome, toRepeat: sent.isRepeat, at: now)
             }
         }
-    }
-
-    private func askOverTCP(_ sent: SentQuery, at now: Tick) {
-        let query = sent.query
-        forgetDatagrams(of: query, at: now)
-        query.isOverTCP = true
-        query.isRepeat = sent.isRepeat
-        streams.ask(query.id, query.server.server, .message(query.question), at: now)
     }
 
     /// Nil for a message that is no answer to this query.
@@ -183,8 +177,12 @@ package final class LocalUpstream: Upstream, Sender {
         let server = sent.query.server
         let asked = sent.bytes
         let repeats = sent.isMixed ? Response.repeatsQuestion(message, of: asked.span) : nil
+        let sawOtherCase = sent.sawOtherCase
         guard server.spelling.allows(repeats, sent) else {
             answers.mismatches.otherCase += 1
+            guard !sawOtherCase else { return nil }
+            answers.otherCase(server.server)
+            askOverTCP(sent, at: now)
             return nil
         }
         if server.tally == nil { server.tally = tallies.server(server.server) }
@@ -231,7 +229,7 @@ package final class LocalUpstream: Upstream, Sender {
         end(query, .failed(failure))
     }
 
-    private func end(_ query: LocalQuery, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick? = nil) {
+    func end(_ query: LocalQuery, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick? = nil) {
         guard queries.remove(query.id) != nil else { return }
         if !query.sent.isEmpty { forgetDatagrams(of: query, at: now ?? clock()) }
         settle(query.id, outcome, toRepeat)

@@ -68,6 +68,7 @@ package struct UpstreamGroups {
         account.namesPerSecond = settings.queriesPerSecond
         account.concurrency = settings.concurrency
         account.isShared = settings.share
+        account.leavesValidators = settings.signed == .ask
         account.isProven = settings.credential.isHTTPS
         return account
     }

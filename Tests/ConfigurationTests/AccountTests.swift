@@ -104,7 +104,7 @@ import Testing
             "aesKey": String(repeating: "1", count: 32), "dnsIp": "['192.0.2.9']", "batch": "2",
             "retryTimesBeforeSwitchServer": "5", "minutesBeforeSwitchToMain": "5", "queriesPerSecond": "5",
             "authExpirySeconds": "5", "confIp": "['192.0.2.9']", "serverName": "a.example", "httpOnly": "false",
-            "addressType": "ipv4", "proxy": "ignore", "appId": "shop", "enableReport": "true",
+            "addressType": "ipv4", "signed": "addresses", "proxy": "ignore", "appId": "shop", "enableReport": "true",
             "reportUrl": "http://192.0.2.9/", "debug": "true",
         ]
         guard let other = others[name] else {

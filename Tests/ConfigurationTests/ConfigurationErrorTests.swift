@@ -307,8 +307,8 @@ import Testing
                 "2: httpdns.batchSize: unknown key; [httpdns] has provider, encryptType, dnsId, dnsKey, "
                     + "dnsKeyFile, aesKey, aesKeyFile, token, tokenFile, dnsIp, timeout, concurrency, routeIp, "
                     + "routeIpEncrypted, httpOnly, "
-                    + "thenTry, thenTryOn, retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, batch, "
-                    + "queriesPerSecond, authExpirySeconds, confIp, proxy, appId, enableReport, reportUrl, debug, "
+                    + "thenTry, thenTryOn, retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, "
+                    + "signed, batch, queriesPerSecond, authExpirySeconds, confIp, proxy, appId, enableReport, reportUrl, debug, "
                     + "share"
             ),
             ("[cache]\ntimeout = 1000", "2: cache.timeout: unknown key; did you mean httpdns.timeout?"),

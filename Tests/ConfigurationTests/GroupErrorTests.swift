@@ -129,7 +129,7 @@ import Testing
                 + "domainsFile, except, thenTry, thenTryOn, timeout, concurrency, routeIp, trustAD, share, caFile, caOnly, "
                 + "pins, validateDomain, clientCertificate, clientCertificatePasswordFile, whenClockUnset, provider, "
                 + "encryptType, dnsId, dnsKey, dnsKeyFile, aesKey, aesKeyFile, token, tokenFile, dnsIp, routeIpEncrypted, "
-                + "httpOnly, retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, batch, "
+                + "httpOnly, retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, signed, batch, "
                 + "queriesPerSecond, authExpirySeconds, confIp, proxy, appId, enableReport, reportUrl, debug, serverName"
         ),
         (

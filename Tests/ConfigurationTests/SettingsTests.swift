@@ -28,6 +28,7 @@ import Testing
         retryTimesBeforeSwitchServer = 1
         minutesBeforeSwitchToMain = 1440
         addressType = "ipv6"
+        signed = "addresses"
         batch = 1
         queriesPerSecond = 1000000
         authExpirySeconds = 600
@@ -229,6 +230,7 @@ import Testing
         httpdns.retryTimesBeforeSwitchServer = 1
         httpdns.minutesBeforeSwitchToMain = 1440
         httpdns.addressType = .ipv6
+        httpdns.signed = .addresses
         httpdns.batch = 1
         httpdns.queriesPerSecond = 1_000_000
         httpdns.authExpirySeconds = 600

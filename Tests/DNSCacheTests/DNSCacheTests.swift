@@ -93,17 +93,104 @@ import Testing
         }
     }
 
-    @Test func aResolversAnswerIsGivenOnlyToClientsThatAskAlike() {
-        for (number, audience) in allClients.enumerated() {
-            cache.store(address(UInt32(number), of: name), to: name, type: .a, for: audience, at: 0)
-        }
-        for (number, audience) in allClients.enumerated() {
-            let found = cache.find(name, type: .a, for: audience, at: 0)
-            #expect(found?.answer == address(UInt32(number), of: name))
+    @Test func aResolversAnswersForAllClientsStandBesideEachOther() {
+        // In the order in which none takes another's place.
+        for (number, audience) in [plain, unchecked, signed, signedUnchecked].enumerated() {
+            let now: UInt32 = audience == unchecked || audience == signedUnchecked ? 100 : 0
+            cache.store(address(UInt32(number), of: name), to: name, type: .a, for: audience, at: now)
         }
         #expect(cache.statistics.entries == 4)
-        #expect(cache.ask("www.example.com", dnssecOK: true, at: 0)?.records == ["0.0.0.1"])
-        #expect(cache.ask("www.example.com", dnssecOK: true, checkingDisabled: true, at: 0)?.records == ["0.0.0.3"])
+        for (number, audience) in [plain, unchecked, signed, signedUnchecked].enumerated() {
+            let now: UInt32 = audience == unchecked || audience == signedUnchecked ? 100 : 0
+            #expect(cache.find(name, type: .a, for: audience, at: now)?.answer == address(UInt32(number), of: name))
+        }
+        #expect(cache.ask("www.example.com", dnssecOK: true, at: 0)?.records == ["0.0.0.2"])
+        #expect(cache.ask("www.example.com", dnssecOK: true, checkingDisabled: true, at: 100)?.records == ["0.0.0.3"])
+    }
+
+    /// What was got without CD was checked.
+    @Test func anAnswerWithoutCDServesClientsWithCDAndNotTheOtherWayRound() {
+        for (got, served) in [(plain, unchecked), (signed, signedUnchecked)] {
+            cache.removeAll()
+            cache.store(address(1, of: name), to: name, type: .a, for: got, at: 0)
+            #expect(cache.find(name, type: .a, for: served, at: 59)?.isFresh == true)
+            #expect(cache.ask("www.example.com", dnssecOK: served != unchecked, checkingDisabled: true, at: 1) != nil)
+            // A fresh one that was checked is not replaced by one that was not.
+            cache.store(address(2, of: name), to: name, type: .a, for: served, at: 1)
+            #expect(cache.find(name, type: .a, for: served, at: 1)?.answer == address(1, of: name))
+            #expect(cache.statistics.entries == 1)
+
+            cache.removeAll()
+            cache.store(address(1, of: name), to: name, type: .a, for: served, at: 0)
+            #expect(cache.find(name, type: .a, for: got, at: 1) == nil)
+            #expect(cache.ask("www.example.com", dnssecOK: served != unchecked, at: 1) == nil)
+            cache.store(address(2, of: name), to: name, type: .a, for: got, at: 1)
+            #expect(cache.find(name, type: .a, for: served, at: 1)?.answer == address(2, of: name))
+            #expect(cache.statistics.entries == 1)
+        }
+    }
+
+    /// RFC 4035 §3.2.1.
+    @Test func anAnswerWithDOServesClientsWithoutLessItsSignatures() throws {
+        var withSignature = address(1, of: name)
+        withSignature.body += [0xC0, 0x0C, 0, 46, 0, 1, 0, 0, 0, 60, 0, 20, 0, 1] + [UInt8](repeating: 0, count: 18)
+        withSignature.head.answerCount = 2
+        for (got, others) in [(signed, [plain, unchecked]), (signedUnchecked, [unchecked])] {
+            cache.removeAll()
+            cache.store(withSignature, to: name, type: .a, for: got, at: 0, teller: 5)
+            for other in allClients where other != got && !others.contains(other) {
+                // But for CD.
+                #expect((cache.find(name, type: .a, for: other, at: 1) != nil) == (other == signedUnchecked))
+            }
+            for other in others {
+                #expect(cache.ask("www.example.com", checkingDisabled: other == unchecked, at: 1) == nil)
+                let found = try #require(cache.find(name, type: .a, for: other, at: 10))
+                #expect(found.answer == address(1, of: name) && found.isLent && found.elapsed == 10)
+            }
+            #expect(cache.statistics.entries == 1)
+            // From then on a hit finds it, as old as it is.
+            #expect(cache.take(name, type: .a, for: others[0], at: 10)?.answer == address(1, of: name))
+            let seen = cache.ask("www.example.com", checkingDisabled: others[0] == unchecked, at: 11)
+            #expect(seen?.records == ["0.0.0.1"] && seen?.ttls == [49])
+            #expect(cache.find(name, type: .a, for: others[0], at: 11)?.teller == 5)
+            #expect(cache.find(name, type: .a, for: got, at: 11)?.answer == withSignature)
+            #expect(cache.statistics.entries == 2)
+            // Past its own time, and while nothing else answers, too.
+            #expect(cache.find(name, type: .a, for: others[0], at: 70)?.isFresh == false)
+        }
+    }
+
+    @Test func signaturesThatWereAskedForStay() {
+        var answer = address(1, of: name)
+        answer.body[name.wire.count + 1] = 46
+        answer.body[answer.body.count - 13] = 46
+        cache.store(answer, to: name, type: .rrsig, for: signed, at: 0)
+        #expect(cache.find(name, type: .rrsig, for: plain, at: 0)?.answer.head.answerCount == 1)
+    }
+
+    /// A name of HTTPDNS whose signed answers come from somebody else.
+    @Test func clientsThatValidateHaveAnswersOfTheirOwn() {
+        cache.store(address(1, of: name), to: name, type: .a, for: .exceptValidators, at: 0)
+        cache.store(address(2, of: name), to: name, type: .a, for: .validators, at: 0)
+        #expect(cache.statistics.entries == 2)
+        for audience in allClients {
+            let expected = address(audience == signed ? 2 : 1, of: name)
+            #expect(cache.find(name, type: .a, for: audience, at: 0)?.answer == expected)
+        }
+        // Never lent.
+        cache.removeAll()
+        cache.store(address(2, of: name), to: name, type: .a, for: .validators, at: 0)
+        for audience in allClients where audience != signed {
+            #expect(cache.find(name, type: .a, for: audience, at: 0) == nil)
+        }
+        cache.store(address(3, of: name), to: name, type: .a, for: everyone, at: 0)
+        #expect(cache.statistics.entries == 1)
+    }
+
+    @Test func aClientWithCDCausesNoRefreshOfWhatIsNotItsOwn() {
+        cache.store(address(1, of: name), to: name, type: .a, for: plain, at: 0)
+        #expect(cache.ask("www.example.com", checkingDisabled: true, at: 50)?.isDueForRefresh == false)
+        #expect(cache.ask("www.example.com", at: 50)?.isDueForRefresh == true)
     }
 
     @Test func anAnswerForEveryoneTakesThePlaceOfAllOthers() {
@@ -139,7 +226,9 @@ import Testing
         cache.store(address(1, of: name, ttl: 60), to: name, type: .a, for: everyone, at: 0)
         #expect(cache.find(name, type: .a, for: plain, at: 59)?.isFresh == true)
         let stale = cache.find(name, type: .a, for: plain, at: 60)
-        #expect(stale == DNSCache.Found(answer: address(1, of: name, ttl: 60), elapsed: 60, isFresh: false))
+        #expect(
+            stale == DNSCache.Held(answer: address(1, of: name, ttl: 60), elapsed: 60, audience: .everyone)
+                && stale?.isFresh == false)
         #expect(cache.find(name, type: .a, for: plain, at: 159) != nil)
         #expect(cache.find(name, type: .a, for: plain, at: 160) == nil)
     }

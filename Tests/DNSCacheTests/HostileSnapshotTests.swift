@@ -216,13 +216,16 @@ extension DNSCache {
             }
         }
         for (name, type, flags) in questions {
-            let client = Audience.those(
-                dnssecOK: flags.contains(.dnssecOK), checkingDisabled: flags.contains(.checkingDisabled))
+            let (dnssecOK, checkingDisabled) =
+                flags.contains(.plain)
+                ? (false, false)
+                : flags.contains(.checkingDisabled)
+                    ? (false, true) : flags.contains(.dnssecOK) ? (true, false) : (true, true)
+            let client = Audience.those(dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
             let found = find(name, type: type, for: client, at: now)
             #expect(found != nil)
             let query = Query.message(
-                id: 1, name, type: type, dnssecOK: flags.contains(.dnssecOK),
-                checkingDisabled: flags.contains(.checkingDisabled))
+                id: 1, name, type: type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
             guard case .question(let question) = Question.read(query.span) else {
                 // A type that is no question: asked by nobody.
                 continue

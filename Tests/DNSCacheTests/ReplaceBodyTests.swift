@@ -18,7 +18,7 @@ import Testing
         cache.replaceBody(of: answer(1, 2), by: answer(2, 1).body, to: name, type: .a, for: signed)
         let seen = try #require(cache.ask("WWW.example.com", at: 60))
         #expect(seen.records == ["0.0.0.2", "0.0.0.1"] && seen.ttls == [10, 10] && !seen.isDueForRefresh)
-        #expect(cache.held(name, type: .a, for: plain, at: 60)?.teller == 7)
+        #expect(cache.find(name, type: .a, for: plain, at: 60)?.teller == 7)
         #expect(cache.statistics.entries == 1)
         // A stale one, too.
         cache.replaceBody(of: answer(2, 1), by: answer(1, 2).body, to: name, type: .a, for: everyone)

@@ -54,7 +54,7 @@ import Testing
                     #expect(reply[12..<12 + expected.count].elementsEqual(expected), "step \(step)")
                 }
             default:
-                if let found = segment.find(hash: hash, name, type: key.type, audience: [], at: 0) {
+                if let found = segment.held(hash: hash, name, type: key.type, audience: plain, at: 0) {
                     #expect(found.answer == model[key], "step \(step)")
                 }
             }
@@ -78,7 +78,7 @@ import Testing
             let answer = filler(name, bodyLength: 64 + shift * 8 + round % 3 * 8, octet: UInt8(round & 0xFF))
             let key = hash(name.wire.span, name: 0..<name.wire.count, type: RecordType.txt.rawValue)
             segment.store(answer, hash: key, name, type: .txt, audience: .everyone, at: 0)
-            #expect(segment.find(hash: key, name, type: .txt, audience: [], at: 0)?.answer == answer)
+            #expect(segment.held(hash: key, name, type: .txt, audience: plain, at: 0)?.answer == answer)
             segment.check("round \(round)")
         }
     }
@@ -94,7 +94,7 @@ import Testing
             #expect(segment.remove(name) == 1, "\(number)")
         }
         for (number, name) in names.enumerated() {
-            let found = segment.find(hash: 42, name, type: .a, audience: [], at: 0)
+            let found = segment.held(hash: 42, name, type: .a, audience: plain, at: 0)
             #expect(found?.answer == (number % 2 == 0 ? nil : address(UInt32(number), of: name)))
         }
         segment.check("end")
@@ -126,7 +126,7 @@ extension Segment {
             let end = Int(entry.nameLength)
             let found = ring.place(
                 hash: UInt64(entry.hash), body, name: 0..<end, type: UInt16(body[end]) << 8 | UInt16(body[end + 1]),
-                audience: entry.flags.intersection(.audience))
+                serving: entry.flags.intersection(.audience))
             #expect(found == place, "\(when)")
         }
     }

@@ -101,9 +101,9 @@ import Testing
         for (name, type, audience, answer) in all {
             for client in audience == everyone ? allClients : [audience] {
                 let found = new.find(name, type: type, for: client, at: 1030)
-                #expect(found == DNSCache.Found(answer: answer, elapsed: 30, isFresh: true), "\(name) \(type)")
+                #expect(found?.answer == answer && found?.elapsed == 30 && found?.isFresh == true, "\(name) \(type)")
             }
-            if audience == signed { #expect(new.find(name, type: type, for: plain, at: 1030) == nil) }
+            if audience == plain { #expect(new.find(name, type: type, for: signed, at: 1030) == nil) }
         }
         #expect(new.ask("a0.example.com", at: 1030)?.ttls == [30])
         #expect(new.ask("a0.example.com", at: 1046)?.isDueForRefresh == true)

@@ -108,7 +108,11 @@ struct ReplyTests {
     /// RFC 2181 §9: no TC for what is only additional.
     @Test func theAdditionalSectionGoesFirst() throws {
         let name = try #require(Name("big.example.com"))
-        let answer = try read(Vectors.big, to: name).answer
+        var answer = try read(Vectors.big, to: name).answer
+        // Resolvers' additional sections are not passed on; the cache file of an earlier version has some.
+        #expect(answer.head.additionalCount == 0)
+        answer.body = Array(Vectors.big[12...])
+        answer.head.additionalCount = 8
         let cut = try reply(answer, to: Vectors.bigQuery, limit: 512)
         #expect(cut.count == 563 - 8 * 16 + 11)
         #expect(Array(cut[2..<12]) == hex("8180 0001 0018 0001 0001"))
@@ -117,6 +121,26 @@ struct ReplyTests {
         // Exactly enough room for everything, and one octet less.
         #expect(try reply(answer, to: Vectors.bigQuery, limit: 574).count == 574)
         #expect(try reply(answer, to: Vectors.bigQuery, limit: 573).count == 446)
+    }
+
+    /// RFC 2181 §9, RFC 4035 §3.1.1: no TC for an authority section that the answer does not need.
+    @Test func theAuthoritySectionGoesNextWhereTheAnswerIsComplete() throws {
+        let addresses = (0..<28).map { IPAddress.v4(192, 0, 2, $0) }
+        let whole = Answer.addresses(name, type: .a, addresses, ttl: 60)
+        for (type, signed, isCut) in [
+            (RecordType.ns, false, false), (.ns, true, false), (.nsec, false, false), (.nsec, true, true),
+            (.soa, false, true),
+        ] {
+            var answer = whole
+            answer.body += hex("c00c") + [0, UInt8(type.rawValue)] + hex("0001 0000003c 0016")
+            answer.body += [UInt8](repeating: 0, count: 22)
+            answer.head.authorityCount = 1
+            let query = signed ? Vectors.signedQuery : Vectors.query
+            let message = try reply(answer, to: query, limit: 512)
+            #expect(message[2] & 2 == (isCut ? 2 : 0), "\(type)")
+            #expect(Array(message[6..<10]) == (isCut ? [0, 0, 0, 0] : [0, 28, 0, 0]))
+            #expect(message.count == (isCut ? 33 : 33 + 28 * 16) + (signed ? 11 : 0))
+        }
     }
 
     @Test func whatDoesNotFitIsTruncatedWhole() throws {

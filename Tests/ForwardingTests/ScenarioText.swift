@@ -306,6 +306,7 @@ extension Event {
         case .planExceeded: "plan exceeded"
         case .noRecordBudgetSpent(_): "no-record budget spent"
         case .privateRefused: "private refused"
+        case .leftToValidators(let account, let asked): "validators of \(account) ask \(asked)"
         case .sharedCacheOff(let why): "shared cache off: \(why)"
         case .sharedCacheOn: "shared cache on"
         case .sharedCacheTakesNothing(let why): "shared cache takes nothing: \(why)"

@@ -17,6 +17,7 @@ struct TestUpstreams {
     var retryTimes = 3
     var returnMinutes = 10
     var isProven = true
+    var asksForSigned = false
     var privateAllowed: [Name]?
     var intercept: [Name] = []
     var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
@@ -33,6 +34,7 @@ struct TestUpstreams {
             .inOrder(switchAfter: retryTimes, returnAfterMinutes: returnMinutes), timeout: timeout)
         service.namesPerSecond = queriesPerSecond
         service.isProven = isProven
+        service.leavesValidators = asksForSigned
         return [service, UpstreamGroup(.fallback, resolvers, .messages, .lastThatAnswered, timeout: resolverTimeout)]
             + named.map(\.group)
     }

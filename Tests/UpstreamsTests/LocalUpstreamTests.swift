@@ -1,4 +1,5 @@
 import Base
+import Counters
 import DNSWire
 import Forwarding
 import Foundation
@@ -137,6 +138,66 @@ import Transport
         #expect(try ask(truncating) == Ended(failure: .badAnswer, toRepeat: false))
         let closing = try Resolver(datagram: { _, query in Self.answer(query, truncated: true) })
         #expect(try ask(closing) == Ended(failure: .unreachable, toRepeat: false))
+    }
+
+    /// A resolver that is known to repeat the letters' case errs once: it is asked over TCP at once. One that cannot be asked
+    /// so is waited for.
+    @Test(arguments: [true, false]) func anAnswerWithOtherLettersIsAskedForOverTCP(takesTCP: Bool) throws {
+        @Sendable func lowercased(_ message: [UInt8]) -> [UInt8] {
+            message[..<12] + Self.name.wire + message[(12 + Self.name.wire.count)...]
+        }
+        let resolver = try Resolver(
+            datagram: { number, query in
+                number == 0 ? Self.answer(query, address: 1) : lowercased(Self.answer(query, address: 66))
+            },
+            stream: { query in takesTCP ? Self.answer(query, address: 7) : nil })
+        let loop = try EventLoop(label: "test")
+        let answers = DNSAnswers(negativeTTL: 30)
+        let upstream = OnLoop(LocalUpstream(answers, loop: loop, tallies: UpstreamTallies()))
+        let (ended, said) = (Arrivals<String>(), Arrivals<String>())
+        answers.otherCase = { said.append("\($0)") }
+        upstream.value.settle = { _, outcome, _ in
+            guard case .answer(let answer) = outcome else { return ended.append("failed") }
+            ended.append("\(answer.records()[0].rdata.last!)")
+        }
+        loop.start()
+        let endpoint = resolver.endpoint
+        for number: UInt32 in [1, 2] {
+            loop.submit {
+                upstream.value.ask(
+                    QueryID(standalone: number, of: .fallback), Server(endpoint),
+                    .message(MessageQuestion(name: Self.name, type: .a)), at: Tick(nanoseconds: Clock.now()))
+            }
+            if number == 1 { #expect(ended.next() == "1") }
+        }
+        #expect(said.next() == "\(Server(endpoint))")
+        #expect(resolver.streams.next() != nil)
+        if takesTCP { #expect(ended.next() == "7") }
+        let gate = Gate()
+        loop.submit { upstream.value.close() }
+        loop.stop { gate.open() }
+        #expect(gate.wait())
+        #expect(ended.isEmpty)
+    }
+
+    /// It may be about this question alone, so the server has not failed.
+    @Test func aMalformedQuestionIsTheQuestionsFault() throws {
+        let answers = DNSAnswers(negativeTTL: 30)
+        let server = Server(Endpoint("192.0.2.53:53")!)
+        let query = Query.message(id: 9, Self.name, type: .a, dnssecOK: false, checkingDisabled: false)
+        var refusal = Self.answer(query)
+        refusal[3] = 0x81
+        let question = MessageQuestion(name: Self.name, type: .a)
+        let read = answers.read(refusal.span, id: 9, to: question)
+        let reply = try #require(read)
+        guard
+            case .outcome(.answer(let answer)) = answers.meaning(
+                of: reply, from: server, asked: .tried, at: Tick(nanoseconds: 0))
+        else {
+            Issue.record("the server has failed")
+            return
+        }
+        #expect(answer.head.responseCode == .servFail && !answer.isCacheable && answer.extendedErrors == [.other])
     }
 
     /// Asked again, a resolver gets another id from another port, and the answer says to which of the two it came.

@@ -119,7 +119,7 @@ struct QueryFrontend: Sendable {
         _ question: Question, _ key: DNSCache.Key?, _ message: Span<UInt8>, from client: IPAddress, at now: Tick,
         limit: Int, isProven: @autoclosure () -> Bool, _ tally: Tally, into reply: inout MutableSpan<UInt8>
     ) -> Outcome {
-        guard question.recordClass == .in, question.type != .axfr, question.type != .ixfr else {
+        guard question.recordClass == .in else {
             return refuse(.refused, question, message, tally, into: &reply)
         }
         let found = cache.answer(
@@ -134,6 +134,8 @@ struct QueryFrontend: Sendable {
             tally.refreshed()
             return .replyAndRefresh(length, question)
         case .miss:
+            // Behind the look, since the cache holds no answers to these.
+            if let code = question.type.refusal { return refuse(code, question, message, tally, into: &reply) }
             guard queue.enter(Source(client)) else {
                 return refuse(.servFail, question, message, tally, into: &reply)
             }

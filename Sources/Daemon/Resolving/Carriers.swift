@@ -5,6 +5,7 @@ import Counters
 import Cryptography
 import Forwarding
 import HTTPDNS
+import Log
 import Transport
 import Upstreams
 
@@ -28,6 +29,7 @@ final class Carriers {
     private var lookupAccount: ServiceUpstream?
     private let lookup: ServerLookup
     private let loop: EventLoop
+    private let report: Report?
     /// Holds the queries of a turn; to be sent at its end.
     let outbox = Outbox()
     private let inquiries = Inquiries()
@@ -65,7 +67,9 @@ final class Carriers {
         }
     }
 
-    init(loop: EventLoop, _ lookup: ServerLookup) { (self.loop, self.lookup) = (loop, lookup) }
+    init(loop: EventLoop, _ lookup: ServerLookup, report: Report? = nil) {
+        (self.loop, self.lookup, self.report) = (loop, lookup, report)
+    }
 
     subscript(group: GroupID) -> (any Upstream)? {
         if let latest, latest.group == group { return latest.upstream }
@@ -106,6 +110,7 @@ final class Carriers {
                     outbox: outbox)
             if messages[id] == nil {
                 upstream.settle = settle
+                upstream.answers.otherCase = { [report] in report?.otherCase($0) }
                 messages[id] = upstream
             } else if let context {
                 upstream.renew(context)

@@ -70,7 +70,7 @@ final class ForwarderLoop: @unchecked Sendable {
         (self.loop, self.cache, self.local, self.report) = (loop, cache, local, report)
         largeReplies = LargeReplies()
         outgoing = TurnReplies(largeReplies)
-        carriers = Carriers(loop: loop, lookup)
+        carriers = Carriers(loop: loop, lookup, report: report)
         trials = AddressTrials(loop: loop)
         nameFiles = NameFiles(loop: loop, report: report)
         forwarder = Forwarder(

@@ -15,10 +15,11 @@ struct DNSQuery {
     /// The client's cookie.
     private(set) var cookie: [UInt8] = []
 
-    /// Whether its answer suits a client that asks otherwise. A server that knows no EDNS cannot be asked with the bit DO.
+    /// Whether its answer suits a client that asks otherwise: what was got with DO those without, what was got without CD
+    /// those with. A server that knows no EDNS cannot be asked with the bit DO.
     func suits(_ client: DNSQuery) -> Bool {
-        manner.isCheckingDisabled == client.manner.isCheckingDisabled
-            && (manner.isDNSSECOK == client.manner.isDNSSECOK || !hasEDNS && client.manner.isDNSSECOK)
+        (!manner.isCheckingDisabled || client.manner.isCheckingDisabled)
+            && (manner.isDNSSECOK || !client.manner.isDNSSECOK || !hasEDNS)
     }
 
     /// A client's.

@@ -1,0 +1,103 @@
+/// The names to which the aliases (CNAME, DNAME) in an answer lead from the name asked, and what belongs to them.
+///
+/// Only records that belong are passed on. Clients may keep whatever stands in an answer, and the server that was asked has
+/// no say about other names.
+struct AliasChain {
+    /// Where the aliases lead.
+    enum Destination {
+        /// To records of the type asked.
+        case found
+        /// To a name of which the answer section holds nothing.
+        case nothing(of: Name)
+        /// Nowhere: the records belong to other names, or the aliases do not end.
+        case unrelated
+    }
+
+    private(set) var destination = Destination.unrelated
+    /// From the name asked on.
+    private var names: [Name]
+    /// The owners of the records of the answer section; nil: all are the name asked.
+    private var owners: [Name]?
+
+    /// The longest chain that is followed; resolvers stop no later.
+    private static let maximumAliases = 16
+
+    init(_ asked: Asked, _ records: ResponseRecords, _ message: Span<UInt8>) {
+        names = [asked.name]
+        // A pointer to the question, as is usual.
+        if !records.answer.allSatisfy({ message.integer16(at: $0.ownerOffset) == Answer.questionPointer }) {
+            owners = records.answer.map { (try? Name.read(message, at: $0.ownerOffset).name) ?? .root }
+        }
+        for aliases in 0...Self.maximumAliases {
+            let name = names[aliases]
+            var alias: Name?
+            for (place, record) in records.answer.enumerated() where record.recordClass == asked.recordClass {
+                if owners.map({ $0[place] == name }) ?? (asked.name == name) {
+                    if record.type == asked.type || asked.type == .any {
+                        destination = .found
+                        return
+                    }
+                    if record.type == .cname { alias = try? Name.read(message, at: record.dataOffset).name }
+                } else if record.type == .dname, alias == nil, let owner = owners?[place], name.isWithin(owner) {
+                    alias = (try? Name.read(message, at: record.dataOffset).name).flatMap {
+                        name.moved(from: owner, to: $0)
+                    }
+                }
+            }
+            guard let alias else {
+                if aliases > 0 || records.answer.isEmpty { destination = .nothing(of: name) }
+                return
+            }
+            names.append(alias)
+        }
+    }
+
+    /// Whether each record belongs to the answer; nil: all do.
+    ///
+    /// - In the answer section: records of the chain's names, and a DNAME above one of them, with its signatures.
+    /// - In the authority section: records at or above one of them. Also NSEC and NSEC3 with their signatures, which stand
+    ///   at other names: they say nothing but by a signature that holds.
+    func belonging(_ records: ResponseRecords, _ message: Span<UInt8>) -> [Bool]? {
+        guard owners != nil || !records.authority.isEmpty else { return nil }
+        var all: [Bool] = []
+        all.reserveCapacity(records.all.count)
+        for (place, record) in records.answer.enumerated() {
+            guard let owner = owners?[place] else {
+                all.append(true)
+                continue
+            }
+            let isAbove = record.type == .dname || record.type == .rrsig
+            all.append(names.contains(owner) || isAbove && isAtOrAbove(owner))
+        }
+        for record in records.authority {
+            let owner = try? Name.read(message, at: record.ownerOffset).name
+            all.append(record.isProof(message) || owner.map(isAtOrAbove) ?? false)
+        }
+        return all.contains(false) ? all : nil
+    }
+
+    private func isAtOrAbove(_ owner: Name) -> Bool { names.contains { $0.isWithin(owner) } }
+}
+
+extension RecordHeader {
+    /// Whether it denies names or types by a signature, or is such a signature (RFC 4034 §3.1, §4; RFC 5155).
+    fileprivate func isProof(_ message: Span<UInt8>) -> Bool {
+        switch type {
+        case .nsec, .nsec3: return true
+        case .rrsig where dataLength >= 2:
+            let covered = RecordType(rawValue: message.integer16(at: dataOffset))
+            return covered == .nsec || covered == .nsec3
+        default: return false
+        }
+    }
+}
+
+extension Name {
+    /// The name with its end `owner` replaced by `target`, as a DNAME says (RFC 6672 §2.2); nil for `owner` itself and
+    /// for a result over 255 octets.
+    fileprivate func moved(from owner: Name, to target: Name) -> Name? {
+        let prefix = wire.count - owner.wire.count
+        guard prefix > 0, prefix + target.wire.count <= Name.maximumLength else { return nil }
+        return Name(canonical: wire[..<prefix] + target.wire)
+    }
+}

@@ -1,0 +1,157 @@
+import Base
+
+/// Writes names into a message, compressed (RFC 1035 §4.1.4): the end of a name that stands in the message already becomes
+/// a pointer to it.
+///
+/// The work is bounded: a hostile message of 64 KiB can have thousands of names of a hundred labels each, all in pointers.
+struct NameWriter {
+    /// A name without its first labels, by its own first label and the number of what follows.
+    private struct End: Hashable {
+        let label: ArraySlice<UInt8>
+        let rest: Int
+    }
+
+    /// The number of each end of a name that stands in the message where a pointer can lead; the root is 0.
+    private var numbers: [End: Int] = [:]
+    /// Where the ends are in the message, by their number.
+    private var offsets = [0]
+    private var looked = 0
+
+    /// The most labels that are looked up for one message; a message of servers has far fewer.
+    static let mostLooked = 16_384
+    /// The first offset that a pointer cannot hold.
+    private static let pointersEnd = 0x4000
+
+    /// Appends a name.
+    /// - Parameter wire: valid and without compression. Letters' case is kept, so only equal letters are the same name.
+    /// - Returns: false when too many labels were looked up; nothing is appended then.
+    mutating func append(_ wire: [UInt8], to message: inout [UInt8]) -> Bool {
+        var starts: [Int] = []
+        var start = 0
+        while wire[start] != 0 {
+            starts.append(start)
+            start += Int(wire[start]) + 1
+        }
+        looked += starts.count
+        guard looked <= Self.mostLooked else { return false }
+        var number = 0
+        var end = start
+        while let last = starts.last, let known = numbers[End(label: wire[last..<end], rest: number)] {
+            (number, end) = (known, last)
+            starts.removeLast()
+        }
+        let base = message.count
+        message += wire[..<end]
+        if number == 0 { message.append(0) } else { message.append16(0xC000 | UInt16(offsets[number])) }
+        for start in starts.reversed() where base + start < Self.pointersEnd {
+            numbers[End(label: wire[start..<end], rest: number)] = offsets.count
+            (number, end) = (offsets.count, start)
+            offsets.append(base + start)
+        }
+        return true
+    }
+}
+
+extension Answer {
+    /// The answer with a part of its records, and with its names compressed in the types where that is allowed (RFC 3597
+    /// §4). Extended errors stay.
+    /// - Parameter isKept: is given each record's place among all records of ``body``, and the record.
+    /// - Returns: nil where the records cannot be read, or need more work or octets than an honest message.
+    func rewritten(where isKept: (Int, RecordHeader) -> Bool) -> Answer? {
+        // Compression pointers count from the header on.
+        let message = [UInt8](repeating: 0, count: Header.length) + body
+        let bytes = message.span
+        guard let nameEnd = RecordHeader.skipName(bytes, at: Header.length), bytes.count >= nameEnd + 4 else {
+            return nil
+        }
+        var writer = RecordWriter(room: message.count)
+        guard writer.appendQuestion(bytes, nameEnd: nameEnd) else { return nil }
+        var answer = self
+        (answer.head.answerCount, answer.head.authorityCount, answer.head.additionalCount) = (0, 0, 0)
+        let (answers, authorities) = (Int(head.answerCount), Int(head.authorityCount))
+        var offset = nameEnd + 4
+        for place in 0..<head.recordCount {
+            guard let record = RecordHeader.read(bytes, at: offset) else { return nil }
+            offset = record.end
+            guard isKept(place, record) else { continue }
+            guard writer.append(record, of: bytes) else { return nil }
+            if place < answers {
+                answer.head.answerCount += 1
+            } else if place < answers + authorities {
+                answer.head.authorityCount += 1
+            } else {
+                answer.head.additionalCount += 1
+            }
+        }
+        answer.body = writer.message[Header.length...] + body.suffix(Int(head.extendedErrorLength))
+        return answer.body.count <= Self.longestBody ? answer : nil
+    }
+
+    /// The longest body that leaves room in a message for its header and our OPT.
+    private static var longestBody: Int { Int(UInt16.max) - Reply.minimumUDPSize }
+}
+
+/// Writes records one behind the other.
+private struct RecordWriter {
+    private(set) var message: [UInt8] = []
+    private var names = NameWriter()
+    /// Where a name is in ``message`` that is at this offset of the message that is read.
+    private var known: [Int: UInt16] = [:]
+
+    init(room: Int) { message.reserveCapacity(room) }
+
+    /// Header and question.
+    mutating func appendQuestion(_ source: Span<UInt8>, nameEnd: Int) -> Bool {
+        message.append(contentsOf: source.bytes(in: 0..<Header.length))
+        guard append(source, nameAt: Header.length) != nil else { return false }
+        message += source.bytes(in: nameEnd..<nameEnd + 4)
+        return true
+    }
+
+    mutating func append(_ record: RecordHeader, of source: Span<UInt8>) -> Bool {
+        guard append(source, nameAt: record.ownerOffset) != nil else { return false }
+        message += source.bytes(in: record.nameEnd..<record.nameEnd + 8)
+        let lengthAt = message.count
+        message.append16(0)
+        var offset = record.dataOffset
+        if let layout = DataLayout(record.type) {
+            guard record.dataLength >= layout.prefix else { return false }
+            message += source.bytes(in: offset..<offset + layout.prefix)
+            offset += layout.prefix
+            for _ in 0..<layout.names {
+                guard let end = append(source, nameAt: offset, isCompressed: layout.isCompressed) else { return false }
+                offset = end
+            }
+        }
+        guard offset <= record.end else { return false }
+        message += source.bytes(in: offset..<record.end)
+        guard let length = UInt16(exactly: message.count - lengthAt - 2) else { return false }
+        message[lengthAt] = UInt8(length >> 8)
+        message[lengthAt + 1] = UInt8(length & 0xFF)
+        return true
+    }
+
+    /// - Returns: the offset behind the name in `source`; nil if it is not valid or too much work.
+    private mutating func append(_ source: Span<UInt8>, nameAt start: Int, isCompressed: Bool = true) -> Int? {
+        // Nearly all names are pointers to one that was written before.
+        let isPointer = start + 1 < source.count && source[start] >= 0xC0
+        let target = isPointer ? Int(source.integer16(at: start) & 0x3FFF) : start
+        if isPointer, isCompressed, let offset = known[target] {
+            message.append16(0xC000 | offset)
+            return start + 2
+        }
+        var wire: [UInt8] = []
+        guard let end = try? WireName.read(source, at: start, label: { wire += source.bytes(in: $0) }) else {
+            return nil
+        }
+        wire.append(0)
+        guard isCompressed else {
+            message += wire
+            return end
+        }
+        let offset = message.count
+        guard names.append(wire, to: &message) else { return nil }
+        if offset < 0x4000 { known[target] = UInt16(offset) }
+        return end
+    }
+}

@@ -1,0 +1,48 @@
+import DNSCache
+import DNSWire
+
+/// `signed` of accounts: clients that validate (DO without CD) would find an account's addresses bogus in signed zones, so
+/// their questions go to those groups of the route that have signatures, and whose questions nobody on the way can read.
+extension Policy {
+    /// The servers of a group have changed.
+    mutating func setServers(of group: UpstreamGroup) {
+        if group.maySign { signing.insert(group.id) } else { signing.remove(group.id) }
+        setSignedSteps()
+    }
+
+    mutating func setSignedSteps() {
+        for place in ways.indices {
+            let isLeft = ways[place].steps.first.map { leavingValidators.contains($0.group) } ?? false
+            let steps = isLeft ? ways[place].messageSteps.filter { signing.contains($0.group) } : []
+            ways[place].signedSteps = steps.isEmpty ? nil : steps
+        }
+        hasSignedSteps = ways.contains { $0.signedSteps != nil }
+    }
+
+    /// The account whose name a client that validates asks elsewhere; nil: this question takes the route of all.
+    func leavesToValidators(_ key: Flight.Key) -> GroupID? {
+        guard hasSignedSteps, key.audience.validates else { return nil }
+        return leavesToValidators(key.name.name, key.type)
+    }
+
+    /// Whom an answer serves that was got for an audience: those that validate have answers of their own of a name whose
+    /// other answers come from an account.
+    func served(_ audience: Audience, _ name: Name, _ type: RecordType) -> Audience {
+        guard hasSignedSteps, audience == .everyone || audience.validates, leavesToValidators(name, type) != nil else {
+            return audience
+        }
+        return audience.validates ? .validators : .exceptValidators
+    }
+
+    private func leavesToValidators(_ name: Name, _ type: RecordType) -> GroupID? {
+        let finding = rules.find(name, type)
+        guard Self.isAnsweredByAccounts(type), !finding.isLocal, Self.canBeAddressed(name) else { return nil }
+        let way = ways[place(finding)]
+        return way.signedSteps == nil ? nil : way.steps.first?.group
+    }
+
+    /// The types that are answered by what an account says, or by what it has not.
+    static func isAnsweredByAccounts(_ type: RecordType) -> Bool {
+        type == .a || type == .aaaa || type == .https || type == .svcb
+    }
+}

@@ -1,0 +1,52 @@
+public import DNSWire
+
+/// Why a question takes its route: the first that holds.
+public enum RouteReason: Sendable, Equatable {
+    /// The name is reserved, and the daemon answers it itself: see ``ReservedName``.
+    case localhost, nonexistent, noData
+    /// Type ANY is answered here (RFC 8482).
+    case any
+    /// The hosts file has the answer.
+    case hosts
+    /// The group's `addressType` leaves the family out.
+    case familyLeftOut
+    /// It asks for addresses, which any group can give.
+    case addresses
+    /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.
+    case serviceBinding
+    /// Only groups that carry whole messages are asked, because the name has a meaning on this network only.
+    case localName, singleLabel
+    /// The same, because the name has octets that are syntax to an HTTPDNS service.
+    case notHostname
+    /// The same, because an HTTPDNS account gives addresses only.
+    case type
+}
+
+/// Which group takes a question, and why.
+public struct PolicyDecision: Sendable, Equatable {
+    public enum Taker: Sendable, Equatable {
+        case group(GroupID)
+        /// No group; or the local resolver, where only that can know the name.
+        case reserved(ReservedName)
+    }
+
+    public let taker: Taker
+    /// The pattern that decides; nil if none matches the name.
+    public let pattern: DomainPattern?
+    /// The place of the pattern in the rules; nil for a name that RFCs reserve.
+    public let place: DomainPlace?
+    /// The pattern by which another group leaves the name to this one; nil if there is none.
+    public let exception: Exception?
+
+    public struct Exception: Sendable, Equatable {
+        public let group: GroupID
+        public let pattern: DomainPattern
+        public let place: DomainPlace
+    }
+
+    public init(
+        taker: Taker, pattern: DomainPattern?, place: DomainPlace?, exception: Exception? = nil
+    ) {
+        (self.taker, self.pattern, self.place, self.exception) = (taker, pattern, place, exception)
+    }
+}

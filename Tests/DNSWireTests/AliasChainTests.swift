@@ -1,0 +1,128 @@
+import Base
+import DNSWire
+import Testing
+
+/// Only what belongs to the question is passed on.
+struct AliasChainTests {
+    private let asked = Name("evil.example")!
+
+    /// A response in which all names are written in full.
+    private func response(
+        _ answer: [(String, RecordType, [UInt8])], authority: [(String, RecordType, [UInt8])] = [],
+        additional: [(String, RecordType, [UInt8])] = [], type: RecordType = .a
+    ) -> [UInt8] {
+        var message: [UInt8] = [0x12, 0x34, 0x81, 0x80, 0, 1]
+        for section in [answer, authority, additional] {
+            message += [UInt8(section.count >> 8), UInt8(section.count & 0xFF)]
+        }
+        message += asked.wire + [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1]
+        for (owner, type, data) in answer + authority + additional {
+            message += (owner == "." ? .root : Name(owner)!).wire
+            message += [UInt8(type.rawValue >> 8), UInt8(type.rawValue & 0xFF), 0, 1, 0, 0, 0, 60]
+            message += [UInt8(data.count >> 8), UInt8(data.count & 0xFF)] + data
+        }
+        return message
+    }
+
+    private func records(_ message: [UInt8], type: RecordType = .a) throws -> [String] {
+        try read(message, to: asked, type: type).answer.records().map { "\($0.section) \($0.name) \($0.type)" }
+    }
+
+    private let address: [UInt8] = [192, 0, 2, 1]
+
+    @Test func recordsOfOtherNamesGo() throws {
+        let bank: (String, RecordType, [UInt8]) = ("bank.example", .a, [6, 6, 6, 6])
+        let message = response(
+            [("evil.example", .a, address), bank], authority: [bank, ("example", .ns, asked.wire)], additional: [bank])
+        #expect(try records(message) == ["answer evil.example A", "authority example NS"])
+        // The answer's own time to live, not that of what went.
+        #expect(try read(message, to: asked).answer.keep == 60)
+    }
+
+    @Test func theChainStaysInAnyOrderAndWhatIsBesideItGoes() throws {
+        let message = response([
+            ("b.example", .a, address), ("x.example", .a, address),
+            ("a.example", .cname, Name("b.example")!.wire), ("evil.example", .cname, Name("a.example")!.wire),
+            ("x.example", .cname, Name("b.example")!.wire),
+        ])
+        #expect(
+            try records(message) == ["answer b.example A", "answer a.example CNAME", "answer evil.example CNAME"])
+    }
+
+    @Test func theDNAMEAboveStaysAndAnotherGoes() throws {
+        let message = response([
+            ("example", .dname, Name("other.test")!.wire), ("evil.example", .cname, Name("evil.other.test")!.wire),
+            ("evil.other.test", .a, address), ("test.invalid", .dname, Name("x.test")!.wire),
+        ])
+        #expect(
+            try records(message) == [
+                "answer example DNAME", "answer evil.example CNAME", "answer evil.other.test A",
+            ])
+    }
+
+    /// Below the end of the chain and above it: the proof that there is no such record belongs to the last name.
+    @Test func theSOAOfTheLastNameStays() throws {
+        let soa = Name.root.wire + Name.root.wire + [UInt8](repeating: 0, count: 20)
+        let message = response(
+            [("evil.example", .cname, Name("a.test")!.wire)],
+            authority: [("test", .soa, soa), ("b.test", .soa, soa), ("b.a.test", .soa, soa)])
+        #expect(try records(message) == ["answer evil.example CNAME", "authority test SOA"])
+    }
+
+    @Test func proofsOfAbsenceStayWhereverTheyStand() throws {
+        let nsec = Name("z.example").map { $0.wire + [0, 1, 0x40] }!
+        let signature: [UInt8] = [0, 47] + [UInt8](repeating: 0, count: 16) + Name("example")!.wire + [1]
+        let ofAddress: [UInt8] = [0, 1] + [UInt8](repeating: 0, count: 16) + Name("example")!.wire + [1]
+        let message = response(
+            [],
+            authority: [
+                ("a.example", .nsec, nsec), ("a.example", .rrsig, signature), ("a.example", .rrsig, ofAddress),
+            ])
+        #expect(try records(message) == ["authority a.example NSEC", "authority a.example RRSIG"])
+    }
+
+    /// Names that repeat are compressed when the answer is longer than the smallest datagram.
+    @Test func aLongAnswerIsCompressed() throws {
+        let many = (0..<20).map { ("evil.example", RecordType.a, [192, 0, 2, UInt8($0)]) }
+        let short = try read(response(Array(many.prefix(3))), to: asked).answer
+        #expect(short.body.count == asked.wire.count + 4 + 3 * (asked.wire.count + 14))
+        let long = try read(response(many), to: asked).answer
+        #expect(long.body.count == asked.wire.count + 4 + 20 * 16)
+        #expect(long.records().map(\.rdata) == many.map(\.2))
+        #expect(long.records().allSatisfy { $0.name == asked })
+    }
+
+    /// In the types of RFC 1035 alone, and with the letters that people shall see.
+    @Test func namesOfDataAreCompressedWhereThatIsAllowed() throws {
+        let target = [7] + "Printer".utf8 + [4] + "Room".utf8 + Name("evil.example")!.wire
+        let pointers = (0..<20).map { _ in ("evil.example", RecordType.ptr, target) }
+        let services = (0..<20).map { _ in ("evil.example", RecordType.srv, [0, 1, 0, 1, 0, 53] + target) }
+        let first = try read(response(pointers, type: .ptr), to: asked, type: .ptr).answer
+        #expect(first.body.count == asked.wire.count + 4 + 20 * 12 + (13 + 2) + 19 * 2)
+        #expect(first.records().allSatisfy { $0.rdata == target })
+        let second = try read(response(services, type: .srv), to: asked, type: .srv).answer
+        #expect(second.body.count == asked.wire.count + 4 + 20 * (12 + 6 + target.count))
+        #expect(second.records().allSatisfy { $0.rdata.suffix(target.count) == target[...] })
+    }
+
+    /// Names of a hundred labels, each a pointer chain: the work is bounded, and nothing of other names is passed on.
+    @Test func namesOfManyLabelsAreGivenUp() throws {
+        var message: [UInt8] = [0x12, 0x34, 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0] + asked.wire + [0, 1, 0, 1]
+        var count = 0
+        var target = 12
+        // Chains of labels in TXT data, owners that point to them.
+        while message.count < 60_000 {
+            let owner = message.count
+            message += [1, UInt8(97 + count % 26), 0xC0 | UInt8(target >> 8), UInt8(target & 0xFF)]
+            message += [0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1]
+            target = count % 100 == 99 || owner >= 0x3FFF ? 12 : owner
+            count += 1
+        }
+        (message[6], message[7]) = (UInt8(count >> 8), UInt8(count & 0xFF))
+        let clock = ContinuousClock()
+        let begun = clock.now
+        // Too much work to write without what does not belong: it is no answer.
+        #expect(throws: WireError.self) { try read(message, to: asked) }
+        #expect(clock.now - begun < .seconds(2))
+    }
+}

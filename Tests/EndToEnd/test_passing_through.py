@@ -1,4 +1,4 @@
-"""What a local resolver says reaches the client octet for octet, whatever it is."""
+"""What a local resolver says in answer to the question reaches the client octet for octet, whatever it is."""
 
 import struct
 import time
@@ -93,12 +93,13 @@ def test_octet_for_octet(resolver, what):
     answer = Raw([record(kind, data), signature], [record(2, b"\2NS\xc0\x10", owner=b"\xc0\x10")],
                  [record(1, b"\xc0\x0c\xc0\x0c", owner=b"\2ns\xc0\x10"), record(65280, b"\xc0\x0c", owner=b"\2ns\xc0\x10")])
     resolver.script = answer
+    shown = Raw(*answer.sections[:2])  # nobody asked for the additional section
     # An answer that was kept has older TTLs; within one second it has not.
     for tcp in (False, True):
         for _ in range(2):
             flags, records, _ = ask_raw(kind, tcp=tcp)
-            assert flags == 0x8180 and len(records) == len(answer.records)
-            assert records == answer.records or without_ttls(records, answer)
+            assert flags == 0x8180 and len(records) == len(shown.records)
+            assert records == shown.records or without_ttls(records, shown)
     assert len(resolver.questions) == 1, "it was kept"
 
 

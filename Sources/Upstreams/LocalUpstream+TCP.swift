@@ -11,13 +11,12 @@ extension LocalUpstream {
         streams.ask(query.id, query.server.server, .message(query.question), at: now)
     }
 
-    /// The answer over TCP, where nobody can guess. While datagrams are awaited as well, a failure ends nothing.
+    /// The answer over TCP, where nobody can guess. While datagrams are awaited as well, a failure ends nothing. That it came
+    /// is no reason to trust in other letters: they may have been a forger's.
     func streamsSettled(_ query: LocalQuery, _ outcome: Outcome, toRepeat: Bool) {
         switch outcome {
         case .failed where !query.sent.isEmpty: query.isOverTCP = false
-        default:
-            for sent in query.sent { query.server.spelling.waitedInVain(sent) }
-            end(query, outcome, toRepeat: toRepeat || query.isRepeat)
+        default: end(query, outcome, toRepeat: toRepeat || query.isRepeat)
         }
     }
 }

@@ -24,8 +24,8 @@ struct Spelling {
         }
     }
 
-    /// The query has timed out, or was answered over TCP. If all messages that came had another case, they were not
-    /// forged: the server at this address has changed, or errs now and then, and is judged anew.
+    /// The query has timed out. If all messages that came had another case, they were not forged: the server at this
+    /// address has changed, and is judged anew.
     mutating func waitedInVain(_ sent: SentQuery) {
         if sent.sawOtherCase { repeatsCase = nil }
     }

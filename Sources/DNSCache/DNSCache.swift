@@ -187,12 +187,12 @@ public final class DNSCache: @unchecked Sendable {
         return removed
     }
 
-    /// Forgets the answer to a question if it only stands in for a better one: see
+    /// Forgets the answers to a question that only stand in for a better one, for whomever: see
     /// ``store(_:to:type:for:at:isStandIn:teller:)``.
-    public func removeStandIn(_ name: Name, type: RecordType, for audience: Audience) {
+    public func removeStandIn(_ name: Name, type: RecordType) {
         let hash = hash(name.wire.span, name: 0..<name.wire.count, type: type.rawValue)
         unsafe segments[Self.segment(hash)].withLock { segment in
-            segment.removeStandIn(hash: hash, name, type: type, audience: Entry.Flags(audience))
+            segment.removeStandIn(hash: hash, name, type: type)
         }
     }
 

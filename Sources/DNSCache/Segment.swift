@@ -164,12 +164,11 @@ struct Segment: ~Copyable {
         return places.count
     }
 
-    mutating func removeStandIn(hash: UInt64, _ name: Name, type: RecordType, audience: Entry.Flags) {
-        guard let place = ring.place(hash: hash, name, type: type, audience: audience),
-            ring.entry(at: place).isStandIn
-        else { return }
-        changes &+= 1
-        ring.remove(at: place)
+    mutating func removeStandIn(hash: UInt64, _ name: Name, type: RecordType) {
+        while let place = ring.place(hash: hash, name, type: type, where: \.isStandIn) {
+            changes &+= 1
+            ring.remove(at: place)
+        }
     }
 
     mutating func removeAll(where isOutdated: @Sendable (Name, RecordType, Audience) -> Bool) {

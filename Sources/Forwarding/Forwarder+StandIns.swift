@@ -30,7 +30,7 @@ extension Forwarder {
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
         for key in groups[place].standIns.keys(at: now) where groups[place].standIns.value(key, at: now) == true {
             groups[place].standIns.insert(key, false, until: end)
-            cache.removeStandIn(key.name.name, type: key.type, for: key.audience)
+            cache.removeStandIn(key.name.name, type: key.type)
         }
     }
 }

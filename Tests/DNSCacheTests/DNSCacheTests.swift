@@ -208,7 +208,7 @@ import Testing
         cache.store(address(1, of: name), to: name, type: .a, for: everyone, at: 0)
         cache.store(address(2, of: name), to: name, type: .a, for: signed, at: 0)
         #expect(cache.find(name, type: .a, for: signed, at: 0)?.answer == address(2, of: name))
-        #expect(cache.find(name, type: .a, for: plain, at: 0) == nil)
+        #expect(cache.find(name, type: .a, for: plain, at: 0)?.answer == address(2, of: name))
         #expect(cache.statistics.entries == 1)
     }
 
@@ -283,7 +283,8 @@ import Testing
         }
         cache.store(filler(name, bodyLength: 60), to: name, type: .txt, for: everyone, at: 0)
         cache.store(address(1, of: other), to: other, type: .a, for: everyone, at: 0)
-        #expect(cache.remove(Name("WWW.EXAMPLE.COM")!) == 5)
+        // Two for all four, and one of the other type.
+        #expect(cache.remove(Name("WWW.EXAMPLE.COM")!) == 3)
         #expect(cache.remove(name) == 0)
         #expect(cache.find(name, type: .txt, for: plain, at: 0) == nil)
         #expect(cache.find(other, type: .a, for: plain, at: 0) != nil)

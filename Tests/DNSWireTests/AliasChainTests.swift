@@ -99,14 +99,16 @@ struct AliasChainTests {
         let services = (0..<20).map { _ in ("evil.example", RecordType.srv, [0, 1, 0, 1, 0, 53] + target) }
         let first = try read(response(pointers, type: .ptr), to: asked, type: .ptr).answer
         #expect(first.body.count == asked.wire.count + 4 + 20 * 12 + (13 + 2) + 19 * 2)
-        #expect(first.records().allSatisfy { $0.rdata == target })
+        let lowercased = target.map { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 ? $0 + 32 : $0 }
+        #expect(first.records().allSatisfy { $0.rdata == lowercased })
+        #expect(first.body.contains(UInt8(ascii: "P")))
         let second = try read(response(services, type: .srv), to: asked, type: .srv).answer
         #expect(second.body.count == asked.wire.count + 4 + 20 * (12 + 6 + target.count))
-        #expect(second.records().allSatisfy { $0.rdata.suffix(target.count) == target[...] })
+        #expect(second.records().allSatisfy { $0.rdata.suffix(target.count) == lowercased[...] })
     }
 
-    /// Names of a hundred labels, each a pointer chain: the work is bounded, and nothing of other names is passed on.
-    @Test func namesOfManyLabelsAreGivenUp() throws {
+    /// Names of a hundred labels, each a pointer chain: what is not passed on costs little.
+    @Test func namesOfManyLabelsAreLeftOut() throws {
         var message: [UInt8] = [0x12, 0x34, 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0] + asked.wire + [0, 1, 0, 1]
         var count = 0
         var target = 12
@@ -121,8 +123,8 @@ struct AliasChainTests {
         (message[6], message[7]) = (UInt8(count >> 8), UInt8(count & 0xFF))
         let clock = ContinuousClock()
         let begun = clock.now
-        // Too much work to write without what does not belong: it is no answer.
-        #expect(throws: WireError.self) { try read(message, to: asked) }
+        let answer = try read(message, to: asked).answer
+        #expect(answer.records().isEmpty && !answer.isCacheable)
         #expect(clock.now - begun < .seconds(2))
     }
 }

@@ -63,11 +63,11 @@ struct ResponseTests {
         ("no data: the same", Vectors.noData, 300, true, [300]),
         ("no SOA", Vectors.noDataWithoutSOA, 30, true, []),
         ("a referral", Vectors.referral, 0, false, [3600]),
-        ("an SOA of another zone", Vectors.foreignSOA, 30, true, [900]),
+        ("an SOA of another zone", Vectors.foreignSOA, 30, true, []),
         ("an alias to no data", Vectors.danglingAlias, 45, true, [300, 45]),
         ("SERVFAIL", Vectors.servFail, 0, false, []),
         ("an alias loop", Vectors.aliasLoop, 0, false, [300, 300]),
-        ("another name's address", Vectors.unrelated, 0, false, [300]),
+        ("another name's address", Vectors.unrelated, 0, false, []),
         ("DNAME", Vectors.dname, 70, true, [500, 70]),
         ("TTL with its high bit set", Vectors.hugeTTL, 0, true, [0]),
         ("truncated", Vectors.truncated, 0, false, []),
@@ -293,7 +293,7 @@ struct ResponseTests {
                 #expect(failure(message) == .badPointer(at: 81), "octet \(offset)")
             } else if offset == 2 || offset == 4 || offset == 10 {
                 // The 0 of a type, class or length stays what it is.
-                #expect(try read(message).answer.records().last?.name == .root, "octet \(offset)")
+                #expect(failure(message) == nil, "octet \(offset)")
             }
         }
     }
@@ -318,7 +318,7 @@ struct ResponseTests {
             let record = owner + "0001 0001 00000001 0004 c0000201"
             let message = hex("1234 8180 0001 0001 0000 0000") + name.wire + hex("0001 0001" + record)
             do throws(WireError) {
-                #expect(try read(message, to: name).answer.records().first?.name == .root)
+                _ = try read(message, to: name)
                 #expect(expected == nil)
             } catch { #expect(error == expected) }
         }

@@ -110,50 +110,56 @@ extension Forwarder {
         }
         explanation.sharedCache = sharedCacheOverview
         let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
-        switch policy.route(key.name, type) {
-        case .answer(let answer): explanation.fate = .made(answer)
-        case .ask(let steps), .serviceBinding(let steps): explain(key, steps, looks, source, &explanation, at: now)
+        let decision = decide(key, isClients: true, recursionDesired: true, at: now).0
+        switch policy.route(key.name, type, for: key.audience) {
+        case .answer: break
+        case .ask(let route), .serviceBinding(let route):
+            describe(route, key, decision, looks, source, &explanation, at: now)
         }
-        if explanation.held?.isFresh ?? false { explanation.fate = .cached }
+        // A listener looks into the cache first.
+        if explanation.held?.isFresh ?? false {
+            explanation.fate = .cached
+            return explanation
+        }
+        switch decision {
+        case .answer(let answer): explanation.fate = .made(answer)
+        case .cached: explanation.fate = .cached
+        case .failedLately(let reason): explanation.fate = .failedLately(failure(key, reason))
+        case .nobody(let reason): explanation.fate = .nobody(failure(key, reason))
+        case .budgetSpent: explanation.fate = .nobody(failure(key, FailureReason(code: .blocked)))
+        case .ask, .join: follow(key, &explanation)
+        }
         return explanation
     }
 
-    /// As `receive` decides about a route's groups, one after the other.
-    private mutating func explain(
-        _ key: Flight.Key, _ route: [Step], _ looks: StoreLooks, _ source: Source, _ explanation: inout Explanation,
-        at now: Tick
+    /// What each group of a route would do with the question.
+    private mutating func describe(
+        _ route: [Step], _ key: Flight.Key, _ decision: Decision, _ looks: StoreLooks, _ source: Source,
+        _ explanation: inout Explanation, at now: Tick
     ) {
-        let (name, type) = (key.name.name, key.type)
-        let (skipped, isOwed) = withoutRecord(route, key.name, at: now)
-        for (place, step) in route.enumerated() {
-            var standing = Explanation.Standing.withoutRecord
-            if place >= skipped {
-                standing = self.standing(
-                    step.group, key, explanation.held, isFirst: place == skipped, of: source, at: now)
-            }
+        var before = withoutRecord(route, key.name, at: now)
+        if case .ask(_, let decided) = decision { before = decided }
+        // The daemon answers HTTPS and SVCB in the place of an account.
+        if case .answer = decision, before.count < route.count { return }
+        for (index, step) in route.enumerated() {
+            let standing: Explanation.Standing =
+                if index >= before.count {
+                    self.standing(step.group, key, of: source, at: now)
+                } else if before.isBudgetSpent, index == before.count - 1 {
+                    .budgetSpent
+                } else {
+                    .withoutRecord
+                }
             var part = Explanation.Part(
                 overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter, standing)
             look(for: key, &part, looks, at: now)
             explanation.parts.append(part)
         }
-        let binds = explanation.reason == .serviceBinding
-        guard skipped < route.count else {
-            explanation.fate =
-                binds
-                ? .made(policy.notSupported(name, type))
-                : isOwed
-                    ? .nobody(failure(key, unproven(route)))
-                    : .made(policy.noRecord(name, type))
-            return
-        }
-        if binds, explanation.parts[skipped].group.carriesAddresses {
-            (explanation.fate, explanation.parts) = (.made(policy.noServiceBinding(name, type)), [])
-            return
-        }
-        if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
-            explanation.fate = .failedLately(self.failure(key, failure.reason))
-            return
-        }
+    }
+
+    /// Which group of the route will be asked, as far as can be seen now.
+    private func follow(_ key: Flight.Key, _ explanation: inout Explanation) {
+        let skipped = explanation.parts.prefix { $0.standing == .withoutRecord }.count
         let first = explanation.parts[skipped...].firstIndex {
             $0.standing != .noServer && $0.standing != .budgetSpent && !$0.after.isEmpty
         }
@@ -166,8 +172,8 @@ extension Forwarder {
                     return
                 }
                 explanation.parts[place].standing = .withoutRecord
-                guard place + 1 < route.count, route[place + 1].after.contains(.noRecord) else {
-                    explanation.fate = .made(policy.noRecord(name, type))
+                guard place + 1 < explanation.parts.count, explanation.parts[place + 1].after.contains(.noRecord) else {
+                    explanation.fate = .made(policy.noRecord(key.name.name, key.type))
                     return
                 }
                 last = explanation.parts[(place + 1)...].firstIndex {
@@ -186,20 +192,18 @@ extension Forwarder {
             default: last = explanation.parts[(place + 1)...].firstIndex(where: \.takesFailures)
             }
         }
-        explanation.fate = .nobody(failure(key, nobodyAnswered(route)))
+        explanation.fate = .nobody(failure(key, nobodyAnswered(explanation.parts.map { Step($0.group.id) })))
     }
 
-    /// - Parameter isFirst: it is the first of the route that may have a record.
+    /// Whether a group would be asked if the question came to it.
     private mutating func standing(
-        _ group: GroupID, _ key: Flight.Key, _ held: DNSCache.Held?, isFirst: Bool, of source: Source, at now: Tick
+        _ group: GroupID, _ key: Flight.Key, of source: Source, at now: Tick
     ) -> Explanation.Standing {
         let place = group.rawValue
         guard !groups[place].isEmpty else { return .noServer }
         // It is being looked up for the other family: the question joins that.
         let lookup = groups[place].lookups[key.name]
         if lookup?.query != nil, let current = groups[place].current { return .ready(current) }
-        let hasAddresses = held?.answer.head.answerCount ?? 0 > 0
-        if isFirst, isNoRecordBudgetSpent(group, key, hasAddresses: hasAddresses, at: now) { return .budgetSpent }
         // Names that wait already go first.
         if groups[place].isPlanAwaited, let first = groups[place].outbox.first, first !== lookup { return .full }
         switch groups[place].choose(at: now, unlessTried: { _ in false }) {
@@ -209,12 +213,6 @@ extension Forwarder {
             groups[place].plan?.fill(at: now)
             return groups[place].plan?.hasRoom(for: source) ?? true ? .ready(server) : .planExceeded
         }
-    }
-
-    private func failure(_ key: Flight.Key, _ reason: FailureReason) -> Answer {
-        var answer = Answer.failure(key.name.name, type: key.type, .servFail, extendedError: nil)
-        answer.add(reason.code, text: reason.text)
-        return answer
     }
 }
 

@@ -4,6 +4,23 @@ import DNSWire
 
 /// One question under way and the clients that wait for its answer. Equal questions share a flight, so a forger has
 /// only one id and one port to guess, however often a question is asked.
+///
+/// A flight follows its route step by step. All its state is changed here, by ``take(_:_:at:_:)``:
+///
+/// | event | becomes | orders |
+/// | --- | --- | --- |
+/// | begun; the last step ended and leads on | next step with servers: asked | ask it; its hedge is scheduled |
+/// | the hedge of the last step is due | next step: asked, beside it | ask it |
+/// | a stale answer is due | answered | give it; no hedge while an account is owed |
+/// | time is over | answered | give the second best, or a failure |
+/// | an answer with records, or one that leads nowhere | step answered | deliver it; end, unless an earlier step may answer |
+/// | an answer that leads on (NXDOMAIN, NODATA by `thenTryOn`) | step ended so, second best | leave its servers; next step |
+/// | SERVFAIL and the like, REFUSED | second best, if no answer is | none: the group asks its next server |
+/// | an account's "no record" that leads on | no record, or unproven | next step; a refresh ends where it is unproven |
+/// | an account's "no record" that leads nowhere | no record; unproven is a failure | deliver it, and end |
+/// | a group is exhausted | failed or refused | next step; a refresh ends where another group would answer |
+/// | no step is asked any more | | the second best is delivered if it is an answer, else fail |
+/// | a client comes after the others were answered | open | the last step is asked again if it has ended |
 final class Flight {
     struct Key: Hashable {
         let name: NameKey
@@ -18,240 +35,266 @@ final class Flight {
     }
 
     let key: Key
-    /// Its number in `Forwarder.flights`.
+    /// Its number in `Forwarder.flights`: the newest flight has the highest serial number.
     let id: TableID
-    /// `Forwarder.generation` when it began; see ``outdate()``.
-    private(set) var generation: Int
     /// The groups that may be asked, in this order.
     let route: [Step]
-    /// How many of its steps have begun or were skipped because their groups have no servers.
-    var begun = 0
-    /// The steps that may still have an answer.
-    var underWay = StepSet()
-    /// The queries to the servers of the last message step that has begun; nil before one has. A reference: a property
-    /// that is never changed in place is read without a run-time check for exclusive access.
-    var messagesBegun: Messages?
-    /// The clients that wait.
-    var clients: SmallList<Waiter>
-    /// The place in ``Shares`` of the source for which this flight counts.
-    var place: Int
-    /// Flights are numbered in order: the newest has the highest number.
-    let number: UInt64
-    /// Whether a client has asked this question. For questions of the daemon itself, to fill the cache, the local
-    /// resolver is not asked in the place of HTTPDNS.
-    var isWanted: Bool
-    /// Whether the clients were already given a stale answer or a failure; the flight goes on to fill the cache.
-    var isOverdue = false
-    /// Milliseconds for which its clients may still wait for the store of the fleet.
-    var waitLeft = SharedCache.mostWait
-    /// Whether an account that is not among its steps has not proven that it has no record.
-    private let isOwedBefore: Bool
-    /// The steps whose groups owe an answer: an account's from its beginning until it has proven that it has no record, any
-    /// other's once its servers have failed.
-    var owing = StepSet()
-    /// Those of them whose groups have failed.
-    var failed = StepSet()
-    /// Whether a message group has answered; an earlier step may still be under way, and servers that are slower.
-    var wasAnswered = false
-    /// A SERVFAIL or the like, or an answer that led to the next group: given if no better one comes; and who gave it.
-    var secondBest: (answer: Answer, group: GroupID)?
-    /// Where the answer for the clients comes from, or else ``secondBest``; `nobody` before there is either.
-    var answerer = Answerer.nobody
-    var lastFailure: Failure?
-    /// The server that failed last, if one did.
-    var lastFailed: (group: GroupID, server: Server?)?
-    /// The most readable way in which the question was sent so far.
-    var exposure = Exposure.none
+    /// Of each step of the route.
+    private(set) var steps = InlineArray<64, StepState>(repeating: .ahead)
+    private(set) var phase: FlightPhase
     /// When the next step begins even if the last has not ended; nil once it has begun.
-    var hedgeAt: Tick?
-    /// When the clients get a stale answer; nil if there is none.
-    var staleAt: Tick?
-    /// When the clients get the best answer there is, or a failure.
-    var answerBy: Tick
+    private(set) var hedgeAt: Tick?
+    private(set) var secondBest: SecondBest?
+    private(set) var trouble: Trouble?
+    /// The most readable way in which the question was sent so far.
+    private(set) var exposure = Exposure.none
+    /// Whether it began under the rules that hold now. If not, its answer is given and not cached, and nobody joins it.
+    private(set) var isCurrent = true
+    /// The clients that wait, and the index in ``Shares`` of the source for which the flight counts.
+    private(set) var crowd: Crowd
+    /// The queries to the servers of the last message step that has begun.
+    private(set) var messages: Messages?
+
+    struct Crowd {
+        var clients: SmallList<Waiter>
+        var share: Int
+    }
+
+    /// The most steps that a route may have: a route names each group once.
+    static var maximumSteps: Int { 64 }
 
     /// - Parameters:
-    ///   - client: The client that asks; nil: the daemon itself.
-    ///   - isOwed: Whether a group that was passed over before the route's first step owes an answer.
+    ///   - waiter: The client that asks; nil: the daemon itself.
+    ///   - before: What is known of the route's first steps: their groups are not asked.
+    ///   - staleAt: When a stale answer is given; nil: there is none.
     init(
-        _ key: Key, _ route: [Step], for client: Waiter?, id: TableID, place: Int, number: UInt64, generation: Int,
-        isOwed: Bool, answerBy: Tick
+        _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, share: Int, after before: StepsBefore,
+        staleAt: Tick?, answerBy: Tick
     ) {
-        self.key = key
-        self.place = place
-        self.number = number
-        isOwedBefore = isOwed
-        self.route = route
-        self.id = id
-        self.generation = generation
-        self.answerBy = answerBy
-        clients = SmallList(client)
-        isWanted = client != nil
+        (self.key, self.route, self.id) = (key, route, id)
+        crowd = Crowd(clients: SmallList(waiter), share: share)
+        phase = .open(isWanted: waiter != nil, staleAt: staleAt, answerBy: answerBy)
+        for step in 0..<before.count { steps[step] = before.state(of: step) }
     }
 
-    /// An empty value before a message step has begun; changes to that are lost, which does no harm.
-    var messages: Messages { messagesBegun ?? Messages(step: 0) }
+    // MARK: Who waits, and what was sent
 
-    var nextMoment: Tick? {
-        guard !isOverdue else { return hedgeAt }
-        return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
-    }
+    func add(_ waiter: Waiter) { crowd.clients.append(waiter) }
 
-    /// What comes of it goes to those who wait and is not cached, as if it had begun before all rules.
-    func outdate() { generation = -1 }
+    /// Removes the waiting clients, to be answered now.
+    func takeClients() -> SmallList<Waiter> { exchange(&crowd.clients, with: SmallList()) }
+
+    /// The flight counts for another source from now on.
+    func count(for share: Int) { crowd.share = share }
 
     func sent(by way: Exposure) { exposure = max(exposure, way) }
 
-    /// Whether another group's answer only stands in for one that is owed.
-    var isOwed: Bool { isOwedBefore || !owing.isEmpty }
+    func ask(_ messages: Messages) { self.messages = messages }
 
-    var isDone: Bool { underWay.isEmpty }
+    /// The rules under which it began do not hold any more: see ``isCurrent``.
+    func outdate() { isCurrent = false }
+}
 
-    /// Whether a step before this one may still have an answer, which would be preferred.
-    func isOutranked(_ step: Int) -> Bool { underWay.containsAny(before: step) }
+// MARK: - The machine
 
-    /// Whether the last step that has begun may still have an answer.
-    var isLastUnderWay: Bool { begun > 0 && underWay.contains(begun - 1) }
-
-    /// The index of a group in the route, in which it occurs once.
-    func step(of group: GroupID) -> Int {
-        var step = 0
-        while route[step].group != group { step += 1 }
-        return step
-    }
-
-    /// The question for groups that carry messages.
-    var question: MessageQuestion {
-        switch key.audience {
-        case .those(let dnssecOK, let checkingDisabled):
-            MessageQuestion(
-                name: key.name.name, type: key.type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
-        case .everyone, .exceptValidators, .validators:
-            MessageQuestion(name: key.name.name, type: key.type, dnssecOK: false, checkingDisabled: false)
+extension Flight {
+    /// Changes the flight by what has happened, and appends what is to be done for it.
+    func take(_ event: FlightEvent, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
+        switch event {
+        case .begun:
+            begin(after: .any, rules, at: now, &orders)
+            orders.add(self, .schedule)
+        case .wanted: becomeWanted(rules, at: now, &orders)
+        case .reopened: reopen(rules, at: now, &orders)
+        case .waitedBefore(let phase): waited(as: phase, &orders)
+        case .due(let hasStale): due(hasStale: hasStale, rules, at: now, &orders)
+        case .failed(let trouble): self.trouble = trouble
+        case .refused(let step, let answer, let answerer):
+            // An answer of an earlier group is better than a SERVFAIL or the like.
+            guard secondBest?.answer.head.responseCode.isAnswer != true else { return }
+            secondBest = SecondBest(answer: answer, by: answerer, step: step)
+        case .answered(let step, let answer, let answerer):
+            answered(SecondBest(answer: answer, by: answerer, step: step), rules, at: now, &orders)
+        case .stored(let step, let answer, let answerer):
+            deliver(SecondBest(answer: answer, by: answerer, step: step), isFromStore: true, rules, &orders)
+        case .withoutRecord(let step, let isProven, let answerer):
+            withoutRecord(step, isProven, by: answerer, rules, at: now, &orders)
+        case .exhausted(let step, let end, let trouble, let because):
+            exhausted(step, end, trouble, because, rules, at: now, &orders)
+        case .staleFound:
+            guard case .open(let isWanted, nil, let answerBy) = phase else { return }
+            let staleAt = now.advanced(milliseconds: rules.timing.staleWithin)
+            phase = .open(isWanted: isWanted, staleAt: staleAt, answerBy: answerBy)
+            orders.add(self, .schedule)
+        case .dropped(let step):
+            steps[step] = .passedOver
+            if isDone { orders.add(self, .end) }
+        case .storeIsSilent: conclude(rules, &orders)
         }
     }
-}
 
-/// The queries of a flight to the servers of one message step.
-final class Messages {
-    let step: Int
-    var tried = SmallList<Server>()
-    var underWay = SmallList<TableID>()
-    /// Whether the flight is in the group's queue, waiting for a server with room.
-    var isWaiting = false
-    /// Whether a server failed, or said SERVFAIL or the like, so that not all have refused the question.
-    var hasFailed = false
-    /// Whether a server said REFUSED.
-    var hasRefused = false
-
-    init(step: Int) { self.step = step }
-}
-
-/// A set of steps of a route, by their index.
-struct StepSet {
-    private var bits: UInt64 = 0
-
-    /// The most steps that a route may have.
-    static var capacity: Int { UInt64.bitWidth }
-
-    var isEmpty: Bool { bits == 0 }
-
-    func contains(_ step: Int) -> Bool { bits & 1 &<< step != 0 }
-    func containsAny(before step: Int) -> Bool { bits & (1 &<< step - 1) != 0 }
-    func containsAny(after step: Int) -> Bool { bits &>> step > 1 }
-
-    mutating func insert(_ step: Int) { bits |= 1 &<< step }
-    mutating func remove(_ step: Int) { bits &= ~(1 &<< step) }
-}
-
-/// A name under way to an HTTPDNS account, and the flights that its result settles.
-final class Lookup {
-    let key: NameKey
-    let started: Tick
-    /// `Forwarder.generation` when it began; see ``outdate()``.
-    private(set) var generation: Int
-    private(set) var flights: SmallList<Flight>
-    /// The servers at which the lookup has failed.
-    var tried: [Server] = []
-    /// Whether the answer to several names left this one out: it is then asked for alone.
-    var wasLeftOut = false
-    /// Whether it was sent in a request.
-    var wasSent = false
-    /// The query that it is in now.
-    var query: TableID?
-
-    init(_ key: NameKey, for flight: Flight, at now: Tick) {
-        self.key = key
-        generation = flight.generation
-        started = now
-        flights = SmallList(flight)
+    /// Begins the next step, or concludes when there is none.
+    private func begin(
+        after end: StepEnds, because: FallbackReason? = nil, _ rules: FlightRules, at now: Tick,
+        _ orders: inout FlightOrders
+    ) {
+        hedgeAt = nil
+        guard let step = nextStep(after: end, rules) else { return conclude(rules, &orders) }
+        for passed in (last.map { $0 + 1 } ?? 0)..<step {
+            steps[passed] = route[passed].after.isDisjoint(with: end) ? .passedOver : .withoutServer
+        }
+        steps[step] = .asked
+        if hedge(rules, at: now), step > 0 { orders.add(self, .schedule) }
+        orders.add(self, .ask(step: step, because: because))
     }
 
-    /// See ``Flight/outdate()``.
-    func outdate() { generation = -1 }
-
-    func add(_ flight: Flight) {
-        var all = flights
-        all.append(flight)
-        flights = all
+    /// Sets the moment at which the next step begins beside this one, for a flight that clients wait for. The servers of a
+    /// group that carries messages are asked beside each other instead.
+    private func hedge(_ rules: FlightRules, at now: Tick) -> Bool {
+        guard isWanted, let last, isUnderWay(last), rules.carriesAddresses(route[last]),
+            let next = nextStep(after: .failure, rules), let hedgeAfter = route[next].hedgeAfter
+        else { return false }
+        hedgeAt = now.advanced(milliseconds: hedgeAfter)
+        return true
     }
 
-    func drop(_ flight: Flight) {
-        var rest = flights
-        rest.removeAll { $0 === flight }
-        flights = rest
+    /// A step has ended without an answer to give: the next one begins, unless it has begun already.
+    private func end(
+        _ step: Int, as state: StepState, after end: StepEnds, because: FallbackReason? = nil, _ rules: FlightRules,
+        at now: Tick, _ orders: inout FlightOrders
+    ) {
+        steps[step] = state
+        if state == .failed, has(.answered, in: route.indices) { orders.add(self, .noteStandIn) }
+        if step == last {
+            begin(after: end, because: because, rules, at: now, &orders)
+        } else {
+            conclude(rules, &orders)
+        }
+    }
+
+    /// Ends the flight if no step can still answer.
+    private func conclude(_ rules: FlightRules, _ orders: inout FlightOrders) {
+        guard isDone else { return }
+        if let secondBest, secondBest.answer.head.responseCode.isAnswer {
+            deliver(secondBest, isFromStore: false, rules, &orders)
+        } else {
+            orders.add(self, .fail)
+        }
+    }
+
+    private func deliver(
+        _ best: SecondBest, isFromStore: Bool, _ rules: FlightRules, _ orders: inout FlightOrders
+    ) {
+        steps[best.step] = .answered
+        orders.add(
+            self,
+            .deliver(
+                step: best.step, best.answer, by: best.by, isStandIn: standsIn(best.step, rules),
+                isFromStore: isFromStore))
+        if has(.failed, in: route.indices) { orders.add(self, .noteStandIn) }
+        // A step before it was slow; if it still answers, its answer replaces this one in the cache.
+        if has(.asked, in: 0..<best.step) { close() } else { orders.add(self, .end) }
+    }
+
+    /// Whoever waits is answered now.
+    private func close() { phase = .answered(isWanted: isWanted) }
+
+    private func becomeWanted(_ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
+        switch phase {
+        case .open(_, let staleAt, _):
+            phase = .open(
+                isWanted: true, staleAt: staleAt, answerBy: now.advanced(milliseconds: rules.timing.answerWithin))
+        case .answered: phase = .answered(isWanted: true)
+        }
+        _ = hedge(rules, at: now)
+        orders.add(self, .schedule)
+    }
+
+    private func waited(as before: FlightPhase, _ orders: inout FlightOrders) {
+        guard case .open(_, let formerStaleAt, let formerAnswerBy) = before,
+            case .open(let isWanted, let staleAt, let answerBy) = phase
+        else { return }
+        phase = .open(
+            isWanted: isWanted, staleAt: staleAt.map { min($0, formerStaleAt ?? $0) },
+            answerBy: min(answerBy, formerAnswerBy))
+        orders.add(self, .schedule)
+    }
+
+    private func reopen(_ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
+        phase = .open(
+            isWanted: true, staleAt: nil, answerBy: now.advanced(milliseconds: rules.timing.answerWithin))
+        orders.add(self, .schedule)
+        // The last step's answer is not in the cache for this client, or the client would not be here.
+        guard !isDone, let last, !isUnderWay(last) else { return }
+        steps[last] = .ahead
+        begin(after: route[last].after, rules, at: now, &orders)
+    }
+
+    private func due(hasStale: Bool, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
+        if let hedgeAt, hedgeAt <= now { begin(after: .failure, because: .slow, rules, at: now, &orders) }
+        if case .open(let isWanted, let staleAt, let answerBy) = phase {
+            if let staleAt, staleAt <= now {
+                phase = .open(isWanted: isWanted, staleAt: nil, answerBy: answerBy)
+                if hasStale {
+                    orders.add(self, .giveStale)
+                    close()
+                    // The next group's answer is not needed any more, and would not be cached beside this one.
+                    if standsIn(route.count, rules) { hedgeAt = nil }
+                }
+            } else if answerBy <= now {
+                orders.add(self, .giveUp)
+                close()
+            }
+        }
+        orders.add(self, .schedule)
+    }
+
+    private func answered(
+        _ best: SecondBest, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders
+    ) {
+        guard let end = StepEnds(of: best.answer),
+            route[(best.step + 1)...].contains(where: { $0.after.contains(end) })
+        else { return deliver(best, isFromStore: false, rules, &orders) }
+        secondBest = best
+        orders.add(self, .leave(step: best.step))
+        self.end(best.step, as: StepState(end), after: end, rules, at: now, &orders)
+    }
+
+    private func withoutRecord(
+        _ step: Int, _ isProven: Bool, by answerer: Answerer, _ rules: FlightRules, at now: Tick,
+        _ orders: inout FlightOrders
+    ) {
+        let state = isProven ? StepState.noRecord : .unproven
+        guard step + 1 < route.count, route[step + 1].after.contains(.noRecord) else {
+            if isProven {
+                steps[step] = state
+                orders.add(self, .deliverNoRecord(step: step, by: answerer))
+                return orders.add(self, .end)
+            }
+            trouble = Trouble(failure: .unproven, group: route[step].group)
+            return end(step, as: state, after: .failure, rules, at: now, &orders)
+        }
+        // The group answered before, and that answer is not replaced by another group's.
+        if !isProven, !isWanted { return orders.add(self, .end) }
+        end(step, as: state, after: .noRecord, because: .noRecord, rules, at: now, &orders)
+    }
+
+    private func exhausted(
+        _ step: Int, _ end: StepEnds, _ trouble: Trouble?, _ because: FallbackReason?, _ rules: FlightRules,
+        at now: Tick, _ orders: inout FlightOrders
+    ) {
+        if let trouble { self.trouble = trouble }
+        if !isWanted, end == .failure {
+            // The group answered before, and that answer is not replaced by another group's.
+            if step == last && nextStep(after: end, rules) != nil || rules.carriesAddresses(route[step]) {
+                return orders.add(self, .end)
+            }
+        }
+        self.end(step, as: StepState(end), after: end, because: because, rules, at: now, &orders)
     }
 }
 
-/// A query under way to a server.
-struct Query {
-    let group: GroupID
-    let server: Server
-    let sent: Tick
-    var subject: Subject
-    /// The source for which it counts at the server; nil where the server takes any number.
-    let holder: Source?
-    /// When the server, after a long silence, was asked once more.
-    var repeated: Tick?
-    /// Whether the server took longer than usual, so that the next one was asked as well.
-    var isOvertaken = false
-
-    enum Subject {
-        /// The addresses of several names, of these families.
-        case names([Lookup], Families)
-        /// The question of a flight, for its step in ``Messages``.
-        case message(Flight)
-        /// A query whose answer is not wanted: it only shows the state of the server. Its question was that of a flight,
-        /// which may have ended.
-        case measurement(Flight)
-    }
-}
-
-/// Why a question was not answered, for clients that understand RFC 8914.
-struct FailureReason {
-    var code: ExtendedError
-    /// Which server failed and how; may be empty.
-    var text = ""
-}
-
-/// Records that a question was not answered lately.
-///
-/// While everything is down, clients that repeat their questions must not multiply the queries to upstreams (RFC 9520
-/// §3.2), and stale answers are given at once (RFC 8767 §5). A single failure may be bad luck, so the next question is
-/// looked up once more: there are at most two lookups of a question a second, and the delay after an outage is not
-/// noticed.
-struct RecentFailure {
-    var timesInARow: Int
-    var reason: FailureReason
-
-    /// Milliseconds for which it holds: the least that RFC 9520 §3.2 allows.
-    static let time = 1000
-    /// After this many failures in a row the question is not looked up while the record holds.
-    static let mostTimes = 2
-}
-
-extension Dictionary where Value: AnyObject {
-    /// Removes `value`, unless the key has another value meanwhile.
-    mutating func remove(_ value: Value, forKey key: Key) {
-        if let place = index(forKey: key), values[place] === value { remove(at: place) }
-    }
+extension StepEnds {
+    /// A route's first step begins whatever was before it.
+    fileprivate static let any: StepEnds = [.failure, .refused, .nxDomain, .noData, .noRecord]
 }

@@ -47,7 +47,6 @@ extension Forwarder {
 extension Forwarder {
     /// A client that validates asks for a name of an account, and another group is asked in its place.
     mutating func leave(_ flight: Flight, of account: GroupID) {
-        counters.fallbacks += 1
         counters.fellBack(because: .signed)
         guard leftToValidators.insert(account).inserted else { return }
         act(.report(.leftToValidators(account, asked: flight.route[0].group)))

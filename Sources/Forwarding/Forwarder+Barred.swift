@@ -4,19 +4,19 @@ import Base
 extension Forwarder {
     /// Whether other rules have come into effect since a flight began, by which its name must not go to a group.
     func isBarred(_ flight: Flight, _ group: GroupID) -> Bool {
-        flight.generation != generation && !policy.mayAsk(group, flight.key.name.name, flight.key.type)
+        !flight.isCurrent && !policy.mayAsk(group, flight.key.name.name, flight.key.type)
     }
 
     /// The same of a name that is to be sent to an account.
     func isBarred(_ lookup: Lookup, _ group: GroupID) -> Bool {
-        lookup.generation != generation && !policy.mayAsk(group, lookup.key.name)
+        !lookup.isCurrent && !policy.mayAsk(group, lookup.key.name)
     }
 
     /// Takes such names back, wherever they wait: for their turn, for a connection, or for being sent once more. The
     /// questions of those who wait are asked anew, by the rules of now.
     mutating func withdrawBarred(at now: Tick) {
         let barred = flights.ids.compactMap { flights[$0] }.filter { flight in
-            (0..<flight.begun).contains { flight.underWay.contains($0) && isBarred(flight, flight.route[$0].group) }
+            flight.route.indices.contains { flight.isUnderWay($0) && isBarred(flight, flight.route[$0].group) }
         }
         for id in queries.ids where isBarred(id) { takeBack(id) }
         for place in groups.indices {
@@ -50,18 +50,13 @@ extension Forwarder {
     /// Ends a flight, and asks its question again for those who wait. They have waited already, so the moments at which
     /// they get what there is stay the same.
     private mutating func beginAnew(_ flight: Flight, at now: Tick) {
-        let (key, clients) = (flight.key, takeClients(of: flight))
-        remove(flight)
+        let (key, phase, clients) = (flight.key, flight.phase, flight.takeClients())
+        end(flight)
         for client in clients {
             let source = shares.source(at: client.place)
             shares.answered(client.place)
             receive(key.name.name, key.type, for: key.audience, from: client.number, of: source, at: now)
         }
-        guard let anew = flightOf[key] else { return }
-        anew.answerBy = min(anew.answerBy, flight.answerBy)
-        if let (before, after) = flight.staleAt.flatMap({ before in anew.staleAt.map { (before, $0) } }) {
-            anew.staleAt = min(before, after)
-        }
-        schedule(anew)
+        if let anew = flightOf[key] { tell(anew, .waitedBefore(phase), at: now) }
     }
 }

@@ -8,19 +8,21 @@ extension Forwarder {
     /// its own flights. Between equals the existing flight stays, since it has come further.
     mutating func makeRoom(for source: Source, at now: Tick) -> Bool {
         guard let heaviest = shares.heaviest, shares.flights(of: source) + 1 < heaviest.flights,
-            let newest = flights.max(by: { $0.number < $1.number }, where: { $0.place == heaviest.place })
+            let newest = flights.newest(where: { $0.crowd.share == heaviest.place })
         else { return false }
         sayRefusing(.tooManyFlights)
-        counters.refusedFlights += UInt64(newest.clients.count)
+        let clients = newest.takeClients()
+        counters.refusedFlights += UInt64(clients.count)
         let key = newest.key
-        if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
-            replyStale(takeClients(of: newest), known.answer)
+        if let known = known(newest, at: now) {
+            replyStale(clients, known.answer)
         } else {
-            newest.answerer = .daemon
-            give(newest, .failure(key.name.name, type: key.type, .servFail, extendedError: nil))
+            reply(
+                clients, .failure(key.name.name, type: key.type, .servFail, extendedError: nil), age: .elapsed(0),
+                by: .daemon)
         }
         withdraw(newest)
-        remove(newest)
+        end(newest)
         return true
     }
 
@@ -40,23 +42,23 @@ extension Forwarder {
         if !client.isProven {
             guard own < Self.maximumUnproven else { return false }
             let most = Self.maximumUnprovenWaiting
-            let mayBeFull = own >= most && flight.clients.count >= most
-            guard !mayBeFull || shares.count(of: client.source, in: flight.clients) < most else { return false }
+            let mayBeFull = own >= most && flight.crowd.clients.count >= most
+            guard !mayBeFull || shares.count(of: client.source, in: flight.crowd.clients) < most else { return false }
         }
         guard Source.mayHaveMore(own: own, all: shares.clients, most: Self.maximumClients) else { return false }
-        let all = flight.clients.count
+        let all = flight.crowd.clients.count
         // A source has at most as many clients in this flight as in all; they are counted only near the limit.
         return Source.mayHaveMore(own: min(own, all), all: all, most: Self.maximumWaiting)
             || Source.mayHaveMore(
-                own: shares.count(of: client.source, in: flight.clients), all: all, most: Self.maximumWaiting)
+                own: shares.count(of: client.source, in: flight.crowd.clients), all: all, most: Self.maximumWaiting)
     }
 
     /// A source asks the question of another source's flight. If that source has many flights, this one counts for the
     /// new source from now on: otherwise a client that asks the same as a flood would lose its flight together with it.
     mutating func takeOver(_ flight: Flight, _ source: Source) {
-        guard shares.flights(of: source) + 1 < shares.flights(at: flight.place) else { return }
-        let former = flight.place
-        flight.place = shares.begin(source, waits: false)
+        guard shares.flights(of: source) + 1 < shares.flights(at: flight.crowd.share) else { return }
+        let former = flight.crowd.share
+        flight.count(for: shares.begin(source, waits: false))
         shares.end(former)
     }
 
@@ -73,19 +75,6 @@ extension Forwarder {
         if refusing.insert(refusal).inserted { act(.report(.refusing(refusal))) }
     }
 
-    /// Answers that an HTTPDNS account has no record, where no other group may be asked.
-    /// - Parameters:
-    ///   - route: what the name's route is.
-    ///   - isProven: the last account that was asked has proven it.
-    mutating func replyNoRecord(
-        _ key: Flight.Key, _ client: Asker?, of route: [Step], isProven: Bool, at now: Tick
-    ) {
-        let (name, type) = (key.name.name, key.type)
-        if isProven { return reply(client, policy.noRecord(name, type)) }
-        giveUp(
-            key, client, cache.find(name, type: type, for: key.audience, at: now.seconds), unproven(route))
-    }
-
     /// Answers without asking: with a stale answer, else a failure.
     /// - Parameter reason: why nobody is asked; nil: one of the daemon's own limits is reached.
     mutating func giveUp(
@@ -93,40 +82,16 @@ extension Forwarder {
     ) {
         guard let client else { return }
         if let known { return replyStale(client, known.answer) }
-        var answer = Answer.failure(key.name.name, type: key.type, .servFail, extendedError: nil)
-        if let reason { answer.add(reason.code, text: reason.text) }
+        let answer =
+            reason.map { failure(key, $0) }
+            ?? .failure(key.name.name, type: key.type, .servFail, extendedError: nil)
         reply(client, answer, by: reason == nil ? .daemon : .nobody)
     }
 
-    /// Whether a group must not be asked for a name because too many names below its domain had no record. The limit
-    /// does not apply to a name with addresses of the other family in the cache, to one that is already under way, and
-    /// to one that the daemon refreshes: for such names, only the group can say that there is no record of this family.
-    mutating func isPastNoRecordBudget(
-        _ group: GroupID, _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Held?, at now: Tick
-    ) -> Bool {
-        let hasAddresses = known?.answer.head.answerCount ?? 0 > 0
-        guard client != nil, isNoRecordBudgetSpent(group, key, hasAddresses: hasAddresses, at: now) else {
-            return false
-        }
+    /// A name is not put to an account because too many names below its domain had no record.
+    mutating func notePastBudget(_ group: GroupID, at now: Tick) {
         counters.pastNoRecordBudget += 1
         if groups[group.rawValue].noRecordNews.isNews(at: now) { act(.report(.noRecordBudgetSpent(group))) }
-        return true
-    }
-
-    /// The same, for a client's question.
-    /// - Parameter hasAddresses: those that the question is for are in the cache.
-    @inline(__always)
-    mutating func isNoRecordBudgetSpent(
-        _ group: GroupID, _ key: Flight.Key, hasAddresses: Bool, at now: Tick
-    ) -> Bool {
-        let place = group.rawValue
-        guard groups[place].group.carriesAddresses, !hasAddresses,
-            !groups[place].noRecordBudget.hasRoom(for: key.name.name, at: now),
-            groups[place].lookups[key.name] == nil
-        else { return false }
-        let other = cache.find(
-            key.name.name, type: key.type == .a ? .aaaa : .a, for: key.audience, at: now.seconds)
-        return other?.answer.head.answerCount ?? 0 == 0
     }
 }
 

@@ -55,6 +55,7 @@ extension Forwarder {
             group.servers = servers
             groups[id.rawValue].replace(group)
             policy.setServers(of: group)
+            describeGroups()
             failures.removeAll()
             outageEnded(of: id, at: now)
         case .families(let families):
@@ -105,6 +106,10 @@ extension Forwarder {
             flight.outdate()
             flightOf[flight.key] = nil
         }
+        // What the store says of a flight that has ended is cached as well.
+        for id in sharedReads.ids {
+            if let flight = sharedReads[id]?.flight, isMeant(flight.key.name) { flight.outdate() }
+        }
         for place in groups.indices {
             for lookup in groups[place].lookups.values where isMeant(lookup.key) {
                 lookup.outdate()
@@ -131,6 +136,13 @@ extension Forwarder {
             }
             groups[group.id.rawValue].replace(group)
         }
+        describeGroups()
+    }
+
+    private mutating func describeGroups() {
+        rules.groups = groups.map {
+            FlightRules.GroupTraits(hasServers: !$0.isEmpty, carriesAddresses: $0.group.carriesAddresses)
+        }
     }
 
     private mutating func reconfigure(
@@ -138,17 +150,15 @@ extension Forwarder {
         _ suspects: Change.Suspects, at now: Tick
     ) {
         let before = self.policy
-        (self.policy, self.timing) = (policy, timing)
+        (self.policy, rules.timing) = (policy, timing)
         replaceGroups(groups)
         for place in self.groups.indices where renewed.contains(GroupID(place)) { self.groups[place].beginAfresh() }
         if !renewed.isEmpty { failures.removeAll() }
         guard !suspects.isEmpty else { return }
-        generation += 1
-        flightOf = [:]
         failures.removeAll()
         forgetNamesWithoutRecord()
+        outdateLookups { _ in true }
         for place in self.groups.indices {
-            self.groups[place].lookups = [:]
             self.groups[place].noRecordBudget.removeAll()
         }
         forgetSuspects(suspects, after: before)

@@ -8,20 +8,19 @@ extension Forwarder {
     /// Asks the next server of the group in ``Flight/messages``, or waits until one has room; ends the step when no server
     /// is left and no query is under way.
     mutating func sendMessage(_ flight: Flight, at now: Tick) {
-        guard !flight.messages.isWaiting, !isSent(flight, at: now) else { return }
-        flight.messages.isWaiting = true
-        let group = flight.route[flight.messages.step].group.rawValue
-        groups[group].waiting.append(flight.id, of: shares.source(at: flight.place))
+        guard let messages = flight.messages, !messages.isWaiting, !isSent(flight, messages, at: now) else { return }
+        messages.isWaiting = true
+        let group = flight.route[messages.step].group.rawValue
+        groups[group].waiting.append(flight.id, of: shares.source(at: flight.crowd.share))
     }
 
     /// - Returns: whether that is done; false: no server that is left has room.
-    private mutating func isSent(_ flight: Flight, at now: Tick) -> Bool {
-        let messages = flight.messages
+    private mutating func isSent(_ flight: Flight, _ messages: Messages, at now: Tick) -> Bool {
         let group = flight.route[messages.step].group
         let place = group.rawValue
         var source: Source?
         if !groups[place].waiting.isEmpty {
-            let own = shares.source(at: flight.place)
+            let own = shares.source(at: flight.crowd.share)
             if groups[place].waiting.hasOthers(than: own) { source = own }
         }
         let pick: GroupState.Pick =
@@ -43,7 +42,7 @@ extension Forwarder {
             _ = send(.measurement(flight), .message(flight.question), to: other, of: group, at: now)
         case .full: return false
         case .nobody:
-            if messages.underWay.isEmpty { messagesEnded(flight, at: now) }
+            if messages.underWay.isEmpty { messagesEnded(flight, messages, at: now) }
         }
         return true
     }
@@ -61,7 +60,7 @@ extension Forwarder {
     mutating func sendWaiting(at group: Int, _ now: Tick) {
         if groups[group].waiting.count > 2 * Self.maximumFlights {
             var waiting = exchange(&groups[group].waiting, with: WaitingFlights())
-            waiting.removeAll { !isWaiting($0, at: group) }
+            waiting.removeAll { self.waiting($0, at: group) == nil }
             groups[group].waiting = waiting
         }
         var isServed = true
@@ -71,9 +70,12 @@ extension Forwarder {
         }
     }
 
-    private func isWaiting(_ id: TableID, at group: Int) -> Bool {
-        guard let flight = flights[id] else { return false }
-        return flight.messages.isWaiting && flight.route[flight.messages.step].group.rawValue == group
+    /// A flight that waits for a server of a group; nil: it does not any more.
+    private func waiting(_ id: TableID, at group: Int) -> (flight: Flight, messages: Messages)? {
+        guard let flight = flights[id], let messages = flight.messages, messages.isWaiting,
+            flight.route[messages.step].group.rawValue == group
+        else { return nil }
+        return (flight, messages)
     }
 
     /// Sends the oldest flight of a source for which a server has room; false: there is none.
@@ -84,16 +86,16 @@ extension Forwarder {
         var left: [TableID] = []
         var isServed = false
         while !isServed, let id = waiting.popFirst() {
-            guard isWaiting(id, at: group), let flight = flights[id] else { continue }
-            flight.messages.isWaiting = false
-            if flight.isOverdue {
+            guard let (flight, messages) = self.waiting(id, at: group) else { continue }
+            messages.isWaiting = false
+            if flight.isAnswered {
                 // All its clients were answered already; sent now, it would only delay flights whose clients still
                 // wait.
-                messagesEnded(flight, at: now)
-            } else if isSent(flight, at: now) {
+                messagesEnded(flight, messages, at: now)
+            } else if isSent(flight, messages, at: now) {
                 isServed = true
             } else {
-                flight.messages.isWaiting = true
+                messages.isWaiting = true
                 left.append(id)
             }
         }
@@ -102,91 +104,27 @@ extension Forwarder {
     }
 
     /// A step's servers have all failed or refused.
-    private mutating func messagesEnded(_ flight: Flight, at now: Tick) {
-        let step = flight.messages.step
-        let isRefused = flight.messages.hasRefused && !flight.messages.hasFailed
-        let state = groups[flight.route[step].group.rawValue]
-        if flight.lastFailure == nil, let failure = state.lastFailure, let server = state.current {
+    private mutating func messagesEnded(_ flight: Flight, _ messages: Messages, at now: Tick) {
+        let isRefused = messages.hasRefused && !messages.hasFailed
+        let group = flight.route[messages.step].group.rawValue
+        var trouble: Trouble?
+        if messages.tried.isEmpty, let failure = groups[group].lastFailure {
             // No server was asked, since all are paused: the reason is their last failure.
-            (flight.lastFailure, flight.lastFailed) = (failure, (state.id, server))
+            trouble = Trouble(failure: failure, group: groups[group].id, server: groups[group].current)
         }
-        if !isRefused, step == flight.begun - 1, hasNextStep(flight) {
-            guard flight.isWanted else {
-                // The group answered before, and that answer is not replaced by another group's.
-                return remove(flight)
-            }
-            flight.owing.insert(step)
-            failed(step, of: flight, at: now)
-        }
-        stepEnded(step, of: flight, after: isRefused ? .refused : .failure, at: now)
+        tell(
+            flight, .exhausted(step: messages.step, isRefused ? .refused : .failure, trouble, because: nil), at: now)
     }
 
-    /// A server of a step's group has answered.
+    /// A server of the group in ``Flight/messages`` has answered.
     mutating func settle(_ flight: Flight, _ answer: Answer, by answerer: Answerer, at now: Tick) {
-        let step = flight.messages.step
-        guard let end = StepEnds(of: answer) else {
-            flight.answerer = answerer
-            return finish(flight, answer, of: step, at: now)
+        guard let messages = flight.messages else { return }
+        let end = StepEnds(of: answer)
+        guard end == .failure || end == .refused else {
+            return tell(flight, .answered(step: messages.step, answer, by: answerer), at: now)
         }
-        switch end {
-        case .failure, .refused:
-            // An answer of an earlier group is better than a SERVFAIL or the like.
-            if flight.secondBest?.answer.head.responseCode.isAnswer != true {
-                (flight.secondBest, flight.answerer) = ((answer, flight.route[step].group), answerer)
-            }
-            if end == .failure { flight.messages.hasFailed = true } else { flight.messages.hasRefused = true }
-            sendMessage(flight, at: now)
-        default:
-            (flight.secondBest, flight.answerer) = ((answer, flight.route[step].group), answerer)
-            let isLast = !flight.route[(step + 1)...].contains { $0.after.contains(end) }
-            if isLast { return finish(flight, answer, of: step, at: now) }
-            for query in flight.messages.underWay { leave(query) }
-            stepEnded(step, of: flight, after: end, at: now)
-        }
-    }
-
-    /// Caches a message group's answer and gives it to the clients.
-    /// - Parameters:
-    ///   - group: the group that gave it; nil: the step's.
-    ///   - isFromStore: the store has it already.
-    mutating func finish(
-        _ flight: Flight, _ answer: Answer, of step: Int, by group: GroupID? = nil, isFromStore: Bool = false,
-        at now: Tick
-    ) {
-        flight.underWay.remove(step)
-        flight.wasAnswered = true
-        var answer = answer
-        let longest = flight.isOwed ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
-        answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
-        let (key, group) = (flight.key, group ?? flight.route[step].group)
-        rank(&answer, of: key.name, key.type, at: now)
-        keep(
-            answer, by: group, to: key.name.name, key.type, for: key.audience, flight.generation, at: now,
-            isStandIn: flight.isOwed)
-        if !flight.failed.isEmpty { standsIn(flight, at: now) }
-        if shared.isOn, !isFromStore, !flight.isOwed, answer.isCacheable {
-            share(
-                .answer(answer), by: group, to: key.name.name, key.type, for: key.audience, lifetime: answer.keep,
-                flight.generation, at: now)
-        }
-        if flight.isOutranked(step) {
-            // The step before it was slow; if it still answers, its answer replaces this one in the cache.
-            give(flight, answer)
-        } else {
-            finish(flight, answer)
-        }
-    }
-}
-
-extension StepEnds {
-    /// How an answer ends a group's step so that another group may be asked; nil: it has records, so it does not.
-    fileprivate init?(of answer: Answer) {
-        switch answer.head.responseCode {
-        case .noError where answer.head.answerCount > 0: return nil
-        case .noError: self = .noData
-        case .nxDomain: self = .nxDomain
-        case .refused: self = .refused
-        default: self = .failure
-        }
+        if end == .failure { messages.hasFailed = true } else { messages.hasRefused = true }
+        tell(flight, .refused(step: messages.step, answer, by: answerer), at: now)
+        sendMessage(flight, at: now)
     }
 }

@@ -36,32 +36,35 @@ extension Forwarder {
         let isShared = shared.isOn && families == policy.families(of: group)
         guard result.hasAddresses else {
             groups[group.rawValue].noRecordBudget.charge(lookup.key.name, at: now)
-            if lookup.generation == generation {
+            if lookup.isCurrent {
                 noRecord(lookup.key, for: negativeTTL(of: group), at: group, now)
                 if isShared { shareNoRecord(lookup.key.name, by: group, at: now) }
             }
             for flight in lookup.flights where !askOther(than: families, flight, at: group, now) {
-                settleWithoutRecord(flight, flight.step(of: group), by: .server(group, server), at: group, now)
+                tell(
+                    flight,
+                    .withoutRecord(
+                        step: flight.step(of: group), isProven: groups[group.rawValue].group.isProven,
+                        by: .server(group, server)), at: now)
             }
             return
         }
         let a = keep(lookup, .a, result.ipv4, beside: result.ipv6, at: group, now)
         let aaaa = keep(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, now)
-        if isShared {
+        if isShared, lookup.isCurrent {
             for (type, answer) in [(RecordType.a, a), (.aaaa, aaaa)] {
                 guard let answer else { continue }
                 share(
                     .answer(answer), by: group, to: lookup.key.name, type, for: .everyone, lifetime: answer.keep,
-                    lookup.generation, at: now)
+                    at: now)
             }
         }
         for flight in lookup.flights where !askOther(than: families, flight, at: group, now) {
             let type = flight.key.type
-            flight.answerer = .server(group, server)
-            finish(
-                flight,
+            let answer =
                 (type == .a ? a : aaaa)
-                    ?? withoutAddresses(lookup, type, beside: type == .a ? result.ipv6 : result.ipv4, at: group))
+                ?? withoutAddresses(lookup, type, beside: type == .a ? result.ipv6 : result.ipv4, at: group)
+            end(flight, with: answer, by: .server(group, server))
         }
     }
 
@@ -70,7 +73,7 @@ extension Forwarder {
         than families: Families, _ flight: Flight, at group: GroupID, _ now: Tick
     ) -> Bool {
         let wanted = policy.families(of: group)
-        guard families != wanted, flight.generation == generation, let family = Families(of: flight.key.type),
+        guard families != wanted, flight.isCurrent, let family = Families(of: flight.key.type),
             !families.contains(family), wanted.contains(family)
         else { return false }
         lookUp(flight, at: group, now)
@@ -98,7 +101,7 @@ extension Forwarder {
         guard case .addresses(let addresses, let ttl) = family else {
             guard family == .noRecord else { return nil }
             let answer = withoutAddresses(lookup, type, beside: other, at: group)
-            keep(answer, by: group, to: name, type, for: .everyone, lookup.generation, at: now)
+            if lookup.isCurrent { keep(answer, by: group, to: name, type, for: .everyone, at: now) }
             return answer
         }
         let permitted = permitted(addresses, of: name, at: now)
@@ -109,7 +112,7 @@ extension Forwarder {
             answer.keep = max(answer.keep, timing.clamped(ttl))
         }
         rank(&answer, of: lookup.key, type, at: now)
-        keep(answer, by: group, to: name, type, for: .everyone, lookup.generation, at: now)
+        if lookup.isCurrent { keep(answer, by: group, to: name, type, for: .everyone, at: now) }
         return answer
     }
 
@@ -124,7 +127,7 @@ extension Forwarder {
         guard groups[group.rawValue].group.isProven else { return }
         for type in [RecordType.a, .aaaa] {
             share(
-                .noRecord, by: group, to: name, type, for: .everyone, lifetime: negativeTTL(of: group), generation,
+                .noRecord, by: group, to: name, type, for: .everyone, lifetime: negativeTTL(of: group),
                 at: now)
         }
     }
@@ -132,31 +135,6 @@ extension Forwarder {
     /// How many seconds a group's "no record" is cached.
     func negativeTTL(of group: GroupID) -> UInt32 {
         groups[group.rawValue].group.isProven ? timing.negativeTTL : min(timing.negativeTTL, Timing.unprovenNegativeTTL)
-    }
-
-    /// The account has no record of a name: the next group is asked, even for questions of the daemon itself.
-    mutating func settleWithoutRecord(
-        _ flight: Flight, _ step: Int, by answerer: Answerer, at group: GroupID, _ now: Tick
-    ) {
-        let isProven = groups[group.rawValue].group.isProven
-        if isProven { flight.owing.remove(step) }
-        guard step + 1 < flight.route.count, flight.route[step + 1].after.contains(.noRecord) else {
-            guard isProven else {
-                (flight.lastFailure, flight.lastFailed) = (.unproven, (group, nil))
-                return stepEnded(step, of: flight, at: now)
-            }
-            let (name, type) = (flight.key.name.name, flight.key.type)
-            let answer = policy.noRecord(name, type)
-            keep(answer, by: group, to: name, type, for: .everyone, flight.generation, at: now)
-            flight.answerer = answerer
-            return finish(flight, answer)
-        }
-        if !isProven, !flight.isWanted {
-            // The group answered before, and that answer is not replaced by another group's.
-            return remove(flight)
-        }
-        if step == flight.begun - 1 { counters.fellBack(because: .noRecord) }
-        stepEnded(step, of: flight, after: .noRecord, at: now)
     }
 
     /// A request for several names failed: each name goes to another server.
@@ -168,10 +146,10 @@ extension Forwarder {
                 group: query.group, names: lookups.map(\.key.name), families: families, server: query.server,
                 failure: failure,
                 spend: now.milliseconds(since: query.sent), fellBack: false))
+        let trouble = Trouble(failure: failure, group: query.group, server: query.server)
         for lookup in lookups where lookup.query != nil {
-            for flight in lookup.flights {
-                (flight.lastFailure, flight.lastFailed) = (failure, (query.group, query.server))
-            }
+            lookup.trouble = trouble
+            for flight in lookup.flights { tell(flight, .failed(trouble), at: now) }
             if failure.kind == .badAnswer, lookups.count > 1 {
                 // One unusual name must not cost the other names of its request their answers.
                 lookup.wasLeftOut = true

@@ -40,12 +40,12 @@ extension Forwarder {
             let first = groups[place].outbox[taken]
             if wasLeft(first, group) {
                 taken += 1
-                forget(first, at: group)
+                forget(first, at: group, now)
                 continue
             }
             if isBarred(first, group) {
                 taken += 1
-                abandon(first, at: group, because: lastFailure(of: first, group), now)
+                abandon(first, at: group, because: trouble(of: first, group), now)
                 continue
             }
             guard !isPastRequests(place) else { break }
@@ -55,11 +55,11 @@ extension Forwarder {
             case .full: break gathering
             case .nobody:
                 taken += 1
-                abandon(first, at: group, because: lastFailure(of: first, group), now)
+                abandon(first, at: group, because: trouble(of: first, group), now)
                 continue
             }
             guard isWithinPlan(first, place) else {
-                let canWait = !first.flights.contains { hasNextStep($0) }
+                let canWait = !first.flights.contains { $0.nextStep(after: .failure, rules) != nil }
                 planExceeded(group, canWait: canWait, at: now)
                 guard !canWait else { break }
                 taken += 1
@@ -106,7 +106,7 @@ extension Forwarder {
     /// For whom a name counts: of several that ask for it, the first.
     private func source(of lookup: Lookup) -> Source {
         var flights = lookup.flights.makeIterator()
-        return flights.next().map { shares.source(at: $0.place) } ?? .daemon
+        return flights.next().map { shares.source(at: $0.crowd.share) } ?? .daemon
     }
 
     /// Whether the plan has room for a name; it counts as sent then.
@@ -134,8 +134,8 @@ extension Forwarder {
 
     /// Whether a name can be sent together with another: both must have failed at the same servers.
     private mutating func canGo(_ lookup: Lookup, with first: Lookup, to group: GroupID) -> Bool {
-        // After a change of rules a name may be under way a second time, for another generation.
-        lookup.generation == first.generation && !lookup.wasLeftOut && lookup.tried == first.tried
+        // After a change of rules a name may be under way a second time, by the rules of before.
+        lookup.isCurrent && first.isCurrent && !lookup.wasLeftOut && lookup.tried == first.tried
             && !wasLeft(lookup, group) && !isBarred(lookup, group)
     }
 
@@ -145,12 +145,12 @@ extension Forwarder {
     /// billed although no client waits for it.
     private func wasLeft(_ lookup: Lookup, _ group: GroupID) -> Bool {
         let goesOn = lookup.wasSent && groups[group.rawValue].plan == nil
-        return goesOn ? lookup.flights.isEmpty : lookup.flights.allSatisfy(\.isOverdue)
+        return goesOn ? lookup.flights.isEmpty : lookup.flights.allSatisfy(\.isAnswered)
     }
 
     /// Withdraws a flight from its lookup. A request already sent goes on, since its answer is still worth caching.
     mutating func withdraw(_ flight: Flight) {
-        for step in 0..<flight.begun where flight.underWay.contains(step) {
+        for step in flight.route.indices where flight.isUnderWay(step) {
             let group = flight.route[step].group
             guard let lookup = groups[group.rawValue].lookups[flight.key.name] else { continue }
             lookup.drop(flight)
@@ -167,11 +167,10 @@ extension Forwarder {
         groups[group.rawValue].lookups.remove(lookup, forKey: lookup.key)
     }
 
-    private mutating func forget(_ lookup: Lookup, at group: GroupID) {
+    private mutating func forget(_ lookup: Lookup, at group: GroupID, _ now: Tick) {
         remove(lookup, at: group)
         for flight in lookup.flights {
-            flight.underWay.remove(flight.step(of: group))
-            if flight.isDone { remove(flight) }
+            tell(flight, .dropped(step: flight.step(of: group)), at: now)
         }
     }
 
@@ -197,36 +196,25 @@ extension Forwarder {
     }
 
     /// Why no server is left for a name: the last failure of its lookup, or why the servers are paused.
-    private func lastFailure(of lookup: Lookup, _ group: GroupID) -> Failure? {
-        lookup.flights.lazy.compactMap(\.lastFailure).first ?? groups[group.rawValue].lastFailure
+    private func trouble(of lookup: Lookup, _ group: GroupID) -> Trouble? {
+        lookup.trouble
+            ?? groups[group.rawValue].lastFailure.map { Trouble(failure: $0, group: group, server: nil) }
     }
 
     /// The group is not asked for a name any more: its flights go on to their next steps.
-    /// - Parameter failure: nil when the plan is exceeded.
-    private mutating func abandon(_ lookup: Lookup, at group: GroupID, because failure: Failure?, _ now: Tick) {
+    /// - Parameter trouble: nil when the plan is exceeded.
+    private mutating func abandon(_ lookup: Lookup, at group: GroupID, because trouble: Trouble?, _ now: Tick) {
         remove(lookup, at: group)
+        let reason = trouble.map { FallbackReason($0.failure.kind) } ?? .plan
         var fellBack = false
         for flight in lookup.flights {
             let step = flight.step(of: group)
-            flight.lastFailure = failure ?? flight.lastFailure
-            if failure != nil { failed(step, of: flight, at: now) }
-            guard flight.isWanted else {
-                // The group answered before, and that answer is not replaced by another group's.
-                remove(flight)
-                continue
-            }
-            if step == flight.begun - 1, hasNextStep(flight) {
-                counters.fallbacks += 1
-                counters.fellBack(because: failure.map { FallbackReason($0.kind) } ?? .plan)
-                fellBack = true
-            } else {
-                fellBack = fellBack || flight.underWay.containsAny(after: step)
-            }
-            stepEnded(step, of: flight, at: now)
+            fellBack = fellBack || flight.isWanted && flight.leadsOn(from: step, rules)
+            tell(flight, .exhausted(step: step, .failure, trouble, because: reason), at: now)
         }
         report(
             AbnormalLookup(
                 group: group, names: [lookup.key.name], families: policy.families(of: group), server: nil,
-                failure: failure, spend: now.milliseconds(since: lookup.started), fellBack: fellBack))
+                failure: trouble?.failure, spend: now.milliseconds(since: lookup.started), fellBack: fellBack))
     }
 }

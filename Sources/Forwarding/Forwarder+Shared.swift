@@ -23,7 +23,7 @@ extension Forwarder {
             return askGroup(flight, step, at: now)
         }
         // No client waits for a refresh, so it can wait long enough to save a lookup that another daemon has made.
-        let wait = flight.isWanted ? min(budget, flight.waitLeft) : SharedCache.readTime
+        let wait = flight.isWanted ? min(budget, waitLeft(flight)) : SharedCache.readTime
         look(flight, step, waits: wait > 0 ? wait : nil, isClaim: false, at: now)
         guard wait == 0 else { return }
         shared.ranOut()
@@ -31,15 +31,16 @@ extension Forwarder {
     }
 
     private func isShared(_ flight: Flight, _ step: Int) -> Bool {
-        flight.generation == generation && groups[flight.route[step].group.rawValue].group.isShared
+        flight.isCurrent && groups[flight.route[step].group.rawValue].group.isShared
     }
 
     private mutating func look(_ flight: Flight, _ step: Int, waits: Int?, isClaim: Bool, at now: Tick) {
+        let left = waitLeft(flight)
         let read = SharedRead(
             flight: flight, step: step, sent: now, waitsUntil: waits.map { now.advanced(milliseconds: $0) },
-            lastWait: now.advanced(milliseconds: flight.waitLeft), isClaim: isClaim)
+            lastWait: now.advanced(milliseconds: left), isClaim: isClaim)
         let id = SharedReadID(sharedReads.insert(read))
-        for moment in Set([waits ?? 0, flight.waitLeft, SharedCache.readTime]) where moment > 0 {
+        for moment in Set([waits ?? 0, left, SharedCache.readTime]) where moment > 0 {
             deadlines.insert(.store(id.id), at: now.advanced(milliseconds: moment))
         }
         let key = flight.key
@@ -80,11 +81,14 @@ extension Forwarder {
     }
 
     /// The step of a read waits for it no longer.
-    private func spendWait(_ read: SharedRead, at now: Tick) {
+    private mutating func spendWait(_ read: SharedRead, at now: Tick) {
         guard read.waitsUntil != nil, read.flight.isWanted else { return }
         let nanoseconds = now.nanoseconds &- read.sent.nanoseconds
-        read.flight.waitLeft -= min(read.flight.waitLeft, Int((nanoseconds + 999_999) / 1_000_000))
+        storeWaits[read.flight.id, default: 0] += Int((nanoseconds + 999_999) / 1_000_000)
     }
+
+    /// Milliseconds for which the clients of a flight may still wait for the store.
+    private func waitLeft(_ flight: Flight) -> Int { max(0, SharedCache.mostWait - (storeWaits[flight.id] ?? 0)) }
 
     // MARK: What the store says
 
@@ -120,17 +124,14 @@ extension Forwarder {
         shared.answered(isHit, after: now.nanoseconds &- read.sent.nanoseconds, at: now)
         let flight = read.flight
         // The rules have changed since the read began: by the new ones this may not be the answer.
-        guard flight.generation == generation else { return goOn(read, at: now) }
-        guard flights[flight.id] === flight else {
+        guard flight.isCurrent else { return goOn(read, at: now) }
+        guard flights.contains(flight.id) else {
             // Too late for the clients that asked, but later ones can have it.
-            switch worth {
-            case .fresh(let elapsed, _), .stale(let elapsed):
-                return keepUnlessKnown(content, elapsed, flight, read.step, at: now)
-            case .nothing: return
-            }
+            if let elapsed = worth.elapsed { keepUnlessKnown(content, elapsed, flight, read.step, at: now) }
+            return
         }
         // The step may have failed meanwhile; what the store has is better than that, unless another step is under way.
-        guard flight.underWay.contains(read.step) || flight.isDone && content != .noRecord else {
+        guard flight.isUnderWay(read.step) || flight.isDone && content != .noRecord else {
             return goOn(read, at: now)
         }
         switch worth {
@@ -138,10 +139,7 @@ extension Forwarder {
         case .fresh(let elapsed, let isDue): take(content, elapsed, isDue: isDue, read, at: now)
         case .stale(let elapsed):
             keepUnlessKnown(content, elapsed, flight, read.step, at: now)
-            if flight.staleAt == nil, !flight.isOverdue {
-                flight.staleAt = now.advanced(milliseconds: timing.staleWithin)
-                schedule(flight)
-            }
+            tell(flight, .staleFound, at: now)
             goOn(read, at: now)
         case .nothing: goOn(read, at: now)
         }
@@ -156,9 +154,9 @@ extension Forwarder {
 
     /// The store has no answer: a refresh takes the lease, any other question goes to the group.
     private mutating func goOn(_ read: SharedRead, at now: Tick) {
-        guard flights[read.flight.id] === read.flight else { return }
+        guard flights.contains(read.flight.id) else { return }
         spendWait(read, at: now)
-        guard read.waitsUntil != nil else { return settleIfDone(read.flight, at: now) }
+        guard read.waitsUntil != nil else { return tell(read.flight, .storeIsSilent, at: now) }
         guard !read.isClaim, !read.flight.isWanted, shared.isOn, isShared(read.flight, read.step) else {
             return askGroup(read.flight, read.step, at: now)
         }
@@ -174,12 +172,11 @@ extension Forwarder {
         guard let read = sharedReads.remove(id.id) else { return shared.replied(at: now) }
         shared.answered(nil, after: 0, at: now)
         let flight = read.flight
-        guard flights[flight.id] === flight else { return }
+        guard flights.contains(flight.id) else { return }
         guard !isOurs, !flight.isWanted else { return goOn(read, at: now) }
         // Another daemon refreshes the entry: its answer will be in the store when a client asks.
         shared.leaseLost()
-        flight.underWay.remove(read.step)
-        if flight.isDone { remove(flight) }
+        tell(flight, .dropped(step: read.step), at: now)
     }
 
     /// A deadline of a read has come: its step waits no longer, or the read has failed.
@@ -194,9 +191,9 @@ extension Forwarder {
             read.waitsUntil = nil
             sharedReads[id] = read
             shared.ranOut()
-            if flights[read.flight.id] === read.flight { askGroup(read.flight, read.step, at: now) }
-        } else if flights[read.flight.id] === read.flight {
-            settleIfDone(read.flight, at: now)
+            if flights.contains(read.flight.id) { askGroup(read.flight, read.step, at: now) }
+        } else if flights.contains(read.flight.id) {
+            tell(read.flight, .storeIsSilent, at: now)
         }
         abandonReadsIfAway(at: now)
     }
@@ -222,20 +219,21 @@ extension Forwarder {
             guard isAccount else { return goOn(read, at: now) }
             noRecord(
                 flight.key.name, for: negativeTTL(of: group) &- min(elapsed, negativeTTL(of: group)), at: group, now)
-            settleWithoutRecord(flight, read.step, by: .sharedCache(group), at: group, now)
+            tell(
+                flight,
+                .withoutRecord(
+                    step: read.step, isProven: groups[group.rawValue].group.isProven, by: .sharedCache(group)), at: now)
         case .answer(var answer):
             guard content.outlasts(elapsed) else { return goOn(read, at: now) }
             let key = flight.key
-            guard isAccount || !flight.isOwed else {
+            guard isAccount || !flight.standsIn(read.step, rules) else {
                 answer.spend(seconds: Int(elapsed))
-                flight.answerer = .sharedCache(group)
-                return finish(flight, answer, of: read.step, isFromStore: true, at: now)
+                return tell(flight, .stored(step: read.step, answer, by: .sharedCache(group)), at: now)
             }
             rank(&answer, of: key.name, key.type, at: now)
             keepShared(answer, elapsed, key, by: group, at: now)
             if read.waitsUntil == nil { withdraw(flight) }
-            reply(takeClients(of: flight), answer, age: .elapsed(elapsed), by: .sharedCache(group))
-            remove(flight)
+            end(flight, with: answer, age: .elapsed(elapsed), by: .sharedCache(group))
             if isDue, shared.refreshes {
                 receive(key.name.name, key.type, for: key.audience, from: nil, of: .daemon, at: now)
             }
@@ -267,9 +265,9 @@ extension Forwarder {
     /// Gives the store what a group has answered.
     mutating func share(
         _ content: SharedContent, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
-        lifetime: UInt32, _ generation: Int, at now: Tick
+        lifetime: UInt32, at now: Tick
     ) {
-        guard shared.isOn, generation == self.generation, groups[group.rawValue].group.isShared else { return }
+        guard shared.isOn, groups[group.rawValue].group.isShared else { return }
         shared.write(sharedQuestion(group, name, type, for: audience), content, lifetime: lifetime, at: now)
     }
 

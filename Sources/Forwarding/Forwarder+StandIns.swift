@@ -7,16 +7,10 @@ extension Forwarder {
     /// one stays until its time ends.
     static var maximumStandIns: Int { 4096 }
 
-    /// The group of a step has failed a flight, which another group may answer, or has answered.
-    mutating func failed(_ step: Int, of flight: Flight, at now: Tick) {
-        flight.failed.insert(step)
-        if flight.wasAnswered { standsIn(flight, at: now) }
-    }
-
     /// Another group's answer to a flight stands in for those of the groups that have failed.
     mutating func standsIn(_ flight: Flight, at now: Tick) {
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
-        for step in 0..<flight.begun where flight.failed.contains(step) {
+        for step in flight.route.indices where flight.steps[step] == .failed {
             let place = flight.route[step].group.rawValue
             guard groups[place].standIns.value(flight.key, at: now) == nil else { continue }
             groups[place].standIns.insert(flight.key, true, until: end)

@@ -13,7 +13,8 @@ public import DNSWire
 /// compiler would move the whole non-copyable value to another place.
 public struct Forwarder: ~Copyable {
     public internal(set) var policy: Policy
-    var timing: Timing
+    /// What flights depend on, beside what happens to them.
+    var rules: FlightRules
     let cache: DNSCache
     /// The actions for the shell, in order.
     private(set) var actions: [Action] = []
@@ -43,8 +44,10 @@ public struct Forwarder: ~Copyable {
     var shared = SharedCache()
     /// The looks into the store that are under way.
     var sharedReads = Table<SharedRead>()
-    /// Increases with each change of rules: flights of an earlier generation go on, but their answers are not cached.
-    var generation = 0
+    /// Milliseconds for which the clients of a flight have waited for the store.
+    var storeWaits: [TableID: Int] = [:]
+    var orders = FlightOrders()
+    var isCarryingOut = false
 
     /// The subject of a deadline.
     enum Moment {
@@ -82,10 +85,12 @@ public struct Forwarder: ~Copyable {
 
     public init(policy: Policy, timing: Timing, groups: [UpstreamGroup], cache: DNSCache) {
         self.policy = policy
-        self.timing = timing
+        rules = FlightRules(timing: timing)
         self.cache = cache
         replaceGroups(groups)
     }
+
+    var timing: Timing { rules.timing }
 
     /// Returns the actions to carry out, and empties the list.
     public mutating func takeActions() -> [Action] {
@@ -132,116 +137,62 @@ public struct Forwarder: ~Copyable {
             Asker(number: $0, source: source, recursionDesired: recursionDesired, isProven: isProven)
         }
         let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
-        switch policy.route(key.name, type, for: audience) {
-        case .answer(let answer):
-            reply(client, answer)
-        case .ask(let steps):
-            let (skipped, isOwed) = withoutRecord(steps, key.name, at: now)
-            guard skipped < steps.count else {
-                return replyNoRecord(key, client, of: steps, isProven: !isOwed, at: now)
+        let (decision, known) = decide(
+            key, isClients: client != nil, recursionDesired: client?.recursionDesired ?? true, at: now)
+        switch decision {
+        case .answer(let answer): reply(client, answer)
+        case .cached:
+            guard let known = cache.take(name, type: type, for: audience, at: now.seconds) ?? known else { return }
+            reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
+        case .join(let flight): join(flight, client, known, at: now)
+        case .failedLately(let reason), .nobody(let reason): giveUp(key, client, known, reason)
+        case .budgetSpent(let group):
+            notePastBudget(group, at: now)
+            giveUp(key, client, known, FailureReason(code: .blocked))
+        case .ask(let route, let before):
+            if before.isBudgetSpent {
+                notePastBudget(route[before.count - 1].group, at: now)
+                counters.fellBack(because: .noRecordBudget)
             }
-            ask(key, steps, skipped, from: client, of: source, isOwed: isOwed, at: now)
-        case .serviceBinding(let steps):
-            let (skipped, isOwed) = withoutRecord(steps, key.name, at: now)
-            guard skipped < steps.count else { return reply(client, policy.notSupported(name, type)) }
-            if groups[steps[skipped].group.rawValue].group.carriesAddresses {
-                return reply(client, policy.noServiceBinding(name, type))
+            if let client, !mayWait(client) { return refuse(key, client, known, .tooManyWaiting) }
+            guard flights.count < Self.maximumFlights || makeRoom(for: source, at: now) else {
+                return refuse(key, client, known, .tooManyFlights)
             }
-            ask(key, steps, skipped, from: client, of: source, isOwed: isOwed, at: now)
+            begin(key, route, before, for: client, of: source, hasStale: known != nil, at: now)
         }
-    }
-
-    /// How many groups at the beginning of a route are known to have no record of a name, and whether an answer is owed
-    /// all the same: one of these has not proven it, or the last, if there is no other group to be asked.
-    mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> (count: Int, isOwed: Bool) {
-        var (count, isOwed, isProven) = (0, false, true)
-        while count < route.count {
-            let place = route[count].group.rawValue
-            guard groups[place].namesWithoutRecord.value(key, at: now) != nil else { return (count, isOwed) }
-            isProven = groups[place].group.isProven
-            isOwed = isOwed || !isProven
-            count += 1
-            if count < route.count, !route[count].after.contains(.noRecord) { break }
-        }
-        return (route.count, !isProven)
-    }
-
-    /// - Parameter skipped: how many groups at the beginning of the route are not asked.
-    private mutating func ask(
-        _ key: Flight.Key, _ route: [Step], _ skipped: Int, from client: Asker?, of source: Source, isOwed: Bool,
-        at now: Tick
-    ) {
-        let known = cache.take(key.name.name, type: key.type, for: key.audience, at: now.seconds)
-        if let client, let known, known.isFresh {
-            return reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
-        }
-        if let client, !client.recursionDesired {
-            // RFC 8914 §4.21: this daemon has no upstream for the name.
-            return reply(
-                client, .failure(key.name.name, type: key.type, .refused, extendedError: .notAuthoritative))
-        }
-        if let flight = flightOf[key] { return join(flight, client, known, at: now) }
-        if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
-            return giveUp(key, client, known, failure.reason)
-        }
-        var (skipped, isOwed) = (skipped, isOwed)
-        if isPastNoRecordBudget(route[skipped].group, key, client, known, at: now) {
-            (skipped, isOwed) = (skipped + 1, true)
-            guard route[skipped...].contains(where: { !groups[$0.group.rawValue].isEmpty }) else {
-                return giveUp(key, client, known, FailureReason(code: .blocked))
-            }
-            counters.fallbacks += 1
-            counters.fellBack(because: .noRecordBudget)
-        }
-        if let client, !mayWait(client) { return refuse(key, client, known, .tooManyWaiting) }
-        guard flights.count < Self.maximumFlights || makeRoom(for: source, at: now) else {
-            return refuse(key, client, known, .tooManyFlights)
-        }
-        begin(
-            key, skipped == 0 ? route : Array(route[skipped...]), from: client, of: source, isKnown: known != nil,
-            isOwed: isOwed, at: now)
     }
 
     private mutating func begin(
-        _ key: Flight.Key, _ route: [Step], from client: Asker?, of source: Source, isKnown: Bool, isOwed: Bool,
-        at now: Tick
+        _ key: Flight.Key, _ route: [Step], _ before: StepsBefore, for client: Asker?, of source: Source,
+        hasStale: Bool, at now: Tick
     ) {
-        let place = shares.begin(source, waits: client != nil)
+        let share = shares.begin(source, waits: client != nil)
         let flight = Flight(
-            key, route, for: client.map { Waiter(number: $0.number, place: place) }, id: flights.nextID, place: place,
-            number: counters.flights, generation: generation, isOwed: isOwed,
+            key, route, id: flights.nextID, for: client.map { Waiter(number: $0.number, place: share) }, share: share,
+            after: before, staleAt: hasStale ? now.advanced(milliseconds: timing.staleWithin) : nil,
             answerBy: now.advanced(milliseconds: timing.answerWithin))
-        if isKnown { flight.staleAt = now.advanced(milliseconds: timing.staleWithin) }
         flights.insert(flight)
         flightOf[key] = flight
         counters.flights += 1
         if let account = policy.leavesToValidators(key) { leave(flight, of: account) }
-        beginNextStep(of: flight, at: now)
-        if flight.hedgeAt == nil { schedule(flight) }
+        tell(flight, .begun, at: now)
     }
 
     private mutating func join(_ flight: Flight, _ client: Asker?, _ known: DNSCache.Held?, at now: Tick) {
         guard let client else { return }
         if !flight.isWanted {
-            flight.isWanted = true
-            flight.answerBy = now.advanced(milliseconds: timing.answerWithin)
-            hedge(flight, at: now)
-            if flight.hedgeAt == nil { schedule(flight) }
+            tell(flight, .wanted, at: now)
             if shared.isOn { hurry(flight, at: now) }
         }
-        if flight.isOverdue, let known {
+        if flight.isAnswered, let known {
             // RFC 8767 §5: while a refresh is known to fail, a stale answer is given without waiting.
             return replyStale(client, known.answer)
         }
         guard mayWait(client, for: flight) else { return refuse(flight.key, client, known, .tooManyWaiting) }
         takeOver(flight, client.source)
-        flight.clients.append(Waiter(number: client.number, place: shares.wait(client.source)))
+        flight.add(Waiter(number: client.number, place: shares.wait(client.source)))
         counters.joined += 1
-        guard flight.isOverdue else { return }
-        flight.isOverdue = false
-        flight.answerBy = now.advanced(milliseconds: timing.answerWithin)
-        schedule(flight)
-        askLastStepAgain(flight, at: now)
+        if flight.isAnswered { tell(flight, .reopened, at: now) }
     }
 
     // MARK: Time
@@ -276,24 +227,7 @@ public struct Forwarder: ~Copyable {
 
     private mutating func flightMoment(_ id: TableID, at now: Tick) {
         guard let flight = flights[id] else { return }
-        if let hedgeAt = flight.hedgeAt, hedgeAt <= now {
-            counters.fellBack(because: .slow)
-            beginNextStep(of: flight, at: now)
-        }
-        // The hedge above is the only thing that can have ended the flight.
-        guard flights[id] != nil else { return }
-        if !flight.isOverdue, let staleAt = flight.staleAt, staleAt <= now {
-            flight.staleAt = nil
-            let key = flight.key
-            if let known = cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) {
-                replyStale(takeClients(of: flight), known.answer)
-                // The local resolver's answer is not needed any more, and would not be cached beside this one.
-                if flight.isOwed { flight.hedgeAt = nil }
-            }
-        } else if !flight.isOverdue, flight.answerBy <= now {
-            if !flight.clients.isEmpty { counters.overdue += 1 }
-            give(flight, failureAnswer(flight, timedOut: true))
-        }
-        schedule(flight)
+        let hasStale = flight.isStaleDue(at: now) && known(flight, at: now) != nil
+        tell(flight, .due(hasStale: hasStale), at: now)
     }
 }

@@ -77,7 +77,7 @@ public struct Policy: Sendable {
     /// - Parameters:
     ///   - groups: All groups.
     ///   - routes: For each group, the groups that are asked for its names in order: itself first, each once, at most
-    ///     ``StepSet/capacity``. Empty or absent: none is asked.
+    ///     ``Flight/maximumSteps``. Empty or absent: none is asked.
     ///   - rules: Which group each name belongs to.
     ///   - otherwise: The group for all other names.
     ///   - privateAllowed: If not nil, private addresses are allowed only for these names and those under them; also
@@ -95,7 +95,7 @@ public struct Policy: Sendable {
         let last = rules.groups.union(routes.keys).union([otherwise, .fallback]).map(\.rawValue).max() ?? 0
         ways = (0...last).map { number in
             let steps = routes[GroupID(number)] ?? []
-            precondition(steps.count <= StepSet.capacity)
+            precondition(steps.count <= Flight.maximumSteps)
             return Way(
                 steps: steps, messageSteps: steps.filter { !carriers.contains($0.group) },
                 beginsWithAddresses: steps.first.map { carriers.contains($0.group) } ?? false)

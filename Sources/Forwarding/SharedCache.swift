@@ -176,6 +176,13 @@ struct SharedCache {
         /// So many seconds since it was written; to be given only when nothing else answers.
         case stale(elapsed: UInt32)
         case nothing
+
+        var elapsed: UInt32? {
+            switch self {
+            case .fresh(let elapsed, _), .stale(let elapsed): elapsed
+            case .nothing: nil
+            }
+        }
     }
 
     /// - Parameter wall: seconds since 1970.

@@ -1,35 +1,33 @@
 /// Values under numbers that are never used twice: an outdated number finds no element rather than a wrong one.
 struct Table<Element> {
     private var elements: [Element?] = []
-    /// How often each place was used before.
-    private var generations: [UInt32] = []
+    /// The serial number of the element at each index; 0 where there is none.
+    private var serials: [UInt64] = []
     private var free: [UInt32] = []
+    private var nextSerial: UInt64 = 1
 
-    var count: Int { generations.count - free.count }
+    var count: Int { serials.count - free.count }
 
     @discardableResult
     mutating func insert(_ element: Element) -> TableID {
         let id = nextID
         if free.popLast() != nil {
             elements[Int(id.index)] = element
+            serials[Int(id.index)] = id.serial
         } else {
             elements.append(element)
-            generations.append(0)
+            serials.append(id.serial)
         }
+        nextSerial += 1
         return id
     }
 
     /// The number that the next inserted element gets.
-    var nextID: TableID {
-        guard let index = free.last else { return TableID(index: UInt32(generations.count), generation: 0) }
-        return TableID(index: index, generation: generations[Int(index)])
-    }
+    var nextID: TableID { TableID(index: free.last ?? UInt32(serials.count), serial: nextSerial) }
 
-    /// The numbers of all elements, by place.
+    /// The numbers of all elements, by index.
     var ids: [TableID] {
-        elements.indices.filter { elements[$0] != nil }.map {
-            TableID(index: UInt32($0), generation: generations[$0])
-        }
+        serials.indices.filter { serials[$0] != 0 }.map { TableID(index: UInt32($0), serial: serials[$0]) }
     }
 
     /// The element under a number; nil once it was removed. Only an existing element can be replaced.
@@ -43,34 +41,32 @@ struct Table<Element> {
         guard contains(id) else { return nil }
         var element: Element?
         swap(&element, &elements[Int(id.index)])
-        generations[Int(id.index)] &+= 1
+        serials[Int(id.index)] = 0
         free.append(id.index)
         return element
     }
 
-    /// The greatest of the elements for which `isMeant` is true. Walks over all.
-    func max(by isLess: (Element, Element) -> Bool, where isMeant: (Element) -> Bool) -> Element? {
-        elements.lazy.compactMap { $0 }.filter(isMeant).max(by: isLess)
+    /// The element that was inserted last, of those for which `isMeant` is true. Walks over all.
+    func newest(where isMeant: (Element) -> Bool) -> Element? {
+        serials.indices.filter { elements[$0].map(isMeant) ?? false }.max { serials[$0] < serials[$1] }
+            .flatMap { elements[$0] }
     }
 
-    /// Whether there is an element under a number: a free place has another generation than any number given out.
-    func contains(_ id: TableID) -> Bool {
-        Int(id.index) < generations.count && generations[Int(id.index)] == id.generation
-    }
+    /// Whether there is an element under a number.
+    func contains(_ id: TableID) -> Bool { Int(id.index) < serials.count && serials[Int(id.index)] == id.serial }
 }
 
 /// A number in a `Table`.
 struct TableID: Hashable, Sendable {
     fileprivate let index: UInt32
-    fileprivate let generation: UInt32
+    /// How many elements were inserted before it and with it.
+    fileprivate let serial: UInt64
 
-    fileprivate init(index: UInt32, generation: UInt32) {
-        (self.index, self.generation) = (index, generation)
-    }
+    fileprivate init(index: UInt32, serial: UInt64) { (self.index, self.serial) = (index, serial) }
 
     /// A number that no other element of the table has while this one is in it; as low as there was one free.
     var number: Int { Int(index) }
 
     /// A number that belongs to no table.
-    init(standalone number: UInt32) { self.init(index: number, generation: .max) }
+    init(standalone number: UInt32) { self.init(index: number, serial: .max) }
 }

@@ -80,7 +80,10 @@ public struct Counters: Sendable, Equatable {
         }
     }
 
-    mutating func fellBack(because reason: FallbackReason) { fallbackReasons[reason.rawValue] += 1 }
+    mutating func fellBack(because reason: FallbackReason) {
+        fallbackReasons[reason.rawValue] += 1
+        if reason != .slow, reason != .noRecord { fallbacks += 1 }
+    }
 }
 
 /// Why a question went to the next group of its route.

@@ -1,4 +1,5 @@
 public import Base
+import DNSWire
 
 /// The number of a group. The maker of groups ensures that it never stands for another group while the daemon runs.
 public struct GroupID: Hashable, Sendable {
@@ -111,6 +112,17 @@ public struct StepEnds: OptionSet, Hashable, Sendable {
     public static let noData = StepEnds(rawValue: 8)
     /// An HTTPDNS account has no record of the name.
     public static let noRecord = StepEnds(rawValue: 16)
+
+    /// How an answer ends a group's step so that another group may be asked; nil: it has records, so it does not.
+    init?(of answer: Answer) {
+        switch answer.head.responseCode {
+        case .noError where answer.head.answerCount > 0: return nil
+        case .noError: self = .noData
+        case .nxDomain: self = .nxDomain
+        case .refused: self = .refused
+        default: self = .failure
+        }
+    }
 }
 
 /// One group of a route.

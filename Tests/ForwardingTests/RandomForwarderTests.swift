@@ -26,6 +26,8 @@ import Testing
         var wallFailures = 0
         /// How often each fate was explained.
         var explained: [String: Int] = [:]
+        /// Whether flights may be from before other settings.
+        var isOutdated = false
 
         init(seed: UInt64) {
             chance = Chance(seed: seed)
@@ -184,7 +186,8 @@ import Testing
                 case .asked(let place):
                     explanation.parts[place].standing == .full
                         || reply == nil
-                            && flight.map { $0.route[$0.begun - 1].group } == explanation.parts[place].group.id
+                            && flight.flatMap { flight in flight.last.map { flight.route[$0].group } }
+                                == explanation.parts[place].group.id
                 case .failedLately(let answer), .nobody(let answer):
                     reply?.head.responseCode == (explanation.held?.answer ?? answer).head.responseCode
                         && reply?.head.answerCount == (explanation.held?.answer ?? answer).head.answerCount
@@ -192,7 +195,7 @@ import Testing
             guard !isAsRight else { return }
             faults.append(
                 "\(key.name.name) \(key.type): explained as \(explanation.fate), parts \(explanation.parts.map(\.standing)), "
-                    + "but \(reply.map(ScenarioAnswer.said) ?? "no reply"), \(flight?.begun ?? 0) begun")
+                    + "but \(reply.map(ScenarioAnswer.said) ?? "no reply"), \(flight?.last.map { $0 + 1 } ?? 0) begun")
         }
 
         private mutating func name() -> Name {
@@ -296,6 +299,7 @@ import Testing
             if isOther { upstreams.service = .scenario(chance.below(4), list: lists) }
             var policy = upstreams.policy(timing.negativeTTL)
             policy.setFamilies([.httpdns: forwarder.policy.families(of: .httpdns)])
+            isOutdated = true
             let suspects = [
                 Change.Suspects(), Change.Suspects(routes: true), Change.Suspects(groups: [.httpdns]),
                 Change.Suspects(groups: [.fallback]),
@@ -310,7 +314,7 @@ import Testing
         mutating func checkFlights() {
             let (open, known) = (forwarder.flights.count, forwarder.flightOf.count)
             // Those from before other settings nobody new can join.
-            let isFirst = forwarder.generation == 0
+            let isFirst = !isOutdated
             if isFirst ? open != known : open < known { faults.append("\(open) flights for \(known) questions") }
             for (key, flight) in forwarder.flightOf where flight.key != key || forwarder.flights[flight.id] !== flight {
                 faults.append("a question leads to another's flight")
@@ -321,11 +325,11 @@ import Testing
                     faults.append("a flight in two lookups")
                 }
                 for flight in inLookups
-                where forwarder.flights[flight.id] !== flight || !flight.underWay.contains(flight.step(of: group.id)) {
+                where forwarder.flights[flight.id] !== flight || !flight.isUnderWay(flight.step(of: group.id)) {
                     faults.append("a lookup of a flight that has ended")
                 }
             }
-            let waiting = forwarder.flightOf.values.reduce(0) { $0 + $1.clients.count }
+            let waiting = forwarder.flightOf.values.reduce(0) { $0 + $1.crowd.clients.count }
             if isFirst ? forwarder.shares.clients != waiting : forwarder.shares.clients < waiting {
                 faults.append("\(forwarder.shares.clients) clients, \(waiting) wait")
             }

@@ -2,81 +2,8 @@ public import Base
 import DNSCache
 import DNSWire
 
-/// How a flight follows its route, and how queries end.
+/// Queries to servers, and how they end.
 extension Forwarder {
-    /// The next group of a flight's route that has servers and is to be asked after this end of the step before; nil if
-    /// there is none.
-    private mutating func nextStep(of flight: Flight, after end: StepEnds) -> Int? {
-        (flight.begun..<flight.route.count).first { step in
-            !flight.route[step].after.isDisjoint(with: end) && !groups[flight.route[step].group.rawValue].isEmpty
-        }
-    }
-
-    /// Whether there is another group that a flight's question could go to.
-    mutating func hasNextStep(_ flight: Flight) -> Bool { nextStep(of: flight, after: .failure) != nil }
-
-    /// Begins the next step of a flight's route, or ends the flight when there is none and no step is under way.
-    /// - Parameter end: how the step before has ended; a route's first step begins after any.
-    mutating func beginNextStep(of flight: Flight, after end: StepEnds = .failure, at now: Tick) {
-        flight.hedgeAt = nil
-        // The flight was ended meanwhile to make room for another.
-        guard flights[flight.id] != nil else { return }
-        let end = flight.begun == 0 ? .all : end
-        guard let step = nextStep(of: flight, after: end) else { return settleIfDone(flight, at: now) }
-        for place in flight.begun...step where !flight.route[place].after.isDisjoint(with: end) {
-            // Also one that has no servers at present.
-            if groups[flight.route[place].group.rawValue].group.carriesAddresses { flight.owing.insert(place) }
-        }
-        flight.begun = step + 1
-        flight.underWay.insert(step)
-        hedge(flight, at: now)
-        askStoreOrGroup(flight, step, at: now)
-    }
-
-    /// Asks the group of a step that has begun.
-    mutating func askGroup(_ flight: Flight, _ step: Int, at now: Tick) {
-        let group = flight.route[step].group
-        groups[group.rawValue].counters.questions += 1
-        switch groups[group.rawValue].group.carries {
-        case .addresses: lookUp(flight, at: group, now)
-        case .messages:
-            flight.messagesBegun = Messages(step: step)
-            sendMessage(flight, at: now)
-        }
-    }
-
-    /// Sets the moment at which the next step begins beside this one, for a flight that clients wait for, and schedules it.
-    mutating func hedge(_ flight: Flight, at now: Tick) {
-        guard flight.isWanted, flight.isLastUnderWay, let next = nextStep(of: flight, after: .failure),
-            let hedgeAfter = flight.route[next].hedgeAfter,
-            groups[flight.route[flight.begun - 1].group.rawValue].group.carriesAddresses
-        else { return }
-        flight.hedgeAt = now.advanced(milliseconds: hedgeAfter)
-        schedule(flight)
-    }
-
-    /// A step has ended without an answer to give: the next one begins, unless it has begun already.
-    mutating func stepEnded(_ step: Int, of flight: Flight, after end: StepEnds = .failure, at now: Tick) {
-        flight.underWay.remove(step)
-        // Another step may have ended the flight.
-        guard flights[flight.id] != nil else { return }
-        if step == flight.begun - 1 {
-            beginNextStep(of: flight, after: end, at: now)
-        } else {
-            settleIfDone(flight, at: now)
-        }
-    }
-
-    /// Asks the last step again for clients that came after it had answered, when its answer is not in the cache for
-    /// them.
-    mutating func askLastStepAgain(_ flight: Flight, at now: Tick) {
-        guard flight.begun > 1, !flight.isLastUnderWay else { return }
-        flight.begun -= 1
-        beginNextStep(of: flight, after: flight.route[flight.begun].after, at: now)
-    }
-
-    // MARK: Queries
-
     /// Sends a query to a server.
     mutating func send(_ subject: Query.Subject, _ ask: Ask, to server: Server, of group: GroupID, at now: Tick)
         -> TableID
@@ -85,7 +12,7 @@ extension Forwarder {
         var holder: Source?
         if groups[place].group.concurrency > 0 {
             switch subject {
-            case .message(let flight), .measurement(let flight): holder = shares.source(at: flight.place)
+            case .message(let flight), .measurement(let flight): holder = shares.source(at: flight.crowd.share)
             case .names: break
             }
         }
@@ -105,7 +32,7 @@ extension Forwarder {
         guard let query = queries.remove(id) else { return nil }
         groups[query.group.rawValue].underWay -= 1
         groups[query.group.rawValue].ended(query)
-        if case .message(let flight) = query.subject { flight.messages.underWay.removeAll { $0 == id } }
+        if case .message(let flight) = query.subject { flight.messages?.underWay.removeAll { $0 == id } }
         return query
     }
 
@@ -179,14 +106,10 @@ extension Forwarder {
         switch query.subject {
         case .names(let lookups, let families): fail(lookups, families, query, failure, at: now)
         case .message(let flight):
-            (flight.lastFailure, flight.lastFailed) = (failure, (query.group, query.server))
-            flight.messages.hasFailed = true
+            tell(flight, .failed(Trouble(failure: failure, group: query.group, server: query.server)), at: now)
+            flight.messages?.hasFailed = true
             sendMessage(flight, at: now)
         case .measurement: break
         }
     }
-}
-
-extension StepEnds {
-    fileprivate static let all: StepEnds = [.failure, .refused, .nxDomain, .noData, .noRecord]
 }

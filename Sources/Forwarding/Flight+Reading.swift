@@ -1,0 +1,93 @@
+import Base
+import DNSCache
+import DNSWire
+
+/// What can be read of a flight.
+extension Flight {
+    /// Whether a client has asked this question.
+    var isWanted: Bool {
+        switch phase {
+        case .open(let isWanted, _, _), .answered(let isWanted): isWanted
+        }
+    }
+
+    /// Whether the clients were already given a stale answer or a failure.
+    var isAnswered: Bool { if case .answered = phase { true } else { false } }
+
+    /// When something is due that no server brings about.
+    var nextMoment: Tick? {
+        guard case .open(_, let staleAt, let answerBy) = phase else { return hedgeAt }
+        return min(min(hedgeAt ?? answerBy, staleAt ?? answerBy), answerBy)
+    }
+
+    /// Whether the event that is due asks for a stale answer.
+    func isStaleDue(at now: Tick) -> Bool {
+        if case .open(_, let staleAt?, _) = phase { staleAt <= now } else { false }
+    }
+
+    func isUnderWay(_ step: Int) -> Bool { steps[step] == .asked }
+
+    /// Whether a group that carries messages has answered; an earlier step may still be under way.
+    var wasAnswered: Bool { has(.answered, in: 0..<route.count) }
+
+    /// Whether no step can still answer.
+    var isDone: Bool { !has(.asked, in: 0..<route.count) }
+
+    func has(_ state: StepState, in range: Range<Int>) -> Bool {
+        for step in range where steps[step] == state { return true }
+        return false
+    }
+
+    /// The last step that has begun or was passed over; nil before any has.
+    var last: Int? {
+        var step = route.count - 1
+        while step >= 0, steps[step] == .ahead { step -= 1 }
+        return step < 0 ? nil : step
+    }
+
+    /// The next step whose group has servers and is to be asked after this end of the step before; nil: there is none.
+    func nextStep(after end: StepEnds, _ rules: FlightRules) -> Int? {
+        var step = last.map { $0 + 1 } ?? 0
+        while step < route.count {
+            if !route[step].after.isDisjoint(with: end), rules.hasServers(route[step]) { return step }
+            step += 1
+        }
+        return nil
+    }
+
+    /// Whether another group is asked once a step has failed, or is being asked already.
+    func leadsOn(from step: Int, _ rules: FlightRules) -> Bool {
+        step == last ? nextStep(after: .failure, rules) != nil : has(.asked, in: (step + 1)..<route.count)
+    }
+
+    /// Whether a group before this step still owes an answer, so that the step's own only stands in for it: it failed, has
+    /// not proven that it has no record, or is an account that is still being asked or could not be.
+    func standsIn(_ step: Int, _ rules: FlightRules) -> Bool {
+        for before in 0..<step {
+            switch steps[before] {
+            case .failed, .unproven: return true
+            case .asked, .withoutServer: if rules.carriesAddresses(route[before]) { return true }
+            default: continue
+            }
+        }
+        return false
+    }
+
+    /// The index of a group in the route, in which it occurs once.
+    func step(of group: GroupID) -> Int {
+        var step = 0
+        while route[step].group != group { step += 1 }
+        return step
+    }
+
+    /// The question for groups that carry messages.
+    var question: MessageQuestion {
+        switch key.audience {
+        case .everyone, .exceptValidators, .validators:
+            MessageQuestion(name: key.name.name, type: key.type, dnssecOK: false, checkingDisabled: false)
+        case .those(let dnssecOK, let checkingDisabled):
+            MessageQuestion(
+                name: key.name.name, type: key.type, dnssecOK: dnssecOK, checkingDisabled: checkingDisabled)
+        }
+    }
+}

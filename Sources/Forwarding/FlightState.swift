@@ -1,0 +1,195 @@
+import Base
+import DNSWire
+
+/// What one step of a flight's route is doing, or how it has ended.
+enum StepState: UInt8 {
+    /// It has not begun.
+    case ahead
+    /// It is not asked: the end of the step before does not lead to it.
+    case passedOver
+    /// It is not asked: its group has no server.
+    case withoutServer
+    /// Its group is being asked, or the store of the fleet before it: it may still answer.
+    case asked
+    /// Its answer was given to the clients.
+    case answered
+    /// No server answered in time, or only with SERVFAIL and the like; or the group could not be asked.
+    case failed
+    /// Every server that answered said REFUSED.
+    case refused
+    /// The answer was NXDOMAIN, and leads to another group.
+    case nxDomain
+    /// The answer was NOERROR without a record, and leads to another group.
+    case noData
+    /// An account has no record of the name, and proves it.
+    case noRecord
+    /// An account says that it has no record of the name, in a mode in which an attacker may have written that.
+    case unproven
+
+    /// - Parameter end: one end.
+    init(_ end: StepEnds) {
+        switch end {
+        case .refused: self = .refused
+        case .nxDomain: self = .nxDomain
+        case .noData: self = .noData
+        case .noRecord: self = .noRecord
+        default: self = .failed
+        }
+    }
+}
+
+/// Who waits for a flight.
+enum FlightPhase {
+    /// No client has an answer yet.
+    /// - Parameters:
+    ///   - isWanted: Whether a client has asked. If not, the daemon asks for itself, to fill the cache; then no other
+    ///     group is asked in the place of an HTTPDNS account.
+    ///   - staleAt: When the clients get a stale answer; nil if there is none.
+    ///   - answerBy: When the clients get the best answer there is, or a failure.
+    case open(isWanted: Bool, staleAt: Tick?, answerBy: Tick)
+    /// Whoever waited has an answer, stale or of another group, or a failure; the flight goes on to fill the cache.
+    case answered(isWanted: Bool)
+}
+
+/// What the groups of a route are like, as far as a flight depends on it.
+struct FlightRules {
+    var timing: Timing
+    /// By `GroupID.rawValue`.
+    var groups: [GroupTraits] = []
+
+    struct GroupTraits: Equatable {
+        var hasServers = false
+        var carriesAddresses = false
+    }
+
+    func hasServers(_ step: Step) -> Bool { groups[step.group.rawValue].hasServers }
+    func carriesAddresses(_ step: Step) -> Bool { groups[step.group.rawValue].carriesAddresses }
+}
+
+/// The latest reason why a group gave a flight no answer.
+struct Trouble {
+    var failure: Failure
+    var group: GroupID
+    /// The server that failed; nil if none was asked.
+    var server: Server?
+}
+
+/// An answer that is given if no better one comes.
+struct SecondBest {
+    var answer: Answer
+    var by: Answerer
+    /// The step whose group gave it.
+    var step: Int
+}
+
+/// What is known of a route's first steps before a flight begins, so that their groups are not asked.
+struct StepsBefore {
+    /// How many they are.
+    private(set) var count = 0
+    private var unproven: UInt64 = 0
+    /// Whether the last of them is not asked because too many names below its domain had no record.
+    private(set) var isBudgetSpent = false
+
+    /// Whether the last of them may have a record all the same.
+    private(set) var isLastUnproven = false
+
+    /// A group is known to have no record of the name.
+    mutating func addWithoutRecord(isProven: Bool) {
+        isLastUnproven = !isProven
+        if !isProven { unproven |= 1 &<< count }
+        count += 1
+    }
+
+    mutating func addPastBudget() {
+        isBudgetSpent = true
+        count += 1
+    }
+
+    /// No step of the route is to be asked.
+    mutating func addAll(of route: [Step]) { count = route.count }
+
+    func state(of step: Int) -> StepState {
+        if isBudgetSpent, step == count - 1 { return .failed }
+        return unproven & 1 &<< step == 0 ? .noRecord : .unproven
+    }
+}
+
+/// What happens to a flight. A step is named by its index in the route.
+enum FlightEvent {
+    case begun
+    /// The first client asks a question that the daemon had asked for itself.
+    case wanted
+    /// A client came after the others were answered, and waits.
+    case reopened
+    /// Its clients have waited for another flight before, which was in this phase: their moments stay the same.
+    case waitedBefore(FlightPhase)
+    /// One of ``Flight/nextMoment`` has come.
+    /// - Parameter hasStale: whether there is a stale answer; only looked at when ``Flight/isStaleDue(at:)``.
+    case due(hasStale: Bool)
+    /// A server has failed, and the group goes on to its next one.
+    case failed(Trouble)
+    /// A server said SERVFAIL or the like, or REFUSED, and the group goes on to its next one.
+    case refused(step: Int, Answer, by: Answerer)
+    /// A group that carries messages has an answer.
+    case answered(step: Int, Answer, by: Answerer)
+    /// The store of the fleet has an answer of that group.
+    case stored(step: Int, Answer, by: Answerer)
+    /// An account has no record of the name.
+    case withoutRecord(step: Int, isProven: Bool, by: Answerer)
+    /// A group can give no answer.
+    /// - Parameters:
+    ///   - end: ``StepEnds/failure`` or ``StepEnds/refused``.
+    ///   - because: why an account's name goes to the next group, for the counters.
+    case exhausted(step: Int, StepEnds, Trouble?, because: FallbackReason?)
+    /// The store has a stale answer, which was put into the cache.
+    case staleFound
+    /// A step is not asked after all: nobody waits for it, or another daemon of the fleet refreshes the entry.
+    case dropped(step: Int)
+    /// The store has nothing, and its step's group was asked before.
+    case storeIsSilent
+}
+
+/// What is to be done for a flight, in order.
+enum FlightOrder {
+    /// Ask the group of a step, or the store before it.
+    /// - Parameter because: why this group is asked after another, or beside it, if that is counted.
+    case ask(step: Int, because: FallbackReason?)
+    /// Cache a message group's answer and give it to the clients.
+    case deliver(step: Int, Answer, by: Answerer, isStandIn: Bool, isFromStore: Bool)
+    /// Tell the clients that an account has proven to have no record, and cache that.
+    case deliverNoRecord(step: Int, by: Answerer)
+    /// Give the clients the stale answer.
+    case giveStale
+    /// Give the clients ``Flight/secondBest``, or a failure: time is over.
+    case giveUp
+    /// No step can still answer: give a stale answer, or ``Flight/secondBest``, or a failure, and end the flight.
+    case fail
+    /// The answers of a step's servers are not wanted any more.
+    case leave(step: Int)
+    /// The answer that was given stands in for that of a group which has failed.
+    case noteStandIn
+    /// ``Flight/nextMoment`` is another one.
+    case schedule
+    case end
+}
+
+/// What flights have ordered, in order. Orders are carried out after the event that caused them, never in the midst of it.
+struct FlightOrders {
+    private var list: [(flight: Flight, order: FlightOrder)] = []
+    private var next = 0
+
+    mutating func add(_ flight: Flight, _ order: FlightOrder) { list.append((flight, order)) }
+
+    mutating func take() -> (flight: Flight, order: FlightOrder)? {
+        guard next < list.count else {
+            list.removeAll(keepingCapacity: next <= Self.kept)
+            next = 0
+            return nil
+        }
+        next += 1
+        return list[next - 1]
+    }
+
+    /// For so many orders memory is kept between events.
+    private static let kept = 64
+}

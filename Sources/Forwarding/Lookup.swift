@@ -1,0 +1,111 @@
+import Base
+import DNSWire
+
+/// The queries of a flight to the servers of one message step.
+final class Messages {
+    let step: Int
+    var tried = SmallList<Server>()
+    var underWay = SmallList<TableID>()
+    /// Whether the flight is in the group's queue, waiting for a server with room.
+    var isWaiting = false
+    /// Whether a server failed, or said SERVFAIL or the like, so that not all have refused the question.
+    var hasFailed = false
+    /// Whether a server said REFUSED.
+    var hasRefused = false
+
+    init(step: Int) { self.step = step }
+}
+
+/// A name under way to an HTTPDNS account, and the flights that its result settles.
+final class Lookup {
+    let key: NameKey
+    let started: Tick
+    /// Whether it began under the rules that hold now: see ``Flight/isCurrent``.
+    private(set) var isCurrent: Bool
+    private(set) var flights: SmallList<Flight>
+    /// The servers at which the lookup has failed.
+    var tried: [Server] = []
+    /// Its last failure.
+    var trouble: Trouble?
+    /// Whether the answer to several names left this one out: it is then asked for alone.
+    var wasLeftOut = false
+    /// Whether it was sent in a request.
+    var wasSent = false
+    /// The query that it is in now.
+    var query: TableID?
+
+    init(_ key: NameKey, for flight: Flight, at now: Tick) {
+        self.key = key
+        isCurrent = flight.isCurrent
+        started = now
+        flights = SmallList(flight)
+    }
+
+    func outdate() { isCurrent = false }
+
+    func add(_ flight: Flight) {
+        var all = flights
+        all.append(flight)
+        flights = all
+    }
+
+    func drop(_ flight: Flight) {
+        var rest = flights
+        rest.removeAll { $0 === flight }
+        flights = rest
+    }
+}
+
+/// A query under way to a server.
+struct Query {
+    let group: GroupID
+    let server: Server
+    let sent: Tick
+    var subject: Subject
+    /// The source for which it counts at the server; nil where the server takes any number.
+    let holder: Source?
+    /// When the server, after a long silence, was asked once more.
+    var repeated: Tick?
+    /// Whether the server took longer than usual, so that the next one was asked as well.
+    var isOvertaken = false
+
+    enum Subject {
+        /// The addresses of several names, of these families.
+        case names([Lookup], Families)
+        /// The question of a flight, for its step in ``Messages``.
+        case message(Flight)
+        /// A query whose answer is not wanted: it only shows the state of the server. Its question was that of a flight,
+        /// which may have ended.
+        case measurement(Flight)
+    }
+}
+
+/// Why a question was not answered, for clients that understand RFC 8914.
+struct FailureReason {
+    var code: ExtendedError
+    /// Which server failed and how; may be empty.
+    var text = ""
+}
+
+/// Records that a question was not answered lately.
+///
+/// While everything is down, clients that repeat their questions must not multiply the queries to upstreams (RFC 9520
+/// §3.2), and stale answers are given at once (RFC 8767 §5). A single failure may be bad luck, so the next question is
+/// looked up once more: there are at most two lookups of a question a second, and the delay after an outage is not
+/// noticed.
+struct RecentFailure {
+    var timesInARow: Int
+    var reason: FailureReason
+
+    /// Milliseconds for which it holds: the least that RFC 9520 §3.2 allows.
+    static let time = 1000
+    /// After this many failures in a row the question is not looked up while the record holds.
+    static let mostTimes = 2
+}
+
+extension Dictionary where Value: AnyObject {
+    /// Removes `value`, unless the key has another value meanwhile.
+    mutating func remove(_ value: Value, forKey key: Key) {
+        if let place = index(forKey: key), values[place] === value { remove(at: place) }
+    }
+}

@@ -1,0 +1,180 @@
+import Base
+import DNSCache
+import DNSWire
+import Testing
+
+@testable import Forwarding
+
+/// The table of transitions of a flight, without a forwarder.
+@Suite struct FlightTests {
+    private static let name = NameKey(Name("www.example.com")!)
+    private static let start = Tick(nanoseconds: 1_000_000_000)
+    private static let account = GroupID(0)
+    private static let second = GroupID(2)
+    private static let resolver = GroupID(1)
+    private static let failure = Failure(.timedOut, "no answer")
+
+    /// A flight beside the orders that it has given.
+    private struct Run {
+        let flight: Flight
+        let rules: FlightRules
+        var orders = FlightOrders()
+
+        init(_ route: [Step], isWanted: Bool = true, before: StepsBefore = StepsBefore(), hasStale: Bool = false) {
+            rules = FlightRules(
+                timing: Timing(),
+                groups: [
+                    FlightRules.GroupTraits(hasServers: true, carriesAddresses: true),
+                    FlightRules.GroupTraits(hasServers: true, carriesAddresses: false),
+                    FlightRules.GroupTraits(hasServers: true, carriesAddresses: true),
+                    FlightRules.GroupTraits(hasServers: false, carriesAddresses: true),
+                ])
+            flight = Flight(
+                Flight.Key(name: name, type: .a, audience: .those(dnssecOK: false, checkingDisabled: false)), route,
+                id: TableID(standalone: 1), for: isWanted ? Waiter(number: 1, place: 0) : nil, share: 0, after: before,
+                staleAt: hasStale ? start.advanced(milliseconds: 1700) : nil,
+                answerBy: start.advanced(milliseconds: 3800))
+        }
+
+        /// The orders that an event leads to, in words.
+        mutating func take(_ event: FlightEvent, after milliseconds: Int = 0) -> [String] {
+            flight.take(event, rules, at: start.advanced(milliseconds: milliseconds), &orders)
+            var said: [String] = []
+            while let (_, order) = orders.take() {
+                switch order {
+                case .ask(let step, let reason): said.append("ask \(step)" + (reason.map { " \($0)" } ?? ""))
+                case .deliver(let step, _, _, let isStandIn, _):
+                    said.append("deliver \(step)" + (isStandIn ? " as a stand-in" : ""))
+                case .deliverNoRecord(let step, _): said.append("no record \(step)")
+                case .giveStale: said.append("stale")
+                case .giveUp: said.append("give up")
+                case .fail: said.append("fail")
+                case .leave(let step): said.append("leave \(step)")
+                case .noteStandIn, .schedule: break
+                case .end: said.append("end")
+                }
+            }
+            return said
+        }
+    }
+
+    private static let addresses = Answer.addresses(name.name, type: .a, [.v4(192, 0, 2, 1)], ttl: 300)
+    private static let nothing = Answer.noData(name.name, type: .a, negativeTTL: 30)
+    private static let servFail = Answer.failure(name.name, type: .a, .servFail, extendedError: nil)
+
+    @Test func theHedgeOfALaterAccountIsScheduled() {
+        var run = Run([Step(Self.account), Step(Self.second), Step(Self.resolver, hedgeAfter: 300)])
+        #expect(run.take(.begun) == ["ask 0"])
+        #expect(run.flight.hedgeAt == nil)
+        #expect(run.take(.exhausted(step: 0, .failure, nil, because: .timedOut)) == ["ask 1 timedOut"])
+        #expect(run.flight.nextMoment == Self.start.advanced(milliseconds: 300))
+        #expect(run.take(.due(hasStale: false), after: 300) == ["ask 2 slow"])
+    }
+
+    @Test func whatAnyAccountOwesIsOwed() {
+        // The first has not proven that it has no record, the second has: what the resolver says stands in.
+        var run = Run([Step(Self.account), Step(Self.second), Step(Self.resolver)])
+        _ = run.take(.begun)
+        #expect(run.take(.withoutRecord(step: 0, isProven: false, by: .daemon)) == ["ask 1 noRecord"])
+        #expect(run.take(.withoutRecord(step: 1, isProven: true, by: .daemon)) == ["ask 2 noRecord"])
+        #expect(
+            run.take(.answered(step: 2, Self.addresses, by: .daemon)) == ["deliver 2 as a stand-in", "end"])
+    }
+
+    @Test func whatIsProvenIsNotOwed() {
+        var run = Run([Step(Self.account), Step(Self.second), Step(Self.resolver)])
+        _ = run.take(.begun)
+        _ = run.take(.withoutRecord(step: 0, isProven: true, by: .daemon))
+        _ = run.take(.withoutRecord(step: 1, isProven: true, by: .daemon))
+        #expect(run.take(.answered(step: 2, Self.addresses, by: .daemon)) == ["deliver 2", "end"])
+    }
+
+    @Test func anAnswerBesideASlowAccountLetsItGoOn() {
+        var run = Run([Step(Self.account), Step(Self.resolver, hedgeAfter: 0)])
+        #expect(run.take(.begun) == ["ask 0"])
+        #expect(run.take(.due(hasStale: false)) == ["ask 1 slow"])
+        #expect(run.take(.answered(step: 1, Self.addresses, by: .daemon)) == ["deliver 1 as a stand-in"])
+        #expect(run.flight.isAnswered && !run.flight.isDone)
+        #expect(run.take(.exhausted(step: 0, .failure, nil, because: nil)) == ["fail"])
+    }
+
+    @Test func anAnswerThatLeadsOnIsGivenIfNoBetterOneComes() {
+        var run = Run([Step(Self.resolver), Step(Self.second, after: [.noData])])
+        _ = run.take(.begun)
+        #expect(run.take(.answered(step: 0, Self.nothing, by: .daemon)) == ["leave 0", "ask 1"])
+        #expect(run.take(.exhausted(step: 1, .failure, nil, because: nil)) == ["deliver 0", "end"])
+        #expect(run.flight.secondBest?.step == 0)
+    }
+
+    @Test func aRefusalNeverReplacesAnAnswer() {
+        var run = Run([Step(Self.resolver), Step(GroupID(1), after: [.noData])])
+        _ = run.take(.begun)
+        _ = run.take(.answered(step: 0, Self.nothing, by: .daemon))
+        #expect(run.take(.refused(step: 1, Self.servFail, by: .daemon)) == [])
+        #expect(run.flight.secondBest?.answer == Self.nothing)
+    }
+
+    @Test func aRefreshIsNotAnsweredByAnotherGroup() {
+        var run = Run([Step(Self.account), Step(Self.resolver)], isWanted: false)
+        _ = run.take(.begun)
+        #expect(run.take(.exhausted(step: 0, .failure, nil, because: .timedOut)) == ["end"])
+        var other = Run([Step(Self.account), Step(Self.resolver)], isWanted: false)
+        _ = other.take(.begun)
+        #expect(other.take(.withoutRecord(step: 0, isProven: false, by: .daemon)) == ["end"])
+        var proven = Run([Step(Self.account), Step(Self.resolver)], isWanted: false)
+        _ = proven.take(.begun)
+        #expect(proven.take(.withoutRecord(step: 0, isProven: true, by: .daemon)) == ["ask 1 noRecord"])
+    }
+
+    @Test func anUnprovenNoRecordWithoutAnotherGroupIsAFailure() {
+        var run = Run([Step(Self.account)])
+        _ = run.take(.begun)
+        #expect(run.take(.withoutRecord(step: 0, isProven: false, by: .daemon)) == ["fail"])
+        #expect(run.flight.trouble?.failure == .unproven)
+        var proven = Run([Step(Self.account)])
+        _ = proven.take(.begun)
+        #expect(proven.take(.withoutRecord(step: 0, isProven: true, by: .daemon)) == ["no record 0", "end"])
+    }
+
+    @Test func aStaleAnswerEndsTheHedge() {
+        var run = Run([Step(Self.account), Step(Self.resolver, hedgeAfter: 2000)], hasStale: true)
+        _ = run.take(.begun)
+        #expect(run.take(.due(hasStale: true), after: 1700) == ["stale"])
+        #expect(run.flight.isAnswered && run.flight.hedgeAt == nil && run.flight.nextMoment == nil)
+    }
+
+    @Test func timeIsOverOnce() {
+        var run = Run([Step(Self.resolver)])
+        _ = run.take(.begun)
+        #expect(run.take(.due(hasStale: false), after: 3799) == [])
+        #expect(run.take(.due(hasStale: false), after: 3800) == ["give up"])
+        #expect(run.take(.due(hasStale: false), after: 9000) == [])
+        #expect(run.take(.exhausted(step: 0, .failure, nil, because: nil), after: 9000) == ["fail"])
+    }
+
+    @Test func whoComesLateHasTheLastStepAskedAgain() {
+        var run = Run([Step(Self.account), Step(Self.resolver, hedgeAfter: 0)])
+        _ = run.take(.begun)
+        _ = run.take(.due(hasStale: false))
+        _ = run.take(.answered(step: 1, Self.addresses, by: .daemon))
+        #expect(run.take(.reopened, after: 100) == ["ask 1"])
+        #expect(!run.flight.isAnswered && run.flight.isUnderWay(1))
+    }
+
+    @Test func groupsWithoutServersArePassedOver() {
+        var run = Run([Step(GroupID(3)), Step(Self.resolver)])
+        #expect(run.take(.begun) == ["ask 1"])
+        #expect(run.flight.steps[0] == .withoutServer)
+        // An account that could not be asked owes its answer.
+        #expect(run.take(.answered(step: 1, Self.addresses, by: .daemon)) == ["deliver 1 as a stand-in", "end"])
+    }
+
+    @Test func whatIsKnownBeforeIsNotAsked() {
+        var before = StepsBefore()
+        before.addWithoutRecord(isProven: false)
+        before.addPastBudget()
+        var run = Run([Step(Self.account), Step(Self.second), Step(Self.resolver)], before: before)
+        #expect(run.take(.begun) == ["ask 2"])
+        #expect(run.flight.steps[0] == .unproven && run.flight.steps[1] == .failed)
+    }
+}

@@ -152,12 +152,10 @@ extension Entry.Flags {
         if question.checkingDisabled { self = question.dnssecOK ? .both : .checkingDisabled }
     }
 
+    private static let audiences = [.everyone, .exceptValidators, .validators] + Audience.ofClients
+
     /// The audience of an entry; nil if no entry has these flags.
-    var whose: Audience? {
-        ([.everyone, .exceptValidators, .validators] + Audience.ofClients).first {
-            intersection(.audience) == Entry.Flags(serving: $0)
-        }
-    }
+    var whose: Audience? { Self.audiences.first { intersection(.audience) == Entry.Flags(serving: $0) } }
 
     /// Whether the answer came from an HTTPDNS account, and has no signatures for whomever it serves.
     var areOfAccounts: Bool { isSuperset(of: [.plain, .both]) }

@@ -11,8 +11,6 @@ public enum SnapshotError: Error, Equatable, Sendable {
     case truncated
     /// A checksum, a length or a count is wrong in the block at this offset (0: the header).
     case damaged(at: Int)
-    /// Written under other settings, for which its answers were right.
-    case otherContext
     /// The file could not be read.
     case unreadable
 }
@@ -25,7 +23,6 @@ extension SnapshotError: CustomStringConvertible {
         case .version(let version): "it is of version \(version), not \(Snapshot.version)"
         case .truncated: "it ends early"
         case .damaged(let offset): "it is damaged at octet \(offset)"
-        case .otherContext: "it was written under other settings"
         case .unreadable: "it cannot be read"
         }
     }
@@ -41,18 +38,18 @@ extension DNSCache {
     ///
     /// - Parameters:
     ///   - length: octets of the snapshot.
-    ///   - context: must be the one it was written with.
-    ///   - isWanted: whether answers about a name are to be taken over; nil: all are.
+    ///   - isRight: whether an answer may be given under present settings, by the number that stood for those that decided
+    ///     about it when it was written; nil: all may.
     ///   - read: gives exactly the octets in a range within `0..<length`; nil when they cannot be read.
-    /// - Returns: how many answers were taken over, and why not all; nil: the snapshot was read to its end.
+    /// - Returns: how many answers were taken over, how many were left out since they are not right any more, and why the
+    ///   snapshot was not read to its end; nil: it was.
     public func restoreSnapshot(
-        length: Int, at now: Moment, context: UInt64 = 0, isWanted: ((Name) -> Bool)? = nil,
+        length: Int, at now: Moment, isRight: ((Name, RecordType, Audience, UInt64) -> Bool)? = nil,
         read: (Range<Int>) -> [UInt8]?
-    ) -> (answers: Int, fault: SnapshotError?) {
-        var taken = 0
+    ) -> (answers: Int, others: Int, fault: SnapshotError?) {
+        var (taken, others) = (0, 0)
         do throws(SnapshotError) {
             var reader = try SnapshotReader(length: length, read)
-            guard reader.context == context else { throw .otherContext }
             let elapsed = now.elapsed(since: reader.written)
             var room = 0
             for index in 0..<Self.segmentCount { room += unsafe segments[index].withLock { $0.ring.freeBytes } }
@@ -62,24 +59,37 @@ extension DNSCache {
                 let expansion = Double(block.extent) / Double(block.bytes.count)
                 guard Double(reader.remaining) * expansion < Double(room) else { continue }
                 room -= block.extent
-                taken += restore(block.bytes, elapsed: elapsed, at: now.tick, isWanted)
+                let counts = restore(block.bytes, elapsed: elapsed, at: now.tick, isRight)
+                (taken, others) = (taken + counts.answers, others + counts.others)
             }
-            return (taken, nil)
+            return (taken, others, nil)
         } catch {
-            return (taken, error)
+            return (taken, others, error)
         }
     }
 
     /// - Parameter block: one whose lengths and count of records were checked.
-    private func restore(_ block: [UInt8], elapsed: UInt64?, at now: UInt32, _ isWanted: ((Name) -> Bool)?) -> Int {
+    private func restore(
+        _ block: [UInt8], elapsed: UInt64?, at now: UInt32,
+        _ isRight: ((Name, RecordType, Audience, UInt64) -> Bool)?
+    ) -> (answers: Int, others: Int) {
         let bytes = block.span
+        var (taken, others) = (0, 0)
         var records: [Record] = []
         records.reserveCapacity(Int(bytes.integer32(at: 4)))
         var offset = Snapshot.blockHeaderLength
         while offset < bytes.count {
             let start = offset
             offset += Snapshot.recordHeaderLength + Int(bytes.integer16(at: start + 8))
-            guard let record = record(bytes, start..<offset, elapsed: elapsed, at: now, isWanted) else { continue }
+            guard let record = record(bytes, start..<offset, elapsed: elapsed, at: now) else { continue }
+            if let isRight, let audience = record.entry.flags.whose {
+                let name = Name(wire: bytes, at: record.body.lowerBound, length: Int(record.entry.nameLength))
+                let context = bytes.integer64(at: start + Snapshot.contextOffset)
+                guard isRight(name, record.type, audience, context) else {
+                    others += 1
+                    continue
+                }
+            }
             // The places where answers go lie all over the memory, and to wait for each of them would be nearly half of
             // the work. So those of a block are all fetched while its records are checked: first that of each in the
             // index, then the entry that is there already.
@@ -87,21 +97,20 @@ extension DNSCache {
             records.append(record)
         }
         for record in records { maps[Self.segment(record.hash)].prefetchEntry(of: record.hash) }
-        var taken = 0
         for record in records {
             let isTaken = unsafe segments[Self.segment(record.hash)].withLock { segment in
                 segment.restore(record, body: bytes.extracting(record.body))
             }
             if isTaken { taken += 1 }
         }
-        return taken
+        return (taken, others)
     }
 
-    /// A record that may be taken over; nil if it is none that the cache could have written, or not wanted any more.
+    /// A record that may be taken over; nil if it is none that the cache could have written.
     ///
     /// - Parameter range: the whole record, its fixed part and its body.
     private func record(
-        _ bytes: Span<UInt8>, _ range: Range<Int>, elapsed: UInt64?, at now: UInt32, _ isWanted: ((Name) -> Bool)?
+        _ bytes: Span<UInt8>, _ range: Range<Int>, elapsed: UInt64?, at now: UInt32
     ) -> Record? {
         let body = range.lowerBound + Snapshot.recordHeaderLength..<range.upperBound
         // The fixed part of a record is longer than a message header, so there are 12 octets before the body, where a
@@ -114,7 +123,6 @@ extension DNSCache {
         let newAge = elapsed.map { age + min($0, UInt64(UInt32.max)) } ?? max(age, UInt64(entry.keep))
         guard newAge <= Snapshot.maximumAge else { return nil }
         let name = body.lowerBound..<body.lowerBound + question.nameLength
-        if let isWanted, !isWanted(Name(wire: bytes, at: name.lowerBound, length: name.count)) { return nil }
         let hash = hash(bytes, name: name, type: question.type.rawValue)
         entry.nameLength = UInt8(question.nameLength)
         entry.hash = Ring.tag(hash)
@@ -183,7 +191,6 @@ extension Entry {
 /// Reads the outer form of a snapshot, which is hostile: every length and checksum is checked before it is used.
 private struct SnapshotReader {
     let written: DNSCache.Moment
-    let context: UInt64
     private let length: Int
     private let headerChecksum: UInt32
     /// Where the next block begins, and its place in the sequence.
@@ -201,11 +208,10 @@ private struct SnapshotReader {
         let version = header.integer32(at: 8)
         guard version == Snapshot.version else { throw .version(version) }
         headerChecksum = Snapshot.headerChecksum(header)
-        guard header.integer32(at: 48) == headerChecksum else { throw .damaged(at: 0) }
+        guard header.integer32(at: Snapshot.headerLength - 4) == headerChecksum else { throw .damaged(at: 0) }
         let boot = UInt128(header.integer64(at: 24)) << 64 | UInt128(header.integer64(at: 32))
         written = DNSCache.Moment(
             wall: header.integer64(at: 16), tick: header.integer32(at: 12), boot: boot == 0 ? nil : boot)
-        context = header.integer64(at: 40)
     }
 
     /// Octets behind the last block that was read.

@@ -1,20 +1,23 @@
+public import DNSWire
 import Synchronization
 
 /// The form in which answers are kept outside the process: everything in network byte order, no gaps.
 ///
-/// - Header: magic number, version, when it was written (``DNSCache/Moment``), under which settings, its checksum.
+/// - Header: magic number, version, when it was written (``DNSCache/Moment``), its checksum.
 /// - Blocks: octets of the records, how many records, place in the sequence, checksum over these and the records. The
 ///   checksums continue the header's, so that no block can be taken for one of another snapshot.
 /// - A block without records ends the snapshot.
 ///
-/// A record is an ``Entry`` without the fields that mean something only in this process, its age in seconds, and the
-/// body.
+/// A record is an ``Entry`` without the fields that mean something only in this process, its age in seconds, a number that
+/// stands for the settings that decide about it, and the body.
 enum Snapshot {
     static let magic = Array("httpdnsd".utf8)
-    static let version: UInt32 = 3
-    static let headerLength = 52
+    static let version: UInt32 = 4
+    static let headerLength = 44
     static let blockHeaderLength = 16
-    static let recordHeaderLength = 20
+    static let recordHeaderLength = 28
+    /// Where a record says which settings decide about it.
+    static let contextOffset = 20
     /// A block is closed when its records have this many octets: large enough to be cheap, small enough to be held in
     /// memory.
     static let blockTarget = 1 << 16
@@ -27,7 +30,7 @@ enum Snapshot {
     /// ``Entry/elapsed(at:)``). In seconds, 34 years.
     static let maximumAge: UInt64 = 1 << 30
 
-    static func header(_ written: DNSCache.Moment, context: UInt64) -> [UInt8] {
+    static func header(_ written: DNSCache.Moment) -> [UInt8] {
         var bytes = magic
         bytes.append(version)
         bytes.append(written.tick)
@@ -35,7 +38,6 @@ enum Snapshot {
         bytes.append(UInt32(truncatingIfNeeded: written.wall))
         let boot = written.boot ?? 0
         for shift: UInt128 in [96, 64, 32, 0] { bytes.append(UInt32(truncatingIfNeeded: boot >> shift)) }
-        for shift: UInt64 in [32, 0] { bytes.append(UInt32(truncatingIfNeeded: context >> shift)) }
         bytes.append(headerChecksum(bytes.span))
         return bytes
     }
@@ -91,12 +93,13 @@ extension DNSCache {
     /// hundred KiB at most. Answers stored meanwhile may be missing. A query never waits longer than the copying of
     /// some dozens of answers takes.
     ///
-    /// - Parameter context: stands for the settings on which the answers depend; a snapshot is restored only under the
-    ///   same ones.
+    /// - Parameter context: gives a number that stands for the settings that decide about an answer; when the snapshot is
+    ///   restored, the answer is taken over only if it is right under those of then.
     public func writeSnapshot<Failure: Error>(
-        at now: Moment, context: UInt64 = 0, _ write: ([UInt8]) throws(Failure) -> Void
+        at now: Moment, context: (Name, RecordType, Audience) -> UInt64 = { _, _, _ in 0 },
+        _ write: ([UInt8]) throws(Failure) -> Void
     ) throws(Failure) {
-        let header = Snapshot.header(now, context: context)
+        let header = Snapshot.header(now)
         try write(header)
         var block = SnapshotBlock(after: Snapshot.headerChecksum(header.span))
         var positions = [Int](repeating: 0, count: Self.segmentCount)
@@ -110,23 +113,23 @@ extension DNSCache {
                     segment.copy(&positions[index], before: ends[index], at: now.tick, to: &block)
                 }
                 if block.isFull {
-                    try write(block.sealed())
+                    try write(block.sealed(context))
                     block.begin()
                 }
             }
         }
         if !block.isEmpty {
-            try write(block.sealed())
+            try write(block.sealed(context))
             block.begin()
         }
-        try write(block.sealed())
+        try write(block.sealed(context))
     }
 }
 
 /// The block of a snapshot that is being filled.
 struct SnapshotBlock {
     private var bytes: [UInt8]
-    private var records: UInt32 = 0
+    private var records: [(start: Int, nameLength: Int)] = []
     private var sequence: UInt32 = 0
     private let headerChecksum: UInt32
 
@@ -136,19 +139,30 @@ struct SnapshotBlock {
         bytes.reserveCapacity(Snapshot.blockHeaderLength + Snapshot.largestBlock)
     }
 
-    var isEmpty: Bool { records == 0 }
+    var isEmpty: Bool { records.isEmpty }
     var isFull: Bool { bytes.count >= Snapshot.blockHeaderLength + Snapshot.blockTarget }
 
     mutating func append(_ entry: Entry, age: UInt32, body: UnsafeBufferPointer<UInt8>) {
+        records.append((bytes.count, Int(entry.nameLength)))
         entry.appendRecord(age: age, to: &bytes)
         unsafe bytes.append(contentsOf: body)
-        records += 1
     }
 
-    /// The whole block, with its length, count and checksum filled in.
-    mutating func sealed() -> [UInt8] {
+    /// The whole block, with its length, count and checksum filled in, and what decides about each answer: to find that out
+    /// takes longer than a lock may be held.
+    mutating func sealed(_ context: (Name, RecordType, Audience) -> UInt64) -> [UInt8] {
+        for record in records {
+            let name = record.start + Snapshot.recordHeaderLength
+            let end = name + record.nameLength
+            guard let audience = Entry.Flags(rawValue: bytes[record.start + 10]).whose else { continue }
+            let value = context(
+                Name(wire: bytes.span, at: name, length: record.nameLength),
+                RecordType(rawValue: UInt16(bytes[end]) << 8 | UInt16(bytes[end + 1])), audience)
+            bytes.write(UInt32(truncatingIfNeeded: value >> 32), at: record.start + Snapshot.contextOffset)
+            bytes.write(UInt32(truncatingIfNeeded: value), at: record.start + Snapshot.contextOffset + 4)
+        }
         bytes.write(UInt32(bytes.count - Snapshot.blockHeaderLength), at: 0)
-        bytes.write(records, at: 4)
+        bytes.write(UInt32(records.count), at: 4)
         bytes.write(sequence, at: 8)
         bytes.write(Snapshot.blockChecksum(bytes.span, after: headerChecksum), at: 12)
         return bytes
@@ -157,7 +171,7 @@ struct SnapshotBlock {
     /// Begins the next block of the sequence.
     mutating func begin() {
         bytes.removeLast(bytes.count - Snapshot.blockHeaderLength)
-        records = 0
+        records = []
         sequence += 1
     }
 }
@@ -189,6 +203,8 @@ extension Entry {
         bytes.append(authorityCount)
         bytes.append(additionalCount)
         bytes.append(extendedErrorLength)
+        // Known when the block is sealed.
+        for _ in 0..<2 { bytes.append(0 as UInt32) }
     }
 }
 

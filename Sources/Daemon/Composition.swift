@@ -39,34 +39,9 @@ extension Policy {
         setFamilies(settings.families(numbers))
         ranked = RankedNames(settings.cache.rank.map { ($0.name, $0.port) })
     }
-
-    /// Whether upstreams may be asked about a name: not if the daemon answers itself, as from the hosts file.
-    func mayBeAsked(_ name: Name) -> Bool {
-        // The daemon answers for both families or for neither.
-        if case .answer = route(name, .a) { false } else { true }
-    }
 }
 
 extension Settings {
-    /// A digest of the settings that answers depend on: which groups are asked for which names, with which client
-    /// subnet, which addresses are removed, and whose AD bit counts.
-    func cacheContext(_ names: NameLists) -> UInt64 {
-        let route =
-            bypassed.contains(Group.httpdnsName)
-            ? "none"
-            : httpdns.map { "\($0.routeIp.map(\.description) ?? "-") \($0.routeIpEncrypted) \($0.httpOnly)" } ?? "none"
-        // Nothing is added where no addresses are removed, so that files from before this setting stay valid.
-        let addresses = domains.privateAddresses == .refuse ? "|refuse \(domains.privateAllowed)" : ""
-        var hash = FNV()
-        hash.add("\(route)|\(domains.intercept)|\(domains.bypass)\(addresses)|\(fallback.trustAD)")
-        // Likewise where there are only the two groups that always exist, and no files of names.
-        let isUsualWay = (httpdns?.thenTry ?? []).allSatisfy { $0 == Group.fallbackName } && fallback.thenTry.isEmpty
-        if !upstreams.isEmpty || !names.paths.isEmpty || fallback.routeIp != nil || !isUsualWay {
-            hash.add("|\(names.fingerprint)|\(ways)|\(whoseWord)")
-        }
-        return hash.value
-    }
-
     /// The accounts that are not asked because of a proxy.
     private var bypassed: [String] { accounts.filter(\.settings.isBypassed).map(\.name) }
 
@@ -78,13 +53,6 @@ extension Settings {
                 "\(group.name) \(group.domains) \(group.except) \(group.thenTry) "
                     + "\(group.thenTryOn.map(\.rawValue).sorted())"
             }
-    }
-
-    /// The client subnet and trust in AD of each group that is asked with messages.
-    var whoseWord: [String] {
-        (upstreams + [fallback.group]).map { group in
-            "\(group.name) \(group.routeIp.map(\.description) ?? "-") \(group.trustAD)"
-        }
     }
 }
 

@@ -85,10 +85,8 @@ public final class Daemon: @unchecked Sendable {
                 cache: cache, settings.listen, queue: forwarderLoop.queue, largeReplies: forwarderLoop.largeReplies))
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
-            let policy = forwarderLoop.forwarder.policy
-            return try CacheFile(
-                path: settings.cache.file, cache: cache, context: settings.cacheContext(prepared.names),
-                isWanted: { policy.mayBeAsked($0) }, report: report)
+        let context = AnswerContext(settings, numbers, prepared.names, hosts: local.hosts)
+            return try CacheFile(path: settings.cache.file, cache: cache, context: context, report: report)
         }
         forwarderLoop.contextChanged = { [cacheFile] in cacheFile?.settingsChanged(context: $0) }
         streams = try StartFailure.ofSystem { () throws(SystemError) in

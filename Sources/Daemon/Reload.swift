@@ -149,10 +149,8 @@ extension ForwarderLoop {
             ?? Forwarding.Change.Suspects()
         takeOver(renewed: Set(new.renewed.map { numbers[$0.name] }), suspects, at: now)
         nameFiles.follow()
-        guard let oldNames else { return }
-        if settings.cacheContext(new.names) != old.cacheContext(oldNames) {
-            contextChanged(settings.cacheContext(new.names))
-        }
+        guard oldNames != nil else { return }
+        if !suspects.isEmpty { contextChanged(AnswerContext(settings, numbers, new.names)) }
         if !suspects.isEmpty || settings.cache.keepAliveDomains != old.cache.keepAliveDomains
             || settings.cache.preResolve != old.cache.preResolve
         {
@@ -207,7 +205,7 @@ extension ForwarderLoop {
     /// The files of names have changed.
     func replaceNames(_ names: NameLists) {
         takeOver(Forwarding.Change.Suspects(routes: true), at: Tick(nanoseconds: Clock.now()))
-        contextChanged(settings.cacheContext(names))
+        contextChanged(AnswerContext(settings, numbers, names))
     }
 }
 
@@ -224,21 +222,6 @@ extension Settings {
                 || ways != old.ways
                 || accounts.map(\.settings.addressType) != old.accounts.map(\.settings.addressType),
             groups: Set(others.keys.map { numbers[$0] }))
-    }
-
-    /// What each group's answers depend on, by its name: for whose network it is asked, and whose AD bit counts.
-    private var groupWords: [String: String] {
-        var words: [String: String] = [:]
-        for account in accounts { words[account.name] = account.route }
-        for group in messageGroups { words[group.name] = "\(group.routeIp.map(\.description) ?? "-") \(group.trustAD)" }
-        return words
-    }
-}
-
-extension Settings.Account {
-    /// For whose network it is asked.
-    fileprivate var route: String {
-        "\(settings.routeIp.map(\.description) ?? "-") \(settings.routeIpEncrypted)"
     }
 }
 

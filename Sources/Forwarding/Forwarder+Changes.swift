@@ -171,13 +171,9 @@ extension Forwarder {
         let accounts = suspects.groups.filter { groups[$0.rawValue].group.carriesAddresses }
         let (policy, all) = (policy, suspects.groups)
         cache.removeAll { name, type, audience in
-            let isOfAccount = audience.isOfAccounts
-            let whom: Audience = isOfAccount ? .everyone : audience == .validators ? .validating : audience
-            let route = policy.route(NameKey(name), type, for: whom)
-            return route.asks(isOfAccount ? accounts : all)
-                || !route.leads(whereLeads: before.route(NameKey(name), type, for: whom))
-                || policy.served(whom, name, type) != before.served(whom, name, type)
-                || policy.refusesPrivate(name) != before.refusesPrivate(name)
+            let standing = policy.standing(name, type, audience)
+            return standing.route.asks(audience.isOfAccounts ? accounts : all)
+                || standing != before.standing(name, type, audience)
         }
     }
 

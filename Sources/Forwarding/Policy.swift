@@ -1,5 +1,5 @@
 import Base
-import DNSCache
+public import DNSCache
 public import DNSWire
 
 /// What becomes of a question, by its name and type alone.
@@ -12,11 +12,11 @@ public enum Route: Sendable, Equatable {
     /// such record", unless the account is known to have no record of the name at all.
     case serviceBinding([Step])
 
-    /// Whether two routes ask the same groups, or give the same answer.
+    /// Whether two routes ask the same groups after the same ends, or give the same answer.
     func leads(whereLeads other: Route) -> Bool {
         switch (self, other) {
         case (.ask(let a), .ask(let b)), (.serviceBinding(let a), .serviceBinding(let b)):
-            a.map(\.group) == b.map(\.group)
+            a.map(\.group) == b.map(\.group) && a.dropFirst().map(\.after) == b.dropFirst().map(\.after)
         default: self == other
         }
     }
@@ -27,6 +27,19 @@ public enum Route: Sendable, Equatable {
         case .ask(let steps), .serviceBinding(let steps): steps.contains { groups.contains($0.group) }
         case .answer: false
         }
+    }
+}
+
+/// What decides about an answer, beside what those say who are asked: where rules that have an equal one are in force, it is as
+/// right as by those of the time when it was got.
+public struct Standing: Equatable {
+    public let route: Route
+    /// Whether private addresses are removed.
+    public let refusesPrivate: Bool
+    let served: Audience
+
+    public static func == (a: Standing, b: Standing) -> Bool {
+        a.route.leads(whereLeads: b.route) && a.refusesPrivate == b.refusesPrivate && a.served == b.served
     }
 }
 
@@ -148,6 +161,14 @@ public struct Policy: Sendable {
     }
 
     public func route(_ name: Name, _ type: RecordType) -> Route { route(NameKey(name), type) }
+
+    /// - Parameter audience: that of a stored answer.
+    public func standing(_ name: Name, _ type: RecordType, _ audience: Audience) -> Standing {
+        let client: Audience = audience.isOfAccounts ? .everyone : audience == .validators ? .validating : audience
+        return Standing(
+            route: route(NameKey(name), type, for: client), refusesPrivate: refusesPrivate(name),
+            served: served(client, name, type))
+    }
 
     /// - Parameter audience: that of the client.
     func route(_ key: NameKey, _ type: RecordType, for audience: Audience = .everyone) -> Route {

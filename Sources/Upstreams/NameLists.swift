@@ -115,6 +115,11 @@ package struct FNV {
     package init() {}
 
     package mutating func add(_ text: String) { for octet in text.utf8 { add(octet) } }
+    /// Adds a whole number in one step, where there are many.
+    package mutating func add(_ number: UInt64) {
+        value = (value ^ number) &* 0x100_0000_01B3
+        value ^= value >> 32
+    }
     mutating func add(_ list: DomainList) { for octet in list.octets { add(octet) } }
     private mutating func add(_ octet: UInt8) { value = (value ^ UInt64(octet)) &* 0x100_0000_01B3 }
 }

@@ -79,11 +79,11 @@ import Testing
         #expect(error([UInt8](repeating: 0, count: 100_000)) == .foreign)
         #expect(error(changed(11, to: 1)) == .version(1))
         #expect(error(changed(20, to: 9)) == .damaged(at: 0))
-        #expect(error(changed(52, to: 0xFF)) == .damaged(at: 52))
-        #expect(error(changed(108, to: 0xEE)) == .damaged(at: 52))
+        #expect(error(changed(44, to: 0xFF)) == .damaged(at: 44))
+        #expect(error(changed(108, to: 0xEE)) == .damaged(at: 44))
         // The block of another snapshot.
         let other = Self.cache(seed: 3).snapshot(at: .init(wall: 1, tick: 2))
-        #expect(error(Array(other[..<52] + Self.small[52...])) == .damaged(at: 52))
+        #expect(error(Array(other[..<44] + Self.small[44...])) == .damaged(at: 44))
         #expect(cache.statistics.entries == 0)
         // Only what stands behind the end.
         #expect(error(Self.small + [0]) == .damaged(at: Self.small.count))
@@ -104,7 +104,7 @@ import Testing
         var (offset, answers) = (parts[0].count, 0)
         func check(_ changed: [[UInt8]], _ at: Int, _ taken: Int, _ what: String) {
             let (cache, bytes) = (DNSCache(bytes: 4 << 20, seed: (3, 4)), Array(changed.joined()))
-            let (count, fault) = cache.restoreSnapshot(length: bytes.count, at: Self.then) { Array(bytes[$0]) }
+            let (count, _, fault) = cache.restoreSnapshot(length: bytes.count, at: Self.then) { Array(bytes[$0]) }
             #expect(count == taken && cache.statistics.entries == taken && fault == .damaged(at: at), "\(what)")
         }
         for index in 1..<parts.count - 1 {
@@ -134,7 +134,7 @@ import Testing
         }
         #expect(reads == 5)
         let forged = repaired(
-            small.indices.map { $0 == 52 ? 0x7F : small[$0] })
+            small.indices.map { $0 == 44 ? 0x7F : small[$0] })
         for failing in 1...reads {
             let replacements: [([UInt8]) -> [UInt8]?] = [
                 { _ in nil }, { Array($0.dropLast()) }, { $0 + [0] }, { _ in [] },
@@ -179,9 +179,9 @@ import Testing
                 }
             }
             // The length of the one block, so that what is inside is reached.
-            if chance.below(4) > 0, bytes.count >= 84 {
-                let length = bytes.count - 84
-                (bytes[52], bytes[53], bytes[54], bytes[55]) = (0, 0, UInt8(length >> 8), UInt8(length & 0xFF))
+            if chance.below(4) > 0, bytes.count >= 76 {
+                let length = bytes.count - 76
+                (bytes[44], bytes[45], bytes[46], bytes[47]) = (0, 0, UInt8(length >> 8), UInt8(length & 0xFF))
             }
             let now = DNSCache.Moment(wall: Self.then.wall, tick: UInt32(chance.below(2000)), boot: 77)
             let whole = repaired(bytes)

@@ -265,3 +265,19 @@ def test_another_route_does_not_get_these_answers(kept, service, file):
     running.stop()
     kept(chosen, httpdns={"routeIp": "198.51.100.8"})
     assert addresses(ask("routed.example.com")) == ["203.0.113.2"]
+
+
+def test_a_group_that_is_added_costs_its_own_names_alone(kept, daemon, service, scripted_resolver, file):
+    """What would be asked elsewhere now is asked there; all else is known, although nobody is left to ask."""
+    chosen = service("aes", every_name)
+    running = kept(chosen)
+    fill()
+    running.stop()
+    chosen.stop()
+    shop = scripted_resolver(lambda asked: reply_to(asked.message, "300 IN A 192.0.2.80"))
+    group = {"servers": [shop.endpoint], "domains": [NAMES[0]]}
+    again = daemon(chosen, {"httpdns": STRICT, "cache": {"file": str(file)}, "upstreams.shop": group})
+    for name in NAMES[1:]:
+        assert addresses(ask(name)) == [address_of(name)]
+    assert addresses(ask(NAMES[0])) == ["192.0.2.80"]
+    assert again.log_lines("taken over from cache.file, 2 of other settings left out"), again.log()

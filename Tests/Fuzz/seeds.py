@@ -469,19 +469,19 @@ def checksum(data, state=0):
 
 
 def cachefile(messages):
-    def record(message, age=5, keep=60, flags=8, code=0, counts=None, errors=0):
+    def record(message, age=5, keep=60, flags=8, code=0, counts=None, errors=0, context=0):
         body = message[12:]
         counts = counts or struct.unpack("!3H", message[6:12])
-        return struct.pack("!IIHBB4H", age, keep, len(body), flags, code, *counts, errors) + body
+        return struct.pack("!IIHBB4HQ", age, keep, len(body), flags, code, *counts, errors, context) + body
 
-    def snapshot(*blocks, version=2, context=0):
-        header = b"httpdnsd" + struct.pack("!IIQQQQ", version, 4900, 1_700_000_000, 0, 77, context)
+    def snapshot(*blocks, version=4):
+        header = b"httpdnsd" + struct.pack("!IIQQQ", version, 4900, 1_700_000_000, 0, 77)
         header += struct.pack("!I", checksum(header))
         data = header
         for sequence, records in enumerate((*blocks, [])):
             joined = b"".join(records)
             fields = struct.pack("!III", len(joined), len(records), sequence)
-            data += fields + struct.pack("!I", checksum(fields + joined, checksum(header[:48]))) + joined
+            data += fields + struct.pack("!I", checksum(fields + joined, checksum(header[:40]))) + joined
         return data
 
     def lower(name):
@@ -517,7 +517,7 @@ def cachefile(messages):
     seed("cachefile", "file-blocks", snapshot(several[:2], several[2:]))
     seed("cachefile", "file-empty", snapshot())
     seed("cachefile", "file-version", snapshot(version=1))
-    seed("cachefile", "file-context", snapshot(several[:1], context=7))
+    seed("cachefile", "file-context", snapshot([record(lower("address"), context=7)]))
     seed("cachefile", "file-cut", snapshot(several)[:-20])
     seed("cachefile", "file-trailing", snapshot(several) + b"x")
     seed("cachefile", "same-twice", records["address"] * 2)

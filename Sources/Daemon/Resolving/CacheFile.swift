@@ -12,8 +12,7 @@ final class CacheFile: @unchecked Sendable {
     // Unchecked: everything that changes is used on the loop alone.
     private let path: String
     private let cache: DNSCache
-    private var context: UInt64
-    private let isWanted: (@Sendable (Name) -> Bool)?
+    private var context: AnswerContext
     private let report: Report
     private let loop: EventLoop
     private let boot = CacheFile.bootIdentifier()
@@ -26,17 +25,12 @@ final class CacheFile: @unchecked Sendable {
     /// to spare disks. A daemon that is killed loses the answers since the last write.
     static let octetsPerSecond = 64 * 1024
 
-    /// - Parameters:
-    ///   - context: a digest of the settings that the answers depend on; under others the file is not used.
-    ///   - isWanted: whether answers about a name are to be taken from the file; nil: all are.
-    init(
-        path: String, cache: DNSCache, context: UInt64, isWanted: (@Sendable (Name) -> Bool)? = nil,
-        report: Report
-    ) throws(SystemError) {
+    /// - Parameter context: what the settings decide about answers; those of the file are taken over about which others decided
+    ///   the same.
+    init(path: String, cache: DNSCache, context: AnswerContext, report: Report) throws(SystemError) {
         self.path = path
         self.cache = cache
         self.context = context
-        self.isWanted = isWanted
         self.report = report
         loop = try EventLoop(label: "httpdnsd.cachefile")
     }
@@ -50,6 +44,7 @@ final class CacheFile: @unchecked Sendable {
         }
         loop.submit { [self] in
             load()
+            context.forgetHosts()
             loaded()
             setDeadline()
         }
@@ -66,7 +61,7 @@ final class CacheFile: @unchecked Sendable {
     }
 
     /// The answers depend on other settings now; answers that would be wrong under them were forgotten already.
-    func settingsChanged(context: UInt64) {
+    func settingsChanged(context: AnswerContext) {
         loop.submit { [self] in
             self.context = context
             // Makes the next deadline write the file even if no answer was forgotten.
@@ -114,8 +109,8 @@ extension CacheFile {
 
     private func restore(from file: consuming ReadableFile) throws(SystemError) {
         var failure: SystemError?
-        let (answers, fault) = cache.restoreSnapshot(
-            length: file.length, at: moment, context: context, isWanted: isWanted
+        let (answers, others, fault) = cache.restoreSnapshot(
+            length: file.length, at: moment, isRight: context.isRight
         ) { range in
             do throws(SystemError) {
                 return try file.read(range)
@@ -124,9 +119,9 @@ extension CacheFile {
                 return nil
             }
         }
-        guard let fault else { return report.log.notice("\(answers) answers taken over from cache.file") }
-        guard fault != .otherContext else {
-            return report.log.notice("cache.file is not taken over: it was written under other settings")
+        guard let fault else {
+            let rest = others == 0 ? "" : ", \(others) of other settings left out"
+            return report.log.notice("\(answers) answers taken over from cache.file\(rest)")
         }
         let extent =
             answers == 0 ? "cache.file is not taken over" : "cache.file is taken over in part, \(answers) answers"
@@ -151,7 +146,7 @@ extension CacheFile {
         do throws(SystemError) {
             var file = try ReplacementFile.begin(path)
             var octets = 0
-            try cache.writeSnapshot(at: moment, context: context) { part throws(SystemError) in
+            try cache.writeSnapshot(at: moment, context: context.number) { part throws(SystemError) in
                 try file.write(part)
                 octets += part.count
             }

@@ -32,8 +32,8 @@ final class ForwarderLoop: @unchecked Sendable {
     let nameFiles: NameFiles
     let cache: DNSCache
     let report: Report
-    /// Called with the new digest when the settings that the cache's file depends on have changed.
-    var contextChanged: (UInt64) -> Void = { _ in }
+    /// Called when what settings decide about answers has changed, as the cache's file must know.
+    var contextChanged: (AnswerContext) -> Void = { _ in }
     /// The counts of answers that did not come from a listener; their transport is not distinguished.
     let tally = Tally(.udp)
     let notes = WatchNotes()

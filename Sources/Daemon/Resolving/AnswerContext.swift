@@ -1,0 +1,98 @@
+import Base
+import Configuration
+import DNSCache
+import DNSWire
+import Forwarding
+import Upstreams
+
+/// What settings decide about answers, as numbers that are the same over restarts: under settings that give an answer another
+/// number it would be asked for elsewhere, or believed otherwise.
+///
+/// It does not depend on what may be another at each start: the servers that were found, and the network.
+struct AnswerContext: Sendable {
+    private var policy: Policy
+    /// By `GroupID.rawValue`.
+    private let groups: [GroupDigest?]
+
+    /// - Parameter hosts: the names that the daemon answers itself, beside those that it always does.
+    init(_ settings: Settings, _ numbers: GroupNumbers, _ names: NameLists, hosts: HostsTable = HostsTable()) {
+        let described = UpstreamGroups(settings: settings, numbers: numbers)
+        policy = Policy(
+            settings, numbers, groups: described.groups(services: [:]) { _ in [] }, routes: described.routes, names,
+            hosts: hosts)
+        policy.setFamilies(
+            settings.accounts.reduce(into: [:]) { families, account in
+                let type = account.settings.addressType
+                families[numbers[account.name]] = type == .auto ? .both : Families(type)
+            })
+        var groups: [GroupDigest?] = []
+        for (name, words) in settings.groupWords {
+            let account = settings.accounts.first { $0.name == name }
+            // Which servers can sign is not known yet, so all depends on whether they would be asked.
+            let signed = account.map { " \($0.settings.signed)" } ?? ""
+            let place = numbers[name].rawValue
+            while groups.count <= place { groups.append(nil) }
+            groups[place] = GroupDigest(name, words + signed, isAccount: account != nil)
+        }
+        self.groups = groups
+    }
+
+    /// Gives up the memory of the hosts file's names, which matter only for answers of another time.
+    mutating func forgetHosts() { policy.hosts = HostsTable() }
+
+    /// The number of an answer that was got for an audience; 0: nobody would be asked.
+    func number(_ name: Name, _ type: RecordType, _ audience: Audience) -> UInt64 {
+        let standing = policy.standing(name, type, audience)
+        let (steps, isServiceBinding): ([Step], Bool)
+        switch standing.route {
+        case .answer: return 0
+        case .ask(let asked): (steps, isServiceBinding) = (asked, false)
+        case .serviceBinding(let asked): (steps, isServiceBinding) = (asked, true)
+        }
+        var hash = FNV()
+        hash.add((standing.refusesPrivate ? 1 : 0) + (isServiceBinding ? 2 : 0))
+        for (place, step) in steps.enumerated() {
+            if place > 0 { hash.add(UInt64(step.after.rawValue)) }
+            guard let group = groups[step.group.rawValue] else { return 0 }
+            // What an account has said does not depend on how others are asked.
+            hash.add(audience.isOfAccounts && !group.isAccount ? group.name : group.words)
+        }
+        return max(hash.value, 1)
+    }
+
+    /// Whether an answer may be given by these settings, by its number when it was stored.
+    func isRight(_ name: Name, _ type: RecordType, _ audience: Audience, _ number: UInt64) -> Bool {
+        number != 0 && number == self.number(name, type, audience)
+    }
+
+    private struct GroupDigest {
+        let name, words: UInt64
+        let isAccount: Bool
+
+        init(_ name: String, _ words: String, isAccount: Bool) {
+            self.isAccount = isAccount
+            var hash = FNV()
+            hash.add("\(name) \(isAccount)")
+            self.name = hash.value
+            hash.add(" \(words)")
+            self.words = hash.value
+        }
+    }
+}
+
+extension Settings {
+    /// What each group's answers depend on, by its name: for whose network it is asked, and whose AD bit counts.
+    var groupWords: [String: String] {
+        var words: [String: String] = [:]
+        for account in accounts { words[account.name] = account.words }
+        for group in messageGroups { words[group.name] = "\(group.routeIp.map(\.description) ?? "-") \(group.trustAD)" }
+        return words
+    }
+}
+
+extension Settings.Account {
+    /// For whose network it is asked.
+    fileprivate var words: String {
+        "\(settings.routeIp.map(\.description) ?? "-") \(settings.routeIpEncrypted)"
+    }
+}

@@ -77,15 +77,17 @@ public final class Daemon: @unchecked Sendable {
             loop: resolverLoop, listening: sockets.endpoints, file: serverFile, report: report)
         let forwarderLoop = ForwarderLoop(
             loop: resolverLoop, cache: cache, local: local, lookup: lookup, report: report)
+        forwarderLoop.generations = Generations(
+            beside: serverFile == nil ? nil : settings.cache.file, with: serverFile, report: report)
         let prepared = try forwarderLoop.prepare(
             settings, after: nil, &numbers, Provenance(origins: origins, proxies: proxies))
         forwarderLoop.apply(prepared)
         let frontend = CurrentFrontend(
             QueryFrontend(
                 cache: cache, settings.listen, queue: forwarderLoop.queue, largeReplies: forwarderLoop.largeReplies))
+        let context = AnswerContext(settings, numbers, prepared.names, hosts: local.hosts)
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
-        let context = AnswerContext(settings, numbers, prepared.names, hosts: local.hosts)
             return try CacheFile(path: settings.cache.file, cache: cache, context: context, report: report)
         }
         forwarderLoop.contextChanged = { [cacheFile] in cacheFile?.settingsChanged(context: $0) }

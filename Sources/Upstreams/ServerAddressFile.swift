@@ -5,12 +5,12 @@ import Logging
 package import Transport
 
 /// The file that keeps the addresses of servers over a restart. Written on a loop of its own, so that no query waits
-/// for a disk.
+/// for a disk; ``Generations`` are written there as well.
 package final class ServerAddressFile: @unchecked Sendable {
     // Unchecked: everything that changes is used on the loop alone.
     private let path: String
     private let report: Report
-    private let loop: EventLoop
+    let loop: EventLoop
     private var waiting: [UInt8]?
     private var written: [UInt8]?
     /// In the time of ``Clock``.

@@ -28,6 +28,7 @@ extension StoreUpstream {
     private func beginGeneration() {
         isGenerationDue = true
         for seal in seals { seal.generation &+= 1 }
+        keepGenerations()
         if isReady { lookForGeneration() }
         outbox.add(self)
     }
@@ -211,6 +212,7 @@ extension StoreUpstream {
             outbox.add(self)
         }
         guard isLast else { return }
+        keepGenerations()
         isGenerationDue = false
         guard !isReady else { return }
         isReady = true

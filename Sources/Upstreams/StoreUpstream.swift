@@ -17,6 +17,7 @@ package final class StoreUpstream: Sender {
     let seals: [StoreSeal]
     let loop: EventLoop
     let outbox: Outbox
+    private let generations: Generations?
     let scratch = Scratch(64 * 1024)
     var conversation = RESP()
     var stream: Stream?
@@ -111,10 +112,18 @@ package final class StoreUpstream: Sender {
     static let generationTime = 30 * 86_400
     static let clientName = "httpdnsd"
 
-    /// - Parameter seals: the present one first, then those of keys that are still accepted.
-    package init(_ access: Access, seals: [StoreSeal], loop: EventLoop, outbox: Outbox) {
+    /// - Parameters:
+    ///   - seals: the present one first, then those of keys that are still accepted.
+    ///   - generations: what was seen before; nil: nothing.
+    package init(
+        _ access: Access, seals: [StoreSeal], generations: Generations?, loop: EventLoop, outbox: Outbox
+    ) {
         (self.access, self.seals, self.loop, self.outbox) = (access, seals, loop, outbox)
+        self.generations = generations
+        for seal in seals { seal.generation = generations?.highest(of: seal.generationKey) ?? 0 }
     }
+
+    func keepGenerations() { generations?.keep(seals) }
 
     /// What the settings say of groups has changed; the connection stays.
     package func apply(_ identities: [GroupID: [UInt8]]) { for seal in seals { seal.identities = identities } }

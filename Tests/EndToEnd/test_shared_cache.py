@@ -223,6 +223,25 @@ def test_flush_reaches_it(service, store, member, binary):
     assert control.json()["sharedCache"]["inUse"] is True
 
 
+def test_after_a_restart_a_store_that_lies_cannot_undo_a_flush(service, store, member, binary, tmp_path):
+    """The store gives back what it had before the flush: entries whose time has not passed, and no generation."""
+    account = service("https", every_name)
+    shared = store()
+    settings = {"control": {"socket": "control.sock"}, "cache": {"file": str(tmp_path / "answers")}}
+    first = member(account, shared, settings=settings)
+    names = remembered(first, 3)
+    before = set(shared.keys())
+    Control(binary, first)("flush")
+    eventually(lambda: set(shared.keys()) > before, "a generation is begun")
+    first.stop()
+    for key in set(shared.keys()) - before:
+        shared("DEL", key)
+    second = member(account, shared, settings=settings)
+    billed = len(account.names)
+    fill(second, names)
+    assert account.names[billed:] == names
+
+
 @pytest.mark.parametrize("hours", [1, -1])
 def test_with_clocks_an_hour_apart_nothing_is_given_past_its_time(service, store, member, clocks, hours):
     account = service("https", lambda name, request: Record([address_of(name)], [], 60))

@@ -99,20 +99,22 @@ import Transport
         let outbox = Outbox()
         let upstream: StoreUpstream
         let told = Arrivals<SharedEvent>()
+        /// Kept for as long as this.
+        var store: Store?
 
         /// - Parameter keys: those of the fleet, the present one first.
-        convenience init(_ store: Store, keys: [UInt8]) throws {
-            try self.init(.plain(store.endpoint), keys: keys)
+        convenience init(_ store: Store, keys: [UInt8], _ generations: Generations? = nil) throws {
+            try self.init(.plain(store.endpoint), keys: keys, generations)
         }
 
-        init(_ place: StoreUpstream.Place, keys: [UInt8]) throws {
+        init(_ place: StoreUpstream.Place, keys: [UInt8], _ generations: Generations? = nil) throws {
             loop = try EventLoop(label: "test")
             let seals = try keys.map { key in
                 StoreSeal(try FleetSeal(secret: [UInt8](repeating: key, count: 32)), [.httpdns: [1]])
             }
             upstream = StoreUpstream(
-                StoreUpstream.Access(place, user: "", password: nil), seals: seals, loop: loop,
-                outbox: outbox)
+                StoreUpstream.Access(place, user: "", password: nil), seals: seals,
+                generations: generations, loop: loop, outbox: outbox)
             upstream.told = { [told] in told.append($0) }
             loop.turnEnded = { [outbox] in while outbox.send() {} }
             loop.start()
@@ -235,6 +237,94 @@ import Transport
         for number in 4..<100 as Range<UInt32> where found == nil { found = find(number) }
         #expect(found?.stored == now)
         world.end()
+    }
+
+    /// What a file beside `cache.file` keeps of generations.
+    private final class Kept {
+        let path = NSTemporaryDirectory() + "generations-\(UUID().uuidString)"
+        let lines = LogLines()
+
+        deinit { try? FileManager.default.removeItem(atPath: path + ".generations") }
+
+        var text: String? {
+            get { try? String(contentsOfFile: path + ".generations", encoding: .utf8) }
+            set { try? newValue?.write(toFile: path + ".generations", atomically: true, encoding: .utf8) }
+        }
+
+        /// As a daemon that starts and ends: all that was to be written is there behind it.
+        func run(_ work: (Generations) throws -> Void) throws {
+            let servers = try ServerAddressFile(beside: path, report: lines.report)
+            try work(Generations(beside: path, with: servers, report: lines.report))
+            let isStopped = Gate()
+            servers.stop { isStopped.open() }
+            #expect(isStopped.wait())
+        }
+    }
+
+    private func connected(_ keys: [UInt8], _ generations: Generations) throws -> World {
+        // A store that has nothing, as one that gives back what it had before the first generation.
+        let store = try Store(answered: .max)
+        let world = try World(store, keys: keys, generations)
+        world.store = store
+        world.perform([.dial])
+        #expect(world.told.next() == .connected)
+        return world
+    }
+
+    @Test func aGenerationOutlivesARestartAndAStoreThatForgetsIt() throws {
+        let kept = Kept()
+        try kept.run { generations in
+            let world = try connected([1, 2], generations)
+            #expect(world.generations() == [0, 0])
+            world.perform([.beginGeneration, .beginGeneration])
+            #expect(world.generations() == [2, 2])
+            world.end()
+        }
+        try kept.run { generations in
+            let world = try connected([1, 3], generations)
+            #expect(world.generations() == [2, 0])
+            // Another connection, or another store after a reload, in the same process.
+            world.end()
+            let second = try connected([1], generations)
+            #expect(second.generations() == [2])
+            second.perform([.beginGeneration])
+            #expect(second.generations() == [3])
+            second.end()
+        }
+        // That of a key that is in use no more is given up.
+        try kept.run { generations in
+            let world = try connected([1, 2], generations)
+            #expect(world.generations() == [3, 0])
+            world.end()
+        }
+        #expect(kept.lines.all.isEmpty)
+    }
+
+    @Test func aFileOfGenerationsThatIsNoneDoesNoHarm() throws {
+        let kept = Kept()
+        try kept.run { generations in
+            let world = try connected([1], generations)
+            world.perform([.beginGeneration])
+            #expect(world.generations() == [1])
+            world.end()
+        }
+        let key = try #require(kept.text?.split(separator: " ").first)
+        for text in [
+            "", "\n\n", "\(key)", "\(key) ", "\(key) x\n", "\(key) -1\n", "\(key) 18446744073709551615\n",
+            "\(key) 99999999999999999999\n", "\(key) 1 2\n", "\0\u{7F}\u{FFFD} 7\n",
+            String(repeating: "x", count: 4096),
+        ] {
+            kept.text = text
+            try kept.run { generations in
+                let world = try connected([1], generations)
+                #expect(world.generations() == [0], "\(text)")
+                world.end()
+            }
+        }
+        #expect(kept.lines.all.isEmpty)
+        kept.text = String(repeating: "x", count: 4097)
+        try kept.run { _ in }
+        #expect(kept.lines.all.count == 1 && kept.lines.all[0].contains("a store that lies can"))
     }
 
     @Test func whatCannotBeDeletedByNameIsForgottenAsAWhole() throws {

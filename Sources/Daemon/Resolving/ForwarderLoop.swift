@@ -44,6 +44,8 @@ final class ForwarderLoop: @unchecked Sendable {
     var debugged: Set<GroupID> = []
     /// The store of `[sharedCache]`; nil: nothing is shared.
     var store: StoreUpstream?
+    /// Of its entries; set before settings are applied.
+    var generations: Generations?
     var outages = Outages()
     /// Whether a query may have failed since outages were last looked for.
     var isOutageDue = false

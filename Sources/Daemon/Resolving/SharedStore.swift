@@ -39,8 +39,9 @@ struct SharedStore: @unchecked Sendable {
         }
     }
 
-    func upstream(loop: EventLoop, outbox: Outbox) -> StoreUpstream {
-        StoreUpstream(access, seals: seals.map { StoreSeal($0, [:]) }, loop: loop, outbox: outbox)
+    func upstream(_ generations: Generations?, loop: EventLoop, outbox: Outbox) -> StoreUpstream {
+        StoreUpstream(
+            access, seals: seals.map { StoreSeal($0, [:]) }, generations: generations, loop: loop, outbox: outbox)
     }
 }
 
@@ -106,7 +107,7 @@ extension ForwarderLoop {
     func replaceStore(_ new: SharedStore?, at now: Tick) {
         guard store != nil || new != nil else { return }
         store?.close()
-        store = new?.upstream(loop: loop, outbox: carriers.outbox)
+        store = new?.upstream(generations, loop: loop, outbox: carriers.outbox)
         store?.told = { [unowned self] event in
             forwarder.told(event, wall: WallClock.unixSeconds(), at: Tick(nanoseconds: Clock.now()))
         }

@@ -1,0 +1,77 @@
+import Base
+package import Log
+import Logging
+import Transport
+
+/// The highest generation of a store's entries that was seen under each key of the fleet. With `cache.file` it outlives a
+/// restart: a store that lies could give back an earlier one, and with it all that was forgotten.
+package final class Generations: @unchecked Sendable {
+    // Unchecked: `known` is used on the forwarder's loop alone, `isFailing` on the file's.
+    private let path: String?
+    private let loop: EventLoop?
+    private let report: Report
+    /// By the text of the key at which the store has the generation, which shows nothing of the fleet's key.
+    private var known: [String: UInt64] = [:]
+    private var isFailing = false
+
+    private static let maximumOctets = 4096
+    /// Far beyond what can be counted up to; a file with more is none of ours.
+    private static let highest = UInt64(UInt32.max)
+
+    /// Reads the file, before the loop starts.
+    /// - Parameters:
+    ///   - cacheFile: `cache.file`, beside which it stands; nil: nothing outlives a restart.
+    ///   - servers: the other file there, on whose loop this one is written.
+    package init(beside cacheFile: String?, with servers: ServerAddressFile?, report: Report) {
+        (path, loop, self.report) = (cacheFile.map { $0 + ".generations" }, servers?.loop, report)
+        guard let path else { return }
+        do throws(SystemError) {
+            let text = String(decoding: try SystemFile.read(path, limit: Self.maximumOctets), as: UTF8.self)
+            for line in text.split(separator: "\n") {
+                let words = line.split(separator: " ")
+                guard words.count == 2, let number = UInt64(words[1]), number <= Self.highest else { continue }
+                known[String(words[0])] = number
+            }
+        } catch {
+            if !error.isNotFound { report.generationsNotKept(error) }
+        }
+    }
+
+    /// - Parameter key: see ``StoreSeal/generationKey``.
+    func highest(of key: StoreSeal.Key) -> UInt64 { known[String(decoding: key.text, as: UTF8.self)] ?? 0 }
+
+    /// Keeps the generations of the keys that are in use; those of former keys are given up.
+    func keep(_ seals: [StoreSeal]) {
+        var present: [String: UInt64] = [:]
+        for seal in seals where seal.generation > 0 {
+            let key = String(decoding: seal.generationKey.text, as: UTF8.self)
+            present[key] = max(seal.generation, known[key] ?? 0)
+        }
+        guard present != known else { return }
+        known = present
+        guard let path, let loop else { return }
+        let text = present.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
+        loop.submit { [self] in write(Array(text.utf8), to: path) }
+    }
+
+    private func write(_ text: [UInt8], to path: String) {
+        do throws(SystemError) {
+            var file = try ReplacementFile.begin(path)
+            try file.write(text)
+            try file.commit()
+            isFailing = false
+        } catch {
+            if !isFailing { report.generationsNotKept(error) }
+            isFailing = true
+        }
+    }
+}
+
+extension Report {
+    fileprivate func generationsNotKept(_ error: SystemError) {
+        say(
+            .warning, .cacheFileFails, about: "generations",
+            "generations of the shared cache are not kept over a restart, after which a store that lies can give back what was flushed: \(error)"
+        )
+    }
+}

@@ -73,6 +73,15 @@ extension Flight {
         return false
     }
 
+    /// The same of an account's step. An account's answer is as good as another account's; it stands in where a group that
+    /// carries messages has failed.
+    func accountStandsIn(_ step: Int, _ rules: FlightRules) -> Bool {
+        for before in 0..<step where steps[before] == .failed {
+            if !rules.carriesAddresses(route[before]) { return true }
+        }
+        return false
+    }
+
     /// The index of a group in the route, in which it occurs once.
     func step(of group: GroupID) -> Int {
         var step = 0

@@ -29,9 +29,16 @@ extension Forwarder {
             reply(flight.takeClients(), kept, age: .elapsed(0), by: answerer)
         case .deliverNoRecord(let step, let answerer):
             let (name, type) = (flight.key.name.name, flight.key.type)
-            let answer = policy.noRecord(name, type)
+            let isStandIn = flight.accountStandsIn(step, rules)
+            var answer = policy.noRecord(name, type)
+            if isStandIn {
+                answer.limitToStandIn()
+                standsIn(flight, at: now)
+            }
             if flight.isCurrent {
-                keep(answer, by: flight.route[step].group, to: name, type, for: flight.key.audience, at: now)
+                keep(
+                    answer, by: flight.route[step].group, to: name, type, for: flight.key.audience, at: now,
+                    isStandIn: isStandIn)
             }
             reply(flight.takeClients(), answer, age: .elapsed(0), by: answerer)
         case .giveStale:

@@ -49,9 +49,10 @@ extension Forwarder {
             }
             return
         }
-        let a = keep(lookup, .a, result.ipv4, beside: result.ipv6, at: group, now)
-        let aaaa = keep(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, now)
-        if isShared, lookup.isCurrent {
+        let isStandIn = lookup.flights.contains { $0.accountStandsIn($0.step(of: group), rules) }
+        let a = keep(lookup, .a, result.ipv4, beside: result.ipv6, at: group, isStandIn: isStandIn, now)
+        let aaaa = keep(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, isStandIn: isStandIn, now)
+        if isShared, lookup.isCurrent, !isStandIn {
             for (type, answer) in [(RecordType.a, a), (.aaaa, aaaa)] {
                 guard let answer else { continue }
                 share(
@@ -64,6 +65,7 @@ extension Forwarder {
             let answer =
                 (type == .a ? a : aaaa)
                 ?? withoutAddresses(lookup, type, beside: type == .a ? result.ipv6 : result.ipv4, at: group)
+            if isStandIn { standsIn(flight, at: now) }
             end(flight, with: answer, by: .server(group, server))
         }
     }
@@ -95,13 +97,16 @@ extension Forwarder {
     /// - Returns: the answer; nil when that family was not asked for.
     private mutating func keep(
         _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses,
-        at group: GroupID, _ now: Tick
+        at group: GroupID, isStandIn: Bool, _ now: Tick
     ) -> Answer? {
         let name = lookup.key.name
         guard case .addresses(let addresses, let ttl) = family else {
             guard family == .noRecord else { return nil }
-            let answer = withoutAddresses(lookup, type, beside: other, at: group)
-            if lookup.isCurrent { keep(answer, by: group, to: name, type, for: .everyone, at: now) }
+            var answer = withoutAddresses(lookup, type, beside: other, at: group)
+            if isStandIn { answer.limitToStandIn() }
+            if lookup.isCurrent {
+                keep(answer, by: group, to: name, type, for: .everyone, at: now, isStandIn: isStandIn)
+            }
             return answer
         }
         let permitted = permitted(addresses, of: name, at: now)
@@ -111,8 +116,11 @@ extension Forwarder {
             answer = policy.noPermittedAddress(name, type)
             answer.keep = max(answer.keep, timing.clamped(ttl))
         }
+        if isStandIn { answer.limitToStandIn() }
         rank(&answer, of: lookup.key, type, at: now)
-        if lookup.isCurrent { keep(answer, by: group, to: name, type, for: .everyone, at: now) }
+        if lookup.isCurrent {
+            keep(answer, by: group, to: name, type, for: .everyone, at: now, isStandIn: isStandIn)
+        }
         return answer
     }
 
@@ -164,4 +172,9 @@ extension Forwarder {
     mutating func report(_ lookup: AbnormalLookup) {
         if timing.reportsLookups { act(.reportLookup(lookup)) }
     }
+}
+
+extension Answer {
+    /// What only stands in for another answer lives a minute at most.
+    mutating func limitToStandIn() { clampTTLs(minimum: 0, maximum: Timing.standInTTL) }
 }

@@ -125,7 +125,8 @@ final class Episode {
     private func perform(_ item: Script.Item) {
         var chance = Chance(seed: item.seed)
         switch item.what {
-        case .question, .pipeline, .silentZone, .goAway, .stutter, .fullDisk, .names, .hosted, .control, .counters:
+        case .question, .pipeline, .blackHole, .youngResets, .silentZone, .goAway, .stutter, .fullDisk, .names, .hosted,
+            .control, .counters:
             break
         case .trouble(_, _, let seconds), .sleep(let seconds), .noDescriptors(let seconds), .moves(_, let seconds),
             .network(let seconds), .ipv6(let seconds), .noResolvers(let seconds):
@@ -143,6 +144,9 @@ final class Episode {
             for number in 0..<count { ask(client, ["h\(number)n.\(Topology.publicZone)"], 1, .init(), &chance) }
         case .silentZone(let client, let zone, let perSecond, let seconds):
             askSilentZone(client, zone, perSecond, seconds, item.seed)
+        case .blackHole(let client, let zone, let perSecond, let seconds):
+            askPastBlackHole(client, zone, perSecond, seconds, item.seed)
+        case .youngResets(let client, let zone): askWhileResetting(client, zone, item.seed)
         case .trouble(let name, let trouble, let seconds):
             for host in hosts where host.name == name || host.group == name {
                 host.begin(trouble, until: kernel.now + UInt64(seconds) * 1_000_000_000)
@@ -179,7 +183,8 @@ final class Episode {
         case .moves(let name, let seconds): kernel.network.move(host(name), seconds: seconds)
         case .control(let request, let name): Operator.ask(request, name)
         case .counters: daemon?.logCounters()
-        case .reload: reload(&chance)
+        case .reload: reload(to: Plan(&chance, hosts: hosts, script, files))
+        case .moreGroups: addGroup(&chance)
         case .crash(let part): crash(part)
         case .restart:
             judge.forgets()
@@ -211,9 +216,20 @@ final class Episode {
         judge.works(by: plan, within: noting)
     }
 
-    private func reload(_ chance: inout Chance) {
+    /// What is known of names that are asked where they were stays known.
+    private func addGroup(_ chance: inout Chance) {
+        guard let more = plan.withGroup(&chance, hosts: hosts) else { return }
+        let known = judge.queries(ofEra: judge.era).filter { isFresh($0, from: 2) && more.leads($0.name, as: plan) }
+        reload(to: more)
+        Scheduler.settle()
+        for query in known where !isFresh(query, from: 0) {
+            judge.fault("\(query.name) \(Script.name(ofType: query.type)) is forgotten because of another group")
+        }
+    }
+
+    private func reload(to other: Plan) {
         let before = plan
-        plan = Plan(&chance, hosts: hosts, script, files)
+        plan = other
         if isVerbose { print(plan.text) }
         guard let settings = settings() else { return }
         // Both hold in between, as do files of before that were not read anew.
@@ -245,7 +261,8 @@ final class Episode {
     // MARK: Clients
 
     private func ask(
-        _ client: Int, _ names: [String], _ type: UInt16, _ manner: Script.Manner, _ chance: inout Chance
+        _ client: Int, _ names: [String], _ type: UInt16, _ manner: Script.Manner, _ chance: inout Chance,
+        promise: Int? = nil
     ) {
         // It could not be accepted; how long it waits is the shortage's business.
         if manner.isStream, !kernel.hasDescriptors { return }
@@ -255,7 +272,7 @@ final class Episode {
         for name in names {
             guard let query = DNSQuery(name, type, id: first, manner, &chance) else { return }
             first &+= 1
-            judge.asks(query, from: from, hasStale: hasStale(name, type, manner))
+            judge.asks(query, from: from, hasStale: hasStale(name, type, manner), promise: promise)
             queries.append(query.bytes)
         }
         if manner.isStream {
@@ -279,6 +296,73 @@ final class Episode {
                 ask(client, ["z\(number).\(zone)"], 1, .init(), &chance)
             }
         }
+    }
+
+    /// Asks so many new names of a zone a second.
+    /// - Parameter isPromised: Whether nothing may keep one of them from being answered in time.
+    private func askNew(
+        _ client: Int, _ zone: String, _ perSecond: Int, _ seconds: Int, _ seed: UInt64, isPromised: Bool
+    ) {
+        let (era, troubles) = (judge.era, judge.troubles)
+        for number in 0..<perSecond * seconds {
+            kernel.after(UInt64(number) * 1_000_000_000 / UInt64(perSecond)) { [self] in
+                guard judge.era == era else { return }
+                var chance = Chance(seed: seed &+ UInt64(number))
+                let name = "h\(seed % 10_000)n\(number).\(zone)"
+                ask(client, [name], 1, .init(), &chance, promise: isPromised ? troubles : nil)
+            }
+        }
+    }
+
+    /// The group of a zone, if more can be asked of it, and all has been well.
+    private func calmGroup(_ zone: String) -> Plan.Group? {
+        guard judge.isCalmAt < kernel.now, let group = plan.group(of: "h.\(zone)"), group.concurrency >= 64,
+            group.hosts.allSatisfy(\.isWell)
+        else { return nil }
+        return group
+    }
+
+    /// A server of several that says nothing any more costs no answer, and no second.
+    private func askPastBlackHole(_ client: Int, _ zone: String, _ perSecond: Int, _ seconds: Int, _ seed: UInt64) {
+        guard let group = calmGroup(zone), group.hosts.count > 1 else { return }
+        judge.isTroubled(seconds: seconds + 1)
+        askNew(client, zone, perSecond, seconds, seed, isPromised: true)
+        // Somebody who asks for little.
+        askNew(0, zone, 2, seconds, seed &+ 1, isPromised: true)
+        kernel.after(1_000_000_000) {
+            group.hosts[0].begin(.silent, until: kernel.now + UInt64(seconds) * 1_000_000_000)
+        }
+    }
+
+    /// Connections that were reset say nothing of how long others last.
+    private func askWhileResetting(_ client: Int, _ zone: String, _ seed: UInt64) {
+        guard let group = calmGroup(zone) else { return }
+        judge.isTroubled(seconds: 3)
+        let (troubles, count, era) = (judge.troubles, judge.plans.count, judge.era)
+        askNew(client, zone, 20, 10, seed, isPromised: false)
+        for moment in [1000, 1400] as [UInt64] {
+            kernel.after(moment * 1_000_000) { for host in group.hosts { kernel.network.reset(host) } }
+        }
+        kernel.after(4_000_000_000) {
+            let before = group.hosts.map(\.accepted)
+            kernel.after(6_000_000_000) {
+                guard troubles == judge.troubles, count == judge.plans.count, era == judge.era else { return }
+                for (host, before) in zip(group.hosts, before) where host.accepted - before > 6 {
+                    judge.fault("\(host.name) is connected to \(host.accepted - before) times for some 120 questions")
+                }
+            }
+        }
+    }
+
+    /// Whether something is known that is fresh now, and for so many seconds.
+    private func isFresh(_ query: DNSQuery, from seconds: Int) -> Bool {
+        guard let daemon, let name = Name(query.name) else { return false }
+        let manner = query.manner
+        let found = daemon.cache.find(
+            name, type: RecordType(rawValue: query.type),
+            for: .those(dnssecOK: manner.isDNSSECOK, checkingDisabled: manner.isCheckingDisabled),
+            at: Tick(nanoseconds: kernel.now + UInt64(seconds) * 1_000_000_000).seconds)
+        return found?.isFresh ?? false
     }
 
     /// Whether there is something stale that can still be given when clients have waited long enough for something fresh.

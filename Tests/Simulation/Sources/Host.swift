@@ -46,6 +46,8 @@ final class Host {
     private var troubles: [Trouble: UInt64] = [:]
     /// The next request is left to another connection.
     var isGoingAway = false
+    /// Connections that it has accepted.
+    private(set) var accepted = 0
     /// The next answer over HTTP/1.1 comes twice at once.
     var isStuttering = false
 
@@ -175,6 +177,7 @@ final class Host {
             if isEncrypted { judge.fault("\(name) is connected to at port \(port)") }
             return nil
         }
+        accepted += 1
         return ServerEnd(self, link)
     }
 }
@@ -276,7 +279,8 @@ final class ServerCertificates {
         let hosts = Topology.hosts(secure: true).filter(\.isEncrypted)
         for host in hosts {
             // Another group's server, which is trusted where it stands.
-            let other = hosts.first { $0.group != host.group }!
+            let isAccount = Topology.accounts.contains(host.group)
+            let other = hosts.first { $0.group != host.group && !(isAccount && Topology.accounts.contains($0.group)) }!
             let (own, nobodys, others) = (Self.certificate(host), Self.certificate(host), Self.certificate(other))
             trusted += own.certificatePEM + others.certificatePEM
             for (whose, certificate) in [(Whose.own, own), (.nobodys, nobodys), (.others, others)] {
@@ -289,9 +293,9 @@ final class ServerCertificates {
 
     private static func key(_ host: Host, _ whose: Whose) -> String { "\(host.name) \(whose)" }
 
-    /// The servers of an account are one service.
+    /// The servers of accounts are one service.
     private static func certificate(_ host: Host) -> (certificatePEM: [UInt8], keyPEM: [UInt8]) {
-        let isAccount = host.group == "httpdns"
+        let isAccount = Topology.accounts.contains(host.group)
         let names = isAccount ? Topology.accountNames : host.serverName.map { [$0] } ?? []
         do {
             return try SelfSignedCertificate.make(names: names, addresses: host.addresses, days: 30_000)

@@ -2,12 +2,12 @@ import Base
 
 /// What clients ask, and get.
 extension Judge {
-    func asks(_ query: DNSQuery, from client: Endpoint, hasStale: Bool) {
+    func asks(_ query: DNSQuery, from client: Endpoint, hasStale: Bool, promise: Int?) {
         let plan = plans[plans.count - 1].plan
         questionTimes[query.name, default: []].append(kernel.awake)
         questions[client, default: [:]][query.id] = Asked(
             query: query, at: kernel.now, slept: kernel.slept, era: era, plan: plan,
-            place: plans.count - 1, hasStale: hasStale)
+            place: plans.count - 1, hasStale: hasStale, promise: promise)
         watch(client, query.id)
     }
 
@@ -18,6 +18,12 @@ extension Judge {
             if asked.slept != kernel.slept { return }
             if asked.answers == 0 { fault("\(asked.text) no answer") }
         }
+    }
+
+    /// Of those who wait in this era.
+    func queries(ofEra era: Int) -> [DNSQuery] {
+        let all = questions.values.flatMap { $0.values.lazy.filter { $0.era == era }.map(\.query) }
+        return all.sorted { ($0.name, $0.type, $0.id) < ($1.name, $1.type, $1.id) }
     }
 
     /// Nothing that was asked before has to be answered any more, or the answers may be others.
@@ -81,6 +87,16 @@ extension Judge {
             isStale: message.errors.contains(3), who: who)
         if answer.isStale { stale += 1 }
         checkHead(answer)
+        if let code = Self.refusal(ofType: asked.query.type) {
+            if message.code != code { fault("\(who) RCODE \(message.code) where \(code) is right") }
+            return
+        }
+        // RFC 8482 §4.2.
+        if asked.query.type == 255 {
+            if message.records.map(\.type) != [13] { fault("\(who) something else than HINFO") }
+            return
+        }
+        checkPromise(answer)
         checkCalm(answer)
         if message.code == 3, answer.truth.exists { return fault("\(who) NXDOMAIN, which nobody says") }
         let hosted = plans.map { $0.hosted(asked.query.name, asked.query.type) }
@@ -93,6 +109,19 @@ extension Judge {
         }
         checkDenial(answer)
         for record in message.records { check(record, answer) }
+    }
+
+    /// While nothing but one server is the matter.
+    private func checkPromise(_ answer: Answer) {
+        let (asked, who) = (answer.asked, answer.who)
+        guard let promise = asked.promise, promise == troubles, asked.era == era, asked.place == plans.count - 1 else {
+            return
+        }
+        let took = (kernel.now - asked.at) / 1_000_000
+        if answer.message.code != 0 {
+            fault("\(who) RCODE \(answer.message.code) after \(took) ms, though another server is well")
+        }
+        if took > 1000 { fault("\(who) answered after \(took) ms, though another server is well") }
     }
 
     /// While all is well.
@@ -163,17 +192,34 @@ extension Judge {
         }
         if isForgotten { fault("\(who) what \(told.host.name) said before it was to be forgotten") }
         let age = kernel.now - told.at
+        let standsIn = standsIn(told)
+        if standsIn, answer.isStale { fault("\(who) stale what \(told.host.name) said in another's place") }
+        let ttl = standsIn ? min(told.ttl, Self.standInTTL) : told.ttl
         let life =
-            UInt64(told.ttl) * 1_000_000_000 + Self.slack + younger(since: told.at) + answer.sleptSince
+            UInt64(ttl) * 1_000_000_000 + Self.slack + younger(since: told.at) + answer.sleptSince
         if answer.isStale {
             if record.ttl > 30 { fault("\(who) stale, with the TTL \(record.ttl)") }
             if age > life + answer.longer, answer.asked.era == era {
                 fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago, stale")
             }
         } else if age > life, !isHeldInSleep(told.awake, at: told.at) {
-            fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago for \(told.ttl) s")
+            fault("\(who) what \(told.host.name) said \(age / 1_000_000_000) s ago for \(ttl) s")
         } else if !isHeldInSleep(told.awake, at: told.at), UInt64(record.ttl) * 1_000_000_000 + age > life {
-            fault("\(who) the TTL \(record.ttl), of \(told.ttl) s said \(age / 1_000_000_000) s ago")
+            fault("\(who) the TTL \(record.ttl), of \(ttl) s said \(age / 1_000_000_000) s ago")
+        }
+    }
+
+    /// For how long, in seconds, what a group has said is kept while one before it has failed.
+    private static let standInTTL: UInt32 = 60
+
+    /// Whether it was said in the place of a group that had failed.
+    private func standsIn(_ told: Said) -> Bool {
+        let isAddress = told.type == 1 || told.type == 28
+        // Of a name that an account has no record of, others say what there is.
+        let isDenied = Topology.accounts.contains { denied["\($0) \(told.name) \(told.type)"] != nil }
+        return plans(since: told.at).allSatisfy { plan in
+            plan.standsIn(told.host.group, for: told.name)
+                && (plan.group(of: told.name) != nil || isAddress && !isDenied)
         }
     }
 }

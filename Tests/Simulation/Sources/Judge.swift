@@ -13,7 +13,9 @@ final class Judge {
     private(set) var queries = 0
 
     /// When everything will have been well for a while.
-    var isCalmAt: UInt64 = 0
+    private(set) var isCalmAt: UInt64 = 0
+    /// What has been the matter.
+    private(set) var troubles = 0
     /// Until when servers may be full, so that what they have no room for goes to the next.
     private var isCrowdedUntil: UInt64 = 0
     /// When servers were asked first for a name that is answered, all being well, and when each was asked for which name.
@@ -63,6 +65,9 @@ final class Judge {
         let place: Int
         /// The cache has something past its time.
         let hasStale: Bool
+        /// It is answered within a second, whatever is the matter with one server, as long as nothing else comes about: as long
+        /// as ``troubles`` is this. Nil: nothing is promised.
+        let promise: Int?
         var answers = 0
 
         /// Begins what is said about it: by name, type and moment, which stand in the script, too.
@@ -100,7 +105,10 @@ final class Judge {
     static let stuckStatus: Int32 = 3
 
     /// Something is the matter for so many seconds, and servers may be left alone for two minutes for it.
-    func isTroubled(seconds: Int) { isCalmAt = max(isCalmAt, kernel.now + UInt64(seconds + 120) * 1_000_000_000) }
+    func isTroubled(seconds: Int) {
+        troubles += 1
+        isCalmAt = max(isCalmAt, kernel.now + UInt64(seconds + 120) * 1_000_000_000)
+    }
 
     /// For so many seconds more is asked than servers have room for, and what is under way then ends later.
     func isCrowded(seconds: Int) {
@@ -126,6 +134,22 @@ final class Judge {
         return place
     }
 
+    /// The plans that have held since a moment.
+    func plans(since moment: UInt64) -> [Plan] {
+        plans.indices.filter { $0 + 1 == plans.count || plans[$0 + 1].by + Self.underWay >= moment }.map {
+            plans[$0].plan
+        }
+    }
+
+    /// How a question for a type of which there are no records is answered; nil: it may be asked.
+    static func refusal(ofType type: UInt16) -> UInt8? {
+        switch type {
+        case 251, 252: 5
+        case 41, 128...254: 1
+        default: nil
+        }
+    }
+
     /// The plans that held a moment ago, in nanoseconds.
     private func recent(within time: (Plan) -> UInt64 = { _ in underWay }) -> [Plan] {
         plans.indices.filter { index in
@@ -134,14 +158,17 @@ final class Judge {
         }.map { plans[$0].plan }
     }
 
-    /// For how long what a host may be told by a plan may still reach it when the plan is over: until the attempt's time-out,
-    /// where nothing holds up what is sent.
+    /// For how long what a host may be told by a plan may still reach it when the plan is over: what has not been sent then is
+    /// taken back, so that it is there soon, where nothing holds up what was sent.
     private static func arrival(at host: Host) -> (Plan) -> UInt64 {
-        host.isPrompt ? { UInt64($0.timeout(of: host.group)) * 1_000_000 + 300_000_000 } : { _ in underWay }
+        host.isPrompt ? { _ in 300_000_000 } : { _ in underWay }
     }
 
     func asked(_ host: Host, _ name: String, _ type: UInt16) {
         queries += 1
+        if Self.refusal(ofType: type) != nil || type == 255 {
+            fault("\(host.name) is asked for \(name) \(Script.name(ofType: type)), which is no type of records")
+        }
         note(kernel.now, UInt64(type), UInt64(name.utf8.count))
         kernel.network.tell("\(host.name) is asked for \(name) \(Script.name(ofType: type))")
         let now = kernel.now
@@ -177,8 +204,7 @@ final class Judge {
         }
         checkOrder(host, name, type)
         let isExplained = explanations[name]?.contains { $0 + Self.underWay > awake } ?? false
-        // Where more is asked than servers have room for, a question may wait longer than an attempt of its group takes.
-        if isCalmAt + Self.underWay < now, isCrowdedUntil < now, !isExplained,
+        if isCalmAt + Self.underWay < now, !isExplained,
             recent.allSatisfy({ $0.isAfterAnother(host, for: name, type) })
         {
             fault(
@@ -228,19 +254,21 @@ final class Judge {
     /// A name that has to be paid for.
     func billed(_ host: Host, _ name: String) {
         let now = kernel.awake
-        if isCalmAt < kernel.now, let last = bills[name]?.last, now - last < 2 * Host.leastDelay {
+        // Another account may be asked as well.
+        let bill = "\(host.group) \(name)"
+        if isCalmAt < kernel.now, let last = bills[bill]?.last, now - last < 2 * Host.leastDelay {
             fault("\(name) is looked up a second time while it is under way")
         }
-        bills[name, default: []].append(now)
+        bills[bill, default: []].append(now)
         let window: UInt64 = 10_000_000_000
-        bills[name]!.removeAll { $0 + window < now }
+        bills[bill]!.removeAll { $0 + window < now }
         questionTimes[name]?.removeAll { $0 + 2 * window < now }
         let questions = questionTimes[name]?.count ?? 0
         // When all is well a question leads to one lookup at most, be it for a client or so that the next finds it fresh.
         let isServer = Topology.serverNames.contains(name)
         let most = isCalmAt + 2 * window < kernel.now ? max(questions, isServer ? 2 : 0) : 6 * (2 + questions)
-        if bills[name]!.count > most {
-            fault("\(name) is looked up \(bills[name]!.count) times in ten seconds for \(questions) questions")
+        if bills[bill]!.count > most {
+            fault("\(name) is looked up \(bills[bill]!.count) times in ten seconds for \(questions) questions")
         }
     }
 

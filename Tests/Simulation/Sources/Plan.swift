@@ -11,6 +11,9 @@ enum Topology {
     /// - Parameter secure: Whether the account is asked over https.
     static func hosts(secure: Bool) -> [Host] {
         (1...3).map { Host("account-\($0)", group: "httpdns", .v4(203, 0, 113, UInt8($0)), .account(isSecure: secure)) }
+            + (4...5).map {
+                Host("account-\($0)", group: "second", .v4(203, 0, 114, UInt8($0)), .account(isSecure: secure))
+            }
             + (1...2).map { Host("resolver-\($0)", group: "fallback", .v4(192, 168, 0, UInt8($0)), .plain) }
             + [
                 Host("office-1", group: "office", .v4(10, 0, 1, 1), .tls),
@@ -49,6 +52,8 @@ enum Topology {
     static var settingsFiles: [String: [UInt8]] {
         ["/d/authority": certificates.trusted, "/d/key": Array("a key of the fleet, as long as it has to be".utf8)]
     }
+    /// The groups that are accounts.
+    static let accounts: Set<String> = ["httpdns", "second"]
     /// Where accounts are found by their certificate's name.
     static let accountNames = [
         "resolvers.httpdns.aliyuncs.com", "httpdns.volcengineapi.com", "httpdns.baidubce.com",
@@ -92,6 +97,9 @@ struct Plan {
     static let longestNegativeTTL: UInt32 = 30
     /// Nil: nobody but the resolvers.
     private(set) var account: [Host]?
+    /// Another, which is asked when the first has failed, is slow or has no record.
+    private var second: [Host]?
+    /// Nobody but accounts.
     private(set) var isHTTPOnly = false
     private var hasBudget = false
     /// Of names that go to the account nobody is asked for IPv6 addresses.
@@ -108,7 +116,6 @@ struct Plan {
     private var hasHosts = false
     /// The resolvers by name; nil: those of `resolv.conf`.
     private var resolvers: [String]?
-    private var timeouts: [String: Int] = [:]
     private var lines: [String] = []
 
     /// - Parameter hosts: All there are.
@@ -138,18 +145,27 @@ struct Plan {
             isIPv4Only = chance.below(4) == 0
             hasBudget = chance.below(4) == 0
             followsRoutes = !isIPv4Only && chance.below(2) == 0
-            lines += ["[httpdns]", "encryptType = \"\(script.isSecure ? "https" : "aes")\""]
-            lines += Self.credentials(script)
+            if chance.below(3) == 0 { second = some("second") }
+            let others = (second == nil ? [] : ["second"]) + (isHTTPOnly ? [] : ["fallback"])
+            lines += ["[httpdns]"] + Self.credentials(script)
             lines += [
-                "dnsIp = [\(Self.list(account!.map(\.text)))]", "timeout = \(timeout("httpdns", &chance))",
+                "dnsIp = [\(Self.list(account!.map(\.text)))]", "timeout = \(Self.timeout(&chance))",
                 "addressType = \"\(isIPv4Only ? "ipv4" : followsRoutes ? "auto" : "dual")\"",
                 "batch = \(min([1, 3, 8][chance.below(3)], script.provider.facts.namesPerRequest))",
                 "retryTimesBeforeSwitchServer = \([1, 3][chance.below(2)])",
-                "minutesBeforeSwitchToMain = \([1, 10][chance.below(2)])", "httpOnly = \(isHTTPOnly)",
+                "minutesBeforeSwitchToMain = \([1, 10][chance.below(2)])", "thenTry = [\(Self.list(others))]",
                 "queriesPerSecond = \(hasBudget ? 2 : 0)",
                 "enableReport = \(script.provider == .tencent && chance.below(4) == 0)",
             ]
             if script.isSecure { lines += ["[tls]", "caFile = \"/d/authority\""] }
+        }
+        if let second {
+            lines += ["[upstreams.second]"] + Self.credentials(script)
+            lines += [
+                "dnsIp = [\(Self.list(second.map(\.text)))]", "timeout = \(Self.timeout(&chance))",
+                "addressType = \"dual\"",
+            ]
+            if script.isSecure { lines.append("caFile = \"/d/authority\"") }
         }
         let own = some("fallback")
         resolvers = chance.below(2) == 0 ? own.map(\.name) : nil
@@ -157,40 +173,57 @@ struct Plan {
         lines += [
             "[fallback]", "servers = [\(resolvers == nil ? "" : Self.list(own.map(\.text)))]",
             "resolvConf = [\"\(Topology.resolvConf)\"]", "hosts = \"\(hasHosts ? Topology.hostsFile : "")\"",
-            "hedgeAfter = \([0, 200, 1000, 5000][chance.below(4)])", "timeout = \(timeout("fallback", &chance))",
+            "hedgeAfter = \([0, 200, 1000, 5000][chance.below(4)])", "timeout = \(Self.timeout(&chance))",
         ]
-        for name in ["office", "shop", "lab"] where chance.below(4) > 0 {
-            let others: [[String]] = [[], [], ["fallback"], account == nil ? [] : ["httpdns", "fallback"]]
-            let group = Group(
-                name: name, hosts: some(name), thenTry: others[chance.below(4)],
-                on: [["failure"], ["failure", "nxdomain", "nodata", "refused"]][chance.below(2)],
-                hasFile: name == "office" && chance.below(2) == 0, concurrency: [1, 4, 64][chance.below(3)])
-            groups.append(group)
-            lines += [
-                "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
-                "domains = [\"\(Topology.zones[name]!)\"]", "timeout = \(timeout(name, &chance))",
-                "thenTry = [\(Self.list(group.thenTry))]", "thenTryOn = [\(Self.list(group.on))]",
-                "concurrency = \(group.concurrency)", "share = \(chance.below(4) > 0)",
-            ]
-            if name != "lab" { lines.append("caFile = \"/d/authority\"") }
-            if group.hasFile { lines.append("domainsFile = \"\(Topology.namesFile)\"") }
-        }
+        for name in Self.ownGroups where chance.below(4) > 0 { add(name, some(name), &chance) }
     }
 
-    private mutating func timeout(_ group: String, _ chance: inout Chance) -> Int {
-        let milliseconds = [500, 2000][chance.below(2)]
-        timeouts[group] = milliseconds
-        return milliseconds
+    private static let ownGroups = ["office", "shop", "lab"]
+
+    private mutating func add(_ name: String, _ hosts: [Host], _ chance: inout Chance) {
+        let others: [[String]] = [[], [], ["fallback"], account == nil ? [] : ["httpdns", "fallback"]]
+        let group = Group(
+            name: name, hosts: hosts, thenTry: others[chance.below(4)],
+            on: [["failure"], ["failure", "nxdomain", "nodata", "refused"]][chance.below(2)],
+            hasFile: name == "office" && chance.below(2) == 0, concurrency: [1, 4, 64][chance.below(3)])
+        groups.append(group)
+        lines += [
+            "[upstreams.\(name)]", "servers = [\(Self.list(group.hosts.map(\.text)))]",
+            "domains = [\"\(Topology.zones[name]!)\"]", "timeout = \(Self.timeout(&chance))",
+            "thenTry = [\(Self.list(group.thenTry))]", "thenTryOn = [\(Self.list(group.on))]",
+            "concurrency = \(group.concurrency)", "share = \(chance.below(4) > 0)",
+        ]
+        if name != "lab" { lines.append("caFile = \"/d/authority\"") }
+        if group.hasFile { lines.append("domainsFile = \"\(Topology.namesFile)\"") }
     }
+
+    /// The same with a group more; nil: it has all there are.
+    func withGroup(_ chance: inout Chance, hosts: [Host]) -> Plan? {
+        let lacking = Self.ownGroups.filter { name in !groups.contains { $0.name == name } }
+        guard !lacking.isEmpty else { return nil }
+        let name = lacking[chance.below(lacking.count)]
+        var plan = self
+        plan.add(name, hosts.filter { $0.group == name }.shuffled(using: &chance), &chance)
+        return plan
+    }
+
+    /// Milliseconds for one attempt.
+    private static func timeout(_ chance: inout Chance) -> Int { [500, 2000][chance.below(2)] }
 
     private static func credentials(_ script: Script) -> [String] {
+        ["encryptType = \"\(script.isSecure ? "https" : "aes")\""] + key(script)
+    }
+
+    private static func key(_ script: Script) -> [String] {
+        let provider = "provider = \"\(script.provider.rawValue)\""
         guard script.provider == .tencent else {
             return [
-                "provider = \"\(script.provider.rawValue)\"", "dnsId = \(Topology.account.id)",
+                provider, "dnsId = \(Topology.account.id)",
                 "dnsKey = \"\(String(decoding: Topology.account.secret, as: UTF8.self))\"",
             ]
         }
-        return script.isSecure ? ["token = \"123456789\""] : ["dnsId = 4711", "dnsKey = \"0123456789abcdef\""]
+        return [provider]
+            + (script.isSecure ? ["token = \"123456789\""] : ["dnsId = 4711", "dnsKey = \"0123456789abcdef\""])
     }
 
     /// The same settings with other files.
@@ -210,9 +243,10 @@ struct Plan {
         type == 28 && (isIPv4Only || followsRoutes && !hasIPv6) && groups(for: name).contains("httpdns")
     }
 
-    /// Whether the account alone is asked, and has addresses.
+    /// Whether accounts alone are asked, and have addresses.
     func accountAnswers(_ name: String, _ truth: Truth) -> Bool {
-        groups(for: name) == ["httpdns"] && !hasBudget && truth.count > 0 && truth.isAddress && name.first != "g"
+        groups(for: name).isSubset(of: Topology.accounts) && !hasBudget && truth.count > 0 && truth.isAddress
+            && name.first != "g"
     }
 
     /// What the hosts file has for a name: an address, or nothing of the type; nil: it does not have the name.
@@ -231,11 +265,14 @@ struct Plan {
     }
 
     /// Whether servers' own names are looked up at a host.
-    func looksServersUp(at host: Host) -> Bool { has(host, in: "httpdns") || files.resolvers.contains(host.name) }
+    func looksServersUp(at host: Host) -> Bool {
+        Topology.accounts.contains { has(host, in: $0) } || files.resolvers.contains(host.name)
+    }
 
     private func has(_ host: Host, in group: String) -> Bool {
         switch group {
         case "httpdns": account?.contains { $0 === host } ?? false
+        case "second": second?.contains { $0 === host } ?? false
         case "fallback": (resolvers ?? files.resolvers).contains(host.name)
         default: groups.contains { $0.hosts.contains { $0 === host } }
         }
@@ -249,15 +286,12 @@ struct Plan {
     func isAfterAnother(_ host: Host, for name: String, _ type: UInt16) -> Bool {
         guard let group = group(of: name), host.group != group.name, !Truth(name, type).isSilent else { return false }
         // An account is asked for both families at once, for either's sake.
-        let types = host.group == "httpdns" ? [1, 28] : [type]
+        let types = Topology.accounts.contains(host.group) ? [1, 28] : [type]
         return !group.on.contains("nxdomain") || types.allSatisfy { Truth(name, $0).count > 0 }
     }
 
     /// The group of the operator's own that takes a name.
     func group(of name: String) -> Group? { groups.first { takes(name, $0) } }
-
-    /// Milliseconds for one attempt.
-    func timeout(of group: String) -> Int { timeouts[group] ?? 0 }
 
     /// Who may be told of a name, and answer for it.
     func groups(for name: String) -> Set<String> {
@@ -265,6 +299,17 @@ struct Plan {
             return Set([group.name] + group.thenTry)
         }
         guard account != nil else { return ["fallback"] }
-        return isHTTPOnly ? ["httpdns"] : ["httpdns", "fallback"]
+        return Set(["httpdns"] + (second == nil ? [] : ["second"]) + (isHTTPOnly ? [] : ["fallback"]))
+    }
+
+    /// Whether a name is asked at the same groups, in the same order, by another plan.
+    func leads(_ name: String, as other: Plan) -> Bool {
+        group(of: name)?.name == other.group(of: name)?.name && groups(for: name) == other.groups(for: name)
+    }
+
+    /// Whether what a group says of a name can only stand in for what one before it, which has failed, would say.
+    func standsIn(_ group: String, for name: String) -> Bool {
+        if let first = self.group(of: name) { return first.name != group && first.on == ["failure"] }
+        return account != nil && !hasBudget && group == "fallback"
     }
 }

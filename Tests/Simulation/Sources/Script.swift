@@ -39,6 +39,11 @@ struct Script {
         case flood(client: Int, count: Int)
         /// For so many seconds a client asks so many names a second whose servers are silent.
         case silentZone(client: Int, zone: String, perSecond: Int, seconds: Int)
+        /// A client asks new names of a zone, so many a second; after a second the first server of its group says nothing
+        /// for so many seconds.
+        case blackHole(client: Int, zone: String, perSecond: Int, seconds: Int)
+        /// A client asks new names of a zone, and twice all connections to its servers are reset, young ones the second time.
+        case youngResets(client: Int, zone: String)
         /// Of one host, or of all of a group.
         case trouble(host: String, Trouble, seconds: Int)
         case goAway(host: String)
@@ -70,6 +75,8 @@ struct Script {
         /// The counts are logged, as after SIGUSR1.
         case counters
         case reload
+        /// The settings have a group more.
+        case moreGroups
         case crash(part: Int)
         case restart
     }
@@ -145,7 +152,7 @@ struct Script {
                 case 9: .crash(part: chance.below(101))
                 case 10: .restart
                 case 11, 12: .goAway(host: near[chance.below(near.count)])
-                case 13: .stutter(host: "account-\(1 + chance.below(3))")
+                case 13: .stutter(host: "account-\(1 + chance.below(5))")
                 case 14: .flood(client: chance.below(5), count: 50 + chance.below(3000))
                 case 15: .ipv6(gone: 1 + chance.below(60))
                 case 16: .fullDisk(seconds: [2, 30, 4000][chance.below(3)])
@@ -175,6 +182,16 @@ struct Script {
             }
         }
         if chance.below(3) == 0 { silentZone(&chance, at: moment(&chance)) }
+        if chance.below(8) == 0 { add(&chance, at: moment(&chance), .moreGroups) }
+        // Late enough that what was the matter is forgotten.
+        if chance.below(2) == 0 { load(&chance, at: start + UInt64(seconds + 500) * 1_000_000_000) }
+        for _ in 0..<max(0, chance.below(12) - 6) {
+            let type = Self.questionTypes[chance.below(Self.questionTypes.count)]
+            let name = names[chance.below(names.count)]
+            add(
+                &chance, at: moment(&chance),
+                .question(client: chance.below(5), name: name, type: type, Manner(&chance)))
+        }
         for _ in 0..<chance.below(4) {
             let request = Operator.requests[chance.below(Operator.requests.count)]
             let what: What =
@@ -197,6 +214,21 @@ struct Script {
                 add(&chance, at: at, .question(client: client, name: name, type: 28, manner))
             }
         }
+    }
+
+    /// Types of questions, of which there are no records.
+    private static let questionTypes: [UInt16] = [41, 128, 200, 248, 249, 250, 251, 252, 253, 254, 255]
+
+    /// More than a few questions of one group, while something happens to its servers.
+    private mutating func load(_ chance: inout Chance, at moment: UInt64) {
+        let zones = Topology.zones.values.sorted()
+        let (client, zone) = (5 + chance.below(2), zones[chance.below(zones.count)])
+        let what: What =
+            chance.below(3) == 0
+            ? .youngResets(client: client, zone: zone)
+            : .blackHole(
+                client: client, zone: zone, perSecond: [50, 200][chance.below(2)], seconds: 2 + chance.below(8))
+        add(&chance, at: moment, what)
     }
 
     /// A zone of a group whose servers are silent, and others who ask for names of the same group that are new.
@@ -236,6 +268,10 @@ struct Script {
             case .flood(let client, let count): "client \(client) asks \(count) names at once"
             case .silentZone(let client, let zone, let perSecond, let seconds):
                 "client \(client) asks \(perSecond) names of \(zone) a second for \(seconds)s whose servers are silent"
+            case .blackHole(let client, let zone, let perSecond, let seconds):
+                "client \(client) asks \(perSecond) names of \(zone) a second, its first server is silent from 1s on for \(seconds)s"
+            case .youngResets(let client, let zone):
+                "client \(client) asks 20 names of \(zone) a second, its servers reset their connections after 1s and 1.4s"
             case .trouble(let host, let trouble, let seconds): "\(host) \(trouble.rawValue) for \(seconds)s"
             case .goAway(let host): "\(host) leaves the next request to another connection"
             case .stutter(let host): "\(host) says its next answer twice"
@@ -254,6 +290,7 @@ struct Script {
             case .moves(let host, let seconds): "\(host) has another address, the old one is silent for \(seconds)s"
             case .control(let request, let name): "the operator asks \(request.replacing("NAME", with: name))"
             case .counters: "the operator wants the counts in the log"
+            case .moreGroups: "a group more (\(item.seed % 10_000))"
             case .reload: "other settings (\(item.seed % 10_000))"
             case .crash(let part): "the daemon is killed, \(part)% of its file are left"
             case .restart: "the daemon is stopped, and started"

@@ -180,9 +180,11 @@ def httpdns(service):
 @pytest.fixture(scope="module", autouse=True)
 def servers(module_daemon, httpdns):
     """Ports of a daemon with a cache and of one that may keep nothing."""
-    module_daemon(httpdns, {"listen": {"addresses": ["127.0.0.1:2053", "127.0.0.8:2053"], "allow": ["127.0.0.1/32"],
-                                       "tcpIdleSeconds": 7}}, port=2053)
-    module_daemon(httpdns, {"listen": {"addresses": ["127.0.0.1:2054"]}, "cache": {"maxTTL": 0}}, port=2054)
+    # DO takes no question past HTTPDNS.
+    shared = {"httpdns": {"signed": "addresses"}}
+    module_daemon(httpdns, shared | {"listen": {
+        "addresses": ["127.0.0.1:2053", "127.0.0.8:2053"], "allow": ["127.0.0.1/32"], "tcpIdleSeconds": 7}}, port=2053)
+    module_daemon(httpdns, shared | {"listen": {"addresses": ["127.0.0.1:2054"]}, "cache": {"maxTTL": 0}}, port=2054)
     return {"cached": 2053, "asked anew": 2054}
 
 

@@ -5,9 +5,8 @@ import dns.message
 import dns.rcode
 import pytest
 
-from dns_client import addresses, ask, extended_errors
+from dns_client import addresses, ask, extended_errors, reasons
 from resolvers import reply_to
-from waiting import eventually
 
 PORT = 2053
 
@@ -73,17 +72,19 @@ def test_over_tcp_too(daemon, scripted_resolver):
         ("udp", 0), ("tcp", 0), ("tcp", -1)]
 
 
-def test_formerr_to_a_sound_question_is_a_server_that_fails(daemon, scripted_resolver):
+def test_formerr_to_a_sound_question_is_no_verdict_on_a_server(daemon, scripted_resolver):
+    """It may be about this question alone: it counts like a SERVFAIL, so that the next server is asked."""
     broken = scripted_resolver(lambda asked: bare(asked, dns.rcode.FORMERR), address="127.0.0.10")
     good = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.3"), address="127.0.0.11")
     running = start(daemon, broken, good)
     assert addresses(ask("a.example.net", port=PORT)) == ["192.0.2.3"]
     assert [asked.message.edns for asked in broken.questions] == [0, -1]
-    eventually(lambda: running.log_lines("127.0.0.10:53 fails: FORMERR"), "it is said")
     good.script = lambda asked: bare(asked, dns.rcode.FORMERR)
     reply = ask("b.example.net", port=PORT, edns=True)
-    assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) == [23]
+    assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) == [0]
+    assert "finds the question malformed (FORMERR)" in reasons(reply)
     assert [asked.message.edns for asked in broken.questions[2:]] == [0, -1], "nothing was learnt of its EDNS"
+    assert not running.log_lines("fails: FORMERR")
 
 
 def test_what_is_not_about_edns_is_not_asked_again(daemon, scripted_resolver):

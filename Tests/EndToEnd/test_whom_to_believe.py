@@ -27,7 +27,7 @@ def test_private_addresses_are_taken_out(daemon, service, scripted_resolver, tra
         "60 IN RRSIG A 8 3 60 20300101000000 20200101000000 1 example.com. AAAA", flags=dns.flags.RA | dns.flags.AD))
     running = daemon(service("aes", PRIVATE), METRICS | {
         "domains": {"privateAddresses": "refuse", "privateAllowed": ["office.example.com"]},
-        "fallback": {"servers": [local.endpoint]}})
+        "httpdns": {"signed": "addresses"}, "fallback": {"servers": [local.endpoint]}})
 
     def asked(name, kind="A"):
         return ask(name, kind, transport=transport, edns=True, want_dnssec=True)

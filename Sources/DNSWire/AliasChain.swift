@@ -54,26 +54,44 @@ struct AliasChain {
 
     /// Whether each record belongs to the answer; nil: all do.
     ///
-    /// - In the answer section: records of the chain's names, and a DNAME above one of them, with its signatures.
+    /// - In the answer section: records of the chain's names, and each DNAME above that leads from one to the next, with its
+    ///   signatures. Any other would lead clients away from names that nobody asked for.
     /// - In the authority section: records at or above one of them. Also NSEC and NSEC3 with their signatures, which stand
     ///   at other names: they say nothing but by a signature that holds.
     func belonging(_ records: ResponseRecords, _ message: Span<UInt8>) -> [Bool]? {
         guard owners != nil || !records.authority.isEmpty else { return nil }
         var all: [Bool] = []
         all.reserveCapacity(records.all.count)
-        for (place, record) in records.answer.enumerated() {
-            guard let owner = owners?[place] else {
-                all.append(true)
-                continue
+        if let owners {
+            let leading = zip(owners, records.answer).map { leads($1, of: $0, message) }
+            let leadingOwners = Set(zip(owners, leading).lazy.filter(\.1).map(\.0))
+            for (place, record) in records.answer.enumerated() {
+                let isSignature = record.covered(message) == .dname && leadingOwners.contains(owners[place])
+                all.append(names.contains(owners[place]) || leading[place] || isSignature)
             }
-            let isAbove = record.type == .dname || record.type == .rrsig
-            all.append(names.contains(owner) || isAbove && isAtOrAbove(owner))
+        } else {
+            all += records.answer.map { _ in true }
         }
         for record in records.authority {
             let owner = try? Name.read(message, at: record.ownerOffset).name
             all.append(record.isProof(message) || owner.map(isAtOrAbove) ?? false)
         }
         return all.contains(false) ? all : nil
+    }
+
+    /// Whether a record is a DNAME that makes one name of the chain the next; or of the last, which leads nowhere then, a name
+    /// over 255 octets (RFC 6672 §2.2).
+    private func leads(_ record: RecordHeader, of owner: Name, _ message: Span<UInt8>) -> Bool {
+        guard record.type == .dname, let target = try? Name.read(message, at: record.dataOffset).name else {
+            return false
+        }
+        return names.indices.contains { place in
+            guard names[place].isWithin(owner) else { return false }
+            let next = names[place].moved(from: owner, to: target)
+            if place + 1 < names.count { return next == names[place + 1] }
+            if case .found = destination { return false }
+            return next == nil
+        }
     }
 
     private func isAtOrAbove(_ owner: Name) -> Bool { names.contains { $0.isWithin(owner) } }
@@ -84,11 +102,16 @@ extension RecordHeader {
     fileprivate func isProof(_ message: Span<UInt8>) -> Bool {
         switch type {
         case .nsec, .nsec3: return true
-        case .rrsig where dataLength >= 2:
-            let covered = RecordType(rawValue: message.integer16(at: dataOffset))
+        default:
+            let covered = self.covered(message)
             return covered == .nsec || covered == .nsec3
-        default: return false
         }
+    }
+
+    /// Of a signature: the type of the records that it signs.
+    fileprivate func covered(_ message: Span<UInt8>) -> RecordType? {
+        guard type == .rrsig, dataLength >= 2 else { return nil }
+        return RecordType(rawValue: message.integer16(at: dataOffset))
     }
 }
 

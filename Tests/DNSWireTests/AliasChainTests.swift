@@ -60,6 +60,35 @@ struct AliasChainTests {
             ])
     }
 
+    /// It would give clients that keep it the sender's names for all others below its owner.
+    @Test func aDNAMEThatLeadsNowhereGoes() throws {
+        let signature: [UInt8] = [0, 39] + [UInt8](repeating: 0, count: 16) + Name("example")!.wire + [1]
+        let label = [63] + [UInt8](repeating: 97, count: 63)
+        let tooLong: [UInt8] = label + label + label + [57] + label[1...57] + [0]
+        for target in [asked.wire, Name("other.test")!.wire, tooLong] {
+            for answer: [(String, RecordType, [UInt8])] in [
+                [("evil.example", .a, address)],
+                [("evil.example", .cname, Name("a.test")!.wire), ("a.test", .a, address)],
+            ] {
+                let message = response(answer + [("example", .dname, target), ("example", .rrsig, signature)])
+                #expect(try records(message) == answer.map { "answer \($0.0) \($0.1)" })
+            }
+        }
+    }
+
+    @Test func ofTheSignaturesAboveThatOfTheDNAMEStays() throws {
+        let rest = [UInt8](repeating: 0, count: 16) + Name("example")!.wire + [1]
+        let message = response([
+            ("example", .dname, Name("other.test")!.wire), ("example", .rrsig, [0, 39] + rest),
+            ("example", .rrsig, [0, 1] + rest), ("example", .dname, asked.wire),
+            ("evil.example", .cname, Name("evil.other.test")!.wire), ("evil.other.test", .a, address),
+        ])
+        #expect(
+            try records(message) == [
+                "answer example DNAME", "answer example RRSIG", "answer evil.example CNAME", "answer evil.other.test A",
+            ])
+    }
+
     /// Below the end of the chain and above it: the proof that there is no such record belongs to the last name.
     @Test func theSOAOfTheLastNameStays() throws {
         let soa = Name.root.wire + Name.root.wire + [UInt8](repeating: 0, count: 20)

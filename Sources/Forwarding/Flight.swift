@@ -84,6 +84,9 @@ final class Flight {
     /// Removes the waiting clients, to be answered now.
     func takeClients() -> SmallList<Waiter> { exchange(&crowd.clients, with: SmallList()) }
 
+    /// Removes the second best answer, to be given now.
+    func takeSecondBest() -> SecondBest? { exchange(&secondBest, with: nil) }
+
     /// The flight counts for another source from now on.
     func count(for share: Int) { crowd.share = share }
 
@@ -117,8 +120,9 @@ extension Flight {
             answered(SecondBest(answer: answer, by: answerer, step: step), rules, at: now, &orders)
         case .stored(let step, let answer, let answerer):
             deliver(SecondBest(answer: answer, by: answerer, step: step), isFromStore: true, rules, &orders)
-        case .withoutRecord(let step, let isProven, let answerer):
-            withoutRecord(step, isProven, by: answerer, rules, at: now, &orders)
+        case .withoutRecord(let step, let isProven, let answer, let answerer):
+            let best = SecondBest(answer: answer, by: answerer, step: step)
+            withoutRecord(best, isProven, rules, at: now, &orders)
         case .exhausted(let step, let end, let trouble, let because):
             exhausted(step, end, trouble, because, rules, at: now, &orders)
         case .staleFound:
@@ -186,11 +190,8 @@ extension Flight {
         _ best: SecondBest, isFromStore: Bool, _ rules: FlightRules, _ orders: inout FlightOrders
     ) {
         steps[best.step] = .answered
-        orders.add(
-            self,
-            .deliver(
-                step: best.step, best.answer, by: best.by, isStandIn: standsIn(best.step, rules),
-                isFromStore: isFromStore))
+        secondBest = best
+        orders.add(self, .deliver(isStandIn: standsIn(best.step, rules), isFromStore: isFromStore))
         if has(.failed, in: route.indices) { orders.add(self, .noteStandIn) }
         // A step before it was slow; if it still answers, its answer replaces this one in the cache.
         if has(.asked, in: 0..<best.step) { close() } else { orders.add(self, .end) }
@@ -261,14 +262,14 @@ extension Flight {
     }
 
     private func withoutRecord(
-        _ step: Int, _ isProven: Bool, by answerer: Answerer, _ rules: FlightRules, at now: Tick,
+        _ best: SecondBest, _ isProven: Bool, _ rules: FlightRules, at now: Tick,
         _ orders: inout FlightOrders
     ) {
-        let state = isProven ? StepState.noRecord : .unproven
+        let (step, state) = (best.step, isProven ? StepState.noRecord : .unproven)
         guard step + 1 < route.count, route[step + 1].after.contains(.noRecord) else {
             if isProven {
-                steps[step] = state
-                orders.add(self, .deliverNoRecord(step: step, by: answerer))
+                (steps[step], secondBest) = (state, best)
+                orders.add(self, .deliverNoRecord)
                 return orders.add(self, .end)
             }
             trouble = Trouble(failure: .unproven, group: route[step].group)
@@ -286,9 +287,8 @@ extension Flight {
         if let trouble { self.trouble = trouble }
         if !isWanted, end == .failure {
             // The group answered before, and that answer is not replaced by another group's.
-            if step == last && nextStep(after: end, rules) != nil || rules.carriesAddresses(route[step]) {
-                return orders.add(self, .end)
-            }
+            let leadsOn = step == last && nextStep(after: end, rules) != nil
+            if leadsOn || rules.carriesAddresses(route[step]) { return orders.add(self, .end) }
         }
         self.end(step, as: StepState(end), after: end, because: because, rules, at: now, &orders)
     }

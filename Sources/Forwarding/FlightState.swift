@@ -135,7 +135,8 @@ enum FlightEvent {
     /// The store of the fleet has an answer of that group.
     case stored(step: Int, Answer, by: Answerer)
     /// An account has no record of the name.
-    case withoutRecord(step: Int, isProven: Bool, by: Answerer)
+    /// - Parameter answer: what the clients get if no other group is to be asked.
+    case withoutRecord(step: Int, isProven: Bool, Answer, by: Answerer)
     /// A group can give no answer.
     /// - Parameters:
     ///   - end: ``StepEnds/failure`` or ``StepEnds/refused``.
@@ -149,15 +150,16 @@ enum FlightEvent {
     case storeIsSilent
 }
 
-/// What is to be done for a flight, in order.
+/// What is to be done for a flight, in order. The answers that it is about stand in the flight: an order with an answer in it
+/// costs some 2,000 instructions a question.
 enum FlightOrder {
     /// Ask the group of a step, or the store before it.
     /// - Parameter because: why this group is asked after another, or beside it, if that is counted.
     case ask(step: Int, because: FallbackReason?)
-    /// Cache a message group's answer and give it to the clients.
-    case deliver(step: Int, Answer, by: Answerer, isStandIn: Bool, isFromStore: Bool)
-    /// Tell the clients that an account has proven to have no record, and cache that.
-    case deliverNoRecord(step: Int, by: Answerer)
+    /// Cache ``Flight/secondBest``, the answer of a message group, and give it to the clients.
+    case deliver(isStandIn: Bool, isFromStore: Bool)
+    /// The same of ``Flight/secondBest`` by which an account has proven to have no record.
+    case deliverNoRecord
     /// Give the clients the stale answer.
     case giveStale
     /// Give the clients ``Flight/secondBest``, or a failure: time is over.
@@ -175,12 +177,17 @@ enum FlightOrder {
 
 /// What flights have ordered, in order. Orders are carried out after the event that caused them, never in the midst of it.
 struct FlightOrders {
-    private var list: [(flight: Flight, order: FlightOrder)] = []
+    private var list: [Entry] = []
     private var next = 0
 
-    mutating func add(_ flight: Flight, _ order: FlightOrder) { list.append((flight, order)) }
+    struct Entry {
+        let flight: Flight
+        let order: FlightOrder
+    }
 
-    mutating func take() -> (flight: Flight, order: FlightOrder)? {
+    mutating func add(_ flight: Flight, _ order: FlightOrder) { list.append(Entry(flight: flight, order: order)) }
+
+    mutating func take() -> Entry? {
         guard next < list.count else {
             list.removeAll(keepingCapacity: next <= Self.kept)
             next = 0

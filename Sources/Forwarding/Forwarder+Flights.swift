@@ -10,9 +10,9 @@ extension Forwarder {
         // What an order leads to, the outermost call carries out.
         guard !isCarryingOut else { return }
         isCarryingOut = true
-        while let (flight, order) = orders.take() {
+        while let entry = orders.take() {
             // The flight may have ended meanwhile, by an earlier order or to make room for another.
-            if flights[flight.id] != nil { carryOut(order, for: flight, at: now) }
+            if flights.contains(entry.flight.id) { carryOut(entry.order, for: entry.flight, at: now) }
         }
         isCarryingOut = false
     }
@@ -22,25 +22,24 @@ extension Forwarder {
         case .ask(let step, let reason):
             if let reason { counters.fellBack(because: reason) }
             askStoreOrGroup(flight, step, at: now)
-        case .deliver(let step, let answer, let answerer, let isStandIn, let isFromStore):
-            let group = flight.route[step].group
-            let kept = keep(
-                answer, of: flight, by: group, isStandIn: isStandIn, isFromStore: isFromStore, at: now)
-            reply(flight.takeClients(), kept, age: .elapsed(0), by: answerer)
-        case .deliverNoRecord(let step, let answerer):
-            let (name, type) = (flight.key.name.name, flight.key.type)
-            let isStandIn = flight.accountStandsIn(step, rules)
-            var answer = policy.noRecord(name, type)
+        case .deliver(let isStandIn, let isFromStore):
+            guard let best = flight.takeSecondBest() else { return }
+            let kept = keep(best, of: flight, isStandIn: isStandIn, isFromStore: isFromStore, at: now)
+            reply(flight.takeClients(), kept, age: .elapsed(0), by: best.by)
+        case .deliverNoRecord:
+            guard var best = flight.takeSecondBest() else { return }
+            let (key, group) = (flight.key, flight.route[best.step].group)
+            let isStandIn = flight.accountStandsIn(best.step, rules)
             if isStandIn {
-                answer.limitToStandIn()
+                best.answer.limitToStandIn()
                 standsIn(flight, at: now)
             }
             if flight.isCurrent {
                 keep(
-                    answer, by: flight.route[step].group, to: name, type, for: flight.key.audience, at: now,
+                    best.answer, by: group, to: key.name.name, key.type, for: key.audience, at: now,
                     isStandIn: isStandIn)
             }
-            reply(flight.takeClients(), answer, age: .elapsed(0), by: answerer)
+            reply(flight.takeClients(), best.answer, age: .elapsed(0), by: best.by)
         case .giveStale:
             if let known = known(flight, at: now) { replyStale(flight.takeClients(), known.answer) }
         case .giveUp:
@@ -99,6 +98,15 @@ extension Forwarder {
         failures.insert(
             flight.key, RecentFailure(timesInARow: before + 1, reason: reason(flight)),
             until: now.advanced(milliseconds: RecentFailure.time))
+    }
+
+    /// An account has no record of a flight's name.
+    mutating func tellWithoutRecord(_ flight: Flight, at group: GroupID, by answerer: Answerer, at now: Tick) {
+        tell(
+            flight,
+            .withoutRecord(
+                step: flight.step(of: group), isProven: groups[group.rawValue].group.isProven,
+                policy.noRecord(flight.key.name.name, flight.key.type), by: answerer), at: now)
     }
 
     /// Gives the clients of a flight their answer, and ends it.
@@ -189,10 +197,10 @@ extension Forwarder {
     ///   - isFromStore: the store has it already.
     /// - Returns: the answer as the clients get it.
     private mutating func keep(
-        _ answer: Answer, of flight: Flight, by group: GroupID, isStandIn: Bool, isFromStore: Bool, at now: Tick
+        _ best: SecondBest, of flight: Flight, isStandIn: Bool, isFromStore: Bool, at now: Tick
     ) -> Answer {
-        var answer = answer
-        let key = flight.key
+        var answer = best.answer
+        let (key, group) = (flight.key, flight.route[best.step].group)
         let longest = isStandIn ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
         answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)

@@ -41,11 +41,7 @@ extension Forwarder {
                 if isShared { shareNoRecord(lookup.key.name, by: group, at: now) }
             }
             for flight in lookup.flights where !askOther(than: families, flight, at: group, now) {
-                tell(
-                    flight,
-                    .withoutRecord(
-                        step: flight.step(of: group), isProven: groups[group.rawValue].group.isProven,
-                        by: .server(group, server)), at: now)
+                tellWithoutRecord(flight, at: group, by: .server(group, server), at: now)
             }
             return
         }

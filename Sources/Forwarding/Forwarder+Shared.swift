@@ -219,10 +219,7 @@ extension Forwarder {
             guard isAccount else { return goOn(read, at: now) }
             noRecord(
                 flight.key.name, for: negativeTTL(of: group) &- min(elapsed, negativeTTL(of: group)), at: group, now)
-            tell(
-                flight,
-                .withoutRecord(
-                    step: read.step, isProven: groups[group.rawValue].group.isProven, by: .sharedCache(group)), at: now)
+            tellWithoutRecord(flight, at: group, by: .sharedCache(group), at: now)
         case .answer(var answer):
             guard content.outlasts(elapsed) else { return goOn(read, at: now) }
             let key = flight.key

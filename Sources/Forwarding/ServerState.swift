@@ -8,7 +8,7 @@ public struct ServerState: Sendable, Equatable {
     /// Requests and messages under way to it.
     private(set) var underWay = 0
     /// How many of them are of each source, of those that count for one.
-    private var holders: [Source: Int] = [:]
+    private var holders = SourceCounts()
     /// When the last answer came from it, or the last refusal of its own.
     var heardAt: Tick?
     /// With ``UpstreamGroup/Choice/inPreference(nextWithin:)``: the server has failed, so others are asked first.
@@ -51,13 +51,12 @@ public struct ServerState: Sendable, Equatable {
     /// - Parameter holder: the source for which it counts, if it counts for one.
     mutating func begins(for holder: Source?) {
         underWay += 1
-        if let holder { holders[holder, default: 0] += 1 }
+        if let holder { holders.add(1, to: holder) }
     }
 
     mutating func ends(for holder: Source?) {
         underWay = max(0, underWay - 1)
-        guard let holder, let count = holders[holder] else { return }
-        holders[holder] = count > 1 ? count - 1 : nil
+        if let holder { holders.add(-1, to: holder) }
     }
 
     /// Whether one more query may go to it.
@@ -70,7 +69,7 @@ public struct ServerState: Sendable, Equatable {
         var most = configured
         if let limit, now < limit.until { most = limit.most }
         guard underWay < most else { return false }
-        return source.map { Source.mayHaveMore(own: holders[$0] ?? 0, all: underWay, most: most) } ?? true
+        return source.map { Source.mayHaveMore(own: holders[$0], all: underWay, most: most) } ?? true
     }
 
     /// The server was asked too often: half as many queries at once are allowed for a while.

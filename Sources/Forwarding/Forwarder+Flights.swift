@@ -124,7 +124,7 @@ extension Forwarder {
             counters.ended(flight.exposure)
         }
         flightOf.remove(flight, forKey: flight.key)
-        storeWaits[flight.id] = nil
+        if !storeWaits.isEmpty { storeWaits[flight.id] = nil }
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
         if let messages = flight.messages { for query in messages.underWay { leave(query) } }
     }

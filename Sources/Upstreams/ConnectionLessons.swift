@@ -3,18 +3,23 @@ import Base
 /// What the ends of a server's connections have shown about it: for how long it keeps idle ones, and how many queries it
 /// answers on one.
 ///
-/// Only what a server does by itself teaches anything, so only a clean close counts: not a reset, silence or a failure of
-/// TLS. A restart closes cleanly, too, so two closes have to be alike, and independent: the second connection was opened
-/// after the first had ended. What was learned is forgotten after a while, and when connections are not trusted any more.
+/// Only what a server does by itself teaches anything, so clean closes count: not silence or a failure of TLS. A restart
+/// closes cleanly, too, so two closes have to be alike, and independent: the second connection was opened after the first had
+/// ended. A reset is usually something else's doing, but it is also how a server ends a connection that closes it without
+/// having read all queries: one of two ends may be a reset, or both, if the second took a query that had been lost before.
+/// What was learned is forgotten after a while, and when connections are not trusted any more.
 ///
 /// A value without sockets; the time is an argument.
 struct ConnectionLessons {
-    /// What ends ``take(_:of:opened:at:)`` learns from.
+    /// What ends ``take(_:of:newest:at:)`` learns from.
     enum Close: Equatable {
-        /// The connection had been idle for so many nanoseconds.
+        /// Cleanly, when the connection had been idle for so many nanoseconds.
         case idle(UInt64)
         /// So many queries were answered on it, and others were under way.
-        case busy(answers: Int)
+        /// - Parameters:
+        ///   - isClean: it was no reset.
+        ///   - isAgain: one of those others had been lost with another connection before.
+        case busy(answers: Int, isClean: Bool = true, isAgain: Bool = false)
     }
 
     private let limits: StreamLimits
@@ -23,18 +28,29 @@ struct ConnectionLessons {
 
     /// One number that a server's closes show.
     private struct Lesson {
-        /// The last close: what it showed, and which connections were opened before it.
-        var first: (value: UInt64, newest: Int, at: Tick)?
+        /// The end that the next one is compared with: what it showed, and which connections were opened before it.
+        var first: (value: UInt64, isClean: Bool, newest: Int, at: Tick)?
         var learned: (value: UInt64, until: Tick)?
 
-        /// - Returns: The smaller of two values that are alike; nil if this is the first of its kind.
-        mutating func take(_ value: UInt64, of serial: Int, newest: Int, at now: Tick) -> UInt64? {
-            defer { first = (value, newest, now) }
-            guard let first, serial > first.newest,
-                now.milliseconds(since: first.at) < ConnectionLessons.memory
-            else { return nil }
-            let (less, more) = (min(value, first.value), max(value, first.value))
-            return more - less <= more / 8 ? less : nil
+        /// - Returns: The smaller of two values that are alike, and whether both ends were clean; nil if that shows nothing.
+        mutating func take(
+            _ value: UInt64, isClean: Bool = true, isAgain: Bool = false, of serial: Int, newest: Int, at now: Tick
+        ) -> (value: UInt64, isClean: Bool)? {
+            let end = (value: value, isClean: isClean, newest: newest, at: now)
+            guard let first, now.milliseconds(since: first.at) < ConnectionLessons.memory,
+                max(value, first.value) - min(value, first.value) <= max(value, first.value) / 8
+            else {
+                self.first = end
+                return nil
+            }
+            // The end of a connection that was open when the first one ended is passed over. If it took the place of the first,
+            // there would never be two independent ends where another connection is always open.
+            guard serial > first.newest else { return nil }
+            let areClean = isClean && first.isClean
+            let isShown = areClean || isAgain
+            // A reset that shows nothing does not take the place of a clean close like it.
+            if isShown || isClean { self.first = end }
+            return isShown ? (min(value, first.value), areClean) : nil
         }
     }
 
@@ -42,7 +58,7 @@ struct ConnectionLessons {
     static let memory = 600_000
     /// The fewest queries on a connection that are remembered for so long. A server that answers fewer is hardly in good order:
     /// that is remembered for ``shortMemory``, during which it is spared, since a connection that takes so few makes the
-    /// queries of all clients wait for each other.
+    /// queries of all clients wait for each other. So is what resets have shown.
     static let fewestQueries = 8
     /// In milliseconds.
     static let shortMemory = 10_000
@@ -61,7 +77,7 @@ struct ConnectionLessons {
         return min(limits.queriesPerConnection, Int(learned.value))
     }
 
-    /// The server has closed a connection cleanly.
+    /// The server has ended a connection.
     /// - Parameters:
     ///   - serial: The connection's number, which increases with each that is opened.
     ///   - newest: The number of the connection that was opened last.
@@ -70,15 +86,16 @@ struct ConnectionLessons {
         case .idle(let time):
             // It was something else than idleness.
             guard time >= StreamLimits.shortestIdle else { return }
-            guard let time = idle.take(time, of: serial, newest: newest, at: now) else { return }
+            guard let (time, _) = idle.take(time, of: serial, newest: newest, at: now) else { return }
             let range = StreamLimits.idleRange
             let kept = max(range.lowerBound, min(range.upperBound, time / 5 * 4))
             idle.learned = (kept, now.advanced(milliseconds: Self.memory))
-        case .busy(let answers):
+        case .busy(let answers, let isClean, let isAgain):
             guard answers > 0,
-                let count = busy.take(UInt64(answers), of: serial, newest: newest, at: now)
+                let (count, areClean) = busy.take(
+                    UInt64(answers), isClean: isClean, isAgain: isAgain, of: serial, newest: newest, at: now)
             else { return }
-            let time = count < Self.fewestQueries ? Self.shortMemory : Self.memory
+            let time = areClean && count >= Self.fewestQueries ? Self.memory : Self.shortMemory
             busy.learned = (count, now.advanced(milliseconds: time))
         }
     }

@@ -13,6 +13,10 @@ enum ConnectionEnd {
 struct QueryLoss {
     /// How often it was lost before.
     var losses: Int
+    /// How often of these a connection was lost on which no answer had come.
+    var unanswered: Int
+    /// No other query was under way on the connection.
+    var isAlone: Bool
     /// The answers that had come on the connection.
     var answers: Int
     /// Part of the answer has come.
@@ -28,7 +32,10 @@ struct QueryLoss {
         guard !hasBegun, answers > 0 || goesOutAgainAfterFresh else { return false }
         return switch end {
         case .givenUp: false
-        case .closed: losses < (answers > 0 ? Self.most : 1)
+        case .closed where answers > 0: losses - unanswered < Self.most
+        case .closed where isAlone: losses < 1
+        // A reset may take others' answers along that had come and were not read yet.
+        case .closed: unanswered < (losses > unanswered ? Self.most : 1)
         case .brokenProtocol: losses < 1
         }
     }

@@ -110,9 +110,11 @@ final class StreamConnection: Sender {
     }
 
     /// What decides whether a query goes out once more after the end of this connection.
-    func loss(of query: StreamQuery) -> QueryLoss {
+    /// - Parameter isAlone: No other query was under way on it.
+    func loss(of query: StreamQuery, isAlone: Bool) -> QueryLoss {
         QueryLoss(
-            losses: query.retries, answers: answers, hasBegun: conversation.hasBegun(query.number),
+            losses: query.retries, unanswered: query.unanswered, isAlone: isAlone, answers: answers,
+            hasBegun: conversation.hasBegun(query.number),
             goesOutAgainAfterFresh: stream != nil && pool.dialect.retriesOnFresh)
     }
 
@@ -141,14 +143,16 @@ final class StreamConnection: Sender {
         pool.closed(self)
     }
 
-    /// The server has closed the connection, and did not break it off.
-    private func learn(at now: Tick) {
-        if carried.isEmpty {
-            if idleSince > 0 { pool.closed(self, .idle(now.nanoseconds &- idleSince), at: now) }
-        } else if idleBefore > 0 {
+    /// The server has ended the connection.
+    /// - Parameter isClean: It has closed it, and did not reset it.
+    private func learn(isClean: Bool, at now: Tick) {
+        if !carried.isEmpty, idleBefore == 0 {
+            let isAgain = carried.contains { $0.retries > 0 }
+            pool.closed(self, .busy(answers: answers, isClean: isClean, isAgain: isAgain), at: now)
+        } else if isClean, !carried.isEmpty {
             pool.closed(self, .idle(idleBefore), at: now)
-        } else {
-            pool.closed(self, .busy(answers: answers), at: now)
+        } else if isClean, idleSince > 0 {
+            pool.closed(self, .idle(now.nanoseconds &- idleSince), at: now)
         }
         upstream.wake(at: pool.nextDeadline)
     }
@@ -181,12 +185,13 @@ extension StreamConnection: StreamOwner {
             try conversation.endOfStream(isCut: isCut, into: &events)
         }
         guard !isClosed else { return }
-        learn(at: upstream.now())
+        learn(isClean: true, at: upstream.now())
         upstream.lost(self, Failure(.unreachable, "closed by the server"), after: .closed)
     }
 
     func failed(_ stream: Stream, _ failure: StreamFailure) {
         guard self.stream === stream else { return attemptFailed(stream, failure) }
+        if failure.isEnd { learn(isClean: false, at: upstream.now()) }
         upstream.lost(self, Failure(failure), after: .closed)
     }
 

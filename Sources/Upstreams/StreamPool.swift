@@ -182,7 +182,7 @@ final class StreamPool {
 
     // MARK: What is learned
 
-    /// The server has closed a connection cleanly.
+    /// The server has ended a connection.
     func closed(_ connection: StreamConnection, _ close: ConnectionLessons.Close, at now: Tick) {
         lessons.take(close, of: connection.serial, newest: newest, at: now)
         heedLessons(at: now)

@@ -22,6 +22,8 @@ final class StreamQuery: ForQuery {
     var repeated: StreamConnection?
     /// How often it was sent again because its connection was closed or the server gave it up.
     var retries = 0
+    /// How often of these the connection had brought no answer.
+    var unanswered = 0
     var isAnew = false
     var refusals = 0
 

@@ -85,13 +85,16 @@ extension StreamUpstream {
         let now = now()
         for query in carried { query.connections.removeAll { $0 === connection } }
         for query in carried where query.connections.isEmpty && !query.isWaiting && isUnderWay(query) {
-            guard connection.loss(of: query).goesOutAgain(after: end) else {
+            guard connection.loss(of: query, isAlone: carried.count == 1).goesOutAgain(after: end) else {
                 self.end(query, .failed(failure ?? Failure(.unreachable, "closed")))
                 continue
             }
             // That the server had closed a connection which still seemed open here does not count as an attempt. This ends of
             // itself, since each further connection was made after the last.
-            if !connection.isSilentSinceIdle { query.retries += 1 }
+            if !connection.isSilentSinceIdle {
+                query.retries += 1
+                if connection.answers == 0 { query.unanswered += 1 }
+            }
             putElsewhere(query, after: connection, at: now)
         }
         serveWaiting(connection.pool, at: now)

@@ -74,6 +74,17 @@ import Testing
         #expect(lessons.queriesPerConnection(at: Self.at(20)) == 50)
     }
 
+    /// Where each connection is opened before the one before it has ended, as while others wait, there are independent ends all the
+    /// same.
+    @Test func connectionsThatOverlap() {
+        var lessons = ConnectionLessons(StreamLimits(idleTime: Self.usual))
+        for serial in 1...3 {
+            #expect(lessons.queriesPerConnection(at: Self.at(10)) == .max)
+            lessons.take(.busy(answers: 1), of: serial, newest: serial + 1, at: Self.at(10))
+        }
+        #expect(lessons.queriesPerConnection(at: Self.at(10)) == 1)
+    }
+
     /// Days apart they have nothing to do with each other.
     @Test func closesFarApartShowNothing() {
         var story = Story()
@@ -98,6 +109,35 @@ import Testing
         if seconds > 0 { #expect(story.queries(at: 10.9 + seconds) == most && story.queries(at: 11 + seconds) == .max) }
     }
 
+    /// Whether the connections that ended were closed cleanly, whether the second one took a query that had been lost before, and
+    /// for how many seconds connections get no more queries then. Resets count for a query that they keep from its answer, and
+    /// never for long.
+    @Test(arguments: [
+        (true, true, false, 600), (true, true, true, 600), (true, false, false, 0), (false, true, false, 0),
+        (false, false, false, 0), (true, false, true, 10), (false, true, true, 10), (false, false, true, 10),
+    ])
+    func resetsTeachWhatQueriesAreLostToAgain(first: Bool, second: Bool, isAgain: Bool, seconds: Double) {
+        var story = Story()
+        story.close(.busy(answers: 50, isClean: first), at: 10)
+        story.close(.busy(answers: 50, isClean: second, isAgain: isAgain), at: 11)
+        let most = seconds > 0 ? 50 : Int.max
+        #expect(story.queries(at: 11) == most && story.queries(at: 10.9 + seconds) == most)
+        #expect(story.queries(at: 11 + seconds) == .max)
+    }
+
+    /// One reset shows nothing, whatever it takes along, nor do two that are not alike; and a clean close before it still counts.
+    @Test func oneResetShowsNothing() {
+        var story = Story()
+        story.close(.busy(answers: 1, isClean: false, isAgain: true), at: 10)
+        #expect(story.queries(at: 10) == .max)
+        story.close(.busy(answers: 2, isClean: false, isAgain: true), at: 11)
+        #expect(story.queries(at: 11) == .max)
+        story.close(.busy(answers: 100), at: 20)
+        story.close(.busy(answers: 100, isClean: false), at: 21)
+        story.close(.busy(answers: 100), at: 22)
+        #expect(story.queries(at: 621) == 100)
+    }
+
     // MARK: What is lost
 
     /// How the connection ended, how many answers had come on it, how often the query was lost before, and whether it goes out
@@ -108,11 +148,28 @@ import Testing
         (.givenUp, 5, 0, false),
     ])
     func whatGoesOutOnceMore(end: ConnectionEnd, answers: Int, losses: Int, isAgain: Bool) {
-        var loss = QueryLoss(losses: losses, answers: answers, hasBegun: false, goesOutAgainAfterFresh: true)
+        var loss = QueryLoss(
+            losses: losses, unanswered: answers > 0 ? 0 : losses, isAlone: true, answers: answers, hasBegun: false,
+            goesOutAgainAfterFresh: true)
         #expect(loss.goesOutAgain(after: end) == isAgain)
         loss.goesOutAgainAfterFresh = false
         #expect(loss.goesOutAgain(after: end) == (isAgain && answers > 0))
         loss.hasBegun = true
         #expect(!loss.goesOutAgain(after: end))
+    }
+
+    /// How often a query was lost beside answers, how often without any, the answers on the connection that ended, and whether it
+    /// goes out once more: a server that has answered others gets further tries, one that never answers gets one.
+    @Test(arguments: [
+        (0, 0, 0, true), (0, 1, 0, false), (1, 0, 0, true), (1, 2, 0, true), (1, 3, 0, false), (2, 3, 1, true),
+        (3, 0, 0, true), (3, 0, 1, false), (0, 1, 1, true),
+    ])
+    func lossesWithoutAnyAnswerCountApart(answered: Int, unanswered: Int, answers: Int, isAgain: Bool) {
+        var loss = QueryLoss(
+            losses: answered + unanswered, unanswered: unanswered, isAlone: false, answers: answers, hasBegun: false,
+            goesOutAgainAfterFresh: true)
+        #expect(loss.goesOutAgain(after: .closed) == isAgain)
+        loss.isAlone = true
+        #expect(loss.goesOutAgain(after: .closed) == (answers > 0 ? isAgain : answered + unanswered == 0))
     }
 }

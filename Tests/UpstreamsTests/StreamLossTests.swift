@@ -88,17 +88,20 @@ import Testing
     /// A connection whose verification is too old takes no further question, also while it is never idle; those under way on it
     /// do not keep others from being asked.
     @Test func trustEndsOnABusyConnection() throws {
-        let (tls, go) = (try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]), Gate())
+        let (tls, heard, go) = (try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)]), Gate(), Gate())
         let server = try FramesServer(tls: tls) { number, connection in
             while let query = connection.query() {
-                if Self.label(query) == "w1" { #expect(go.wait()) }
+                if Self.label(query) == "w1" {
+                    heard.open()
+                    #expect(go.wait())
+                }
                 connection.answer(answer(to: query))
             }
         }
         let asking = try StreamAsking(trusting: [tls.certificate])
         let target = Server(server.endpoint, .tls)
         asking.ask(target, 1...1)
-        #expect(server.connections.next() == 1)
+        #expect(heard.wait() && server.connections.next() == 1)
         asking.ask(target, 2...2)
         asking.onLoop { upstream in
             let wall = upstream.wall()
@@ -170,7 +173,24 @@ import Testing
         asking.end()
     }
 
-    /// Resets show nothing of what the server wants: later connections take as much as before.
+    /// A server that takes a few questions on a connection ends it with many others unread, which resets it. They go out again
+    /// until that is known of it, and then so few on a connection: none is lost.
+    @Test(arguments: [1, 2, 7], [false, true])
+    func aServerThatTakesFewQuestionsAConnection(few: Int, isReset: Bool) throws {
+        let server = try FramesServer { _, connection in
+            for _ in 0..<few {
+                guard let query = connection.query() else { return }
+                connection.answer(answer(to: query))
+            }
+            if isReset { connection.resetsAtClose() }
+        }
+        let asking = try StreamAsking()
+        asking.ask(Server(server.endpoint, .tcp), 1...100)
+        #expect(asking.next(100) == StreamAsking.answered(1...100))
+        asking.end()
+    }
+
+    /// Resets that take different questions show nothing of what the server wants: later connections take as much as before.
     @Test func resetsOfYoungConnectionsTeachNothing() throws {
         let server = try FramesServer { number, connection in
             guard number <= 2 else { return Self.echo(number, connection) }

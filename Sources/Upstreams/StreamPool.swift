@@ -52,12 +52,13 @@ final class StreamPool {
     /// A connection that can take a query now, without opening a new one.
     /// - Parameter wall: Seconds since 1970.
     func connection(at wall: UInt64) -> StreamConnection? {
-        sharedConnection(after: 0, at: wall) ?? takeIdle(after: 0, at: wall)
+        sharedConnection(after: 0, at: wall) ?? takeIdle(after: 0, since: 0, at: wall)
     }
 
-    /// A connection that was made after another, and can take a query.
-    func connection(after serial: Int, at wall: UInt64) -> StreamConnection? {
-        sharedConnection(after: serial, at: wall) ?? takeIdle(after: serial, at: wall)
+    /// A connection that was made after another, and can take a query whose connection is in doubt or lost. An idle one has
+    /// shown by an answer that it is alive: since `tick`, when the query was asked, or it may have died together with the other.
+    func connection(after serial: Int, since tick: Tick, at wall: UInt64) -> StreamConnection? {
+        sharedConnection(after: serial, at: wall) ?? takeIdle(after: serial, since: tick.nanoseconds, at: wall)
     }
 
     private func sharedConnection(after serial: Int, at wall: UInt64) -> StreamConnection? {
@@ -71,8 +72,8 @@ final class StreamPool {
 
     /// The newest idle connection. Where answers are told apart by their order alone, unsolicited octets that wait in the
     /// socket would be taken for the answer to the next request, so it is read first.
-    private func takeIdle(after serial: Int, at wall: UInt64) -> StreamConnection? {
-        while let place = idle.lastIndex(where: { $0.serial > serial }) {
+    private func takeIdle(after serial: Int, since: UInt64, at wall: UInt64) -> StreamConnection? {
+        while let place = idle.lastIndex(where: { $0.serial > serial && $0.idleSince >= since }) {
             let connection = idle.remove(at: place)
             if !limits.sharesConnections { connection.read() }
             let isUsable = connection.isAtRest && connection.hasRoom

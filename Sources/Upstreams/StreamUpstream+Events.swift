@@ -102,7 +102,7 @@ extension StreamUpstream {
 
     /// Sends a query once more, on a connection made later than this one.
     private func putElsewhere(_ query: StreamQuery, after connection: StreamConnection, at now: Tick) {
-        let other = connection.pool.connection(after: connection.serial, at: wall())
+        let other = connection.pool.connection(after: connection.serial, since: query.asked, at: wall())
         if let other { other.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
     }
 }

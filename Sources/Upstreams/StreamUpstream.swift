@@ -124,7 +124,7 @@ package class StreamUpstream: Upstream {
             connection.suspect()
             newest = max(newest, connection.serial)
         }
-        if let connection = query.pool.connection(after: newest, at: wall()) {
+        if let connection = query.pool.connection(after: newest, since: query.asked, at: wall()) {
             putAgain(query, on: connection, at: now)
         } else if query.pool.mayDialAgain {
             dial(query, at: now, isRepeat: true)

@@ -74,6 +74,14 @@ def test_kubernetes_takes_the_shared_cache(top, schema, release):
         schema(document, release)
 
 
+def test_the_key_that_stands_there_is_refused(top, binary, tmp_path):
+    secret = next(one for one in documents(top, STORE) if one["metadata"]["name"] == "httpdnsd-shared-cache")["stringData"]
+    (tmp_path / "key").write_text(secret["key"])
+    variables = {"HTTPDNSD_SHAREDCACHE_SERVER": "redis://192.0.2.1", "HTTPDNSD_SHAREDCACHE_KEYFILE": str(tmp_path / "key")}
+    done = subprocess.run([binary, "check"], env=variables, capture_output=True, text=True)
+    assert done.returncode == 78 and "give 32 or more" in done.stderr, done
+
+
 @pytest.mark.parametrize("manifest", SHARED)
 def test_the_daemon_takes_the_shared_cache(top, binary, tmp_path, manifest):
     whole = shared(top, manifest)
@@ -87,6 +95,7 @@ def test_the_daemon_takes_the_shared_cache(top, binary, tmp_path, manifest):
         assert {mount["name"] for mount in daemon["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
     store = documents(top, STORE)
     secret = next(one for one in store if one["metadata"]["name"] == "httpdnsd-shared-cache")["stringData"]
+    secret |= {"key": "0123456789abcdef0123456789abcdef"}  # as the comment there asks for
     for variable in ("HTTPDNSD_HTTPDNS_TOKENFILE", "HTTPDNSD_SHAREDCACHE_KEYFILE", "HTTPDNSD_SHAREDCACHE_PASSWORDFILE"):
         if variable in variables:
             variables[variable] = str(tmp_path / variable)

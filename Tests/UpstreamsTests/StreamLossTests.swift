@@ -230,12 +230,9 @@ import Testing
         let tls = try TLSServerSettings(addresses: [.v4(127, 0, 0, 1)])
         let server = try FramesServer(tls: tls) { number, connection in
             guard number <= times else { return Self.echo(number, connection) }
-            if isReset {
-                connection.resetsAtClose()
-            } else {
-                // What it has come with is read, so that the end is no reset.
-                connection.dropsOctets()
-            }
+            // The handshake has begun. What has come is read, so that only what is to be a reset is one.
+            connection.dropsOctets()
+            if isReset { connection.resetsAtClose() }
         }
         let asking = try StreamAsking(trusting: [tls.certificate])
         asking.ask(Server(server.endpoint, .tls), 1...3)

@@ -109,7 +109,7 @@ extension Forwarder {
         case .query(let id), .silence(let id), .late(let id): !queries.contains(id)
         case .trial(let id): !ranks.isUnderWay(id)
         case .store(let id): !sharedReads.contains(id)
-        case .flight, .kept, .plan: false
+        case .flight, .kept, .plan, .outage: false
         }
     }
 
@@ -124,7 +124,7 @@ extension Forwarder {
             case .query(let id), .silence(let id), .late(let id): queries.contains(id)
             case .trial(let id): ranks.isUnderWay(id)
             case .store(let id): sharedReads.contains(id)
-            case .kept, .plan: true
+            case .kept, .plan, .outage: true
             }
         }
     }

@@ -58,6 +58,8 @@ public struct Forwarder: ~Copyable {
         case silence(TableID)
         /// A server takes longer than usual: the next one is asked as well.
         case late(TableID)
+        /// A group that has failed is asked again.
+        case outage(GroupID)
         /// The index of a name in `kept` that is to be refreshed.
         case kept(Int)
         /// The plan has room again.
@@ -207,6 +209,7 @@ public struct Forwarder: ~Copyable {
             case .query(let id): timedOut(id, at: now)
             case .silence(let id): askAgain(id, at: now)
             case .late(let id): askNextAsWell(id, at: now)
+            case .outage(let group): lookAgain(group, at: now)
             case .kept(let place): refreshKept(place, at: now)
             // The end of the turn checks the plan itself.
             case .plan(let group): groups[group.rawValue].isPlanAwaited = false

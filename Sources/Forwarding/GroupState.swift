@@ -30,6 +30,8 @@ struct GroupState {
 
     /// The questions that another group has answered since this one failed: see ``Forwarder/standsIn(_:at:)``.
     var standIns = Remembered<Flight.Key, Bool>(atMost: Forwarder.maximumStandIns)
+    /// Seconds from the last look whether it answers again to the next one; nil: none is to come.
+    var nextLook: Int?
 
     /// With `Choice.inOrder`: when the first server is tried again while another is in use.
     private(set) var returnAt: Tick?
@@ -51,6 +53,11 @@ struct GroupState {
     var id: GroupID { group.id }
 
     var isEmpty: Bool { servers.isEmpty }
+
+    /// Whether any of its servers has failed since it last answered.
+    var isFailing: Bool {
+        servers.contains { $0.health.consecutiveFailures > 0 }
+    }
 
     /// Applies other settings or servers. What is known of servers that stay is kept.
     mutating func replace(_ new: UpstreamGroup) {

@@ -31,6 +31,15 @@ struct Remembered<Key: Hashable, Value> {
     /// The keys that still hold. Walks over all.
     func keys(at now: Tick) -> [Key] { values.filter { now < $0.value.until }.map(\.key) }
 
+    /// A key that still holds, with a value that is meant: the first of them that was inserted.
+    func first(at now: Tick, where isMeant: (Value) -> Bool) -> Key? {
+        for offset in order.indices {
+            let key = order[(oldest + offset) % order.count]
+            if let value = value(key, at: now), isMeant(value) { return key }
+        }
+        return nil
+    }
+
     /// Walks over all keys: for an operator's command, not for the path of a query. The order of the keys is kept.
     mutating func remove(where isMeant: (Key) -> Bool) {
         for key in values.keys.filter(isMeant) { values[key]?.until = Tick(nanoseconds: 0) }

@@ -30,7 +30,8 @@ extension Forwarder {
     mutating func lookAgain(_ group: GroupID, at now: Tick) {
         let place = group.rawValue
         guard let last = groups[place].nextLook, let key = groups[place].standIns.first(at: now, where: { $0 }) else {
-            return groups[place].nextLook = nil
+            groups[place].nextLook = nil
+            return
         }
         let next = min(2 * last, Self.longestLook)
         groups[place].nextLook = next

@@ -119,6 +119,29 @@ def test_a_reload_adds_a_group_changes_it_and_takes_it_away(daemon, scripted_res
         assert addresses(one.reply) in (["192.0.2.1"], ["192.0.2.2"], ["192.0.2.3"]), one
 
 
+@pytest.mark.parametrize("protocol", ["tls", "https"])
+def test_a_name_that_becomes_a_walls_is_not_told_to_the_server_it_waited_for(
+        daemon, scripted_resolver, encrypted_resolver, authority, relay, protocol):
+    """Its question waits for a handshake with the server of before, and goes to the wall's when the settings change."""
+    before = encrypted_resolver(protocol, says(3))
+    wall = scripted_resolver(says(2), address="127.0.0.41")
+    between = relay(before)
+    url = before.url.replace(f":{before.port}", f":{between.port}")
+    whole = LISTEN | {"fallback": {"servers": [url], "caFile": str(authority.file), "hosts": ""}}
+    running = daemon(whole=whole, port=PORT)
+    between.freeze(live=False)
+    between.reset()
+    dialled = between.connections
+    clients = Clients(port=PORT)
+    clients.ask("mail.corp.example")
+    eventually(lambda: between.connections > dialled, "it dials once more")
+    hup(running, whole | {"upstreams.office": {"servers": [wall.endpoint], "domains": ["corp.example"]}})
+    assert [addresses(one.reply) for one in clients.all_answered()] == [["192.0.2.2"]]
+    between.thaw()
+    eventually(lambda: last_of("www.example.com") == [3], "the server of before answers")
+    assert before.questions and not [one for one in before.questions if "corp" in one.name.to_text()], before.questions
+
+
 # -- what is shown --
 
 @pytest.fixture

@@ -45,10 +45,9 @@ extension Explanation {
 extension Forwarder {
     /// Sets what the store is asked before a group is, and what it has for that.
     func look(for key: Flight.Key, _ part: inout Explanation.Part, _ looks: StoreLooks, at now: Tick) {
-        // What comes of that is decided on a copy, which counts by itself.
-        var shared = shared
-        guard part.group.isShared, part.standing != .noServer, part.standing != .withoutRecord,
-            part.standing != .budgetSpent, shared.budget(at: now) != nil
+        guard let settings = store.settings, part.group.isShared, part.standing != .noServer,
+            part.standing != .withoutRecord,
+            part.standing != .budgetSpent, store.budget(at: now) != nil
         else { return }
         let question = sharedQuestion(part.group.id, key.name.name, key.type, for: key.audience)
         part.sharedQuestion = question
@@ -57,20 +56,15 @@ extension Forwarder {
         case .failed(let why): part.stored = .unknown(why)
         case .found(.nothing): part.stored = .nothing
         case .found(.entry(let entry, let isStaleCopy)):
-            let content = permitted(entry.content)
-            switch shared.worth(entry, isStaleCopy: isStaleCopy, wall: looks.wall, at: now) {
-            case .fresh(let elapsed, _) where content.outlasts(elapsed):
+            let content = entry.content.clampedToOwnTTL(timing.maxTTL)
+            // What is learnt by that stays in a copy.
+            var clock = store.clock
+            switch clock.worth(entry, isStaleCopy: isStaleCopy, settings, wall: looks.wall, at: now) {
+            case .fresh(let elapsed, _) where content.isUsable(after: elapsed, isOfAccount: true):
                 part.stored = .entry(content, elapsed: elapsed, isFresh: true)
             case .stale(let elapsed): part.stored = .entry(content, elapsed: elapsed, isFresh: false)
-            case .fresh, .nothing: part.stored = .outOfTime
+            case .fresh, .nothing, .ahead: part.stored = .outOfTime
             }
         }
-    }
-}
-
-extension SharedContent {
-    /// Whether it may still be given after so many seconds.
-    func outlasts(_ elapsed: UInt32) -> Bool {
-        if case .answer(let answer) = self { elapsed < answer.keep } else { true }
     }
 }

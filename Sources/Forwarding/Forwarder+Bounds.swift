@@ -108,7 +108,6 @@ extension Forwarder {
         switch moment {
         case .query(let id), .silence(let id), .late(let id): !queries.contains(id)
         case .trial(let id): !ranks.isUnderWay(id)
-        case .store(let id): !sharedReads.contains(id)
         case .flight, .kept, .plan, .outage: false
         }
     }
@@ -117,13 +116,12 @@ extension Forwarder {
     mutating func compactDeadlines() {
         let live = flights.count + queries.count + kept.count
         guard deadlines.count > 4 * live + 256 else { return }
-        let (flights, queries, ranks, sharedReads) = (flights, queries, ranks, sharedReads)
+        let (flights, queries, ranks) = (flights, queries, ranks)
         deadlines.compact { moment in
             switch moment {
             case .flight(let id): flights.contains(id)
             case .query(let id), .silence(let id), .late(let id): queries.contains(id)
             case .trial(let id): ranks.isUnderWay(id)
-            case .store(let id): sharedReads.contains(id)
             case .kept, .plan, .outage: true
             }
         }

@@ -92,8 +92,8 @@ extension Forwarder {
             outdateLookups { _ in true }
             forgetAllShared()
         case .sharedCache(let settings):
-            shared.begin(settings, at: now)
-            abandonReadsIfAway(at: now)
+            store.begin(settings, at: now, &actions)
+            takeFindings(at: now)
         case .wanted(let preResolve, let keepAlive):
             start(preResolve: preResolve, keepAlive: keepAlive, at: now)
         }
@@ -106,10 +106,7 @@ extension Forwarder {
             flight.outdate()
             flightOf[flight.key] = nil
         }
-        // What the store says of a flight that has ended is cached as well.
-        for id in sharedReads.ids {
-            if let flight = sharedReads[id]?.flight, isMeant(flight.key.name) { flight.outdate() }
-        }
+        store.outdate(where: isMeant)
         for place in groups.indices {
             for lookup in groups[place].lookups.values where isMeant(lookup.key) {
                 lookup.outdate()
@@ -196,7 +193,7 @@ extension Forwarder {
     private static var mostNamesToForget: Int { 8 }
 
     private mutating func forgetAllShared() {
-        if shared.settings != nil { shared.act(.beginGeneration) }
+        if store.settings != nil { act(.shared(.beginGeneration)) }
     }
 }
 
@@ -218,5 +215,5 @@ extension Forwarder {
     public func name(of group: GroupID) -> String { groups[group.rawValue].group.name }
     public var flightsUnderWay: Int { flights.count }
     /// Nil: nothing is shared.
-    public var sharedCacheOverview: SharedCacheOverview? { shared.settings == nil ? nil : shared.overview }
+    public var sharedCacheOverview: SharedCacheOverview? { store.settings == nil ? nil : store.overview }
 }

@@ -77,7 +77,7 @@ extension Forwarder {
     /// No step can answer any more: a stale answer is given, else a failure.
     private mutating func fail(_ flight: Flight, at now: Tick) {
         // The store may still have an answer, which is better than a failure.
-        if shared.isOn, isLooking(flight, at: now) { return }
+        if store.isWaitedFor(by: flight.id, at: now) { return }
         // A resolver that says SERVFAIL was reached, and caches the failure itself.
         if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent { remember(flight, at: now) }
         if let known = known(flight, at: now) {
@@ -124,7 +124,7 @@ extension Forwarder {
             counters.ended(flight.exposure)
         }
         flightOf.remove(flight, forKey: flight.key)
-        if !storeWaits.isEmpty { storeWaits[flight.id] = nil }
+        store.ended(flight.id)
         if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
         if let messages = flight.messages { for query in messages.underWay { leave(query) } }
     }
@@ -206,7 +206,7 @@ extension Forwarder {
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
         keep(answer, by: group, to: key.name.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
-        if shared.isOn, !isFromStore, !isStandIn, answer.isCacheable {
+        if store.isOn, !isFromStore, !isStandIn, answer.isCacheable {
             share(
                 .answer(answer), by: group, to: key.name.name, key.type, for: key.audience, lifetime: answer.keep,
                 at: now)

@@ -33,7 +33,7 @@ extension Forwarder {
     ) {
         lookup.query = nil
         remove(lookup, at: group)
-        let isShared = shared.isOn && families == policy.families(of: group)
+        let isShared = store.isOn && families == policy.families(of: group)
         guard result.hasAddresses else {
             groups[group.rawValue].noRecordBudget.charge(lookup.key.name, at: now)
             if lookup.isCurrent {

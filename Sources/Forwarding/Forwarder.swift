@@ -17,7 +17,7 @@ public struct Forwarder: ~Copyable {
     var rules: FlightRules
     let cache: DNSCache
     /// The actions for the shell, in order.
-    private(set) var actions: [Action] = []
+    var actions: [Action] = []
     public internal(set) var counters = Counters()
     /// Queries that have failed, of all groups together.
     public internal(set) var failedQueries: UInt64 = 0
@@ -41,11 +41,7 @@ public struct Forwarder: ~Copyable {
     var kept: [Name] = []
     /// The accounts of which was said that clients that validate are not sent to them.
     var leftToValidators: Set<GroupID> = []
-    var shared = SharedCache()
-    /// The looks into the store that are under way.
-    var sharedReads = Table<SharedRead>()
-    /// Milliseconds for which the clients of a flight have waited for the store.
-    var storeWaits: [TableID: Int] = [:]
+    var store = StoreDesk()
     var orders = FlightOrders()
     var isCarryingOut = false
 
@@ -66,8 +62,6 @@ public struct Forwarder: ~Copyable {
         case plan(GroupID)
         /// Addresses were tried for long enough.
         case trial(TableID)
-        /// A look into the store has taken as long as its step waits, or as long as it may.
-        case store(TableID)
     }
 
     /// The most flights at once, some 1.3 KB each. Beyond it the newest flight of the source that has the most is
@@ -104,23 +98,13 @@ public struct Forwarder: ~Copyable {
     /// Exchanges the actions to carry out for an empty list, whose memory serves the next ones.
     public mutating func takeActions(into list: inout [Action]) {
         precondition(list.isEmpty)
-        if !shared.actions.isEmpty || !shared.events.isEmpty { takeSharedActions() }
         swap(&list, &actions)
         if actions.capacity > Self.keptActions { actions = [] }
     }
     /// For so many actions memory is kept between turns, some 300 octets each.
     private static var keptActions: Int { 64 }
 
-    mutating func act(_ action: Action) {
-        // What came before for the store stays before it.
-        if !shared.actions.isEmpty { takeSharedActions() }
-        actions.append(action)
-    }
-
-    private mutating func takeSharedActions() {
-        actions += shared.takeActions().map { .shared($0) }
-        actions += shared.takeEvents().map { .report($0) }
-    }
+    mutating func act(_ action: Action) { actions.append(action) }
 
     // MARK: Questions
 
@@ -184,7 +168,7 @@ public struct Forwarder: ~Copyable {
         guard let client else { return }
         if !flight.isWanted {
             tell(flight, .wanted, at: now)
-            if shared.isOn { hurry(flight, at: now) }
+            if store.isOn { store.hurry(flight.id, at: now) }
         }
         if flight.isAnswered, let known {
             // RFC 8767 §5: while a refresh is known to fail, a stale answer is given without waiting.
@@ -201,8 +185,8 @@ public struct Forwarder: ~Copyable {
 
     /// Handles everything that is due by `now`.
     public mutating func expire(at now: Tick) {
-        shared.expire(at: now)
-        abandonReadsIfAway(at: now)
+        store.expire(at: now, &actions)
+        takeFindings(at: now)
         while let moment = deadlines.popDue(at: now) {
             switch moment {
             case .flight(let id): flightMoment(id, at: now)
@@ -214,7 +198,6 @@ public struct Forwarder: ~Copyable {
             // The end of the turn checks the plan itself.
             case .plan(let group): groups[group.rawValue].isPlanAwaited = false
             case .trial(let id): endTrial(id, at: now)
-            case .store(let id): storeMoment(id, at: now)
             }
         }
     }
@@ -224,7 +207,7 @@ public struct Forwarder: ~Copyable {
     public var nextDeadline: Tick? {
         mutating get {
             while let first = deadlines.first, isOfEndedQuery(first) { deadlines.removeFirst() }
-            return deadlines.next.orEarlier(shared.nextDeadline)
+            return deadlines.next.orEarlier(store.nextDeadline)
         }
     }
 

@@ -42,6 +42,20 @@ public enum SharedContent: Sendable, Equatable {
     case noRecord
 }
 
+extension SharedContent {
+    /// The writer's `maxTTL` may be higher than ours.
+    func clampedToOwnTTL(_ maxTTL: UInt32) -> SharedContent {
+        guard case .answer(var answer) = self else { return self }
+        answer.clampTTLs(minimum: 0, maximum: maxTTL)
+        return .answer(answer)
+    }
+
+    /// Whether it answers a question after so many seconds: only an account can have "no record".
+    func isUsable(after elapsed: UInt32, isOfAccount: Bool) -> Bool {
+        if case .answer(let answer) = self { elapsed < answer.keep } else { isOfAccount }
+    }
+}
+
 /// An entry of the store, opened.
 public struct SharedEntry: Sendable, Equatable {
     public var content: SharedContent

@@ -59,6 +59,6 @@ import Testing
         }
         world.run(milliseconds: 100)
         #expect(world.billed == 16)
-        #expect(world.nodes.allSatisfy { $0.forwarder.shared.counters.reads == 1 })
+        #expect(world.nodes.allSatisfy { $0.forwarder.store.counters.reads == 1 })
     }
 }

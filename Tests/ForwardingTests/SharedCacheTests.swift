@@ -64,7 +64,7 @@ import Testing
         world.ask(0, 0, 1)
         world.run(milliseconds: 100)
         // That there is no record of the other family is kept for longer.
-        #expect(world.storedQuestions.contains { $0.type == .a } == (ttl >= SharedCache.leastLifetime))
+        #expect(world.storedQuestions.contains { $0.type == .a } == (ttl >= StoreDesk.leastLifetime))
     }
 
     @Test func itIsDialledAgainMoreAndMoreSeldomAndSaidOnce() {
@@ -83,7 +83,7 @@ import Testing
         #expect(node.events == [.sharedCacheOn, .sharedCacheOff("closed by the store")])
         world.storeFault = nil
         world.run(milliseconds: 61_000)
-        #expect(node.events.last == .sharedCacheOn && node.forwarder.shared.isOn)
+        #expect(node.events.last == .sharedCacheOn && node.forwarder.store.isOn)
     }
 
     @Test(arguments: ["it still reads its data (LOADING)", "it asks for a password (NOAUTH)"])
@@ -96,25 +96,6 @@ import Testing
         #expect(world.nodes[0].events.contains(.sharedCacheOff(reason)))
     }
 
-    /// What the store owes is counted in replies: a look that fails by itself pays for none, and a reply that comes too late is
-    /// one all the same.
-    @Test func whatIsOwedIsCountedInReplies() {
-        func at(_ milliseconds: UInt64) -> Tick { Tick(nanoseconds: milliseconds * Self.millisecond) }
-        var cache = SharedCache()
-        cache.begin(SharedSettings(staleSeconds: 0, prefetchAt: 0), at: at(0))
-        cache.connected(at: at(0))
-        let question = SharedQuestion(group: .httpdns, name: Name("a.example")!, type: .a, audience: .everyone)
-        let read = SharedAction.read(SharedReadID(standalone: 1), question)
-        for _ in 0..<2 { cache.begin(read, at: at(1)) }
-        // The first is not answered in time; beside it another look has failed.
-        cache.failed("no answer within 50 ms", at: at(51))
-        cache.failed("its data", at: at(51))
-        #expect(cache.budget(at: at(52)) == 0)
-        // Both replies come late: then nothing is owed, and the next question waits for the store again.
-        for _ in 0..<2 { cache.replied(at: at(80)) }
-        #expect(cache.budget(at: at(100)) == SharedCache.mostWait)
-    }
-
     /// A read that was answered too late makes no further question go past the store.
     @Test func aLateReplyIsAReply() {
         let world = FleetWorld(nodes: 1, names: 2)
@@ -122,10 +103,10 @@ import Testing
         world.ask(0, 0, 1)
         world.run(milliseconds: 200)
         world.storeTime = Self.millisecond / 10
-        let late = world.nodes[0].forwarder.shared.counters.late
+        let late = world.nodes[0].forwarder.store.counters.late
         world.ask(0, 1, 1)
         world.run(milliseconds: 200)
-        #expect(world.nodes[0].forwarder.shared.counters.late == late)
+        #expect(world.nodes[0].forwarder.store.counters.late == late)
     }
 
     @Test func aFullStoreIsStillReadAndSaidOnce() {
@@ -145,7 +126,7 @@ import Testing
             world.run(milliseconds: 1000)
             if name % 10 == 0 { world.flush(0, nil) }
         }
-        #expect(node.events.last == .sharedCacheTakesAgain && node.forwarder.shared.isOn)
+        #expect(node.events.last == .sharedCacheTakesAgain && node.forwarder.store.isOn)
     }
 
     @Test func aStoreThatIsAlwaysSlowIsNotUsed() {
@@ -165,7 +146,7 @@ import Testing
             world.ask(0, name, name)
             world.run(milliseconds: 50)
         }
-        #expect(world.nodes[0].forwarder.shared.overview.budget == 0)
+        #expect(world.nodes[0].forwarder.store.overview.budget == 0)
         // It is still looked at: as soon as it helps again, it is waited for again.
         for name in 100..<130 {
             world.ask(1, name, name)
@@ -175,7 +156,7 @@ import Testing
             world.ask(0, name, name)
             world.run(milliseconds: 50)
         }
-        #expect(world.nodes[0].forwarder.shared.overview.budget == 5)
+        #expect(world.nodes[0].forwarder.store.overview.budget == 5)
     }
 
     @Test func lateAnswersWinIfTheyAreFirst() {
@@ -271,7 +252,7 @@ import Testing
         for node in 0..<20 { world.ask(node, 0) }
         world.run(milliseconds: 1000)
         #expect(world.billed == 2)
-        #expect(world.nodes.reduce(0) { $0 + Int($1.forwarder.shared.counters.leasesLost) } == 19)
+        #expect(world.nodes.reduce(0) { $0 + Int($1.forwarder.store.counters.leasesLost) } == 19)
     }
 
     @Test func flushReachesIt() {

@@ -42,7 +42,7 @@ import Testing
     private static func waits(_ world: FleetWorld) -> [(time: UInt64, isOn: Bool)] {
         var asked: [(at: UInt64, isOn: Bool)] = []
         for name in 0..<400 {
-            asked.append((world.now, world.nodes[0].forwarder.shared.isOn))
+            asked.append((world.now, world.nodes[0].forwarder.store.isOn))
             world.ask(0, name, name)
             world.run(milliseconds: 5)
         }
@@ -81,7 +81,7 @@ import Testing
         let waited = node.replies.filter { $0.at - begin - UInt64($0.client) * Self.millisecond > 0 }
         #expect(waited.count <= 6)
         #expect(node.events.contains(.sharedCacheOff("no answer within 50 ms")))
-        #expect(!node.forwarder.shared.isOn)
+        #expect(!node.forwarder.store.isOn)
     }
 
     @Test func whatTheStoreHasIsBetterThanAFailureThatComesSooner() {
@@ -93,7 +93,7 @@ import Testing
             world.run(milliseconds: 5)
         }
         // Now it is waited for 1 ms before the group is asked.
-        #expect(world.nodes[1].forwarder.shared.overview.budget == 1)
+        #expect(world.nodes[1].forwarder.store.overview.budget == 1)
         world.storeTime = 4 * Self.millisecond
         world.serviceFault = Self.refused
         let asked = world.now

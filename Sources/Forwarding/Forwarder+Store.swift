@@ -1,0 +1,143 @@
+public import Base
+import DNSCache
+import DNSWire
+
+/// Steps whose groups are shared: the store is looked into before the group's servers are asked, and gets what they
+/// answer. What the store says becomes events of flights here; ``StoreDesk`` decides about it.
+extension Forwarder {
+    /// Asks a step's group, or the store first.
+    mutating func askStoreOrGroup(_ flight: Flight, _ step: Int, at now: Tick) {
+        if store.isOn, flight.isCurrent, case let group = flight.route[step].group,
+            groups[group.rawValue].group.isShared
+        {
+            let key = flight.key
+            let subject = StoreSubject(
+                flight: flight.id, step: step, key: key,
+                question: sharedQuestion(group, key.name.name, key.type, for: key.audience),
+                isAccount: groups[group.rawValue].group.carriesAddresses)
+            if store.look(for: subject, isWanted: flight.isWanted, at: now, &actions) { return }
+        }
+        askGroup(flight, step, at: now)
+    }
+
+    /// - Parameter families: those that an account is asked for; nil: at present.
+    func sharedQuestion(
+        _ group: GroupID, _ name: Name, _ type: RecordType, for audience: Audience, asked families: Families? = nil
+    ) -> SharedQuestion {
+        let isAccount = groups[group.rawValue].group.carriesAddresses
+        return SharedQuestion(
+            group: group, name: name, type: type, audience: isAccount ? .everyone : audience,
+            families: isAccount ? families ?? policy.families(of: group) : [],
+            refusesPrivate: policy.refusesPrivate(name))
+    }
+
+    // MARK: What the store says
+
+    /// Takes the result of an action for the store.
+    /// - Parameter wall: seconds since 1970.
+    public mutating func told(_ event: SharedEvent, wall: UInt64, at now: Tick) {
+        store.told(event, wall: wall, maxTTL: timing.maxTTL, at: now, &actions)
+        takeFindings(at: now)
+    }
+
+    /// Tells flights what the store has said.
+    mutating func takeFindings(at now: Tick) {
+        while let finding = store.takeFinding() { take(finding, at: now) }
+    }
+
+    private mutating func take(_ finding: StoreFinding, at now: Tick) {
+        let subject = finding.subject
+        // The flight may have ended by an earlier finding.
+        let flight = flights[subject.flight]
+        switch finding.news {
+        case .known(let content, let elapsed):
+            keepUnlessKnown(content, elapsed, subject, at: now)
+            if let flight { tell(flight, .staleFound, at: now) }
+        case .fresh(let content, let elapsed, let isDue):
+            if let flight { take(content, elapsed, isDue: isDue, flight, subject, at: now) }
+        case .nothing: if let flight { tell(flight, .storeIsSilent, at: now) }
+        case .askGroup: if let flight { askGroup(flight, subject.step, at: now) }
+        case .leaseLost: if let flight { tell(flight, .dropped(step: subject.step), at: now) }
+        }
+    }
+
+    // MARK: Entries
+
+    /// Answers a flight with an entry.
+    private mutating func take(
+        _ content: SharedContent, _ elapsed: UInt32, isDue: Bool, _ flight: Flight, _ subject: StoreSubject,
+        at now: Tick
+    ) {
+        let (step, key, group) = (subject.step, subject.key, subject.question.group)
+        // The step may have failed meanwhile; what the store has is better than that, unless another step is under way.
+        guard flight.isUnderWay(step) || flight.isDone && content != .noRecord else {
+            return tell(flight, .storeIsSilent, at: now)
+        }
+        guard case .answer(var answer) = content else {
+            let seconds = negativeTTL(of: group)
+            noRecord(key.name, for: seconds &- min(elapsed, seconds), at: group, now)
+            return tellWithoutRecord(flight, at: group, by: .sharedCache(group), at: now)
+        }
+        guard subject.isAccount || !flight.standsIn(step, rules) else {
+            answer.spend(seconds: Int(elapsed))
+            return tell(flight, .stored(step: step, answer, by: .sharedCache(group)), at: now)
+        }
+        rank(&answer, of: key.name, key.type, at: now)
+        keepShared(answer, elapsed, subject, at: now)
+        withdraw(flight)
+        end(flight, with: answer, age: .elapsed(elapsed), by: .sharedCache(group))
+        if isDue { receive(key.name.name, key.type, for: key.audience, from: nil, of: .daemon, at: now) }
+    }
+
+    /// Puts an entry that comes too late, or whose time is over, into the cache, unless something is there.
+    private mutating func keepUnlessKnown(
+        _ content: SharedContent, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick
+    ) {
+        let key = subject.key
+        guard case .answer(let answer) = content,
+            cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) == nil
+        else { return }
+        keepShared(answer, elapsed, subject, at: now)
+    }
+
+    /// Caches an answer of the store, as old as it is there.
+    private mutating func keepShared(_ answer: Answer, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick) {
+        let key = subject.key
+        cache.store(
+            answer, to: key.name.name, type: key.type,
+            for: policy.served(subject.question.audience, key.name.name, key.type),
+            at: now.seconds &- elapsed, teller: subject.question.group.teller)
+    }
+
+    /// Gives the store what a group has answered.
+    mutating func share(
+        _ content: SharedContent, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
+        lifetime: UInt32, at now: Tick
+    ) {
+        guard store.isOn, groups[group.rawValue].group.isShared else { return }
+        store.write(sharedQuestion(group, name, type, for: audience), content, lifetime: lifetime, at: now, &actions)
+    }
+
+    /// Deletes what the store may have of a name, in the groups that are shared: of an account also what was said while it was
+    /// asked for other families, as the routes of each daemon have it.
+    mutating func forgetShared(_ name: Name) {
+        guard store.settings != nil else { return }
+        var questions: [SharedQuestion] = []
+        for group in groups where group.group.isShared && !group.isEmpty {
+            if group.group.carriesAddresses {
+                for families in [Families.ipv4, .ipv6, .both] {
+                    for type in [RecordType.a, .aaaa] {
+                        questions.append(sharedQuestion(group.id, name, type, for: .everyone, asked: families))
+                    }
+                }
+            } else {
+                for type in RecordType.named {
+                    for audience in Audience.ofClients {
+                        questions.append(sharedQuestion(group.id, name, type, for: audience))
+                    }
+                }
+            }
+        }
+        act(.shared(.delete(questions)))
+    }
+}

@@ -1,0 +1,300 @@
+import Base
+
+/// Decides about the store of a fleet: whether it is asked, how long a question waits for it, what its entries are worth,
+/// and when it is dialled.
+///
+/// The rule behind all of it is that nothing is ever slower or less reliable than without a store. It is told of what
+/// has happened and of the time. Each function appends what the shell is to do to `actions`, and what steps are to hear to
+/// the findings: see ``takeFinding()``.
+struct StoreDesk {
+    /// Nil: no store is configured.
+    private(set) var settings: SharedSettings?
+    private(set) var counters = SharedCacheCounters()
+    private var health = StoreHealth()
+    /// Replies that the store owes.
+    private var owed = 0
+    /// Start of the present silence of the store while requests are open; nil: none open.
+    private var silentSince: Tick?
+    private var pace = StorePace()
+    private(set) var clock = StoreClock()
+    private var isClockSaid = false
+    /// The reads and claims that are waited for, and when each is to be looked at again.
+    private var reads = Table<StoreRead>()
+    private var moments = Deadlines<TableID>()
+    /// The flights under way that have looked into the store.
+    private var flights: [TableID: StorePatience] = [:]
+    private var findings: [StoreFinding] = []
+
+    /// The longest that a client's question waits for the store, in milliseconds.
+    static let mostWait = 5
+    /// Milliseconds after which a read has failed.
+    static let readTime = 50
+    /// The most replies owed: requests are answered in order, so more would only wait.
+    static let maximumReads = 256
+    /// The least seconds for which an answer must be fresh to be shared (interface), and the longest that a copy is kept.
+    static let leastLifetime: UInt32 = 5
+    static let mostStale: UInt32 = 86_400
+
+    var isOn: Bool { health.isOn }
+
+    var overview: SharedCacheOverview {
+        var counters = counters
+        counters.outages = health.outages
+        return SharedCacheOverview(
+            isOn: isOn, reason: health.reason, nextTry: health.nextTry, budget: pace.budget, usual: pace.usual,
+            counters: counters)
+    }
+
+    /// The oldest finding that was not taken yet.
+    mutating func takeFinding() -> StoreFinding? { findings.isEmpty ? nil : findings.removeFirst() }
+
+    // MARK: Looks
+
+    /// How many milliseconds a client's question waits for a read that begins now: 0, not at all, though its answer
+    /// still counts; nil: the store is not asked.
+    func budget(at now: Tick) -> Int? {
+        guard isOn, owed < Self.maximumReads else { return nil }
+        // Reads are answered in order: behind one that is late, the next is later still.
+        if let silentSince, now.milliseconds(since: silentSince) >= Self.mostWait { return 0 }
+        return pace.budget
+    }
+
+    /// Looks into the store for a step.
+    /// - Parameter isWanted: clients wait for the flight. No client waits for a refresh, so it can wait long enough to save
+    ///   a lookup that another daemon has made.
+    /// - Returns: whether the step waits for what comes of it; if not, its group is to be asked now.
+    mutating func look(for subject: StoreSubject, isWanted: Bool, at now: Tick, _ actions: inout [Action]) -> Bool {
+        guard let budget = budget(at: now) else { return false }
+        flights[subject.flight, default: StorePatience()].isWanted = isWanted
+        let wait = isWanted ? min(budget, flights[subject.flight]?.left ?? 0) : Self.readTime
+        counters.reads += 1
+        if wait == 0 { counters.late += 1 }
+        begin(subject, isClaim: false, wait: wait, at: now, &actions)
+        return wait > 0
+    }
+
+    private mutating func begin(
+        _ subject: StoreSubject, isClaim: Bool, wait: Int, at now: Tick, _ actions: inout [Action]
+    ) {
+        let left = flights[subject.flight]?.left ?? 0
+        let read = StoreRead(subject, isClaim: isClaim, wait: wait, clientsWait: left, at: now)
+        let id = reads.insert(read)
+        schedule(id, read.next(after: now))
+        owed += 1
+        if silentSince == nil { silentSince = now }
+        let number = SharedReadID(id)
+        actions.append(.shared(isClaim ? .claim(number, subject.question) : .read(number, subject.question)))
+    }
+
+    private mutating func schedule(_ id: TableID, _ moment: Tick) {
+        moments.insert(id, at: moment)
+        guard moments.count > 4 * Self.maximumReads else { return }
+        moments.compact { [reads] in reads.contains($0) }
+    }
+
+    /// Whether clients of a flight still wait for the store, although its groups have failed.
+    func isWaitedFor(by flight: TableID, at now: Tick) -> Bool {
+        isOn
+            && reads.ids.contains { id in
+                reads[id].map { $0.subject.flight == flight && now < $0.clientsWaitUntil } ?? false
+            }
+    }
+
+    /// A client has joined a refresh, which had more time.
+    mutating func hurry(_ flight: TableID, at now: Tick) {
+        guard flights[flight] != nil else { return }
+        flights[flight]?.isWanted = true
+        let soon = now.advanced(milliseconds: Self.mostWait)
+        for id in reads.ids where reads[id]?.subject.flight == flight {
+            guard var read = reads[id], let before = read.groupAskedAt, soon < before else { continue }
+            (read.groupAskedAt, read.clientsWaitUntil) = (soon, soon)
+            reads[id] = read
+            schedule(id, soon)
+        }
+    }
+
+    /// A flight has ended. What the store still says to it is only cached.
+    mutating func ended(_ flight: TableID) {
+        if !flights.isEmpty { flights[flight] = nil }
+    }
+
+    /// The rules have changed for these names: what the store says of what is under way is not the answer any more.
+    mutating func outdate(where isMeant: (NameKey) -> Bool) {
+        for id in reads.ids {
+            guard var read = reads[id], isMeant(read.subject.key.name) else { continue }
+            read.isOutdated = true
+            reads[id] = read
+        }
+    }
+
+    // MARK: What the store says
+
+    /// Takes the result of an action.
+    /// - Parameters:
+    ///   - wall: seconds since 1970.
+    ///   - maxTTL: in seconds; the writer's may be higher.
+    mutating func told(
+        _ event: SharedEvent, wall: UInt64, maxTTL: UInt32, at now: Tick, _ actions: inout [Action]
+    ) {
+        switch event {
+        case .connected:
+            guard health.connected(at: now, &actions) else { return }
+            (owed, silentSince, pace) = (0, nil, StorePace())
+        case .lost(let why): health.goAway(why, at: now, &actions)
+        case .found(let id, let finding):
+            replied(at: now)
+            guard let read = reads.remove(id.id) else { return }
+            found(read, finding, wall: wall, maxTTL: maxTTL, at: now, &actions)
+        case .claimed(let id, let isOurs):
+            replied(at: now)
+            guard let read = reads.remove(id.id) else { return }
+            health.answered()
+            guard !isOurs, flights[read.subject.flight]?.isWanted == false else { return goOn(read, at: now, &actions) }
+            counters.leasesLost += 1
+            say(.leaseLost, to: read)
+        case .failed(let id?, let why):
+            replied(at: now)
+            if let read = reads.remove(id.id) { failed(read, why, at: now, &actions) }
+        case .failed(nil, let why): failed(nil, why, at: now, &actions)
+        case .written:
+            counters.writes += 1
+            health.written(&actions)
+        case .writeFailed(let why):
+            counters.writesFailed += 1
+            health.writeFailed(why, at: now, &actions)
+        case .dropped(let count): counters.dropped += UInt64(count)
+        case .refused: counters.refused += 1
+        }
+        abandonReadsIfAway(at: now, &actions)
+    }
+
+    private mutating func found(
+        _ read: StoreRead, _ finding: SharedFinding, wall: UInt64, maxTTL: UInt32, at now: Tick,
+        _ actions: inout [Action]
+    ) {
+        var (content, worth) = (SharedContent.noRecord, StoreClock.Worth.nothing)
+        if case .entry(let entry, let isStaleCopy) = finding, let settings {
+            worth = clock.worth(entry, isStaleCopy: isStaleCopy, settings, wall: wall, at: now)
+            content = entry.content.clampedToOwnTTL(maxTTL)
+        }
+        if worth == .ahead {
+            counters.ignored += 1
+            if !isClockSaid { actions.append(.report(.sharedCacheClock)) }
+            isClockSaid = true
+        }
+        health.answered()
+        let isHit = if case .fresh = worth { true } else { false }
+        if isHit { counters.hits += 1 }
+        pace.add(now.nanoseconds &- read.sent.nanoseconds, isHit)
+        if pace.isTooSlow { health.goAway("it takes longer than \(Self.mostWait) ms", at: now, &actions) }
+        guard !read.isOutdated else { return goOn(read, at: now, &actions) }
+        let flight = flights[read.subject.flight]
+        // It takes the lease of what is due, as of what the store does not have.
+        let isRefresh = flight?.isWanted == false && read.groupAskedAt != nil
+        switch worth {
+        case .fresh(let elapsed, _) where flight == nil: say(.known(content, elapsed: elapsed), to: read)
+        case .fresh(let elapsed, let isDue)
+        where !(isDue && isRefresh) && content.isUsable(after: elapsed, isOfAccount: read.subject.isAccount):
+            say(.fresh(content, elapsed: elapsed, isDue: isDue && settings?.prefetchAt ?? 0 > 0), to: read)
+        case .stale(let elapsed):
+            say(.known(content, elapsed: elapsed), to: read)
+            goOn(read, at: now, &actions)
+        case .fresh, .nothing, .ahead: goOn(read, at: now, &actions)
+        }
+    }
+
+    /// The store has nothing for a step: a refresh takes the lease, any other question goes to the group.
+    private mutating func goOn(_ read: StoreRead, at now: Tick, _ actions: inout [Action]) {
+        guard let flight = flights[read.subject.flight] else { return }
+        guard read.groupAskedAt != nil else { return say(.nothing, to: read) }
+        flights[read.subject.flight]?.waited(since: read.sent, now)
+        guard !read.isClaim, !read.isOutdated, !flight.isWanted, budget(at: now) != nil else {
+            return say(.askGroup, to: read)
+        }
+        begin(read.subject, isClaim: true, wait: Self.readTime, at: now, &actions)
+    }
+
+    private mutating func say(_ news: StoreFinding.News, to read: StoreRead) {
+        findings.append(StoreFinding(subject: read.subject, news: news))
+    }
+
+    /// A reply to a read or a claim has come, be it too late or an error.
+    private mutating func replied(at now: Tick) {
+        owed = max(0, owed - 1)
+        silentSince = owed > 0 ? now : nil
+    }
+
+    /// A read, a claim, or a look for the generation has failed. A reply that did not come in time is still owed.
+    private mutating func failed(_ read: StoreRead?, _ why: String, at now: Tick, _ actions: inout [Action]) {
+        if isOn {
+            counters.failures += 1
+            health.failed(why, at: now, &actions)
+        }
+        if let read { goOn(read, at: now, &actions) }
+    }
+
+    // MARK: Time
+
+    /// When `expire` must be called next; nil while nothing is under way.
+    var nextDeadline: Tick? {
+        mutating get {
+            while let first = moments.first, !reads.contains(first) { moments.removeFirst() }
+            return moments.next.orEarlier(health.nextDeadline)
+        }
+    }
+
+    mutating func expire(at now: Tick, _ actions: inout [Action]) {
+        health.expire(at: now, &actions)
+        while let id = moments.popDue(at: now) { lookAgain(at: id, now, &actions) }
+        abandonReadsIfAway(at: now, &actions)
+    }
+
+    /// A read has taken as long as its step waits, or as long as it may.
+    private mutating func lookAgain(at id: TableID, _ now: Tick, _ actions: inout [Action]) {
+        guard var read = reads[id] else { return }
+        guard now < read.failsAt else {
+            reads.remove(id)
+            return failed(read, "no answer within \(Self.readTime) ms", at: now, &actions)
+        }
+        let isUnderWay = flights[read.subject.flight] != nil
+        if let moment = read.groupAskedAt, moment <= now {
+            flights[read.subject.flight]?.waited(since: read.sent, now)
+            read.groupAskedAt = nil
+            reads[id] = read
+            counters.late += 1
+            if isUnderWay { say(.askGroup, to: read) }
+        } else if read.groupAskedAt == nil, isUnderWay {
+            say(.nothing, to: read)
+        }
+        schedule(id, read.next(after: now))
+    }
+
+    // MARK: Connection
+
+    /// Applies other settings: the store may be another, so it is dialled anew.
+    mutating func begin(_ new: SharedSettings?, at now: Tick, _ actions: inout [Action]) {
+        if health.isInUse { actions.append(.shared(.hangUp)) }
+        (settings, pace, clock, isClockSaid) = (new, StorePace(), StoreClock(), false)
+        health = StoreHealth(outages: health.outages)
+        if new != nil { health.dial(at: now, &actions) }
+        abandonReadsIfAway(at: now, &actions)
+    }
+
+    /// Once the store is given up, its reads are not answered any more.
+    private mutating func abandonReadsIfAway(at now: Tick, _ actions: inout [Action]) {
+        guard !isOn, reads.count > 0 else { return }
+        for id in reads.ids {
+            if let read = reads.remove(id) { goOn(read, at: now, &actions) }
+        }
+    }
+
+    // MARK: Writes
+
+    mutating func write(
+        _ question: SharedQuestion, _ content: SharedContent, lifetime: UInt32, at now: Tick, _ actions: inout [Action]
+    ) {
+        guard health.takesWrites(at: now), let settings, lifetime >= Self.leastLifetime else { return }
+        let stale = min(settings.staleSeconds, Self.mostStale)
+        actions.append(.shared(.write(question, content, lifetime: lifetime, stale: stale)))
+    }
+}

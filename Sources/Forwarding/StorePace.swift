@@ -1,0 +1,34 @@
+/// How the last reads of a store went, and how long a question waits for the next one by that.
+struct StorePace {
+    private var nanoseconds: [UInt64] = []
+    private var hits: [Bool] = []
+    private var oldest = 0
+    /// The time within which nearly all of them were answered (the 95th percentile), in nanoseconds; nil while too few
+    /// are known.
+    private(set) var usual: UInt64?
+
+    private static let count = 20
+
+    mutating func add(_ time: UInt64, _ isHit: Bool) {
+        if nanoseconds.count < Self.count {
+            nanoseconds.append(time)
+            hits.append(isHit)
+        } else {
+            (nanoseconds[oldest], hits[oldest]) = (time, isHit)
+            oldest = (oldest + 1) % Self.count
+        }
+        if nanoseconds.count == Self.count { usual = nanoseconds.sorted()[Self.count * 95 / 100 - 1] }
+    }
+
+    /// Milliseconds that a question waits.
+    var budget: Int {
+        guard let usual else { return StoreDesk.mostWait }
+        if hits.count(where: { $0 }) * 10 < Self.count {
+            // It seldom helps: it is waited for only where that is hardly noticed, so that it can help again.
+            return usual <= 1_000_000 ? 1 : 0
+        }
+        return min(max(1, Int((2 * usual + 999_999) / 1_000_000)), StoreDesk.mostWait)
+    }
+
+    var isTooSlow: Bool { usual.map { $0 > UInt64(StoreDesk.mostWait) * 1_000_000 } ?? false }
+}

@@ -38,13 +38,13 @@ extension Forwarder {
             route = steps
         case .serviceBinding(let steps):
             route = steps
-            let before = withoutRecord(steps, key.name, at: now)
+            let before = desk.withoutRecord(steps, key.name, at: now)
             if before.count == steps.count { return (.answer(policy.notSupported(name, type)), nil) }
-            if rules.carriesAddresses(steps[before.count]) {
+            if desk.rules.carriesAddresses(steps[before.count]) {
                 return (.answer(policy.noServiceBinding(name, type)), nil)
             }
         }
-        var before = withoutRecord(route, key.name, at: now)
+        var before = desk.withoutRecord(route, key.name, at: now)
         if before.count == route.count, !before.isLastUnproven { return (.answer(policy.noRecord(name, type)), nil) }
         let known = cache.find(name, type: type, for: key.audience, at: now.seconds)
         if before.count == route.count { return (.nobody(unproven(route)), known) }
@@ -60,23 +60,11 @@ extension Forwarder {
         let first = route[before.count].group
         if isClients, isNoRecordBudgetSpent(first, key, known, at: now) {
             before.addPastBudget()
-            guard route[before.count...].contains(where: rules.hasServers) else {
+            guard route[before.count...].contains(where: { desk.rules.hasServers($0) }) else {
                 return (.budgetSpent(first), known)
             }
         }
         return (.ask(route, before), known)
-    }
-
-    /// The groups at the beginning of a route that are known to have no record of a name.
-    mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> StepsBefore {
-        var before = StepsBefore()
-        while before.count < route.count {
-            let group = route[before.count].group.rawValue
-            guard groups[group].namesWithoutRecord.value(key, at: now) != nil else { break }
-            before.addWithoutRecord(isProven: groups[group].group.isProven)
-            if before.count < route.count, !route[before.count].after.contains(.noRecord) { before.addAll(of: route) }
-        }
-        return before
     }
 
     /// Whether a group must not be asked for a name because too many names below its domain had no record. The limit
@@ -85,10 +73,8 @@ extension Forwarder {
     private mutating func isNoRecordBudgetSpent(
         _ group: GroupID, _ key: Flight.Key, _ known: DNSCache.Held?, at now: Tick
     ) -> Bool {
-        let index = group.rawValue
-        guard groups[index].group.carriesAddresses, known?.answer.head.answerCount ?? 0 == 0,
-            !groups[index].noRecordBudget.hasRoom(for: key.name.name, at: now),
-            groups[index].lookups[key.name] == nil
+        guard desk.rules[group].carriesAddresses, known?.answer.head.answerCount ?? 0 == 0,
+            !desk.isWithinNoRecordBudget(key.name, at: group, now)
         else { return false }
         let other = cache.find(
             key.name.name, type: key.type == .a ? .aaaa : .a, for: key.audience, at: now.seconds)

@@ -106,7 +106,7 @@ extension Forwarder {
         explanation.ranking = ranking(name, type, at: now)
         explanation.held = cache.find(name, type: type, for: .plain, at: now.seconds)
         explanation.teller = explanation.held.flatMap { GroupID(teller: $0.teller) }.flatMap {
-            groups.indices.contains($0.rawValue) ? overview(of: $0) : nil
+            desk.ids.contains($0) ? overview(of: $0) : nil
         }
         explanation.sharedCache = sharedCacheOverview
         let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
@@ -137,14 +137,14 @@ extension Forwarder {
         _ route: [Step], _ key: Flight.Key, _ decision: Decision, _ looks: StoreLooks, _ source: Source,
         _ explanation: inout Explanation, at now: Tick
     ) {
-        var before = withoutRecord(route, key.name, at: now)
+        var before = desk.withoutRecord(route, key.name, at: now)
         if case .ask(_, let decided) = decision { before = decided }
         // The daemon answers HTTPS and SVCB in the place of an account.
         if case .answer = decision, before.count < route.count { return }
         for (index, step) in route.enumerated() {
             let standing: Explanation.Standing =
                 if index >= before.count {
-                    self.standing(step.group, key, of: source, at: now)
+                    desk.standing(step.group, key, of: source, at: now)
                 } else if before.isBudgetSpent, index == before.count - 1 {
                     .budgetSpent
                 } else {
@@ -193,26 +193,6 @@ extension Forwarder {
             }
         }
         explanation.fate = .nobody(failure(key, nobodyAnswered(explanation.parts.map { Step($0.group.id) })))
-    }
-
-    /// Whether a group would be asked if the question came to it.
-    private mutating func standing(
-        _ group: GroupID, _ key: Flight.Key, of source: Source, at now: Tick
-    ) -> Explanation.Standing {
-        let place = group.rawValue
-        guard !groups[place].isEmpty else { return .noServer }
-        // It is being looked up for the other family: the question joins that.
-        let lookup = groups[place].lookups[key.name]
-        if lookup?.query != nil, let current = groups[place].current { return .ready(current) }
-        // Names that wait already go first.
-        if groups[place].isPlanAwaited, let first = groups[place].outbox.first, first !== lookup { return .full }
-        switch groups[place].choose(at: now, unlessTried: { _ in false }) {
-        case .full: return .full
-        case .nobody: return .paused
-        case .server(let server):
-            groups[place].plan?.fill(at: now)
-            return groups[place].plan?.hasRoom(for: source) ?? true ? .ready(server) : .planExceeded
-        }
     }
 }
 

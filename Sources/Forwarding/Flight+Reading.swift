@@ -61,23 +61,18 @@ extension Flight {
     }
 
     /// Whether a group before this step still owes an answer, so that the step's own only stands in for it: it failed, has
-    /// not proven that it has no record, or is an account that is still being asked or could not be.
+    /// not proven that it has no record, or is an account that is still being asked or could not be. An account's answer is
+    /// as good as another account's.
+    /// - Parameter step: the number of steps, if it is not known which answers.
     func standsIn(_ step: Int, _ rules: FlightRules) -> Bool {
+        let isAccount = step < route.count && rules.carriesAddresses(route[step])
         for before in 0..<step {
+            let isBeforeAccount = rules.carriesAddresses(route[before])
             switch steps[before] {
-            case .failed, .unproven: return true
-            case .asked, .withoutServer: if rules.carriesAddresses(route[before]) { return true }
+            case .failed, .unproven: if !(isAccount && isBeforeAccount) { return true }
+            case .asked, .withoutServer: if !isAccount && isBeforeAccount { return true }
             default: continue
             }
-        }
-        return false
-    }
-
-    /// The same of an account's step. An account's answer is as good as another account's; it stands in where a group that
-    /// carries messages has failed.
-    func accountStandsIn(_ step: Int, _ rules: FlightRules) -> Bool {
-        for before in 0..<step where steps[before] == .failed {
-            if !rules.carriesAddresses(route[before]) { return true }
         }
         return false
     }

@@ -5,7 +5,7 @@ import DNSWire
 /// One question under way and the clients that wait for its answer. Equal questions share a flight, so a forger has
 /// only one id and one port to guess, however often a question is asked.
 ///
-/// A flight follows its route step by step. All its state is changed here, by ``take(_:_:at:_:)``:
+/// A flight follows its route step by step. All its state is changed here, by ``take(_:_:at:)``:
 ///
 /// | event | becomes | orders |
 /// | --- | --- | --- |
@@ -46,18 +46,15 @@ final class Flight {
     private(set) var hedgeAt: Tick?
     private(set) var secondBest: SecondBest?
     private(set) var trouble: Trouble?
-    /// The most readable way in which the question was sent so far.
-    private(set) var exposure = Exposure.none
     /// Whether it began under the rules that hold now. If not, its answer is given and not cached, and nobody joins it.
     private(set) var isCurrent = true
-    /// The clients that wait, and the index in ``Shares`` of the source for which the flight counts.
+    /// The clients that wait, and the source for which the flight counts, with its index in ``Shares``.
     private(set) var crowd: Crowd
-    /// The queries to the servers of the last message step that has begun.
-    private(set) var messages: Messages?
 
     struct Crowd {
         var clients: SmallList<Waiter>
         var share: Int
+        var source: Source
     }
 
     /// The most steps that a route may have: a route names each group once.
@@ -68,11 +65,11 @@ final class Flight {
     ///   - before: What is known of the route's first steps: their groups are not asked.
     ///   - staleAt: When a stale answer is given; nil: there is none.
     init(
-        _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, share: Int, after before: StepsBefore,
-        staleAt: Tick?, answerBy: Tick
+        _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, share: Int, of source: Source,
+        after before: StepsBefore, staleAt: Tick?, answerBy: Tick
     ) {
         (self.key, self.route, self.id) = (key, route, id)
-        crowd = Crowd(clients: SmallList(waiter), share: share)
+        crowd = Crowd(clients: SmallList(waiter), share: share, source: source)
         phase = .open(isWanted: waiter != nil, staleAt: staleAt, answerBy: answerBy)
         for step in 0..<before.count { steps[step] = before.state(of: step) }
     }
@@ -88,11 +85,7 @@ final class Flight {
     func takeSecondBest() -> SecondBest? { exchange(&secondBest, with: nil) }
 
     /// The flight counts for another source from now on.
-    func count(for share: Int) { crowd.share = share }
-
-    func sent(by way: Exposure) { exposure = max(exposure, way) }
-
-    func ask(_ messages: Messages) { self.messages = messages }
+    func count(for share: Int, of source: Source) { (crowd.share, crowd.source) = (share, source) }
 
     /// The rules under which it began do not hold any more: see ``isCurrent``.
     func outdate() { isCurrent = false }
@@ -101,12 +94,14 @@ final class Flight {
 // MARK: - The machine
 
 extension Flight {
-    /// Changes the flight by what has happened, and appends what is to be done for it.
-    func take(_ event: FlightEvent, _ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
+    /// Changes the flight by what has happened.
+    /// - Returns: what is to be done for it.
+    func take(_ event: FlightEvent, _ rules: FlightRules, at now: Tick) -> FlightOrders {
+        var orders = FlightOrders()
         switch event {
         case .begun:
             begin(after: .any, rules, at: now, &orders)
-            orders.add(self, .schedule)
+            orders.schedules = true
         case .wanted: becomeWanted(rules, at: now, &orders)
         case .reopened: reopen(rules, at: now, &orders)
         case .waitedBefore(let phase): waited(as: phase, &orders)
@@ -114,8 +109,9 @@ extension Flight {
         case .failed(let trouble): self.trouble = trouble
         case .refused(let step, let answer, let answerer):
             // An answer of an earlier group is better than a SERVFAIL or the like.
-            guard secondBest?.answer.head.responseCode.isAnswer != true else { return }
-            secondBest = SecondBest(answer: answer, by: answerer, step: step)
+            if secondBest?.answer.head.responseCode.isAnswer != true {
+                secondBest = SecondBest(answer: answer, by: answerer, step: step)
+            }
         case .answered(let step, let answer, let answerer):
             answered(SecondBest(answer: answer, by: answerer, step: step), rules, at: now, &orders)
         case .stored(let step, let answer, let answerer):
@@ -126,15 +122,16 @@ extension Flight {
         case .exhausted(let step, let end, let trouble, let because):
             exhausted(step, end, trouble, because, rules, at: now, &orders)
         case .staleFound:
-            guard case .open(let isWanted, nil, let answerBy) = phase else { return }
+            guard case .open(let isWanted, nil, let answerBy) = phase else { break }
             let staleAt = now.advanced(milliseconds: rules.timing.staleWithin)
             phase = .open(isWanted: isWanted, staleAt: staleAt, answerBy: answerBy)
-            orders.add(self, .schedule)
+            orders.schedules = true
         case .dropped(let step):
             steps[step] = .passedOver
-            if isDone { orders.add(self, .end) }
+            if isDone { orders.end() }
         case .storeIsSilent: conclude(rules, &orders)
         }
+        return orders
     }
 
     /// Begins the next step, or concludes when there is none.
@@ -148,8 +145,8 @@ extension Flight {
             steps[passed] = route[passed].after.isDisjoint(with: end) ? .passedOver : .withoutServer
         }
         steps[step] = .asked
-        if hedge(rules, at: now), step > 0 { orders.add(self, .schedule) }
-        orders.add(self, .ask(step: step, because: because))
+        if hedge(rules, at: now), step > 0 { orders.schedules = true }
+        (orders.ask, orders.because) = (step, because)
     }
 
     /// Sets the moment at which the next step begins beside this one, for a flight that clients wait for. The servers of a
@@ -168,7 +165,7 @@ extension Flight {
         at now: Tick, _ orders: inout FlightOrders
     ) {
         steps[step] = state
-        if state == .failed, has(.answered, in: route.indices) { orders.add(self, .noteStandIn) }
+        if state == .failed, has(.answered, in: route.indices) { orders.notesStandIn = true }
         if step == last {
             begin(after: end, because: because, rules, at: now, &orders)
         } else {
@@ -182,7 +179,7 @@ extension Flight {
         if let secondBest, secondBest.answer.head.responseCode.isAnswer {
             deliver(secondBest, isFromStore: false, rules, &orders)
         } else {
-            orders.add(self, .fail)
+            orders.give = .failure
         }
     }
 
@@ -191,10 +188,10 @@ extension Flight {
     ) {
         steps[best.step] = .answered
         secondBest = best
-        orders.add(self, .deliver(isStandIn: standsIn(best.step, rules), isFromStore: isFromStore))
-        if has(.failed, in: route.indices) { orders.add(self, .noteStandIn) }
+        orders.give = .answer(isStandIn: standsIn(best.step, rules), isFromStore: isFromStore)
+        if has(.failed, in: route.indices) { orders.notesStandIn = true }
         // A step before it was slow; if it still answers, its answer replaces this one in the cache.
-        if has(.asked, in: 0..<best.step) { close() } else { orders.add(self, .end) }
+        if has(.asked, in: 0..<best.step) { close() } else { orders.end() }
     }
 
     /// Whoever waits is answered now.
@@ -208,7 +205,7 @@ extension Flight {
         case .answered: phase = .answered(isWanted: true)
         }
         _ = hedge(rules, at: now)
-        orders.add(self, .schedule)
+        orders.schedules = true
     }
 
     private func waited(as before: FlightPhase, _ orders: inout FlightOrders) {
@@ -218,13 +215,13 @@ extension Flight {
         phase = .open(
             isWanted: isWanted, staleAt: staleAt.map { min($0, formerStaleAt ?? $0) },
             answerBy: min(answerBy, formerAnswerBy))
-        orders.add(self, .schedule)
+        orders.schedules = true
     }
 
     private func reopen(_ rules: FlightRules, at now: Tick, _ orders: inout FlightOrders) {
         phase = .open(
             isWanted: true, staleAt: nil, answerBy: now.advanced(milliseconds: rules.timing.answerWithin))
-        orders.add(self, .schedule)
+        orders.schedules = true
         // The last step's answer is not in the cache for this client, or the client would not be here.
         guard !isDone, let last, !isUnderWay(last) else { return }
         steps[last] = .ahead
@@ -237,17 +234,17 @@ extension Flight {
             if let staleAt, staleAt <= now {
                 phase = .open(isWanted: isWanted, staleAt: nil, answerBy: answerBy)
                 if hasStale {
-                    orders.add(self, .giveStale)
+                    orders.give = .stale
                     close()
                     // The next group's answer is not needed any more, and would not be cached beside this one.
                     if standsIn(route.count, rules) { hedgeAt = nil }
                 }
             } else if answerBy <= now {
-                orders.add(self, .giveUp)
+                orders.give = .whatThereIs
                 close()
             }
         }
-        orders.add(self, .schedule)
+        orders.schedules = true
     }
 
     private func answered(
@@ -257,7 +254,7 @@ extension Flight {
             route[(best.step + 1)...].contains(where: { $0.after.contains(end) })
         else { return deliver(best, isFromStore: false, rules, &orders) }
         secondBest = best
-        orders.add(self, .leave(step: best.step))
+        orders.leave = best.step
         self.end(best.step, as: StepState(end), after: end, rules, at: now, &orders)
     }
 
@@ -269,14 +266,15 @@ extension Flight {
         guard step + 1 < route.count, route[step + 1].after.contains(.noRecord) else {
             if isProven {
                 (steps[step], secondBest) = (state, best)
-                orders.add(self, .deliverNoRecord)
-                return orders.add(self, .end)
+                orders.notesStandIn = standsIn(step, rules)
+                orders.give = .noRecord(isStandIn: orders.notesStandIn)
+                return orders.end()
             }
             trouble = Trouble(failure: .unproven, group: route[step].group)
             return end(step, as: state, after: .failure, rules, at: now, &orders)
         }
         // The group answered before, and that answer is not replaced by another group's.
-        if !isProven, !isWanted { return orders.add(self, .end) }
+        if !isProven, !isWanted { return orders.end() }
         end(step, as: state, after: .noRecord, because: .noRecord, rules, at: now, &orders)
     }
 
@@ -288,7 +286,7 @@ extension Flight {
         if !isWanted, end == .failure {
             // The group answered before, and that answer is not replaced by another group's.
             let leadsOn = step == last && nextStep(after: end, rules) != nil
-            if leadsOn || rules.carriesAddresses(route[step]) { return orders.add(self, .end) }
+            if leadsOn || rules.carriesAddresses(route[step]) { return orders.end() }
         }
         self.end(step, as: StepState(end), after: end, because: because, rules, at: now, &orders)
     }

@@ -60,10 +60,19 @@ struct FlightRules {
     struct GroupTraits: Equatable {
         var hasServers = false
         var carriesAddresses = false
+        /// See ``UpstreamGroup/isProven`` and ``UpstreamGroup/isShared``.
+        var isProven = true
+        var isShared = false
     }
 
     func hasServers(_ step: Step) -> Bool { groups[step.group.rawValue].hasServers }
     func carriesAddresses(_ step: Step) -> Bool { groups[step.group.rawValue].carriesAddresses }
+    subscript(group: GroupID) -> GroupTraits { groups[group.rawValue] }
+
+    /// How many seconds a group's "no record" is cached.
+    func negativeTTL(of group: GroupID) -> UInt32 {
+        self[group].isProven ? timing.negativeTTL : min(timing.negativeTTL, Timing.unprovenNegativeTTL)
+    }
 }
 
 /// The latest reason why a group gave a flight no answer.
@@ -150,53 +159,34 @@ enum FlightEvent {
     case storeIsSilent
 }
 
-/// What is to be done for a flight, in order. The answers that it is about stand in the flight: an order with an answer in it
-/// costs some 2,000 instructions a question.
-enum FlightOrder {
-    /// Ask the group of a step, or the store before it.
-    /// - Parameter because: why this group is asked after another, or beside it, if that is counted.
-    case ask(step: Int, because: FallbackReason?)
-    /// Cache ``Flight/secondBest``, the answer of a message group, and give it to the clients.
-    case deliver(isStandIn: Bool, isFromStore: Bool)
-    /// The same of ``Flight/secondBest`` by which an account has proven to have no record.
-    case deliverNoRecord
-    /// Give the clients the stale answer.
-    case giveStale
-    /// Give the clients ``Flight/secondBest``, or a failure: time is over.
-    case giveUp
-    /// No step can still answer: give a stale answer, or ``Flight/secondBest``, or a failure, and end the flight.
-    case fail
-    /// The answers of a step's servers are not wanted any more.
-    case leave(step: Int)
-    /// The answer that was given stands in for that of a group which has failed.
-    case noteStandIn
-    /// ``Flight/nextMoment`` is another one.
-    case schedule
-    case end
-}
-
-/// What flights have ordered, in order. Orders are carried out after the event that caused them, never in the midst of it.
+/// What is to be done for a flight after an event, in the order of these properties. The answers that it is about stand in the
+/// flight: an order with an answer in it costs some 2,000 instructions a question.
 struct FlightOrders {
-    private var list: [Entry] = []
-    private var next = 0
+    /// The answers of this step's servers are not wanted any more.
+    var leave: Int?
+    /// Ask the group of this step, or the store before it.
+    var ask: Int?
+    /// Why that group is asked after another, or beside it, if that is counted.
+    var because: FallbackReason?
+    var give: Gift?
+    /// The answer that was given stands in for that of a group which has failed.
+    var notesStandIn = false
+    /// ``Flight/nextMoment`` is another one.
+    var schedules = false
+    private(set) var ends = false
 
-    struct Entry {
-        let flight: Flight
-        let order: FlightOrder
+    mutating func end() { ends = true }
+
+    /// What the clients get.
+    enum Gift {
+        /// ``Flight/secondBest``, the answer of a message group, is cached and given.
+        case answer(isStandIn: Bool, isFromStore: Bool)
+        /// The same of ``Flight/secondBest`` by which an account has proven to have no record.
+        case noRecord(isStandIn: Bool)
+        case stale
+        /// Time is over: ``Flight/secondBest``, or a failure.
+        case whatThereIs
+        /// No step can still answer: a stale answer, or ``Flight/secondBest``, or a failure; and the flight ends.
+        case failure
     }
-
-    mutating func add(_ flight: Flight, _ order: FlightOrder) { list.append(Entry(flight: flight, order: order)) }
-
-    mutating func take() -> Entry? {
-        guard next < list.count else {
-            list.removeAll(keepingCapacity: next <= Self.kept)
-            next = 0
-            return nil
-        }
-        next += 1
-        return list[next - 1]
-    }
-
-    /// For so many orders memory is kept between events.
-    private static let kept = 64
 }

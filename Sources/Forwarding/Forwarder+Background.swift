@@ -1,8 +1,8 @@
-import Base
+public import Base
 import DNSCache
 import DNSWire
 
-/// Lookups that the daemon makes by itself.
+/// What the daemon looks up and tries by itself.
 extension Forwarder {
     /// Looks up the names of `preResolve` and `keepAliveDomains`. The latter replace the earlier ones, and are
     /// refreshed regularly from now on.
@@ -10,7 +10,7 @@ extension Forwarder {
         for name in preResolve where !keepAlive.contains(name) { refresh(name, at: now) }
         if !kept.isEmpty { deadlines.compact { if case .kept = $0 { false } else { true } } }
         kept = keepAlive
-        for place in kept.indices { refreshKept(place, at: now) }
+        for index in kept.indices { refreshKept(index, at: now) }
     }
 
     private mutating func refresh(_ name: Name, at now: Tick) {
@@ -22,8 +22,8 @@ extension Forwarder {
     /// Refreshes a name when its addresses have passed three quarters of their TTL, or it has none, and schedules the
     /// next refresh, at most once a minute as in the SDK. A family without addresses is looked up together with the
     /// other.
-    mutating func refreshKept(_ place: Int, at now: Tick) {
-        let name = kept[place]
+    mutating func refreshKept(_ index: Int, at now: Tick) {
+        let name = kept[index]
         let left = [RecordType.a, .aaaa].compactMap { (type: RecordType) -> UInt32? in
             guard let known = cache.find(name, type: type, for: .nobodyInParticular, at: now.seconds),
                 known.answer.head.answerCount > 0
@@ -37,19 +37,68 @@ extension Forwarder {
         } else {
             refresh(name, at: now)
         }
-        deadlines.insert(.kept(place), at: now.advanced(milliseconds: Int(next) * 1000))
+        deadlines.insert(.kept(index), at: now.advanced(milliseconds: Int(next) * 1000))
     }
 
     /// The least seconds between two refreshes.
     private static var shortestRefresh: UInt32 { 60 }
 }
 
+// MARK: - Trials of addresses
+
+/// `[cache] rank`: addresses are given in the order in which they answered a TCP connection.
+///
+/// An answer is never held up for it. It is given and stored as it came, or in the order known from an earlier trial; its
+/// addresses are tried meanwhile, and then change places in the stored answer.
 extension Forwarder {
-    /// A client that validates asks for a name of an account, and another group is asked in its place.
-    mutating func leave(_ flight: Flight, of account: GroupID) {
-        counters.fellBack(because: .signed)
-        guard leftToValidators.insert(account).inserted else { return }
-        act(.report(.leftToValidators(account, asked: flight.route[0].group)))
+    /// Gives an answer's addresses the order that is known, and has them tried if it is not.
+    mutating func rank(_ answer: inout Answer, of name: NameKey, _ type: RecordType, at now: Tick) {
+        guard let ranked = policy.ranked, type == .a || type == .aaaa, let port = ranked.port(of: name.name) else {
+            return
+        }
+        let addresses = answer.addresses
+        guard addresses.count > 1 else { return }
+        let subject = AddressRanks.Subject(name: name, type: type, port: port)
+        if let order = ranks.order(of: subject, at: now) { _ = answer.sortAddresses(by: order.rank) }
+        guard let trial = ranks.begin(subject, addresses, at: now) else { return }
+        deadlines.insert(.trial(trial.id), at: now.advanced(milliseconds: AddressRanks.patience))
+        act(.trial(.begin(TrialID(trial.id), trial.addresses.map { Endpoint($0, port: port) })))
+    }
+
+    /// One of the endpoints of ``TrialAction/begin(_:_:)`` has taken the connection, or will not.
+    /// - Parameter number: its index among them.
+    public mutating func tried(_ trial: TrialID, _ number: Int, hasAnswered: Bool, at now: Tick) {
+        guard ranks.isUnderWay(trial.id) else { return }
+        if hasAnswered { counters.rankAnswered += 1 }
+        if ranks.ended(trial.id, number, hasAnswered: hasAnswered) { endTrial(trial.id, at: now) }
+    }
+
+    /// All addresses have answered or failed, or there was time enough: the stored answers get their order.
+    mutating func endTrial(_ id: TableID, at now: Tick) {
+        guard let (subject, order, isWaiting) = ranks.end(id, at: now) else { return }
+        counters.rankFailed += UInt64(order.failed.count)
+        if isWaiting { act(.trial(.end(TrialID(id)))) }
+        let (name, type) = (subject.name.name, subject.type)
+        // The settings may be others by now.
+        guard policy.ranked?.port(of: name) == subject.port else { return }
+        for audience in Audience.ofClients {
+            guard let known = cache.find(name, type: type, for: audience, at: now.seconds)?.answer else { continue }
+            var sorted = known
+            guard sorted.sortAddresses(by: order.rank) else { continue }
+            cache.replaceBody(of: known, by: sorted.body, to: name, type: type, for: audience)
+        }
+    }
+
+    /// How the addresses of a name are put in order; nil: they are not.
+    func ranking(_ name: Name, _ type: RecordType, at now: Tick) -> Explanation.Ranking? {
+        guard type == .a || type == .aaaa, let port = policy.ranked?.port(of: name) else { return nil }
+        let subject = AddressRanks.Subject(name: NameKey(name), type: type, port: port)
+        return Explanation.Ranking(port: port, isKnown: ranks.order(of: subject, at: now) != nil)
+    }
+
+    /// What was found holds for the network of before.
+    mutating func forgetRanks() {
+        for id in ranks.forgetAll() { act(.trial(.end(TrialID(id)))) }
     }
 }
 

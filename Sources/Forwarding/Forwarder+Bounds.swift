@@ -21,7 +21,7 @@ extension Forwarder {
                 clients, .failure(key.name.name, type: key.type, .servFail, extendedError: nil), age: .elapsed(0),
                 by: .daemon)
         }
-        withdraw(newest)
+        desk.withdraw(newest)
         end(newest)
         return true
     }
@@ -58,7 +58,7 @@ extension Forwarder {
     mutating func takeOver(_ flight: Flight, _ source: Source) {
         guard shares.flights(of: source) + 1 < shares.flights(at: flight.crowd.share) else { return }
         let former = flight.crowd.share
-        flight.count(for: shares.begin(source, waits: false))
+        flight.count(for: shares.begin(source, waits: false), of: source)
         shares.end(former)
     }
 
@@ -91,7 +91,7 @@ extension Forwarder {
     /// A name is not put to an account because too many names below its domain had no record.
     mutating func notePastBudget(_ group: GroupID, at now: Tick) {
         counters.pastNoRecordBudget += 1
-        if groups[group.rawValue].noRecordNews.isNews(at: now) { act(.report(.noRecordBudgetSpent(group))) }
+        desk.notePastBudget(group, at: now, &actions)
     }
 }
 
@@ -102,27 +102,25 @@ extension Forwarder {
         compactDeadlines()
     }
 
-    /// Whether a deadline is of a query that has ended. Those of flights are left to `compactDeadlines`: they are
-    /// seconds away, so that one of them wakes the loop for many, and it is cheaper to drop them together.
-    mutating func isOfEndedQuery(_ moment: Moment) -> Bool {
+    /// Whether what a deadline is about is over. Those of flights are left to `compactDeadlines`: they are seconds away, so
+    /// that one of them wakes the loop for many, and it is cheaper to drop them together.
+    mutating func hasEnded(_ moment: Moment) -> Bool {
         switch moment {
-        case .query(let id), .silence(let id), .late(let id): !queries.contains(id)
         case .trial(let id): !ranks.isUnderWay(id)
-        case .flight, .kept, .plan, .outage: false
+        case .flight, .kept: false
         }
     }
 
     /// Drops the deadlines of ended subjects once they are the majority, so that the cost per deadline stays constant.
-    mutating func compactDeadlines() {
-        let live = flights.count + queries.count + kept.count
+    private mutating func compactDeadlines() {
+        let live = flights.count + kept.count
         guard deadlines.count > 4 * live + 256 else { return }
-        let (flights, queries, ranks) = (flights, queries, ranks)
+        let (flights, ranks) = (flights, ranks)
         deadlines.compact { moment in
             switch moment {
             case .flight(let id): flights.contains(id)
-            case .query(let id), .silence(let id), .late(let id): queries.contains(id)
             case .trial(let id): ranks.isUnderWay(id)
-            case .kept, .plan, .outage: true
+            case .kept: true
             }
         }
     }

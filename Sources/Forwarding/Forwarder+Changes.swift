@@ -51,42 +51,32 @@ extension Forwarder {
         case .settings(let policy, let timing, let groups, let renewed, let suspects):
             reconfigure(policy, timing, groups, renewed, suspects, at: now)
         case .servers(let id, let servers):
-            var group = groups[id.rawValue].group
-            group.servers = servers
-            groups[id.rawValue].replace(group)
-            policy.setServers(of: group)
-            describeGroups()
+            policy.setServers(of: desk.setServers(servers, of: id))
             failures.removeAll()
-            outageEnded(of: id, at: now)
+            desk.outageEnded(of: id, at: now)
         case .families(let families):
             let before = policy
             policy.setFamilies(families)
-            // The recorded absence of records was about other families.
-            for group in groups.indices.map(GroupID.init) where policy.families(of: group) != before.families(of: group)
-            {
-                groups[group.rawValue].namesWithoutRecord.removeAll()
+            for group in desk.ids where policy.families(of: group) != before.families(of: group) {
+                desk.forgetNamesWithoutRecord(of: group)
             }
         case .hosts(let hosts, let others):
             forgetAnswers(of: others)
             outdateLookups { others.contains($0.name) }
             policy.hosts = hosts
         case .network:
-            for place in groups.indices {
-                groups[place].networkChanged(at: now)
-                outageEnded(of: GroupID(place), at: now)
-            }
+            desk.networkChanged(at: now, &actions)
             failures.removeAll()
             forgetRanks()
-            for id in queries.ids { askAgain(id, at: now) }
         case .forget(let name?):
             let key = NameKey(name)
-            for place in groups.indices { groups[place].namesWithoutRecord.remove { $0 == key } }
+            desk.forget(key)
             failures.remove { $0.name == key }
             ranks.forget(key)
             outdateLookups { $0 == key }
             forgetShared(name)
         case .forget(nil):
-            forgetNamesWithoutRecord()
+            desk.forgetNamesWithoutRecord()
             forgetRanks()
             failures.removeAll()
             outdateLookups { _ in true }
@@ -97,6 +87,7 @@ extension Forwarder {
         case .wanted(let preResolve, let keepAlive):
             start(preResolve: preResolve, keepAlive: keepAlive, at: now)
         }
+        handleDeskEvents(at: now)
     }
 
     /// What is under way for these names is not cached, since it would come back as what is known now is given, and nobody
@@ -107,39 +98,7 @@ extension Forwarder {
             flightOf[flight.key] = nil
         }
         store.outdate(where: isMeant)
-        for place in groups.indices {
-            for lookup in groups[place].lookups.values where isMeant(lookup.key) {
-                lookup.outdate()
-                groups[place].lookups[lookup.key] = nil
-            }
-        }
-    }
-
-    private mutating func forgetNamesWithoutRecord() {
-        for place in groups.indices { groups[place].namesWithoutRecord.removeAll() }
-    }
-
-    /// Puts each group in its place; groups that stay keep what is known of them.
-    mutating func replaceGroups(_ new: [UpstreamGroup]) {
-        for place in groups.indices where !new.contains(where: { $0.id.rawValue == place }) {
-            var gone = groups[place].group
-            gone.servers = []
-            groups[place].replace(gone)
-        }
-        for group in new {
-            while groups.count <= group.id.rawValue {
-                groups.append(
-                    GroupState(UpstreamGroup(GroupID(groups.count), [], .messages, .lastThatAnswered, timeout: 0)))
-            }
-            groups[group.id.rawValue].replace(group)
-        }
-        describeGroups()
-    }
-
-    private mutating func describeGroups() {
-        rules.groups = groups.map {
-            FlightRules.GroupTraits(hasServers: !$0.isEmpty, carriesAddresses: $0.group.carriesAddresses)
-        }
+        desk.outdateLookups(of: isMeant)
     }
 
     private mutating func reconfigure(
@@ -147,25 +106,50 @@ extension Forwarder {
         _ suspects: Change.Suspects, at now: Tick
     ) {
         let before = self.policy
-        (self.policy, rules.timing) = (policy, timing)
-        replaceGroups(groups)
-        for place in self.groups.indices where renewed.contains(GroupID(place)) { self.groups[place].beginAfresh() }
+        self.policy = policy
+        desk.replace(groups, timing)
+        desk.beginAfresh(renewed)
         if !renewed.isEmpty { failures.removeAll() }
         guard !suspects.isEmpty else { return }
         failures.removeAll()
-        forgetNamesWithoutRecord()
+        desk.forgetResults()
         outdateLookups { _ in true }
-        for place in self.groups.indices {
-            self.groups[place].noRecordBudget.removeAll()
-        }
         forgetSuspects(suspects, after: before)
         withdrawBarred(at: now)
+    }
+
+    /// Takes names back that are under way to a group which may not be told them any more. The questions of those who wait
+    /// are asked anew, by the rules of now.
+    private mutating func withdrawBarred(at now: Tick) {
+        let policy = policy
+        let barred = flights.ids.compactMap { flights[$0] }.filter { flight in
+            !flight.isCurrent
+                && flight.route.indices.contains {
+                    flight.isUnderWay($0)
+                        && !policy.mayAsk(flight.route[$0].group, flight.key.name.name, flight.key.type)
+                }
+        }
+        desk.takeBack(unless: { policy.mayAsk($0, $1, $2) }, &actions)
+        for flight in barred { beginAnew(flight, at: now) }
+    }
+
+    /// Ends a flight, and asks its question again for those who wait. They have waited already, so the moments at which
+    /// they get what there is stay the same.
+    private mutating func beginAnew(_ flight: Flight, at now: Tick) {
+        let (key, phase, clients) = (flight.key, flight.phase, flight.takeClients())
+        end(flight)
+        for client in clients {
+            let source = shares.source(at: client.place)
+            shares.answered(client.place)
+            receive(key.name.name, key.type, for: key.audience, from: client.number, of: source, at: now)
+        }
+        if let anew = flightOf[key] { tell(anew, .waitedBefore(phase), at: now) }
     }
 
     /// Forgets the answers in the cache that are suspect.
     private func forgetSuspects(_ suspects: Change.Suspects, after before: Policy) {
         guard cache.statistics.entries <= Self.mostEntriesToLookThrough else { return cache.removeAll() }
-        let accounts = suspects.groups.filter { groups[$0.rawValue].group.carriesAddresses }
+        let accounts = suspects.groups.filter { desk.rules[$0].carriesAddresses }
         let (policy, all) = (policy, suspects.groups)
         cache.removeAll { name, type, audience in
             let standing = policy.standing(name, type, audience)
@@ -203,16 +187,13 @@ extension Forwarder {
     /// The groups that may be asked, by their numbers.
     public var groupOverviews: [GroupOverview] {
         var all: [GroupOverview] = []
-        for group in groups.indices.lazy.map(GroupID.init) where policy.leads(to: group) {
-            all.append(overview(of: group))
-        }
+        for group in desk.ids where policy.leads(to: group) { all.append(overview(of: group)) }
         return all
     }
     public func overview(of group: GroupID) -> GroupOverview {
-        GroupOverview(
-            groups[group.rawValue], thenTry: policy.steps(of: group).map(\.group).filter { $0 != group })
+        desk.overview(of: group, thenTry: policy.steps(of: group).map(\.group).filter { $0 != group })
     }
-    public func name(of group: GroupID) -> String { groups[group.rawValue].group.name }
+    public func name(of group: GroupID) -> String { desk.name(of: group) }
     public var flightsUnderWay: Int { flights.count }
     /// Nil: nothing is shared.
     public var sharedCacheOverview: SharedCacheOverview? { store.settings == nil ? nil : store.overview }

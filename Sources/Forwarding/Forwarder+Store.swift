@@ -8,13 +8,13 @@ extension Forwarder {
     /// Asks a step's group, or the store first.
     mutating func askStoreOrGroup(_ flight: Flight, _ step: Int, at now: Tick) {
         if store.isOn, flight.isCurrent, case let group = flight.route[step].group,
-            groups[group.rawValue].group.isShared
+            desk.rules[group].isShared
         {
             let key = flight.key
             let subject = StoreSubject(
                 flight: flight.id, step: step, key: key,
                 question: sharedQuestion(group, key.name.name, key.type, for: key.audience),
-                isAccount: groups[group.rawValue].group.carriesAddresses)
+                isAccount: desk.rules[group].carriesAddresses)
             if store.look(for: subject, isWanted: flight.isWanted, at: now, &actions) { return }
         }
         askGroup(flight, step, at: now)
@@ -24,7 +24,7 @@ extension Forwarder {
     func sharedQuestion(
         _ group: GroupID, _ name: Name, _ type: RecordType, for audience: Audience, asked families: Families? = nil
     ) -> SharedQuestion {
-        let isAccount = groups[group.rawValue].group.carriesAddresses
+        let isAccount = desk.rules[group].carriesAddresses
         return SharedQuestion(
             group: group, name: name, type: type, audience: isAccount ? .everyone : audience,
             families: isAccount ? families ?? policy.families(of: group) : [],
@@ -43,6 +43,7 @@ extension Forwarder {
     /// Tells flights what the store has said.
     mutating func takeFindings(at now: Tick) {
         while let finding = store.takeFinding() { take(finding, at: now) }
+        handleDeskEvents(at: now)
     }
 
     private mutating func take(_ finding: StoreFinding, at now: Tick) {
@@ -74,17 +75,16 @@ extension Forwarder {
             return tell(flight, .storeIsSilent, at: now)
         }
         guard case .answer(var answer) = content else {
-            let seconds = negativeTTL(of: group)
-            noRecord(key.name, for: seconds &- min(elapsed, seconds), at: group, now)
+            desk.noRecord(key.name, after: elapsed, at: group, now)
             return tellWithoutRecord(flight, at: group, by: .sharedCache(group), at: now)
         }
-        guard subject.isAccount || !flight.standsIn(step, rules) else {
+        guard subject.isAccount || !flight.standsIn(step, desk.rules) else {
             answer.spend(seconds: Int(elapsed))
             return tell(flight, .stored(step: step, answer, by: .sharedCache(group)), at: now)
         }
         rank(&answer, of: key.name, key.type, at: now)
         keepShared(answer, elapsed, subject, at: now)
-        withdraw(flight)
+        desk.withdraw(flight)
         end(flight, with: answer, age: .elapsed(elapsed), by: .sharedCache(group))
         if isDue { receive(key.name.name, key.type, for: key.audience, from: nil, of: .daemon, at: now) }
     }
@@ -114,7 +114,7 @@ extension Forwarder {
         _ content: SharedContent, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
         lifetime: UInt32, at now: Tick
     ) {
-        guard store.isOn, groups[group.rawValue].group.isShared else { return }
+        guard store.isOn, desk.rules[group].isShared else { return }
         store.write(sharedQuestion(group, name, type, for: audience), content, lifetime: lifetime, at: now, &actions)
     }
 
@@ -123,17 +123,17 @@ extension Forwarder {
     mutating func forgetShared(_ name: Name) {
         guard store.settings != nil else { return }
         var questions: [SharedQuestion] = []
-        for group in groups where group.group.isShared && !group.isEmpty {
-            if group.group.carriesAddresses {
+        for group in desk.ids where desk.rules[group].isShared && desk.rules[group].hasServers {
+            if desk.rules[group].carriesAddresses {
                 for families in [Families.ipv4, .ipv6, .both] {
                     for type in [RecordType.a, .aaaa] {
-                        questions.append(sharedQuestion(group.id, name, type, for: .everyone, asked: families))
+                        questions.append(sharedQuestion(group, name, type, for: .everyone, asked: families))
                     }
                 }
             } else {
                 for type in RecordType.named {
                     for audience in Audience.ofClients {
-                        questions.append(sharedQuestion(group.id, name, type, for: audience))
+                        questions.append(sharedQuestion(group, name, type, for: audience))
                     }
                 }
             }

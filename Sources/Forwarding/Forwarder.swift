@@ -13,25 +13,18 @@ public import DNSWire
 /// compiler would move the whole non-copyable value to another place.
 public struct Forwarder: ~Copyable {
     public internal(set) var policy: Policy
-    /// What flights depend on, beside what happens to them.
-    var rules: FlightRules
     let cache: DNSCache
     /// The actions for the shell, in order.
     var actions: [Action] = []
     public internal(set) var counters = Counters()
-    /// Queries that have failed, of all groups together.
-    public internal(set) var failedQueries: UInt64 = 0
+    /// Asks the groups.
+    var desk: GroupDesk
 
     /// How many flights and waiting clients each source has.
     var shares = Shares()
     var flights = Table<Flight>()
     var flightOf: [Flight.Key: Flight] = [:]
-    var queries = Table<Query>()
     var deadlines = Deadlines<Moment>()
-    /// By `GroupID.rawValue`; a group that is not configured any more has no servers.
-    var groups: [GroupState] = []
-    /// Whether an account was given a name since the last look at what is gathered.
-    var hasGathered = false
     var failures = Remembered<Flight.Key, RecentFailure>(atMost: maximumFailures)
     var privateNews = News()
     var ranks = AddressRanks()
@@ -42,24 +35,12 @@ public struct Forwarder: ~Copyable {
     /// The accounts of which was said that clients that validate are not sent to them.
     var leftToValidators: Set<GroupID> = []
     var store = StoreDesk()
-    var orders = FlightOrders()
-    var isCarryingOut = false
 
     /// The subject of a deadline.
     enum Moment {
         case flight(TableID)
-        /// The deadline of an attempt.
-        case query(TableID)
-        /// A server has been silent for so long that it is asked once more.
-        case silence(TableID)
-        /// A server takes longer than usual: the next one is asked as well.
-        case late(TableID)
-        /// A group that has failed is asked again.
-        case outage(GroupID)
         /// The index of a name in `kept` that is to be refreshed.
         case kept(Int)
-        /// The plan has room again.
-        case plan(GroupID)
         /// Addresses were tried for long enough.
         case trial(TableID)
     }
@@ -73,20 +54,18 @@ public struct Forwarder: ~Copyable {
     /// The most clients waiting for all questions together, some 300 octets each, shared out in the same way. The first
     /// client of a question is always accepted.
     public static var maximumClients: Int { 8192 }
-    /// The most requests for names at once to the servers of one group. Beyond it names wait, and are sent in fuller
-    /// requests.
-    public static var maximumRequests: Int { 128 }
     /// At most as many as there can be flights.
     static var maximumFailures: Int { maximumFlights }
 
     public init(policy: Policy, timing: Timing, groups: [UpstreamGroup], cache: DNSCache) {
         self.policy = policy
-        rules = FlightRules(timing: timing)
         self.cache = cache
-        replaceGroups(groups)
+        desk = GroupDesk(timing: timing, groups: groups)
     }
 
-    var timing: Timing { rules.timing }
+    var timing: Timing { desk.rules.timing }
+    /// Queries that have failed, of all groups together.
+    public var failedQueries: UInt64 { desk.failedQueries }
 
     /// Returns the actions to carry out, and empties the list.
     public mutating func takeActions() -> [Action] {
@@ -146,6 +125,7 @@ public struct Forwarder: ~Copyable {
             }
             begin(key, route, before, for: client, of: source, hasStale: known != nil, at: now)
         }
+        handleDeskEvents(at: now)
     }
 
     private mutating func begin(
@@ -155,13 +135,20 @@ public struct Forwarder: ~Copyable {
         let share = shares.begin(source, waits: client != nil)
         let flight = Flight(
             key, route, id: flights.nextID, for: client.map { Waiter(number: $0.number, place: share) }, share: share,
-            after: before, staleAt: hasStale ? now.advanced(milliseconds: timing.staleWithin) : nil,
+            of: source, after: before, staleAt: hasStale ? now.advanced(milliseconds: timing.staleWithin) : nil,
             answerBy: now.advanced(milliseconds: timing.answerWithin))
         flights.insert(flight)
         flightOf[key] = flight
         counters.flights += 1
-        if let account = policy.leavesToValidators(key) { leave(flight, of: account) }
+        if let account = policy.leavesToValidators(key) { noteLeft(account, asked: route[0].group) }
         tell(flight, .begun, at: now)
+    }
+
+    /// A client that validates asks for a name of an account, and another group is asked in its place.
+    private mutating func noteLeft(_ account: GroupID, asked group: GroupID) {
+        counters.fellBack(because: .signed)
+        guard leftToValidators.insert(account).inserted else { return }
+        act(.report(.leftToValidators(account, asked: group)))
     }
 
     private mutating func join(_ flight: Flight, _ client: Asker?, _ known: DNSCache.Held?, at now: Tick) {
@@ -187,18 +174,19 @@ public struct Forwarder: ~Copyable {
     public mutating func expire(at now: Tick) {
         store.expire(at: now, &actions)
         takeFindings(at: now)
-        while let moment = deadlines.popDue(at: now) {
-            switch moment {
-            case .flight(let id): flightMoment(id, at: now)
-            case .query(let id): timedOut(id, at: now)
-            case .silence(let id): askAgain(id, at: now)
-            case .late(let id): askNextAsWell(id, at: now)
-            case .outage(let group): lookAgain(group, at: now)
-            case .kept(let place): refreshKept(place, at: now)
-            // The end of the turn checks the plan itself.
-            case .plan(let group): groups[group.rawValue].isPlanAwaited = false
-            case .trial(let id): endTrial(id, at: now)
+        while true {
+            if let first = desk.nextDeadline, first <= now, deadlines.next.map({ first <= $0 }) ?? true {
+                desk.expireFirst(at: now, &actions)
+            } else if let moment = deadlines.popDue(at: now) {
+                switch moment {
+                case .flight(let id): flightMoment(id, at: now)
+                case .kept(let index): refreshKept(index, at: now)
+                case .trial(let id): endTrial(id, at: now)
+                }
+            } else {
+                return
             }
+            handleDeskEvents(at: now)
         }
     }
 
@@ -206,9 +194,16 @@ public struct Forwarder: ~Copyable {
     /// count.
     public var nextDeadline: Tick? {
         mutating get {
-            while let first = deadlines.first, isOfEndedQuery(first) { deadlines.removeFirst() }
-            return deadlines.next.orEarlier(store.nextDeadline)
+            while let first = deadlines.first, hasEnded(first) { deadlines.removeFirst() }
+            return deadlines.next.orEarlier(desk.nextDeadline).orEarlier(store.nextDeadline)
         }
+    }
+
+    /// Ends a turn of the loop: the names gathered in it are sent. To be called again until it leaves no actions, since an
+    /// action that fails at once may make room for further names.
+    public mutating func endTurn(at now: Tick) {
+        // A name that its group cannot be asked for has gone on to a group whose turn was over.
+        repeat { desk.endTurn(policy, at: now, &actions) } while handleDeskEvents(at: now)
     }
 
     private mutating func flightMoment(_ id: TableID, at now: Tick) {

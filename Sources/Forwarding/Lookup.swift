@@ -1,19 +1,25 @@
 import Base
 import DNSWire
 
-/// The queries of a flight to the servers of one message step.
-final class Messages {
+/// A flight's step at a group that carries messages: its queries to one server after the other.
+final class MessageStep {
+    let flight: Flight
+    /// The step's index in the flight's route.
     let step: Int
-    var tried = SmallList<Server>()
+    let group: GroupID
+    /// The servers that were asked, by ``ServerState/number``.
+    var tried = SmallList<Int>()
     var underWay = SmallList<TableID>()
-    /// Whether the flight is in the group's queue, waiting for a server with room.
+    /// Whether it is in the group's queue, waiting for a server with room.
     var isWaiting = false
     /// Whether a server failed, or said SERVFAIL or the like, so that not all have refused the question.
     var hasFailed = false
     /// Whether a server said REFUSED.
     var hasRefused = false
 
-    init(step: Int) { self.step = step }
+    init(_ flight: Flight, _ step: Int) {
+        (self.flight, self.step, group) = (flight, step, flight.route[step].group)
+    }
 }
 
 /// A name under way to an HTTPDNS account, and the flights that its result settles.
@@ -23,8 +29,8 @@ final class Lookup {
     /// Whether it began under the rules that hold now: see ``Flight/isCurrent``.
     private(set) var isCurrent: Bool
     private(set) var flights: SmallList<Flight>
-    /// The servers at which the lookup has failed.
-    var tried: [Server] = []
+    /// The servers at which the lookup has failed, by ``ServerState/number``.
+    var tried: [Int] = []
     /// Its last failure.
     var trouble: Trouble?
     /// Whether the answer to several names left this one out: it is then asked for alone.
@@ -41,6 +47,12 @@ final class Lookup {
         flights = SmallList(flight)
     }
 
+    /// For whom the name counts: of several that ask for it, the first.
+    var source: Source {
+        var all = flights.makeIterator()
+        return all.next()?.crowd.source ?? .daemon
+    }
+
     func outdate() { isCurrent = false }
 
     func add(_ flight: Flight) {
@@ -53,30 +65,6 @@ final class Lookup {
         var rest = flights
         rest.removeAll { $0 === flight }
         flights = rest
-    }
-}
-
-/// A query under way to a server.
-struct Query {
-    let group: GroupID
-    let server: Server
-    let sent: Tick
-    var subject: Subject
-    /// The source for which it counts at the server; nil where the server takes any number.
-    let holder: Source?
-    /// When the server, after a long silence, was asked once more.
-    var repeated: Tick?
-    /// Whether the server took longer than usual, so that the next one was asked as well.
-    var isOvertaken = false
-
-    enum Subject {
-        /// The addresses of several names, of these families.
-        case names([Lookup], Families)
-        /// The question of a flight, for its step in ``Messages``.
-        case message(Flight)
-        /// A query whose answer is not wanted: it only shows the state of the server. Its question was that of a flight,
-        /// which may have ended.
-        case measurement(Flight)
     }
 }
 

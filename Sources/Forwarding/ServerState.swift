@@ -3,7 +3,8 @@ public import Base
 /// One server of a group, and its state.
 public struct ServerState: Sendable, Equatable {
     public let server: Server
-    let identity: ObjectIdentifier
+    /// Tells it from all that its group has had, for as long as it stays in the list.
+    let number: Int
     public internal(set) var health: ServerHealth
     /// Requests and messages under way to it.
     private(set) var underWay = 0
@@ -39,8 +40,8 @@ public struct ServerState: Sendable, Equatable {
     /// Milliseconds for which a halved limit holds.
     private static let limitTime = 10_000
 
-    public init(_ server: Server, health: ServerHealth) {
-        (self.server, self.health, identity) = (server, health, server.identity)
+    public init(_ server: Server, number: Int = 0, health: ServerHealth) {
+        (self.server, self.number, self.health) = (server, number, health)
     }
 
     public static func == (a: ServerState, b: ServerState) -> Bool {

@@ -43,7 +43,7 @@ extension Query {
     var others: Others {
         switch subject {
         case .names: .notAsked
-        case .message(let flight): flight.wasAnswered ? .answered : isOvertaken ? .silent : .notAsked
+        case .message(let step): step.flight.wasAnswered ? .answered : isOvertaken ? .silent : .notAsked
         case .measurement(let flight): flight.wasAnswered ? .answered : .silent
         }
     }

@@ -1,7 +1,7 @@
 /// Flights that wait for a server with room, each source's in the order in which they came. The sources are served in turn,
 /// so that who asks for much waits for himself.
 struct WaitingFlights {
-    private var flights: [Source: [TableID]] = [:]
+    private var flights: [Source: [MessageStep]] = [:]
     /// The sources that wait, the next one first.
     private(set) var sources: [Source] = []
     private(set) var count = 0
@@ -11,14 +11,14 @@ struct WaitingFlights {
     /// Whether flights of another source wait.
     func hasOthers(than source: Source) -> Bool { sources.count > 1 || sources.first.map { $0 != source } ?? false }
 
-    mutating func append(_ flight: TableID, of source: Source) {
+    mutating func append(_ flight: MessageStep, of source: Source) {
         if flights[source] == nil { sources.append(source) }
         flights[source, default: []].append(flight)
         count += 1
     }
 
     /// All that wait of a source, to be looked through and put back.
-    mutating func take(of source: Source) -> [TableID] {
+    mutating func take(of source: Source) -> [MessageStep] {
         guard let taken = flights.removeValue(forKey: source) else { return [] }
         sources.removeAll { $0 == source }
         count -= taken.count
@@ -27,14 +27,15 @@ struct WaitingFlights {
 
     /// Puts back what was taken, before what has come since.
     /// - Parameter isNext: the source was not served, and keeps its turn.
-    mutating func putBack(_ taken: [TableID], of source: Source, isNext: Bool) {
+    mutating func putBack(_ taken: [MessageStep], of source: Source, isNext: Bool) {
         guard !taken.isEmpty else { return }
         if flights[source] == nil { sources.insert(source, at: isNext ? 0 : sources.count) }
         flights[source] = taken + (flights[source] ?? [])
         count += taken.count
     }
 
-    mutating func removeAll(where isUnwanted: (TableID) -> Bool) {
-        for source in sources { putBack(take(of: source).filter { !isUnwanted($0) }, of: source, isNext: false) }
+    /// Removes those that do not wait any more.
+    mutating func compact() {
+        for source in sources { putBack(take(of: source).filter(\.isWaiting), of: source, isNext: false) }
     }
 }

@@ -59,17 +59,17 @@ import Testing
 
     @Test func pastTheMostRequestsNamesWaitAndGoOutFuller() {
         var forwarder = Self.forwarder()
-        let most = Forwarder.maximumRequests
+        let most = GroupState.maximumRequests
         for number in 0..<most {
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
             forwarder.endTurn(at: Self.now)
         }
-        #expect(forwarder.queries.count == most)
+        #expect(forwarder.desk.queries.count == most)
         for number in most..<most + 8 {
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
             forwarder.endTurn(at: Self.now)
         }
-        #expect(forwarder.queries.count == most)
+        #expect(forwarder.desk.queries.count == most)
         guard case .ask(let first, _, .addresses(let names, _)) = forwarder.actions[0] else {
             Issue.record("no request")
             return
@@ -99,7 +99,7 @@ import Testing
                 forwarder.settle(query, .answer(answer), at: Self.now)
             }
             _ = forwarder.takeActions()
-            most = max(most, forwarder.deadlines.count)
+            most = max(most, forwarder.deadlines.count + forwarder.desk.deadlines.count)
         }
         #expect(forwarder.counters.flights == 100_000)
         #expect(most < 1000)
@@ -119,7 +119,7 @@ import Testing
                 forwarder.settle(request, .addresses(all), at: Self.now)
             }
             _ = forwarder.takeActions()
-            most = max(most, forwarder.deadlines.count)
+            most = max(most, forwarder.deadlines.count + forwarder.desk.deadlines.count)
         }
         #expect(most < 1000)
     }
@@ -128,7 +128,7 @@ import Testing
     /// for it, in the same turn.
     @Test func roomThatComesInTheTurnItselfIsUsed() {
         var forwarder = Self.forwarder(batch: 1)
-        let most = Forwarder.maximumRequests
+        let most = GroupState.maximumRequests
         for number in 0..<most + 5 {
             forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now)
         }
@@ -183,7 +183,7 @@ import Testing
         #expect(most.clients <= Forwarder.maximumFlights)
         #expect(most.lookups <= Forwarder.maximumFlights)
         #expect(most.outbox <= Forwarder.maximumFlights)
-        #expect(most.queries <= Forwarder.maximumRequests + Forwarder.maximumFlights)
+        #expect(most.queries <= GroupState.maximumRequests + Forwarder.maximumFlights)
         #expect(most.deadlines <= 12 * Forwarder.maximumFlights)
         #expect(most.namesWithoutRecord <= GroupState.maximumNamesWithoutRecord)
         #expect(most.failures <= Forwarder.maximumFailures)
@@ -209,11 +209,11 @@ import Testing
         mutating func grow(_ forwarder: borrowing Forwarder) {
             clients = max(clients, forwarder.shares.clients)
             flights = max(flights, forwarder.flights.count, forwarder.flightOf.count)
-            lookups = max(lookups, forwarder.groups.reduce(0) { $0 + $1.lookups.count })
-            outbox = max(outbox, forwarder.groups.reduce(0) { $0 + $1.outbox.count })
-            queries = max(queries, forwarder.queries.count)
-            deadlines = max(deadlines, forwarder.deadlines.count)
-            namesWithoutRecord = max(namesWithoutRecord, forwarder.groups[0].namesWithoutRecord.count)
+            lookups = max(lookups, forwarder.desk.groups.reduce(0) { $0 + $1.lookups.count })
+            outbox = max(outbox, forwarder.desk.groups.reduce(0) { $0 + $1.outbox.count })
+            queries = max(queries, forwarder.desk.queries.count)
+            deadlines = max(deadlines, forwarder.deadlines.count + forwarder.desk.deadlines.count)
+            namesWithoutRecord = max(namesWithoutRecord, forwarder.desk.groups[0].namesWithoutRecord.count)
             failures = max(failures, forwarder.failures.count)
         }
     }

@@ -18,7 +18,6 @@ import Testing
     private struct Run {
         let flight: Flight
         let rules: FlightRules
-        var orders = FlightOrders()
 
         init(_ route: [Step], isWanted: Bool = true, before: StepsBefore = StepsBefore(), hasStale: Bool = false) {
             rules = FlightRules(
@@ -31,30 +30,29 @@ import Testing
                 ])
             flight = Flight(
                 Flight.Key(name: name, type: .a, audience: .those(dnssecOK: false, checkingDisabled: false)), route,
-                id: TableID(standalone: 1), for: isWanted ? Waiter(number: 1, place: 0) : nil, share: 0, after: before,
+                id: TableID(standalone: 1), for: isWanted ? Waiter(number: 1, place: 0) : nil, share: 0,
+                of: .host, after: before,
                 staleAt: hasStale ? start.advanced(milliseconds: 1700) : nil,
                 answerBy: start.advanced(milliseconds: 3800))
         }
 
         /// The orders that an event leads to, in words.
         mutating func take(_ event: FlightEvent, after milliseconds: Int = 0) -> [String] {
-            flight.take(event, rules, at: start.advanced(milliseconds: milliseconds), &orders)
+            let orders = flight.take(event, rules, at: start.advanced(milliseconds: milliseconds))
             var said: [String] = []
-            while let entry = orders.take() {
-                switch entry.order {
-                case .ask(let step, let reason): said.append("ask \(step)" + (reason.map { " \($0)" } ?? ""))
-                case .deliver(let isStandIn, _):
-                    let step = flight.takeSecondBest().map { "\($0.step)" } ?? "nothing"
-                    said.append("deliver \(step)" + (isStandIn ? " as a stand-in" : ""))
-                case .deliverNoRecord: said.append("no record \(flight.secondBest?.step ?? -1)")
-                case .giveStale: said.append("stale")
-                case .giveUp: said.append("give up")
-                case .fail: said.append("fail")
-                case .leave(let step): said.append("leave \(step)")
-                case .noteStandIn, .schedule: break
-                case .end: said.append("end")
-                }
+            if let step = orders.leave { said.append("leave \(step)") }
+            if let step = orders.ask { said.append("ask \(step)" + (orders.because.map { " \($0)" } ?? "")) }
+            switch orders.give {
+            case .answer(let isStandIn, _):
+                let step = flight.takeSecondBest().map { "\($0.step)" } ?? "nothing"
+                said.append("deliver \(step)" + (isStandIn ? " as a stand-in" : ""))
+            case .noRecord: said.append("no record \(flight.secondBest?.step ?? -1)")
+            case .stale: said.append("stale")
+            case .whatThereIs: said.append("give up")
+            case .failure: said.append("fail")
+            case nil: break
             }
+            if orders.ends { said.append("end") }
             return said
         }
     }

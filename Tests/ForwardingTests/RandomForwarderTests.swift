@@ -319,7 +319,7 @@ import Testing
             for (key, flight) in forwarder.flightOf where flight.key != key || forwarder.flights[flight.id] !== flight {
                 faults.append("a question leads to another's flight")
             }
-            for group in forwarder.groups {
+            for group in forwarder.desk.groups {
                 let inLookups = group.lookups.values.flatMap(\.flights)
                 if Set(inLookups.map { ObjectIdentifier($0) }).count != inLookups.count {
                     faults.append("a flight in two lookups")
@@ -353,9 +353,11 @@ import Testing
         let left = [
             run.forwarder.shares.clients, run.forwarder.shares.count, run.forwarder.flights.count,
             run.forwarder.flightOf.count,
-            run.forwarder.groups.reduce(0) { $0 + $1.lookups.count + $1.outbox.count + $1.underWay + $1.waiting.count },
-            run.forwarder.groups.reduce(0) { $0 + $1.servers.reduce(0) { $0 + $1.underWay } },
-            run.forwarder.queries.count, run.forwarder.deadlines.count,
+            run.forwarder.desk.groups.reduce(0) {
+                $0 + $1.lookups.count + $1.outbox.count + $1.underWay + $1.waiting.count
+            },
+            run.forwarder.desk.groups.reduce(0) { $0 + $1.servers.reduce(0) { $0 + $1.underWay } },
+            run.forwarder.desk.queries.count, run.forwarder.deadlines.count, run.forwarder.desk.deadlines.count,
         ]
         if left != [Int](repeating: 0, count: left.count) { run.faults.append("left behind: \(left)") }
         #expect(run.faults.isEmpty, "seed \(seed): \(run.faults.prefix(5))")

@@ -124,7 +124,7 @@ import Testing
         }
         for _ in 0..<5000 { world.pass() }
         #expect([world.answered, world.refused, world.live.count] == [159, 0, 0])
-        #expect(world.forwarder.groups[2].waiting.isEmpty && world.forwarder.groups[2].waiting.count == 0)
+        #expect(world.forwarder.desk.groups[2].waiting.isEmpty && world.forwarder.desk.groups[2].waiting.count == 0)
         #expect(world.forwarder.shares.count == 0)
     }
 
@@ -160,7 +160,7 @@ import Testing
             if case .ask(_, let server, _) = action { server.place } else { nil }
         }
         #expect(asked == [1, 1, 1, 2, 2, 2])
-        #expect(forwarder.groups[0].outbox.count == 2)
+        #expect(forwarder.desk.groups[0].outbox.count == 2)
     }
 
     @Test func thePlanIsSharedAndNeverExceededForLong() {

@@ -137,12 +137,12 @@ import Testing
             _ = flood.ask("dead\(number).example.com", of: Source(.v4(192, 0, 2, 66)))
         }
         flood.turn()
-        let waiting = flood.forwarder.groups[0].outbox.count
-        #expect(waiting == Forwarder.maximumFlights - 8 * Forwarder.maximumRequests)
+        let waiting = flood.forwarder.desk.groups[0].outbox.count
+        #expect(waiting == Forwarder.maximumFlights - 8 * GroupState.maximumRequests)
         _ = flood.ask("live.example.com", of: .host)
-        #expect(flood.forwarder.groups[0].outbox.count == waiting)
-        #expect(flood.forwarder.groups[0].outbox.last?.key.name == Name("live.example.com"))
-        #expect(flood.forwarder.groups[0].lookups[NameKey(Name("dead1535.example.com")!)] == nil)
+        #expect(flood.forwarder.desk.groups[0].outbox.count == waiting)
+        #expect(flood.forwarder.desk.groups[0].outbox.last?.key.name == Name("live.example.com"))
+        #expect(flood.forwarder.desk.groups[0].lookups[NameKey(Name("dead1535.example.com")!)] == nil)
         #expect(flood.forwarder.counters.refusedFlights == 1)
     }
 
@@ -155,14 +155,14 @@ import Testing
         }
         for number in 0..<600 { _ = flood.ask("other\(number).example.com", of: Source(.v4(192, 0, 2, 1))) }
         flood.turn()
-        #expect(flood.forwarder.groups[0].lookups[NameKey(Name("live1000.example.com")!)]?.flights.isEmpty == true)
+        #expect(flood.forwarder.desk.groups[0].lookups[NameKey(Name("live1000.example.com")!)]?.flights.isEmpty == true)
         for _ in 0..<200 { flood.pass() }
         let found = flood.forwarder.cache.find(
             Name("live1000.example.com")!, type: .a, for: .everyone, at: flood.now.seconds)
         #expect(found?.answer.head.answerCount == 1)
         #expect(
-            flood.forwarder.flightsUnderWay == 0 && flood.forwarder.queries.count == 0
-                && flood.forwarder.groups[0].lookups.isEmpty)
+            flood.forwarder.flightsUnderWay == 0 && flood.forwarder.desk.queries.count == 0
+                && flood.forwarder.desk.groups[0].lookups.isEmpty)
     }
 
     @Test func theRegisteredDomainOfAName() {

@@ -1,0 +1,239 @@
+public import Base
+import DNSCache
+import DNSWire
+
+/// What groups say becomes answers, which are cached, shared and given.
+extension Forwarder {
+    /// A query has ended. If it ended or timed out before, nothing changes.
+    /// - Parameter toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
+    public mutating func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick) {
+        switch outcome {
+        case .answer(let answer):
+            guard
+                let to = desk.answered(id.id, answer.head.responseCode, toRepeat: toRepeat, at: now, &actions)
+            else { break }
+            // An outage that has ended does not take away what is cached now.
+            handleDeskEvents(at: now)
+            let answer = permitted(answer, to: to.flight.key, at: now)
+            if answer.head.responseCode.isAnswer {
+                tell(to.flight, .answered(step: to.step, answer, by: to.by), at: now)
+            } else {
+                tell(to.flight, .refused(step: to.step, answer, by: to.by), at: now)
+                desk.goOn(to.flight, at: now, &actions)
+            }
+        case .addresses(let results):
+            guard let found = desk.found(id.id, results, toRepeat: toRepeat, at: now, &actions) else { break }
+            handleDeskEvents(at: now)
+            for (lookup, result) in found.names { settle(lookup, result, found, at: now) }
+        case .failed(let failure): desk.failed(id.id, failure, at: now, &actions)
+        }
+        handleDeskEvents(at: now)
+    }
+
+    /// Handles what the desk has to tell.
+    /// - Returns: whether there was anything.
+    @discardableResult
+    mutating func handleDeskEvents(at now: Tick) -> Bool {
+        var events = desk.takeEvents()
+        guard !events.isEmpty else { return false }
+        while !events.isEmpty {
+            for event in events { handle(event, at: now) }
+            events = desk.takeEvents()
+        }
+        return true
+    }
+
+    private mutating func handle(_ event: DeskEvent, at now: Tick) {
+        switch event {
+        case .flight(let flight, let event):
+            // It may have ended by an earlier event.
+            if flights.contains(flight.id) { tell(flight, event, at: now) }
+        case .pastPlan: counters.pastPlan += 1
+        case .outageEnded(let keys):
+            for key in keys { cache.removeStandIn(key.name.name, type: key.type) }
+        case .lookAgain(let key):
+            receive(key.name.name, key.type, for: key.audience, from: nil, of: .daemon, at: now)
+        }
+    }
+
+    // MARK: Addresses
+
+    /// Handles the result of both families of a name, whichever the flights asked for.
+    private mutating func settle(_ lookup: Lookup, _ result: NameAddresses, _ found: GroupDesk.Found, at now: Tick) {
+        let (group, answerer) = (found.group, Answerer.server(found.group, found.server))
+        let asked = policy.families(of: group)
+        let isShared = store.isOn && found.families == asked
+        let flights = lookup.flights.filter { flight in
+            // `addressType` has changed since the request was sent, and the flight is for a family that was not in it.
+            guard found.families != asked, flight.isCurrent, let family = Families(of: flight.key.type),
+                !found.families.contains(family), asked.contains(family)
+            else { return true }
+            desk.lookUp(flight, at: group, now)
+            return false
+        }
+        guard result.hasAddresses else {
+            if isShared, lookup.isCurrent { shareNoRecord(lookup.key.name, by: group, at: now) }
+            for flight in flights { tellWithoutRecord(flight, at: group, by: answerer, at: now) }
+            return
+        }
+        let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
+        let a = keep(lookup, .a, result.ipv4, beside: result.ipv6, at: group, isStandIn: isStandIn, now)
+        let aaaa = keep(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, isStandIn: isStandIn, now)
+        if isShared, lookup.isCurrent, !isStandIn {
+            for (type, answer) in [(RecordType.a, a), (.aaaa, aaaa)] {
+                guard let answer else { continue }
+                share(
+                    .answer(answer), by: group, to: lookup.key.name, type, for: .everyone, lifetime: answer.keep,
+                    at: now)
+            }
+        }
+        for flight in flights {
+            let type = flight.key.type
+            let answer =
+                (type == .a ? a : aaaa)
+                ?? withoutAddresses(lookup, type, beside: type == .a ? result.ipv6 : result.ipv4, at: group)
+            if isStandIn { desk.noteStandIn(flight, at: now) }
+            end(flight, with: answer, by: answerer)
+        }
+    }
+
+    /// The answer for a family without addresses when the other family has some. It does not lead to the next group,
+    /// which could then insert any address it likes. It is cached as long as those addresses: to ask again earlier
+    /// would only be billed.
+    private func withoutAddresses(
+        _ lookup: Lookup, _ type: RecordType, beside other: FamilyAddresses, at group: GroupID
+    ) -> Answer {
+        var answer = Answer.noData(lookup.key.name, type: type, negativeTTL: desk.rules.negativeTTL(of: group))
+        if case .addresses(_, let ttl) = other { answer.keep = max(answer.keep, timing.clamped(ttl)) }
+        return answer
+    }
+
+    /// Caches the result for one family of a name.
+    /// - Returns: the answer; nil when that family was not asked for.
+    private mutating func keep(
+        _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses,
+        at group: GroupID, isStandIn: Bool, _ now: Tick
+    ) -> Answer? {
+        let name = lookup.key.name
+        var answer: Answer
+        switch family {
+        case .addresses(let addresses, let ttl):
+            let permitted = permitted(addresses, of: name, at: now)
+            if permitted.isEmpty {
+                // This is an answer and not a failure: another group could give the same private addresses.
+                answer = policy.noPermittedAddress(name, type)
+                answer.keep = max(answer.keep, timing.clamped(ttl))
+            } else {
+                answer = Answer.addresses(name, type: type, permitted, ttl: timing.clamped(ttl))
+            }
+        case .noRecord: answer = withoutAddresses(lookup, type, beside: other, at: group)
+        default: return nil
+        }
+        if isStandIn { answer.limitToStandIn() }
+        rank(&answer, of: lookup.key, type, at: now)
+        if lookup.isCurrent {
+            keep(answer, by: group, to: name, type, for: .everyone, at: now, isStandIn: isStandIn)
+        }
+        return answer
+    }
+
+    /// What is not proven is not shared: whoever has forged it would be believed by the whole fleet.
+    private mutating func shareNoRecord(_ name: Name, by group: GroupID, at now: Tick) {
+        guard desk.rules[group].isProven else { return }
+        for type in [RecordType.a, .aaaa] {
+            share(
+                .noRecord, by: group, to: name, type, for: .everyone, lifetime: desk.rules.negativeTTL(of: group),
+                at: now)
+        }
+    }
+
+    /// An account has no record of a flight's name.
+    mutating func tellWithoutRecord(_ flight: Flight, at group: GroupID, by answerer: Answerer, at now: Tick) {
+        tell(
+            flight,
+            .withoutRecord(
+                step: flight.step(of: group), isProven: desk.rules[group].isProven,
+                policy.noRecord(flight.key.name.name, flight.key.type), by: answerer), at: now)
+    }
+
+    // MARK: The cache
+
+    /// Caches a message group's answer to a flight, and shares it.
+    /// - Parameters:
+    ///   - isStandIn: a group before this one still owes the answer.
+    ///   - isFromStore: the store has it already.
+    /// - Returns: the answer as the clients get it.
+    mutating func keep(
+        _ best: SecondBest, of flight: Flight, isStandIn: Bool, isFromStore: Bool, at now: Tick
+    ) -> Answer {
+        var answer = best.answer
+        let (key, group) = (flight.key, flight.route[best.step].group)
+        let longest = isStandIn ? min(timing.maxTTL, Timing.standInTTL) : timing.maxTTL
+        answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
+        rank(&answer, of: key.name, key.type, at: now)
+        guard flight.isCurrent else { return answer }
+        keep(answer, by: group, to: key.name.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
+        if store.isOn, !isFromStore, !isStandIn, answer.isCacheable {
+            share(
+                .answer(answer), by: group, to: key.name.name, key.type, for: key.audience, lifetime: answer.keep,
+                at: now)
+        }
+        return answer
+    }
+
+    /// The same of an account's word that it has no record.
+    mutating func keepNoRecord(_ best: SecondBest, of flight: Flight, isStandIn: Bool, at now: Tick) -> Answer {
+        var answer = best.answer
+        if isStandIn { answer.limitToStandIn() }
+        guard flight.isCurrent else { return answer }
+        keep(
+            answer, by: flight.route[best.step].group, to: flight.key.name.name, flight.key.type,
+            for: flight.key.audience, at: now, isStandIn: isStandIn)
+        return answer
+    }
+
+    /// Caches an answer that was asked for under the rules that hold now.
+    /// - Parameter group: the group that gave it.
+    private func keep(
+        _ answer: Answer, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
+        at now: Tick, isStandIn: Bool
+    ) {
+        cache.store(
+            answer, to: name, type: type, for: policy.served(audience, name, type), at: now.seconds,
+            isStandIn: isStandIn, teller: group.teller)
+    }
+
+    // MARK: Private addresses
+
+    // `domains.privateAddresses = "refuse"`: a public name must not lead a browser to a machine of this network (DNS
+    // rebinding). Such addresses are removed from upstreams' answers before they are cached, so that hits need no check.
+
+    /// HTTPDNS's addresses of one family without the private ones, unless the name may have them.
+    private mutating func permitted(_ addresses: [IPAddress], of name: Name, at now: Tick) -> [IPAddress] {
+        guard policy.refusesPrivate(name), addresses.contains(where: \.isPrivate) else { return addresses }
+        countPrivate(at: now)
+        return addresses.filter { !$0.isPrivate }
+    }
+
+    /// An upstream's answer without private addresses. The name that was asked decides, not the target of an alias:
+    /// browsers apply a page's rights by the name in its URL.
+    private mutating func permitted(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
+        let name = key.name.name
+        guard policy.refusesPrivate(name), let rest = answer.without(\.isPrivate) else { return answer }
+        countPrivate(at: now)
+        guard answer.head.responseCode == .noError, answer.answersToTheType > 0, rest.answersToTheType == 0 else {
+            return rest
+        }
+        return policy.noPermittedAddress(name, key.type)
+    }
+
+    private mutating func countPrivate(at now: Tick) {
+        counters.withoutPrivate += 1
+        if privateNews.isNews(at: now) { act(.report(.privateRefused)) }
+    }
+}
+
+extension Answer {
+    /// What only stands in for another answer lives a minute at most.
+    fileprivate mutating func limitToStandIn() { clampTTLs(minimum: 0, maximum: Timing.standInTTL) }
+}

@@ -1,0 +1,98 @@
+import Base
+import DNSCache
+import DNSWire
+
+/// What is known of groups, and what may be said of them.
+extension GroupDesk {
+    // MARK: Names without a record
+
+    /// The groups at the beginning of a route that are known to have no record of a name.
+    mutating func withoutRecord(_ route: [Step], _ key: NameKey, at now: Tick) -> StepsBefore {
+        var before = StepsBefore()
+        while before.count < route.count {
+            let group = route[before.count].group.rawValue
+            guard groups[group].namesWithoutRecord.value(key, at: now) != nil else { break }
+            before.addWithoutRecord(isProven: rules.groups[group].isProven)
+            if before.count < route.count, !route[before.count].after.contains(.noRecord) { before.addAll(of: route) }
+        }
+        return before
+    }
+
+    /// Whether a name can be asked for at a group: see ``NoRecordBudget``. What is under way already can.
+    mutating func isWithinNoRecordBudget(_ key: NameKey, at group: GroupID, _ now: Tick) -> Bool {
+        let index = group.rawValue
+        return groups[index].noRecordBudget.hasRoom(for: key.name, at: now) || groups[index].lookups[key] != nil
+    }
+
+    /// A name is not put to a group because too many names below its domain had no record.
+    mutating func notePastBudget(_ group: GroupID, at now: Tick, _ actions: inout [Action]) {
+        if groups[group.rawValue].noRecordNews.isNews(at: now) { actions.append(.report(.noRecordBudgetSpent(group))) }
+    }
+
+    /// Remembers that a group has no record of a name.
+    /// - Parameter elapsed: the seconds since it was found out.
+    mutating func noRecord(_ key: NameKey, after elapsed: UInt32, at group: GroupID, _ now: Tick) {
+        let seconds = rules.negativeTTL(of: group)
+        groups[group.rawValue].namesWithoutRecord.insert(
+            key, (), until: now.advanced(milliseconds: Int(seconds - min(elapsed, seconds)) * 1000))
+    }
+
+    // MARK: What is forgotten
+
+    /// The families that a group is asked for have changed: the recorded absence of records was about other families.
+    mutating func forgetNamesWithoutRecord(of group: GroupID) { groups[group.rawValue].namesWithoutRecord.removeAll() }
+
+    mutating func forgetNamesWithoutRecord() {
+        for group in groups.indices { groups[group].namesWithoutRecord.removeAll() }
+    }
+
+    mutating func forget(_ key: NameKey) {
+        for group in groups.indices { groups[group].namesWithoutRecord.remove { $0 == key } }
+    }
+
+    /// The groups may answer otherwise than before.
+    mutating func forgetResults() {
+        forgetNamesWithoutRecord()
+        for group in groups.indices { groups[group].noRecordBudget.removeAll() }
+    }
+
+    /// Forgets what is known of the servers of groups, for instance because the account is another.
+    mutating func beginAfresh(_ renewed: Set<GroupID>) {
+        for group in groups.indices where renewed.contains(GroupID(group)) { groups[group].beginAfresh() }
+    }
+
+    /// What is under way for these names is not cached, and no further flight joins it.
+    mutating func outdateLookups(of isMeant: (NameKey) -> Bool) {
+        for group in groups.indices { groups[group].outdateLookups(of: isMeant) }
+    }
+
+    // MARK: What can be seen from outside
+
+    func name(of group: GroupID) -> String { groups[group.rawValue].group.name }
+
+    var ids: [GroupID] { groups.indices.map { GroupID($0) } }
+
+    func overview(of group: GroupID, thenTry: [GroupID]) -> GroupOverview {
+        GroupOverview(groups[group.rawValue], thenTry: thenTry)
+    }
+
+    /// Whether a group would be asked if a question of a source came to it.
+    mutating func standing(
+        _ group: GroupID, _ key: Flight.Key, of source: Source, at now: Tick
+    ) -> Explanation.Standing {
+        let index = group.rawValue
+        guard rules.groups[index].hasServers else { return .noServer }
+        // It is being looked up for the other family: the question joins that.
+        let lookup = groups[index].lookups[key.name]
+        if lookup?.query != nil, let current = groups[index].current { return .ready(current) }
+        // Names that wait already go first.
+        if groups[index].isPlanAwaited, let first = groups[index].outbox.first, first !== lookup { return .full }
+        groups[index].plan?.fill(at: now)
+        switch groups[index].pick(for: source, at: now, unlessTried: { _ in false }) {
+        case .full: return .full
+        case .nobody: return .paused
+        case .pastPlan: return .planExceeded
+        case .server(let server): return .ready(groups[index].servers[server].server)
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import Base
+import DNSCache
+import DNSWire
+
+/// How queries end.
+extension GroupDesk {
+    /// Whose question was answered.
+    struct Answered {
+        let flight: Flight
+        let step: Int
+        let by: Answerer
+    }
+
+    /// Results of names, in the order of the response.
+    struct Found {
+        var names: [(lookup: Lookup, result: NameAddresses)] = []
+        /// The families that were asked for.
+        let families: Families
+        let group: GroupID
+        let server: Server
+    }
+
+    /// A server has answered with a message.
+    /// - Parameter toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
+    /// - Returns: whose question it was, to be told of the answer; nil: nobody wants it. If the answer is a refusal, ``goOn(_:at:_:)``
+    ///   is to be called then.
+    mutating func answered(
+        _ id: TableID, _ code: ResponseCode, toRepeat: Bool, at now: Tick, _ actions: inout [Action]
+    ) -> Answered? {
+        guard let (query, index) = takeQuery(id) else { return nil }
+        switch query.subject {
+        case .names: answeredElse(query, index, at: now, &actions)
+        case .measurement: heard(query, index, code.isAnswer, toRepeat, at: now, &actions)
+        case .message(let messages):
+            heard(query, index, code.isAnswer, toRepeat, at: now, &actions)
+            if code == .refused { messages.hasRefused = true } else if !code.isAnswer { messages.hasFailed = true }
+            return Answered(
+                flight: messages.flight, step: messages.step, by: .server(query.group, query.server))
+        }
+        return nil
+    }
+
+    /// A server has answered a request for names.
+    /// - Parameter toRepeat: as of ``answered(_:_:toRepeat:at:_:)``.
+    mutating func found(
+        _ id: TableID, _ results: [NameAddresses], toRepeat: Bool, at now: Tick, _ actions: inout [Action]
+    ) -> Found? {
+        guard let (query, index) = takeQuery(id) else { return nil }
+        guard case .names(let lookups, let families) = query.subject else {
+            answeredElse(query, index, at: now, &actions)
+            return nil
+        }
+        heard(query, index, true, toRepeat, at: now, &actions)
+        let group = query.group.rawValue
+        var found = Found(families: families, group: query.group, server: query.server)
+        for result in results {
+            guard let lookup = lookups.first(where: { $0.key.name == result.name }), lookup.query == id else {
+                continue
+            }
+            lookup.query = nil
+            groups[group].remove(lookup)
+            if !result.hasAddresses {
+                groups[group].noRecordBudget.charge(lookup.key.name, at: now)
+                if lookup.isCurrent { noRecord(lookup.key, after: 0, at: query.group, now) }
+            }
+            found.names.append((lookup, result))
+        }
+        for lookup in lookups where lookup.query == id {
+            guard lookups.count > 1 else {
+                let failure = Failure(.badAnswer, "the answer does not speak of the name asked")
+                fail(query, index, failure, at: now, &actions)
+                break
+            }
+            lookup.wasLeftOut = true
+            lookup.query = nil
+            groups[group].outbox.append(lookup)
+        }
+        return found
+    }
+
+    /// A query has failed.
+    mutating func failed(_ id: TableID, _ failure: Failure, at now: Tick, _ actions: inout [Action]) {
+        if let (query, index) = takeQuery(id) { fail(query, index, failure, at: now, &actions) }
+    }
+
+    private mutating func answeredElse(_ query: Query, _ index: Int?, at now: Tick, _ actions: inout [Action]) {
+        fail(query, index, Failure(.badAnswer, "an answer to something else"), at: now, &actions)
+    }
+
+    /// Something has come from the server of a query.
+    private mutating func heard(
+        _ query: Query, _ index: Int?, _ hasAnswer: Bool, _ toRepeat: Bool, at now: Tick, _ actions: inout [Action]
+    ) {
+        guard let index else { return }
+        let sent = toRepeat ? query.repeated ?? query.sent : query.sent
+        let said = groups[query.group.rawValue].answered(
+            index, hasAnswer, roundTrip: now.milliseconds(since: sent), at: now)
+        guard !said.isEmpty else { return }
+        for event in said { actions.append(.report(event)) }
+        outageEnded(of: query.group, at: now)
+    }
+
+    /// A query that has ended has failed: what it asked goes to another server.
+    mutating func fail(
+        _ query: Query, _ index: Int?, _ failure: Failure, at now: Tick, _ actions: inout [Action]
+    ) {
+        let group = query.group.rawValue
+        groups[group].counters.failures += 1
+        countFailure()
+        if let index {
+            for event in groups[group].failed(index, query, failure, at: now) { actions.append(.report(event)) }
+        }
+        let trouble = Trouble(failure: failure, group: query.group, server: query.server)
+        switch query.subject {
+        case .names(let lookups, let families):
+            report(
+                AbnormalLookup(
+                    group: query.group, names: lookups.map(\.key.name), families: families, server: query.server,
+                    failure: failure, spend: now.milliseconds(since: query.sent), fellBack: false), &actions)
+            for lookup in lookups where lookup.query != nil {
+                lookup.trouble = trouble
+                for flight in lookup.flights { tell(.flight(flight, .failed(trouble))) }
+                if failure.kind == .badAnswer, lookups.count > 1 {
+                    // One unusual name must not cost the other names of its request their answers.
+                    lookup.wasLeftOut = true
+                } else {
+                    lookup.tried.append(query.number)
+                }
+                lookup.query = nil
+                groups[group].outbox.append(lookup)
+            }
+        case .message(let messages):
+            tell(.flight(messages.flight, .failed(trouble)))
+            messages.hasFailed = true
+            sendNext(messages, at: now, &actions)
+        case .measurement: break
+        }
+    }
+
+    func report(_ lookup: AbnormalLookup, _ actions: inout [Action]) {
+        if rules.timing.reportsLookups { actions.append(.reportLookup(lookup)) }
+    }
+
+    // MARK: Outages
+
+    /// Another group's answer to a flight stands in for those of the groups that have failed.
+    mutating func noteStandIn(_ flight: Flight, at now: Tick) {
+        let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
+        for step in flight.route.indices where flight.steps[step] == .failed {
+            let group = flight.route[step].group.rawValue
+            guard groups[group].standIns.value(flight.key, at: now) == nil else { continue }
+            groups[group].standIns.insert(flight.key, true, until: end)
+            guard groups[group].nextLook == nil, groups[group].isFailing else { continue }
+            groups[group].nextLook = Self.firstLook
+            schedule(.outage(group), at: now.advanced(milliseconds: Self.firstLook * 1000))
+        }
+    }
+
+    /// Seconds after which a group that has failed is asked again for one of the names that another group has answered, if
+    /// nobody else asks it: twice as long each time, up to the longest.
+    private static var firstLook: Int { 2 }
+    private static var longestLook: Int { 32 }
+
+    /// Has a group asked again that has failed, as long as anything stands in for its answers: otherwise nobody would notice
+    /// that it answers again before these end.
+    mutating func lookAgain(_ group: Int, at now: Tick) {
+        guard let last = groups[group].nextLook, let key = groups[group].standIns.first(at: now, where: { $0 }) else {
+            groups[group].nextLook = nil
+            return
+        }
+        let next = min(2 * last, Self.longestLook)
+        groups[group].nextLook = next
+        schedule(.outage(group), at: now.advanced(milliseconds: next * 1000))
+        tell(.lookAgain(key))
+    }
+
+    /// A group answers again, or may: what stands in for its answers is forgotten, so that the next question asks it. A
+    /// question that the group alone fails is so asked twice a minute at most.
+    mutating func outageEnded(of group: GroupID, at now: Tick) {
+        let index = group.rawValue
+        let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
+        let keys = groups[index].standIns.keys(at: now).filter { groups[index].standIns.value($0, at: now) == true }
+        for key in keys { groups[index].standIns.insert(key, false, until: end) }
+        if !keys.isEmpty { tell(.outageEnded(keys)) }
+    }
+}

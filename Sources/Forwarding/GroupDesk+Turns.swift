@@ -1,0 +1,193 @@
+import Base
+import DNSCache
+import DNSWire
+
+/// Which server gets what, and what waits.
+extension GroupDesk {
+    // MARK: Messages
+
+    /// Asks the next server for a flight, or waits until one has room; ends the step when no server is left and no query is
+    /// under way.
+    mutating func sendNext(_ messages: MessageStep, at now: Tick, _ actions: inout [Action]) {
+        guard !messages.isWaiting, !isSent(messages, at: now, &actions) else { return }
+        messages.isWaiting = true
+        groups[messages.group.rawValue].waiting.append(messages, of: messages.flight.crowd.source)
+    }
+
+    /// - Returns: whether that is done; false: no server that is left has room.
+    private mutating func isSent(_ messages: MessageStep, at now: Tick, _ actions: inout [Action]) -> Bool {
+        let (flight, group) = (messages.flight, messages.group.rawValue)
+        let source = flight.crowd.source
+        let pick = groups[group].pick(for: source, at: now) { number in
+            !messages.tried.allSatisfy { $0 != number }
+        }
+        switch pick {
+        case .server(let index):
+            let isFirst = messages.tried.isEmpty
+            messages.tried.append(groups[group].servers[index].number)
+            note(groups[group].servers[index].server.exposure, of: flight)
+            let query = send(
+                .message(messages), .message(flight.question), to: index, of: group, for: source, at: now, &actions)
+            messages.underWay.append(query)
+            guard isFirst, let other = groups[group].serverToTry(besides: index, at: now) else { return true }
+            note(groups[group].servers[other].server.exposure, of: flight)
+            _ = send(
+                .measurement(flight), .message(flight.question), to: other, of: group, for: source, at: now, &actions)
+        case .full, .pastPlan: return false
+        case .nobody: if messages.underWay.isEmpty { end(messages) }
+        }
+        return true
+    }
+
+    /// A step's servers have all failed or refused.
+    private mutating func end(_ messages: MessageStep) {
+        let isRefused = messages.hasRefused && !messages.hasFailed
+        // If no server was asked, the reason is why they are paused.
+        let trouble = messages.tried.isEmpty ? groups[messages.group.rawValue].trouble : nil
+        tell(
+            .flight(
+                messages.flight,
+                .exhausted(step: messages.step, isRefused ? .refused : .failure, trouble, because: nil)))
+    }
+
+    /// Servers have room again: the flights that wait for one are sent, of each source one in turn, and its oldest first.
+    private mutating func sendWaiting(at group: Int, _ now: Tick, _ actions: inout [Action]) {
+        if groups[group].waiting.count > 2 * Forwarder.maximumFlights { groups[group].waiting.compact() }
+        var isServed = true
+        while isServed, !groups[group].isFull(at: now) {
+            isServed = false
+            for source in groups[group].waiting.sources where sendNext(of: source, at: group, now, &actions) {
+                isServed = true
+            }
+        }
+    }
+
+    /// Sends the oldest flight of a source for which a server has room; false: there is none.
+    private mutating func sendNext(of source: Source, at group: Int, _ now: Tick, _ actions: inout [Action]) -> Bool {
+        let hasOthers = groups[group].waiting.hasOthers(than: source)
+        guard !groups[group].isFull(for: hasOthers ? source : nil, at: now) else { return false }
+        var waiting = groups[group].waiting.take(of: source)[...]
+        var left: [MessageStep] = []
+        var isServed = false
+        while !isServed, let messages = waiting.popFirst() {
+            guard messages.isWaiting else { continue }
+            messages.isWaiting = false
+            if messages.flight.isAnswered {
+                // All its clients were answered already; sent now, it would only delay flights whose clients still wait.
+                end(messages)
+            } else if isSent(messages, at: now, &actions) {
+                isServed = true
+            } else {
+                messages.isWaiting = true
+                left.append(messages)
+            }
+        }
+        groups[group].waiting.putBack(left + waiting, of: source, isNext: !isServed)
+        return isServed
+    }
+
+    // MARK: Names
+
+    /// Ends a turn of the loop: the names gathered in it are sent, as many in a request as the group allows. No name
+    /// waits for a later turn, unless ``GroupState/maximumRequests`` are under way or the plan is exceeded.
+    mutating func endTurn(_ policy: Policy, at now: Tick, _ actions: inout [Action]) {
+        for group in groups.indices {
+            if !groups[group].outbox.isEmpty {
+                sendGathered(by: group, policy.families(of: GroupID(group)), at: now, &actions)
+            }
+            if !groups[group].waiting.isEmpty { sendWaiting(at: group, now, &actions) }
+        }
+    }
+
+    private mutating func sendGathered(
+        by group: Int, _ families: Families, at now: Tick, _ actions: inout [Action]
+    ) {
+        groups[group].plan?.fill(at: now)
+        groups[group].putInTurn(at: now)
+        var taken = 0
+        gathering: while taken < groups[group].outbox.count {
+            switch groups[group].next(from: &taken, rules, at: now) {
+            case .send(let lookups, let index):
+                let names = lookups.map(\.key.name)
+                let exposure = groups[group].servers[index].server.exposure
+                let id = send(
+                    .names(lookups, families), .addresses(names, families), to: index, of: group, for: nil, at: now,
+                    &actions)
+                for lookup in lookups {
+                    (lookup.query, lookup.wasSent) = (id, true)
+                    for flight in lookup.flights { note(exposure, of: flight) }
+                }
+                groups[group].counters.names += UInt64(names.count)
+            case .drop(let lookup):
+                groups[group].remove(lookup)
+                for flight in lookup.flights { tell(.flight(flight, .dropped(step: flight.step(of: GroupID(group))))) }
+            case .abandon(let lookup, let trouble):
+                let reason = trouble.map { FallbackReason($0.failure.kind) }
+                abandon(lookup, at: GroupID(group), trouble, because: reason, families, now, &actions)
+            case .pastPlan(let lookup):
+                noteExceeded(group, at: now, &actions)
+                tell(.pastPlan)
+                abandon(lookup, at: GroupID(group), nil, because: .plan, families, now, &actions)
+            case .wait: break gathering
+            case .waitForPlan:
+                noteExceeded(group, at: now, &actions)
+                if !groups[group].isPlanAwaited { schedule(.plan(group), at: groups[group].plan?.nextRoom ?? now) }
+                groups[group].isPlanAwaited = true
+                break gathering
+            }
+        }
+        groups[group].removeGathered(taken)
+    }
+
+    private mutating func noteExceeded(_ group: Int, at now: Tick, _ actions: inout [Action]) {
+        if groups[group].plan?.news.isNews(at: now) ?? false { actions.append(.report(.planExceeded(GroupID(group)))) }
+    }
+
+    /// The group is not asked for a name any more: its flights go on to their next steps.
+    private mutating func abandon(
+        _ lookup: Lookup, at group: GroupID, _ trouble: Trouble?, because reason: FallbackReason?,
+        _ families: Families, _ now: Tick, _ actions: inout [Action]
+    ) {
+        groups[group.rawValue].remove(lookup)
+        var fellBack = false
+        for flight in lookup.flights {
+            let step = flight.step(of: group)
+            fellBack = fellBack || flight.isWanted && flight.leadsOn(from: step, rules)
+            tell(.flight(flight, .exhausted(step: step, .failure, trouble, because: reason)))
+        }
+        report(
+            AbnormalLookup(
+                group: group, names: [lookup.key.name], families: families, server: nil, failure: trouble?.failure,
+                spend: now.milliseconds(since: lookup.started), fellBack: fellBack), &actions)
+    }
+
+    // MARK: Names that must not be sent
+
+    /// Takes names back from groups that may not be asked for them any more, wherever they wait: for their turn, for a
+    /// connection, or for being sent once more. The flights are the caller's to end.
+    /// - Parameter mayAsk: by the rules of now.
+    mutating func takeBack(unless mayAsk: (GroupID, Name, RecordType) -> Bool, _ actions: inout [Action]) {
+        func isBarred(_ lookup: Lookup, _ group: GroupID) -> Bool {
+            !lookup.isCurrent && !mayAsk(group, lookup.key.name, .a)
+        }
+        for id in queries.ids {
+            guard let query = queries[id] else { continue }
+            let isMeant =
+                switch query.subject {
+                case .message(let messages):
+                    !messages.flight.isCurrent
+                        && !mayAsk(query.group, messages.flight.key.name.name, messages.flight.key.type)
+                case .names(let lookups, _): lookups.contains { isBarred($0, query.group) }
+                // Nobody wants its answer, and what it asks is not known any more.
+                case .measurement: true
+                }
+            guard isMeant, cancel(id, &actions) != nil, case .names(let lookups, _) = query.subject else { continue }
+            // The names of a request that may be asked for are sent again.
+            for lookup in lookups where lookup.query == id {
+                lookup.query = nil
+                if !isBarred(lookup, query.group) { groups[query.group.rawValue].outbox.append(lookup) }
+            }
+        }
+        for group in groups.indices { groups[group].outbox.removeAll { isBarred($0, GroupID(group)) } }
+    }
+}

@@ -1,0 +1,142 @@
+import Base
+import DNSWire
+
+/// Names on their way to an account: they are gathered during a turn and sent in requests of several.
+extension GroupState {
+    /// Looks a flight's name up when the turn ends; flights for the same name, of either family, share the lookup.
+    mutating func gather(_ flight: Flight, at now: Tick) {
+        let key = flight.key.name
+        if let lookup = lookups[key] { return lookup.add(flight) }
+        let lookup = Lookup(key, for: flight, at: now)
+        lookups[key] = lookup
+        outbox.append(lookup)
+    }
+
+    /// What becomes of the next names that wait.
+    enum Next {
+        /// They go to a server in one request.
+        case send([Lookup], to: Int)
+        /// Nobody waits for the name.
+        case drop(Lookup)
+        /// No server is left for the name.
+        case abandon(Lookup, Trouble?)
+        /// The plan is exceeded, and another group may be asked.
+        case pastPlan(Lookup)
+        /// They wait for a server with room.
+        case wait
+        /// They wait until the plan has room, since no other group may be asked.
+        case waitForPlan
+    }
+
+    /// Takes the next names from ``outbox``.
+    /// - Parameter index: where they stand there; is moved behind them.
+    mutating func next(from index: inout Int, _ rules: FlightRules, at now: Tick) -> Next {
+        let first = outbox[index]
+        if wasLeft(first) {
+            index += 1
+            return .drop(first)
+        }
+        let source = first.source
+        switch pick(for: source, at: now, unlessTried: { first.tried.contains($0) }) {
+        case .full: return .wait
+        case .nobody:
+            index += 1
+            return .abandon(first, first.trouble ?? trouble)
+        case .pastPlan:
+            guard first.flights.contains(where: { $0.nextStep(after: .failure, rules) != nil }) else {
+                return .waitForPlan
+            }
+            index += 1
+            return .pastPlan(first)
+        case .server(let server):
+            plan?.take(for: source)
+            let start = index
+            index += batch(of: first, from: start)
+            return .send(Array(outbox[start..<index]), to: server)
+        }
+    }
+
+    /// Removes names from the head of ``outbox``.
+    mutating func removeGathered(_ count: Int) {
+        isBehind = count < outbox.count
+        if isBehind {
+            outbox.removeFirst(count)
+        } else {
+            outbox.removeAll(keepingCapacity: count <= 64)
+        }
+    }
+
+    /// Where not all names can be sent, puts them in an order in which each source has its turn. Past the plan the names
+    /// come last of the source that has spent most of it.
+    mutating func putInTurn(at now: Tick) {
+        guard outbox.count > 1, isBehind || plan?.isShort(for: outbox.count) ?? false, servesInTurn(at: now) else {
+            return
+        }
+        var turns: [Source: Double] = [:]
+        let inTurn = outbox.enumerated().map { offset, lookup in
+            let source = lookup.source
+            let turn = turns[source] ?? plan?.spent(by: source) ?? 0
+            turns[source] = turn + 1
+            return (turn: turn, offset: offset, lookup: lookup)
+        }
+        guard turns.count > 1 else { return }
+        outbox = inTurn.sorted { ($0.turn, $0.offset) < ($1.turn, $1.offset) }.map(\.lookup)
+    }
+
+    /// Whether names can be sent, so that each source has its turn.
+    private mutating func servesInTurn(at now: Tick) -> Bool {
+        !(plan?.isEmpty ?? false) && !isPastRequests && !isFull(at: now)
+    }
+
+    /// How many of the waiting names are sent together with the first.
+    private mutating func batch(of first: Lookup, from start: Int) -> Int {
+        guard !first.wasLeftOut else { return 1 }
+        let most = min(namesPerRequest, outbox.count - start)
+        var count = 1
+        while count < most, canGo(outbox[start + count], with: first) {
+            if plan != nil {
+                let source = outbox[start + count].source
+                guard plan?.hasRoom(for: source) ?? true else { break }
+                plan?.take(for: source)
+            }
+            count += 1
+        }
+        return count
+    }
+
+    /// Whether a name can be sent together with another: both must have failed at the same servers.
+    private mutating func canGo(_ lookup: Lookup, with first: Lookup) -> Bool {
+        // After a change of rules a name may be under way a second time, by the rules of before.
+        lookup.isCurrent && first.isCurrent && !lookup.wasLeftOut && lookup.tried == first.tried && !wasLeft(lookup)
+    }
+
+    /// Whether all its clients were answered while it waited: sent now, it would only delay lookups whose clients still
+    /// wait. A name that a server has failed goes on to the next server all the same, so that the answer is cached for
+    /// later questions; but not where a plan limits how many names are sent: it might wait there for minutes, and be
+    /// billed although no client waits for it.
+    private mutating func wasLeft(_ lookup: Lookup) -> Bool {
+        let goesOn = lookup.wasSent && plan == nil
+        return goesOn ? lookup.flights.isEmpty : lookup.flights.allSatisfy(\.isAnswered)
+    }
+
+    /// Withdraws a flight from its lookup. A request already sent goes on, since its answer is still worth caching.
+    mutating func withdraw(_ flight: Flight) {
+        guard let lookup = lookups[flight.key.name] else { return }
+        lookup.drop(flight)
+        // The newest are at the end.
+        guard lookup.flights.isEmpty, let index = outbox.lastIndex(where: { $0 === lookup }) else { return }
+        outbox.remove(at: index)
+        remove(lookup)
+    }
+
+    /// A lookup is over.
+    mutating func remove(_ lookup: Lookup) { lookups.remove(lookup, forKey: lookup.key) }
+
+    /// What is under way for these names is not shared with later questions, nor cached.
+    mutating func outdateLookups(of isMeant: (NameKey) -> Bool) {
+        for lookup in lookups.values where isMeant(lookup.key) {
+            lookup.outdate()
+            lookups[lookup.key] = nil
+        }
+    }
+}

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
-#include <link.h>
 #include <linux/errqueue.h>
 #include <sched.h>
 #include <string.h>
@@ -105,26 +104,6 @@ __attribute__((constructor)) static void keep_arguments(int count, char **values
 
 char *const *clinux_arguments(void) {
     return arguments;
-}
-
-static int forget_unwritable_pages(struct dl_phdr_info *object, size_t size, void *context) {
-    (void)size;
-    (void)context;
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    for (int index = 0; index < object->dlpi_phnum; index++) {
-        const ElfW(Phdr) *segment = &object->dlpi_phdr[index];
-        if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
-        uintptr_t start = (object->dlpi_addr + segment->p_vaddr) & ~(page - 1);
-        /* Whole pages only: the last one may be shared with the next segment. */
-        uintptr_t end = (object->dlpi_addr + segment->p_vaddr + segment->p_memsz) & ~(page - 1);
-        /* A refusal costs nothing but memory. */
-        if (end > start) madvise((void *)start, end - start, MADV_DONTNEED);
-    }
-    return 0;
-}
-
-void clinux_forget_unwritable_pages(void) {
-    dl_iterate_phdr(forget_unwritable_pages, NULL);
 }
 
 int clinux_processor(void) { return sched_getcpu(); }

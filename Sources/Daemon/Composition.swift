@@ -41,52 +41,6 @@ extension Policy {
     }
 }
 
-extension Settings {
-    /// The accounts that are not asked because of a proxy.
-    private var bypassed: [String] { accounts.filter(\.settings.isBypassed).map(\.name) }
-
-    /// Which groups are asked after which: when this changes, names may have to go elsewhere.
-    var ways: [String] {
-        bypassed + accounts.filter { $0.settings.signed == .addresses }.map { "\($0.name) signed" }
-            + (httpdns.map { ["httpdns \($0.thenTry) \($0.thenTryOn.map(\.rawValue).sorted())"] } ?? [])
-            + (upstreams + [fallback.group]).map { group in
-                "\(group.name) \(group.domains) \(group.except) \(group.thenTry) "
-                    + "\(group.thenTryOn.map(\.rawValue).sorted())"
-            }
-    }
-}
-
-extension ForwarderLoop {
-    /// Starts to fetch the list of an account's servers, if `confIp` names start-up servers.
-    func followServiceList(of account: Settings.Account, at now: Tick) {
-        let id = numbers[account.name]
-        serviceLists.removeValue(forKey: id)?.close()
-        guard !account.settings.confIp.isEmpty, !account.settings.isBypassed, let access = carriers.access(of: id)
-        else { return }
-        let list = ServiceList(account.settings, access: access, loop: loop, report: report, at: now)
-        list.changed = { [unowned self] in
-            services[id] = $0.map { Server($0, .account) }
-            lookUpServers()
-            replaceServers(of: id, services[id] ?? [])
-        }
-        serviceLists[id] = list
-    }
-
-    func makeReporter(_ account: Settings.Account) throws(StartFailure) -> AbnormalReporter? {
-        guard account.settings.enableReport else { return nil }
-        return try AbnormalReporter(
-            account.settings, in: account.section, loop: loop, localServers: { [unowned self] in plainResolvers },
-            report: report)
-    }
-}
-
-extension ForwarderLoop {
-    /// The local resolvers of plain DNS that are in use.
-    private var plainResolvers: [Endpoint] {
-        local.servers(of: settings.fallback.group).filter { $0.kind == .plain }.flatMap(\.endpoints)
-    }
-}
-
 extension ServiceUpstream {
     convenience init(_ account: Settings.Account, loop: EventLoop) throws(StartFailure) {
         self.init(loop: loop, access: try Access(account))

@@ -21,7 +21,6 @@ public final class Daemon: @unchecked Sendable {
     /// The numbers of the groups; used by the thread that calls ``reload(_:)``.
     var numbers = GroupNumbers()
     let forwarderLoop: ForwarderLoop
-    let frontend: CurrentFrontend
     let streams: StreamServer
     private let datagrams: [DatagramListener]
     let cacheFile: CacheFile?
@@ -75,29 +74,26 @@ public final class Daemon: @unchecked Sendable {
         }
         let lookup = ServerLookup(
             loop: resolverLoop, listening: sockets.endpoints, file: serverFile, report: report)
-        let forwarderLoop = ForwarderLoop(
-            loop: resolverLoop, cache: cache, local: local, lookup: lookup, report: report)
-        forwarderLoop.generations = Generations(
+        let generations = Generations(
             beside: serverFile == nil ? nil : settings.cache.file, with: serverFile, report: report)
+        let forwarderLoop = ForwarderLoop(
+            loop: resolverLoop, cache: cache, local: local, lookup: lookup, generations: generations, report: report)
         let prepared = try forwarderLoop.prepare(
             settings, after: nil, &numbers, Provenance(origins: origins, proxies: proxies))
-        forwarderLoop.apply(prepared)
-        let frontend = CurrentFrontend(
-            QueryFrontend(
-                cache: cache, settings.listen, queue: forwarderLoop.queue, largeReplies: forwarderLoop.largeReplies))
-        let context = AnswerContext(settings, numbers, prepared.names, hosts: local.hosts)
+        let context = AnswerContext(settings, numbers, prepared.names, hosts: prepared.hosts)
         cacheFile = try StartFailure.ofSystem { () throws(SystemError) in
             guard !settings.cache.file.isEmpty else { return nil }
             return try CacheFile(path: settings.cache.file, cache: cache, context: context, report: report)
         }
-        forwarderLoop.contextChanged = { [cacheFile] in cacheFile?.settingsChanged(context: $0) }
+        forwarderLoop.begin(prepared) { [cacheFile] in cacheFile?.settingsChanged(context: $0) }
         streams = try StartFailure.ofSystem { () throws(SystemError) in
             try StreamServer(
-                sockets.streams, settings.listen, frontend: frontend, forwarderLoop: forwarderLoop, report: report)
+                sockets.streams, settings.listen, frontend: forwarderLoop.frontend, forwarderLoop: forwarderLoop,
+                report: report)
         }
         datagrams = sockets.datagrams.enumerated().map { index, socket in
             DatagramListener(
-                socket, label: "httpdnsd.udp.\(index)", frontend: frontend, forwarderLoop: forwarderLoop,
+                socket, label: "httpdnsd.udp.\(index)", frontend: forwarderLoop.frontend, forwarderLoop: forwarderLoop,
                 failed: report.systemFailed("questions over UDP wait a moment"))
         }
         let observer = Observer(
@@ -115,7 +111,6 @@ public final class Daemon: @unchecked Sendable {
         }
         self.observer = observer
         (self.report, self.sockets, self.cache, self.forwarderLoop) = (report, sockets, cache, forwarderLoop)
-        self.frontend = frontend
         report.proxies(proxies)
         report.service(settings)
     }
@@ -134,7 +129,7 @@ public final class Daemon: @unchecked Sendable {
                     "changes of the network are noticed only when connections stay silent, so some answers come late",
                     error)
             }
-            forwarderLoop.start()
+            forwarderLoop.loop.start()
             try streams.start()
             for listener in datagrams { try listener.start() }
             try control?.start()
@@ -198,8 +193,7 @@ public final class Daemon: @unchecked Sendable {
         _ name: Name?, _ cache: DNSCache, _ cacheFile: CacheFile?, _ forwarderLoop: ForwarderLoop,
         _ done: @escaping @Sendable (Int) -> Void
     ) {
-        forwarderLoop.loop.submit {
-            forwarderLoop.forwarder.change(.forget(name), at: Tick(nanoseconds: Clock.now()))
+        forwarderLoop.forget(name) {
             var count: Int
             if let name {
                 count = cache.remove(name)
@@ -217,10 +211,11 @@ public final class Daemon: @unchecked Sendable {
         streams.loop.submit { [self] in
             let clients = streams.counters
             forwarderLoop.loop.submit { [self] in
-                report.counters(
-                    forwarderLoop.forwarder.counters, forwarderLoop.forwarder.groupOverviews,
-                    refusedForRoom: forwarderLoop.queue.refused, forwarderLoop.carriers.mismatches, clients,
-                    cache.statistics)
+                forwarderLoop.look { forwarder, inEffect in
+                    report.counters(
+                        forwarder.counters, forwarder.groupOverviews, refusedForRoom: forwarderLoop.queue.refused,
+                        inEffect.upstreams.mismatches, clients, cache.statistics)
+                }
             }
         }
     }
@@ -241,9 +236,9 @@ extension Daemon {
         var words: [String] = []
         var numbers = GroupNumbers()
         numbers.add(settings)
-        _ = try Carriers.Prepared(settings, after: nil)
+        _ = try UpstreamRegistry.Prepared(settings)
         _ = try NameLists(settings, numbers)
-        _ = try SharedStore(settings.sharedCache)
+        _ = try Store.Prepared(settings.sharedCache)
         words += settings.accounts.compactMap { Report.limits(of: $0) } + Report.namedInVain(settings)
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
         if let count = local.hosts?.leftOut, count > 0 { words.append(Report.leftOut(count, settings.fallback.hosts)) }

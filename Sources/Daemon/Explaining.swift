@@ -50,10 +50,13 @@ extension ForwarderLoop {
     func explain(_ question: Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) {
         loop.submit { [self] in
             let now = Tick(nanoseconds: Clock.now())
-            let asked = forwarder.explain(question.name, question.type, at: now).parts.compactMap(\.sharedQuestion)
+            let asked = look { forwarder, _ in
+                forwarder.explain(question.name, question.type, at: now).parts.compactMap(\.sharedQuestion)
+            }
+            let (store, upstreams) = look { ($1.store.upstream, $1.upstreams) }
             guard let store, !asked.isEmpty else { return explain(question, StoreLooks(), done) }
             let inquiry = StoreInquiry(asked, in: store, at: now)
-            let isTaken = carriers.begin(inquiry, at: now) { [self] in
+            let isTaken = upstreams.begin(inquiry, at: now) { [self] in
                 let looks = StoreLooks(inquiry.found, wall: WallClock.unixSeconds())
                 // In a turn of its own, at whose end the servers are asked.
                 loop.submit { [self] in explain(question, looks, done) }
@@ -65,14 +68,18 @@ extension ForwarderLoop {
     private func explain(
         _ question: Explained.Question, _ looks: StoreLooks, _ done: @escaping @Sendable (Explained?) -> Void
     ) {
-        guard let names = nameFiles.names else { return done(nil) }
+        let inEffect = look { $1 }
+        guard let names = inEffect.names else { return done(nil) }
         let now = Tick(nanoseconds: Clock.now())
-        let explanation = forwarder.explain(question.name, question.type, looks, at: now)
-        var explained = Explained(explanation, settings, numbers, names, provenance, at: now)
+        let explanation = look { forwarder, _ in
+            forwarder.explain(question.name, question.type, looks, at: now)
+        }
+        var explained = Explained(
+            explanation, inEffect.settings, inEffect.numbers, names, inEffect.provenance, at: now)
         let targets = targets(explanation, question)
         guard !targets.joined().isEmpty else { return done(explained) }
         let asked = targets.joined().filter { $0.target != nil }
-        let isTaken = carriers.inquire(asked.compactMap(\.target), at: now) { results in
+        let isTaken = inEffect.upstreams.inquire(asked.compactMap(\.target), at: now) { results in
             var results = results[...]
             explained.said = targets.map { servers in
                 servers.map { server in
@@ -109,7 +116,8 @@ extension ForwarderLoop {
                 count += 1
                 let ask =
                     group.carriesAddresses
-                    ? Ask.addresses([question.name], forwarder.policy.families(of: group.id)) : message
+                    ? Ask.addresses([question.name], look { forwarder, _ in forwarder.policy.families(of: group.id) })
+                    : message
                 return (Inquiry.Target(server.server, of: group.id, timeout: group.timeout, ask), "")
             }
         }

@@ -16,7 +16,9 @@ extension Observer.Sources {
             describe: { done in
                 forwarderLoop.loop.submit {
                     var overview = Overview(cache.statistics)
-                    forwarderLoop.describe(&overview)
+                    overview.isOpen = forwarderLoop.isOpen
+                    overview.limits.refusedForRoom = forwarderLoop.queue.refused
+                    forwarderLoop.look { overview.add($0, $1) }
                     streams.loop.submit { [overview] in
                         var overview = overview
                         overview.limits.tcpClients = streams.openClients
@@ -32,19 +34,16 @@ extension Observer.Sources {
     }
 }
 
-extension ForwarderLoop {
-    /// Adds what the loop knows; called on the loop.
-    fileprivate func describe(_ overview: inout Overview) {
-        let accounts = settings.accounts
-        overview.groups = forwarder.groupOverviews.map { group in
-            Overview.Group(group, of: accounts.first { $0.name == group.name }?.settings.credential)
+extension Overview {
+    fileprivate mutating func add(_ forwarder: borrowing Forwarder, _ inEffect: SettingsInEffect) {
+        let accounts = inEffect.settings.accounts
+        groups = forwarder.groupOverviews.map { group in
+            Group(group, of: accounts.first { $0.name == group.name }?.settings.credential)
         }
-        overview.isOpen = isOpen
-        overview.counters = forwarder.counters
-        overview.sharedCache = forwarder.sharedCacheOverview
-        overview.limits.flights = forwarder.flightsUnderWay
-        overview.limits.refusedForRoom = queue.refused
-        overview.limits.mismatches = carriers.mismatches
-        overview.upstreams = carriers.tallies.figures
+        counters = forwarder.counters
+        sharedCache = forwarder.sharedCacheOverview
+        limits.flights = forwarder.flightsUnderWay
+        limits.mismatches = inEffect.upstreams.mismatches
+        upstreams = inEffect.upstreams.tallies.figures
     }
 }

@@ -20,9 +20,11 @@ extension WatchNotes.Page {
     }
 }
 
-extension ForwarderLoop {
+extension WatchNotes {
     /// Notes an answer that did not come from a listener.
-    func note(_ client: Client, _ code: ResponseCode, _ answerer: Answerer, _ took: UInt64) {
+    func note(
+        _ client: Client, _ code: ResponseCode, _ answerer: Answerer, _ took: UInt64, _ forwarder: borrowing Forwarder
+    ) {
         let by: Watched.By =
             switch answerer {
             case .cache: .cache
@@ -38,6 +40,6 @@ extension ForwarderLoop {
             at: WallClock.unixMicroseconds(), took: took, client: client.address, isStream: client.isStream,
             name: Array(client.query[Question.nameOffset..<client.question.nameEnd]), type: client.question.type,
             code: code, by: by)
-        notes.note(1) { $0.add(watched) }
+        note(1) { $0.add(watched) }
     }
 }

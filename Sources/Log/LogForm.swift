@@ -1,5 +1,6 @@
 import Base
 public import Configuration
+import Transport
 
 /// The form of a log line.
 public enum LogForm: Sendable, Equatable {
@@ -26,5 +27,12 @@ public enum LogForm: Sendable, Equatable {
             case .text: text
             case .json: .json
             }
+    }
+
+    /// The form for the configured format and for this process's standard error.
+    public init(_ format: Settings.Log.Format) {
+        self.init(
+            format, isJournal: Journal.isStandardError, hasJournal: Journal.isThere,
+            isTerminal: StandardStream.error.isTerminal)
     }
 }

@@ -1,51 +1,56 @@
 public import Configuration
 public import Logging
+import Synchronization
 import Transport
 
 /// The backend of the logging library: standard error or the journal.
-public struct StandardErrorLog: LogHandler {
-    private let threshold: LogThreshold
+struct StandardErrorLog: LogHandler {
+    private let threshold: Threshold
     private let writer: LogWriter
     /// Required by the logging library; no line has any of it.
-    public var metadata: Logger.Metadata = [:]
+    var metadata: Logger.Metadata = [:]
 
-    /// - Parameters:
-    ///   - threshold: the least important level that is written.
-    ///   - writer: writes the lines.
-    public init(_ threshold: LogThreshold, _ writer: LogWriter) {
-        self.threshold = threshold
-        self.writer = writer
+    /// The least important level that is written, shared by all copies of a logger; it may change at any time.
+    private final class Threshold: Sendable {
+        /// In `Logger.Level.allCases`.
+        let index = Atomic(0)
     }
 
-    /// The level of the shared threshold.
-    public var logLevel: Logger.Level {
-        get { threshold.level }
-        set { threshold.level = newValue }
+    init(_ writer: LogWriter, _ level: Logger.Level) {
+        (threshold, self.writer) = (Threshold(), writer)
+        logLevel = level
+    }
+
+    var logLevel: Logger.Level {
+        get { Logger.Level.allCases[threshold.index.load(ordering: .relaxed)] }
+        set { threshold.index.store(Logger.Level.allCases.firstIndex(of: newValue) ?? 0, ordering: .relaxed) }
     }
 
     /// Required by the logging library; see ``metadata``.
-    public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
     /// Writes a line with its metadata as fields, in the order of their names.
-    public func log(event: LogEvent) {
-        var fields: [(name: String, value: String)] = []
-        if let given = event.metadata {
-            fields = given.map { ($0.key, $0.value.description) }.sorted { $0.name < $1.name }
-        }
+    func log(event: LogEvent) {
+        let given = event.metadata ?? [:]
+        let fields = given.map { (name: $0.key, value: $0.value.description) }.sorted { $0.name < $1.name }
         writer.write(
             LogText(level: event.level, text: event.message.description, fields: fields),
             at: WallClock.unixMilliseconds())
     }
 }
 
-extension LogForm {
-    /// The form for the configured format and for this process's standard error.
-    public init(_ format: Settings.Log.Format) {
-        self.init(
-            format, isJournal: Journal.isStandardError, hasJournal: Journal.isThere,
-            isTerminal: StandardStream.error.isTerminal)
+extension LogWriter {
+    /// A logger that writes here.
+    /// - Parameter level: the least important that is written. A new `logLevel` of any copy of the logger counts for all.
+    public func logger(_ level: Settings.Log.Level) -> Logger {
+        Logger(label: "httpdnsd") { _ in StandardErrorLog(self, Logger.Level(level)) }
     }
+}
+
+extension Logger.Level {
+    /// The level of this name.
+    package init(_ level: Settings.Log.Level) { self = Logger.Level(rawValue: level.rawValue) ?? .info }
 }

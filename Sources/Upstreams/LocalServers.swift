@@ -67,7 +67,7 @@ package final class LocalServers: @unchecked Sendable {
         }
         if isFirst || found != before { reportResolvers() }
         // Once more, if a file has changed after it was read and before it was watched.
-        if wasReading || !reading.holds || reading.found == nil { read() }
+        read(unlessStill: wasReading || reading.found == nil ? nil : reading.withoutHosts)
     }
 
     private func follow(_ settings: Settings) {
@@ -98,21 +98,24 @@ package final class LocalServers: @unchecked Sendable {
     }
 
     /// Reads the files on another thread, and compares there what they say: there may be a million names in them.
-    private func read() {
+    /// - Parameter known: nothing is read if the files still are as they were.
+    private func read(unlessStill known: LocalReading? = nil) {
         guard let settings, !watched.isEmpty else { return }
         turn += 1
         isReading = true
         let (turn, listening, hosts) = (turn, listening, hosts)
-        loop.elsewhere {
+        loop.elsewhere { () -> (LocalReading, others: Set<Name>)? in
+            if known?.holds ?? false { return nil }
             let reading = LocalReading(settings, listening: listening, Self.resolvers(settings).union(.hosts))
             return (reading, reading.hosts?.names(otherThanIn: hosts) ?? [])
-        } then: { [self] (reading, others) in
-            if self.turn == turn { take(reading, others) }
+        } then: { [self] read in
+            guard self.turn == turn else { return }
+            isReading = false
+            if let (reading, others) = read { take(reading, others) }
         }
     }
 
     private func take(_ reading: LocalReading, _ others: Set<Name>) {
-        isReading = false
         let before = found
         take(resolvers: reading)
         if found != before {

@@ -69,7 +69,7 @@ struct ServerAddresses {
     var asked: [QueryID: Name] = [:]
     var lastNumber: UInt32 = 0
     private let listening: [Endpoint]
-    private var own: [Endpoint] = []
+    var own: [Endpoint] = []
 
     /// What is known of one name.
     struct Entry {

@@ -10,7 +10,8 @@ package import Transport
 ///
 /// It asks the resolvers directly, and the account through an upstream of its own, since an upstream reports its
 /// outcomes to one owner; a name costs the account the same either way.
-package final class ServerLookup {
+package final class ServerLookup: @unchecked Sendable {
+    // Unchecked: handed back to the loop by what reads elsewhere, and used there alone.
     private var addresses: ServerAddresses
     private var account: (any Upstream)?
     private let resolvers: LocalUpstream
@@ -18,6 +19,9 @@ package final class ServerLookup {
     private let report: Report?
     private var waiting: [Name: [Waiting]] = [:]
     private var isPerforming = false
+    private let loop: EventLoop
+    /// Increases when the machine's own addresses are to be read: an earlier list is ignored.
+    private var networkChanges = 0
 
     private struct Waiting {
         let port: UInt16
@@ -37,6 +41,7 @@ package final class ServerLookup {
         loop: EventLoop, listening: [Endpoint] = [], file: ServerAddressFile? = nil, report: Report? = nil,
         tallies: UpstreamTallies = UpstreamTallies()
     ) {
+        self.loop = loop
         addresses = ServerAddresses(listening: listening, remembered: file?.read() ?? [])
         resolvers = LocalUpstream(loop: loop, negativeTTL: 0, tallies: tallies)
         (self.file, self.report) = (file, report)
@@ -119,13 +124,21 @@ package final class ServerLookup {
     package func networkChanged(at now: Tick) {
         account?.networkChanged()
         resolvers.networkChanged()
-        addresses.networkChanged(own: Self.ownAddresses, at: now)
+        addresses.networkChanged(own: addresses.own, at: now)
         perform(at: now)
+        networkChanges += 1
+        let change = networkChanges
+        loop.elsewhere {
+            Self.ownAddresses
+        } then: { [weak self] own in
+            if let self, change == networkChanges { addresses.own = own }
+        }
     }
 
     /// Closes everything; waiting callers get no answer.
     package func close() {
         waiting = [:]
+        networkChanges += 1
         account?.close()
         resolvers.close()
     }

@@ -2,8 +2,6 @@ import ArgumentParser
 import Base
 import Configuration
 import Daemon
-import Log
-import Logging
 import Transport
 
 /// The options for finding and reading the configuration, the same for every command.
@@ -123,21 +121,4 @@ extension ParsableCommand {
             throw ExitCode(ending.code)
         }
     }
-}
-
-extension Settings.Log.Level {
-    /// The level by the logging library's name.
-    var threshold: Logger.Level {
-        switch self {
-        case .error: .error
-        case .warning: .warning
-        case .notice: .notice
-        case .info: .info
-        case .debug: .debug
-        }
-    }
-}
-
-extension LogThreshold {
-    func logger(_ writer: LogWriter) -> Logger { Logger(label: "httpdnsd") { _ in StandardErrorLog(self, writer) } }
 }

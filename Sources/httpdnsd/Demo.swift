@@ -41,8 +41,7 @@ struct Demo: ParsableCommand {
             defer { log.flush() }
             let daemon: Daemon
             do throws(StartFailure) {
-                daemon = try Daemon(
-                    settings, log: LogThreshold(settings.log.level.threshold).logger(log))
+                daemon = try Daemon(settings, log: log.logger(settings.log.level))
                 try daemon.start()
             } catch .setting(_, _, let message, _) {
                 throw Ending.configuration(message)
@@ -50,7 +49,6 @@ struct Demo: ParsableCommand {
                 throw Ending.system(message)
             }
             say(service, daemon)
-            ProgramMemory.forgetUnusedCode()
             let reason = signals.untilStopped(counters: daemon.logCounters)
             waiting { done in daemon.stop(because: reason) { done(()) } }
         }

@@ -22,10 +22,9 @@ struct Run: ParsableCommand {
         try ending {
             var loaded = try load(waits: true)
             let signals = Signals(reloads: true)
-            let threshold = LogThreshold(loaded.settings.log.level.threshold)
             let log = LogWriter(LogForm(loaded.settings.log.format))
             defer { log.flush() }
-            let logger = threshold.logger(log)
+            let logger = log.logger(loaded.settings.log.level)
             let daemon = try loaded.naming { () throws(StartFailure) in
                 try Daemon(
                     loaded.settings, loaded.origins, environment: Environment.variables, log: logger,
@@ -35,11 +34,7 @@ struct Run: ParsableCommand {
             loaded.settings.forgetFiles()
             try loaded.naming(daemon.start)
             ServiceManager.ready()
-            ProgramMemory.forgetUnusedCode()
-            // Once more, for what the first lookups have used.
-            let reason = signals.untilStopped(
-                counters: daemon.logCounters, reload: { reload(daemon, threshold) },
-                settled: ProgramMemory.forgetUnusedCode)
+            let reason = signals.untilStopped(counters: daemon.logCounters, reload: { reload(daemon) })
             ServiceManager.stopping()
             waiting { done in daemon.stop(because: reason) { done(()) } }
         }
@@ -52,12 +47,11 @@ struct Run: ParsableCommand {
     }
 
     /// Reads the configuration again; an invalid one changes nothing.
-    private func reload(_ daemon: Daemon, _ threshold: LogThreshold) {
+    private func reload(_ daemon: Daemon) {
         ServiceManager.reloading()
         do {
             let loaded = try load(waits: false)
             try loaded.naming { () throws(StartFailure) in try daemon.reload(loaded.settings, loaded.origins) }
-            threshold.level = loaded.settings.log.level.threshold
         } catch {
             daemon.reloadFailed((error as? Ending)?.line ?? "\(error)")
         }

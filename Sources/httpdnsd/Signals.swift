@@ -27,25 +27,17 @@ final class Signals: Sendable {
         if isNew { arrived.signal() }
     }
 
-    /// After this time the start and the first lookups are over.
-    private static let settling = DispatchTimeInterval.seconds(5)
-
     /// Blocks the thread until TERM or INT; USR1 logs the counts, HUP reads the configuration again.
-    /// - Parameter settled: called once, when the start is over and no signal has come.
     /// - Returns: the name of the signal that ended it.
-    func untilStopped(counters: () -> Void, reload: () -> Void = {}, settled: () -> Void = {}) -> String {
-        if arrived.wait(timeout: .now() + Self.settling) == .timedOut {
-            settled()
-            arrived.wait()
-        }
+    func untilStopped(counters: () -> Void, reload: () -> Void = {}) -> String {
         while true {
+            arrived.wait()
             switch waiting.withLock({ $0.removeFirst() }) {
             case .terminate: return "SIGTERM"
             case .interrupt: return "SIGINT"
             case .user1: counters()
             case .hangup: reload()
             }
-            arrived.wait()
         }
     }
 }

@@ -26,7 +26,7 @@ import Testing
 
     /// Starts with these settings; whether something is so at last, after `body` ran in between.
     private func becomes(
-        _ settings: Settings, _ isSo: @escaping @Sendable (ForwarderLoop) -> Bool, between: () throws -> Void
+        _ settings: Settings, _ isSo: @escaping @Sendable (borrowing Forwarder) -> Bool, between: () throws -> Void
     ) throws -> Bool {
         let loop = try EventLoop(label: "test")
         let forwarder = ForwarderLoop(
@@ -36,8 +36,8 @@ import Testing
         var numbers = GroupNumbers()
         let prepared = try forwarder.prepare(settings, after: nil, &numbers, Provenance())
         try between()
-        forwarder.apply(prepared)
-        forwarder.start()
+        forwarder.begin(prepared)
+        loop.start()
         defer {
             let isStopped = Gate()
             loop.submit { forwarder.close() }
@@ -46,7 +46,7 @@ import Testing
         }
         for _ in 0..<1000 {
             let seen = Arrivals<Bool>()
-            loop.submit { seen.append(isSo(forwarder)) }
+            loop.submit { seen.append(forwarder.look { brain, _ in isSo(brain) }) }
             if seen.next() == true { return true }
             usleep(10_000)
         }
@@ -70,7 +70,7 @@ import Testing
         var settings = Settings()
         settings.fallback.hosts = try write("192.0.2.1 old.example\n", "hosts")
         let isRead = try becomes(settings) {
-            $0.forwarder.policy.reason(Name("new.example")!, .a) == .hosts
+            $0.policy.reason(Name("new.example")!, .a) == .hosts
         } between: {
             _ = try write("192.0.2.1 new.example\n", "hosts")
         }

@@ -2,6 +2,7 @@ import Base
 import Configuration
 import DNSCache
 import DNSWire
+import Forwarding
 import Glibc
 import ShellTestSupport
 import Testing
@@ -14,6 +15,7 @@ import Testing
 @Suite struct ForwarderLoopTests {
     private let lines = LogLines()
     private let replies = Arrivals<[UInt8]>()
+    private let cache = DNSCache(bytes: 1 << 20, seed: (1, 2))
 
     private func settings(_ resolver: NameServer?) -> Settings {
         var settings = Settings()
@@ -26,12 +28,12 @@ import Testing
     private func started(_ settings: Settings) throws -> ForwarderLoop {
         let loop = try EventLoop(label: "test")
         let forwarder = ForwarderLoop(
-            loop: loop, cache: DNSCache(bytes: 1 << 20, seed: (1, 2)),
+            loop: loop, cache: cache,
             local: LocalServers(listening: [], loop: loop, report: lines.report), lookup: ServerLookup(loop: loop),
             report: lines.report)
         var numbers = GroupNumbers()
-        forwarder.apply(try forwarder.prepare(settings, after: nil, &numbers, Provenance()))
-        forwarder.start()
+        forwarder.begin(try forwarder.prepare(settings, after: nil, &numbers, Provenance()))
+        loop.start()
         return forwarder
     }
 
@@ -61,10 +63,7 @@ import Testing
         forwarder.cacheIsRead()
         ask(forwarder)
         #expect(lastAddress(replies.next()) == [192, 0, 2, 9])
-        let cached = forwarder.cache.find(
-            example, type: .a, for: .those(dnssecOK: false, checkingDisabled: false),
-            at: Tick(nanoseconds: Clock.now()).seconds)
-        #expect(cached?.isFresh == true)
+        #expect(holdsExample)
         end(forwarder)
     }
 
@@ -88,14 +87,18 @@ import Testing
         let forwarder = try started(before)
         var numbers = GroupNumbers()
         numbers.add(before)
-        let other = try forwarder.prepare(settings(second), after: before, &numbers, Provenance())
+        var after = settings(second)
+        after.listen.allow.append(Network("192.0.2.0/24")!)
         let isApplied = Gate()
-        forwarder.withCacheRead {
-            forwarder.apply(other)
-            isApplied.open()
-        }
+        forwarder.apply(try forwarder.prepare(after, after: before, &numbers, Provenance())) { isApplied.open() }
+        let isQueued = Gate()
+        forwarder.loop.submit { isQueued.open() }
+        #expect(isQueued.wait())
+        // Listeners follow in the same turn.
+        #expect(forwarder.refuses(IPAddress("192.0.2.7")!))
         forwarder.cacheIsRead()
         #expect(isApplied.wait())
+        #expect(!forwarder.refuses(IPAddress("192.0.2.7")!))
         ask(forwarder)
         #expect(lastAddress(replies.next()) == [192, 0, 2, 2])
         end(forwarder)
@@ -105,23 +108,21 @@ import Testing
     private func reload(_ forwarder: ForwarderLoop, _ new: Settings, after old: Settings, _ numbers: inout GroupNumbers)
         throws
     {
-        let prepared = try forwarder.prepare(new, after: old, &numbers, Provenance())
-        onLoop(forwarder) { forwarder.apply(prepared) }
+        let isApplied = Gate()
+        forwarder.apply(try forwarder.prepare(new, after: old, &numbers, Provenance())) { isApplied.open() }
+        #expect(isApplied.wait())
     }
 
-    private func onLoop(_ forwarder: ForwarderLoop, _ work: @escaping @Sendable () -> Void) {
-        let gate = Gate()
-        forwarder.loop.submit {
-            work()
-            gate.open()
-        }
-        #expect(gate.wait())
+    private func hasUpstream(_ forwarder: ForwarderLoop, _ group: GroupID) -> Bool? {
+        let seen = Arrivals<Bool>()
+        forwarder.loop.submit { seen.append(forwarder.look { $1.upstreams[group] != nil }) }
+        return seen.next()
     }
 
-    private func holdsExample(_ forwarder: ForwarderLoop) -> Bool {
-        forwarder.cache.find(
+    private var holdsExample: Bool {
+        cache.find(
             example, type: .a, for: .those(dnssecOK: false, checkingDisabled: false),
-            at: Tick(nanoseconds: Clock.now()).seconds) != nil
+            at: Tick(nanoseconds: Clock.now()).seconds)?.isFresh ?? false
     }
 
     @Test func aGroupThatComesAndGoesCostsNoAnswerOfOthersAndLeavesNothing() throws {
@@ -141,17 +142,17 @@ import Testing
         new.upstreams = [office]
         try reload(forwarder, new, after: before, &numbers)
         let id = numbers["office"]
-        #expect(holdsExample(forwarder))
-        onLoop(forwarder) { #expect(forwarder.carriers[id] != nil) }
+        #expect(holdsExample)
+        #expect(hasUpstream(forwarder, id) == true)
         // Whose AD bit counts in a group that has others' names.
         var other = new
         other.upstreams[0].trustAD = false
         try reload(forwarder, other, after: new, &numbers)
-        #expect(holdsExample(forwarder))
+        #expect(holdsExample)
         try reload(forwarder, before, after: other, &numbers)
         // Behind the end of the turn.
-        onLoop(forwarder) { #expect(forwarder.carriers[id] == nil) }
-        #expect(holdsExample(forwarder))
+        #expect(hasUpstream(forwarder, id) == false)
+        #expect(holdsExample)
         end(forwarder)
     }
 

@@ -64,9 +64,4 @@ char *_Nullable const *_Nonnull clinux_environment(void);
    /proc/self/cmdline, so that it has none where /proc is missing. */
 char *_Nullable const *_Nonnull clinux_arguments(void);
 
-/* Unmaps, until they are used again, the pages of this program and its libraries that nobody can have written to: the
-   segments that were loaded without leave to write. They come from the page cache when they are touched the next time.
-   RELRO is part of a writable segment, so relocations stay. */
-void clinux_forget_unwritable_pages(void);
-
 #endif

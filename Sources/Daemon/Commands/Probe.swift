@@ -10,7 +10,7 @@ import Upstreams
 public final class Probe: @unchecked Sendable {
     // Unchecked: everything is used on the loop alone once it has started.
     private let loop: EventLoop
-    private let carriers: Carriers
+    private let upstreams: UpstreamRegistry
     private let httpdns: Settings.HTTPDNS?
     private let asking: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
@@ -56,14 +56,14 @@ public final class Probe: @unchecked Sendable {
         self.loop = loop
         var numbers = GroupNumbers()
         numbers.add(settings)
-        carriers = Carriers(loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses))
-        carriers.apply(settings, try Carriers.Prepared(settings, after: nil), numbers)
+        upstreams = UpstreamRegistry(loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses))
+        upstreams.apply(settings, try UpstreamRegistry.Prepared(settings), numbers)
         let local = LocalReading(settings, listening: settings.listen.addresses, .resolvers)
         let (servers, loops) = local.fallback(of: settings)
         let resolvers = settings.isLookupNeeded ? local.found ?? [] : []
         let services = settings.services(numbers)
-        lookUp = { [carriers] in
-            carriers.lookUp(
+        lookUp = { [upstreams] in
+            upstreams.lookUp(
                 settings, services: services[.httpdns] ?? [], resolvers: resolvers, at: Tick(nanoseconds: Clock.now()))
         }
         let any = settings.domains.intercept.first ?? Self.anyName ?? .root
@@ -95,16 +95,16 @@ public final class Probe: @unchecked Sendable {
     /// - Parameter done: called once at the end; with nil if questions can be answered as configured, else with what
     ///   does not work, what becomes of clients' questions, and the first reason.
     public func run(_ done: @escaping @Sendable (String?) -> Void) {
-        carriers.settle = { [unowned self] _, outcome, _ in settle(outcome) }
-        carriers.follow { [unowned self] in progressed($0) }
+        upstreams.settle = { [unowned self] _, outcome, _ in settle(outcome) }
+        upstreams.follow { [unowned self] in progressed($0) }
         loop.deadlineReached = { [unowned self] in deadlineReached() }
         loop.turnEnded = { [unowned self] in
             repeat {
                 while current == nil, !steps.isEmpty { begin(steps.removeFirst()) }
-            } while carriers.outbox.send()
+            } while upstreams.outbox.send()
             guard current == nil else { return setDeadline() }
             let trouble = conclude()
-            carriers.close()
+            upstreams.close()
             loop.stop { done(trouble) }
         }
         loop.start()
@@ -114,11 +114,11 @@ public final class Probe: @unchecked Sendable {
         }
     }
 
-    private func setDeadline() { loop.setDeadline(deadline.orEarlier(carriers.nextDeadline)?.nanoseconds) }
+    private func setDeadline() { loop.setDeadline(deadline.orEarlier(upstreams.nextDeadline)?.nanoseconds) }
 
     private func deadlineReached() {
         let now = Tick(nanoseconds: Clock.now())
-        carriers.expire(at: now)
+        upstreams.expire(at: now)
         if let deadline, deadline <= now { timedOut() }
     }
 
@@ -131,7 +131,7 @@ public final class Probe: @unchecked Sendable {
         let ask: Ask =
             step.group.carriesAddresses
             ? .addresses([step.name], .both) : .message(MessageQuestion(name: step.name, type: .a))
-        carriers[step.group.id]?.ask(QueryID(standalone: number, of: step.group.id), step.server, ask, at: now)
+        upstreams[step.group.id]?.ask(QueryID(standalone: number, of: step.group.id), step.server, ask, at: now)
     }
 
     private func progressed(_ progress: StreamUpstream.Progress) {
@@ -166,7 +166,7 @@ public final class Probe: @unchecked Sendable {
     private func timedOut() {
         guard let current else { return }
         let group = current.step.group
-        carriers[group.id]?.cancel(QueryID(standalone: current.number, of: group.id))
+        upstreams[group.id]?.cancel(QueryID(standalone: current.number, of: group.id))
         settle(.failed(Failure(.timedOut, "no answer within \(group.timeout) ms")))
     }
 

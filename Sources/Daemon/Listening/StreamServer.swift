@@ -60,8 +60,10 @@ final class StreamServer: @unchecked Sendable {
     }
 
     /// Applies other settings, to present clients too. From any thread.
-    func apply(_ settings: Settings.Listen) {
+    /// - Parameter done: called on the loop when they are in effect.
+    func apply(_ settings: Settings.Listen, _ done: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
+            defer { done() }
             maximumClients = settings.tcpClients
             idleNanoseconds = UInt64(settings.tcpIdleSeconds) * 1_000_000_000
             closeIdleClients()

@@ -26,13 +26,11 @@ struct AnswerContext: Sendable {
                 families[numbers[account.name]] = type == .auto ? .both : Families(type)
             })
         var groups: [GroupDigest?] = []
-        for (name, words) in settings.groupWords {
-            let account = settings.accounts.first { $0.name == name }
-            // Which servers can sign is not known yet, so all depends on whether they would be asked.
-            let signed = account.map { " \($0.settings.signed)" } ?? ""
-            let place = numbers[name].rawValue
-            while groups.count <= place { groups.append(nil) }
-            groups[place] = GroupDigest(name, words + signed, isAccount: account != nil)
+        let accounts = Set(settings.accounts.map(\.name))
+        for (name, identity) in GroupIdentity.all(settings) {
+            let index = numbers[name].rawValue
+            while groups.count <= index { groups.append(nil) }
+            groups[index] = GroupDigest(name, identity.trustFingerprint, isAccount: accounts.contains(name))
         }
         self.groups = groups
     }
@@ -51,8 +49,8 @@ struct AnswerContext: Sendable {
         }
         var hash = FNV()
         hash.add((standing.refusesPrivate ? 1 : 0) + (isServiceBinding ? 2 : 0))
-        for (place, step) in steps.enumerated() {
-            if place > 0 { hash.add(UInt64(step.after.rawValue)) }
+        for (index, step) in steps.enumerated() {
+            if index > 0 { hash.add(UInt64(step.after.rawValue)) }
             guard let group = groups[step.group.rawValue] else { return 0 }
             // What an account has said does not depend on how others are asked.
             hash.add(audience.isOfAccounts && !group.isAccount ? group.name : group.words)
@@ -77,22 +75,5 @@ struct AnswerContext: Sendable {
             hash.add(" \(words)")
             self.words = hash.value
         }
-    }
-}
-
-extension Settings {
-    /// What each group's answers depend on, by its name: for whose network it is asked, and whose AD bit counts.
-    var groupWords: [String: String] {
-        var words: [String: String] = [:]
-        for account in accounts { words[account.name] = account.words }
-        for group in messageGroups { words[group.name] = "\(group.routeIp.map(\.description) ?? "-") \(group.trustAD)" }
-        return words
-    }
-}
-
-extension Settings.Account {
-    /// For whose network it is asked.
-    fileprivate var words: String {
-        "\(settings.routeIp.map(\.description) ?? "-") \(settings.routeIpEncrypted)"
     }
 }

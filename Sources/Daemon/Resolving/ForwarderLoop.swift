@@ -5,7 +5,6 @@ import DNSCache
 import DNSWire
 import Forwarding
 import Log
-import Synchronization
 import Transport
 import Upstreams
 
@@ -13,88 +12,70 @@ import Upstreams
 ///
 /// There is one for all listeners, so that equal questions share a flight and names share a request.
 final class ForwarderLoop: @unchecked Sendable {
-    // Unchecked: everything but `loop` and `submit` is used on the loop alone, or before it starts.
+    // Unchecked: what is private is used on the loop alone, or before it starts; all else from any thread.
     let loop: EventLoop
-    var forwarder: Forwarder
-    private var clients = WaitingClients()
-    /// The actions of one turn while they are carried out. Empty in between; kept for its memory.
-    private var actions: [Action] = []
-    /// The settings in effect: see ``apply(_:)``.
-    var settings = Settings()
-    var numbers = GroupNumbers()
-    /// Where the settings came from.
-    var provenance = Provenance()
-    /// The servers of accounts: those of `dnsIp`, until `confIp` gives others.
-    var services: [GroupID: [Server]] = [:]
-    let carriers: Carriers
-    private let trials: AddressTrials
-    let local: LocalServers
-    let nameFiles: NameFiles
-    let cache: DNSCache
-    let report: Report
-    /// Called when what settings decide about answers has changed, as the cache's file must know.
-    var contextChanged: (AnswerContext) -> Void = { _ in }
+    /// Counts the misses that were submitted and not begun yet.
+    let queue = MissQueue()
+    /// What listeners do with a question before it comes here.
+    let frontend: CurrentFrontend
     /// The counts of answers that did not come from a listener; their transport is not distinguished.
     let tally = Tally(.udp)
     let notes = WatchNotes()
-    /// `confIp` and `enableReport`, on the same loop.
-    var serviceLists: [GroupID: ServiceList] = [:]
-    var reporters: [GroupID: AbnormalReporter] = [:]
-    /// The accounts whose lookups are logged.
-    var debugged: Set<GroupID> = []
-    /// The store of `[sharedCache]`; nil: nothing is shared.
-    var store: StoreUpstream?
-    /// Of its entries; set before settings are applied.
-    var generations: Generations?
-    var outages = Outages()
-    /// Whether a query may have failed since outages were last looked for.
-    var isOutageDue = false
-    var hasNetwork = Routes.leadOut
-    var networkPace = NetworkPace()
-    /// What clients of other hosts have had of long replies.
-    let largeReplies: LargeReplies
+    private var forwarder: Forwarder
+    private let inEffect: SettingsInEffect
+    private let upstreams: UpstreamRegistry
+    private let trials: AddressTrials
+    private let report: Report
+    private var clients = WaitingClients()
+    /// The actions of one turn while they are carried out. Empty in between; kept for its memory.
+    private var actions: [Action] = []
+    private var outages = Outages()
+    private var hasNetwork = Routes.leadOut
+    private var networkPace = NetworkPace()
     private var outgoing: TurnReplies
     private var paced = PacedReplies<(client: Client, answer: Answer, age: Reply.Age)>()
-
-    /// The misses that came before the cache's file was read, a matter of milliseconds, and may be in it; nil after
-    /// that.
-    private var early: [Miss]? = []
-    /// Changes of settings that came before then.
-    private var deferred: [() -> Void] = []
-    /// Counts the misses that were submitted and not begun yet.
-    let queue = MissQueue()
+    /// What came before the cache's file was read, a matter of milliseconds: misses that may be in it, and other settings. Nil
+    /// after that.
+    private var early: [() -> Void]? = []
     /// Until when the stop waits for the last answers, and its callback.
     private var drain: (until: UInt64, done: () -> Void)?
 
     /// Without upstreams, until settings are applied.
-    /// - Parameter local: on the same loop.
-    init(loop: EventLoop, cache: DNSCache, local: LocalServers, lookup: ServerLookup, report: Report) {
-        (self.loop, self.cache, self.local, self.report) = (loop, cache, local, report)
-        largeReplies = LargeReplies()
+    /// - Parameters:
+    ///   - local: on the same loop.
+    ///   - generations: of the entries of the store; nil: none outlives a restart.
+    init(
+        loop: EventLoop, cache: DNSCache, local: LocalServers, lookup: ServerLookup, generations: Generations? = nil,
+        report: Report
+    ) {
+        (self.loop, self.report) = (loop, report)
+        // What clients of other hosts have had of long replies.
+        let largeReplies = LargeReplies()
         outgoing = TurnReplies(largeReplies)
-        carriers = Carriers(loop: loop, lookup, report: report)
+        frontend = CurrentFrontend(
+            QueryFrontend(cache: cache, Settings().listen, queue: queue, largeReplies: largeReplies))
+        inEffect = SettingsInEffect(
+            loop: loop, cache: cache, frontend: frontend, local: local, lookup: lookup, generations: generations,
+            report: report)
+        upstreams = inEffect.upstreams
         trials = AddressTrials(loop: loop)
-        nameFiles = NameFiles(loop: loop, report: report)
         forwarder = Forwarder(
             policy: Policy(
                 groups: [], routes: [:], rules: DomainRules(), otherwise: .fallback, negativeTTL: Timing().negativeTTL),
             timing: Timing(), groups: [], cache: cache)
-        local.serversChanged = { [unowned self] in replaceResolvers() }
-        nameFiles.changed = { [unowned self] in replaceNames($0) }
-        local.hostsChanged = { [unowned self] in
-            forwarder.change(.hosts($0, others: $1), at: Tick(nanoseconds: Clock.now()))
-        }
-        carriers.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
-        trials.tried = { [unowned self] in
-            forwarder.tried($0, $1, hasAnswered: $2, at: Tick(nanoseconds: Clock.now()))
-        }
-        loop.deadlineReached = { [unowned self] in deadlineReached() }
+        inEffect.change = { [unowned self] in forwarder.change($0, at: $1) }
+        inEffect.store.told = { [unowned self] in forwarder.told($0, wall: WallClock.unixSeconds(), at: now) }
+        upstreams.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
+        trials.tried = { [unowned self] in forwarder.tried($0, $1, hasAnswered: $2, at: now) }
+        loop.deadlineReached = { [unowned self] in expire(at: now) }
         loop.turnEnded = { [unowned self] in endTurn() }
     }
 
+    private var now: Tick { Tick(nanoseconds: Clock.now()) }
+
     /// Takes over misses of the cache. From any thread.
     /// - Parameters:
-    ///   - misses: each has a place in the ``queue``, except for refreshes.
+    ///   - misses: each has entered the ``queue``, except for refreshes.
     ///   - here: the caller has nothing else to do: if the loop is at rest, the caller's thread runs the turn.
     func submit(_ misses: [Miss], here: Bool = false) {
         var misses = misses
@@ -111,20 +92,21 @@ final class ForwarderLoop: @unchecked Sendable {
     /// Holds misses until the cache's file is read. Questions that the daemon answers itself do not depend on the file
     /// and go on.
     private func hold(_ misses: [Miss]) {
-        var known: [Miss] = []
+        var (known, others): ([Miss], [Miss]) = ([], [])
         for miss in misses {
             let question = miss.client.question
             if case .answer = forwarder.policy.route(question.name(in: miss.client.query.span), question.type) {
                 known.append(miss)
             } else {
-                early?.append(miss)
+                others.append(miss)
             }
         }
         if !known.isEmpty { receive(known) }
+        if !others.isEmpty { early?.append { [self] in receive(others) } }
     }
 
     private func receive(_ misses: [Miss]) {
-        Self.receive(misses, by: &forwarder, &clients, queue, at: Tick(nanoseconds: Clock.now()))
+        Self.receive(misses, by: &forwarder, &clients, queue, at: now)
     }
 
     /// A static function, so that this object's changing properties are accessed once for the whole batch: each access
@@ -145,34 +127,74 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
+    /// The cache's file was read, or there is none: misses, which have waited, are looked up from now on, and the names to be
+    /// looked up at the start are. From any thread; only the first call counts.
+    func cacheIsRead() {
+        loop.submit { [self] in
+            guard let work = early else { return }
+            early = nil
+            let wanted = inEffect.settings.cache
+            forwarder.change(.wanted(preResolve: wanted.preResolve, keepAlive: wanted.keepAliveDomains), at: now)
+            for work in work { work() }
+        }
+    }
+
+    /// Makes the parts of new settings that take time or can fail; see ``SettingsInEffect``. From any thread.
+    func prepare(
+        _ new: Settings, after old: Settings?, _ numbers: inout GroupNumbers, _ provenance: Provenance
+    ) throws(StartFailure) -> SettingsInEffect.Prepared {
+        try inEffect.prepare(new, after: old, &numbers, provenance)
+    }
+
+    /// Takes over the first settings, before the loop starts.
+    /// - Parameter contextChanged: called on the loop when the settings that decide about answers have changed.
+    func begin(_ prepared: SettingsInEffect.Prepared, contextChanged: @escaping (AnswerContext) -> Void = { _ in }) {
+        inEffect.contextChanged = contextChanged
+        inEffect.apply(prepared)
+    }
+
+    /// Takes over other settings in one turn, which comes after the reading of the cache's file. From any thread.
+    /// - Parameter done: called in that turn.
+    func apply(_ prepared: SettingsInEffect.Prepared, _ done: @escaping @Sendable () -> Void) {
+        loop.submit { [self] in
+            let work = { [self] in
+                inEffect.apply(prepared)
+                done()
+            }
+            if early == nil { work() } else { early?.append(work) }
+        }
+    }
+
+    /// Forgets what is known of a name, or of all names. From any thread.
+    /// - Parameter done: called in the same turn.
+    func forget(_ name: Name?, _ done: @escaping @Sendable () -> Void) {
+        loop.submit { [self] in
+            forwarder.change(.forget(name), at: now)
+            done()
+        }
+    }
+
+    /// Shows the forwarder and what surrounds it. On the loop.
+    /// - Parameter see: has nothing done that the forwarder is told of.
+    func look<Value>(_ see: (inout Forwarder, SettingsInEffect) -> Value) -> Value { see(&forwarder, inEffect) }
+
     /// Whether the cache's file was read, so that questions are accepted. On the loop.
     var isOpen: Bool { early == nil }
 
-    /// Begins; misses wait for ``cacheIsRead()``.
-    func start() {
-        loop.start()
+    /// This machine's addresses or routes have changed; on the loop.
+    func networkChanged() {
+        let now = now
+        if networkPace.happened(at: now) { heedNetwork(at: now) }
     }
 
-    /// The cache's file was read, or there is none: misses are looked up from now on, and the names to be looked up at
-    /// the start are. From any thread; only the first call counts.
-    func cacheIsRead() {
-        loop.submit { [self] in
-            guard let misses = early else { return }
-            early = nil
-            receive(misses)
-            forwarder.change(
-                .wanted(preResolve: settings.cache.preResolve, keepAlive: settings.cache.keepAliveDomains),
-                at: Tick(nanoseconds: Clock.now()))
-            for work in deferred { work() }
-            deferred = []
+    /// Has all that depended on addresses and routes done anew.
+    private func heedNetwork(at now: Tick) {
+        report.networkChanged()
+        if Routes.leadOut != hasNetwork {
+            hasNetwork.toggle()
+            report.network(isGone: !hasNetwork)
         }
-    }
-
-    /// Does work on the loop that must come after the reading of the cache's file. From any thread.
-    func withCacheRead(_ work: @escaping @Sendable () -> Void) {
-        loop.submit { [self] in
-            if early == nil { work() } else { deferred.append(work) }
-        }
+        inEffect.networkChanged(at: now)
     }
 
     /// Calls `done` on the loop as soon as no client waits any more, and after `nanoseconds` at the latest.
@@ -181,53 +203,41 @@ final class ForwarderLoop: @unchecked Sendable {
     }
 
     func close() {
-        local.stop()
-        nameFiles.stop()
-        carriers.close()
+        inEffect.close()
         trials.close()
-        for list in serviceLists.values { list.close() }
-        for reporter in reporters.values { reporter.close() }
-        store?.close()
     }
 
     private func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) {
-        if !debugged.isEmpty, debugged.contains(id.group) {
-            report.lookup(outcome, at: forwarder.name(of: id.group))
-        }
-        let now = Tick(nanoseconds: Clock.now())
-        if Self.settleReturningFailure(id, outcome, toRepeat, &forwarder, at: now) { isOutageDue = true }
-        guard case .failed = outcome, let serviceList = serviceLists[id.group] else { return }
-        if forwarder.overview(of: id.group).servers.allSatisfy({ $0.health.consecutiveFailures > 0 }) {
-            serviceList.serversFailed(at: now)
-        }
+        if inEffect.accounts.logs(id.group) { report.lookup(outcome, at: forwarder.name(of: id.group)) }
+        let now = now
+        forwarder.settle(id, outcome, toRepeat: toRepeat, at: now)
+        guard case .failed = outcome else { return }
+        inEffect.accounts.failed(
+            id.group,
+            areAllFailing: forwarder.overview(of: id.group).servers.allSatisfy { $0.health.consecutiveFailures > 0 },
+            at: now)
     }
 
-    private func deadlineReached() {
-        let now = Tick(nanoseconds: Clock.now())
-        isOutageDue = true
+    private func expire(at now: Tick) {
         if networkPace.isDue(at: now) { heedNetwork(at: now) }
         forwarder.expire(at: now)
-        carriers.expire(at: now)
-        for list in serviceLists.values { list.expire(at: now) }
-        for reporter in reporters.values { reporter.expire(at: now) }
+        inEffect.expire(at: now)
     }
 
     private var nextDeadline: Tick? {
-        var next = forwarder.nextDeadline.orEarlier(carriers.nextDeadline)
-        if !serviceLists.isEmpty { for list in serviceLists.values { next = next.orEarlier(list.nextDeadline) } }
-        if !reporters.isEmpty { for reporter in reporters.values { next = next.orEarlier(reporter.nextDeadline) } }
+        var next = forwarder.nextDeadline.orEarlier(inEffect.nextDeadline)
         if let drain { next = next.orEarlier(Tick(nanoseconds: drain.until)) }
         if !paced.isEmpty { next = next.orEarlier(paced.nextDeadline) }
-        if let due = networkPace.nextDeadline { next = next.orEarlier(due) }
-        return next
+        return next.orEarlier(networkPace.nextDeadline)
     }
 
     private func endTurn() {
-        let now = Tick(nanoseconds: Clock.now())
+        let now = now
         while true {
-            Self.takeActions(of: &forwarder, into: &actions, at: now)
+            forwarder.endTurn(at: now)
+            forwarder.takeActions(into: &actions)
             // Queries that fail at once are settled meanwhile, which may add actions.
-            if actions.isEmpty, !carriers.outbox.send() { break }
+            if actions.isEmpty, !upstreams.outbox.send() { break }
             perform(&actions, &clients, &outgoing, at: now)
         }
         if !paced.isEmpty {
@@ -235,28 +245,17 @@ final class ForwarderLoop: @unchecked Sendable {
         }
         outgoing.flush()
         trials.endTurn()
-        carriers.endTurn()
-        if isOutageDue { lookForOutages() }
+        upstreams.endTurn()
+        if outages.isDue(forwarder.failedQueries) {
+            let groups = forwarder.groupOverviews
+            for group in outages.update(groups) { report.outage(of: group, among: groups, out: outages.out) }
+        }
         loop.setDeadline(nextDeadline?.nanoseconds)
         let isIdle = forwarder.flightsUnderWay == 0 && early?.isEmpty ?? true && paced.isEmpty
         if let drain, isIdle || now.nanoseconds >= drain.until {
             self.drain = nil
             drain.done()
         }
-    }
-
-    private static func takeActions(of forwarder: inout Forwarder, into actions: inout [Action], at now: Tick) {
-        forwarder.endTurn(at: now)
-        forwarder.takeActions(into: &actions)
-    }
-
-    /// Whether this outcome is a failed query.
-    private static func settleReturningFailure(
-        _ id: QueryID, _ outcome: Outcome, _ toRepeat: Bool, _ forwarder: inout Forwarder, at now: Tick
-    ) -> Bool {
-        let before = forwarder.failedQueries
-        forwarder.settle(id, outcome, toRepeat: toRepeat, at: now)
-        return forwarder.failedQueries != before
     }
 
     /// Carries out the actions in their order, and leaves the list empty.
@@ -279,20 +278,20 @@ final class ForwarderLoop: @unchecked Sendable {
                     if !isHeld { outgoing.reply(to: client, answer, age, at: now) }
                     tally.answered(answer.head.responseCode)
                     tally.took(took)
-                    if notes.isWatched { note(client, answer.head.responseCode, answerer, took) }
+                    if notes.isWatched { notes.note(client, answer.head.responseCode, answerer, took, forwarder) }
                 }
             case .ask(let id, let server, let ask):
-                guard let upstream = carriers[id.group] else {
+                guard let upstream = upstreams[id.group] else {
                     settle(id, .failed(Failure(.unreachable, "it is no longer configured")), toRepeat: false)
                     continue
                 }
                 upstream.ask(id, server, ask, at: now)
-            case .askAgain(let id): carriers[id.group]?.askAgain(id)
-            case .cancel(let id): carriers[id.group]?.cancel(id)
+            case .askAgain(let id): upstreams[id.group]?.askAgain(id)
+            case .cancel(let id): upstreams[id.group]?.cancel(id)
             case .trial(let action): trials.perform(action)
             case .report(let event): report.event(event) { forwarder.overview(of: $0) }
-            case .reportLookup(let lookup): reporters[lookup.group]?.add(lookup)
-            case .shared(let action): store?.perform(action, wall: WallClock.unixSeconds())
+            case .reportLookup(let lookup): inEffect.accounts.add(lookup)
+            case .shared(let action): inEffect.store.upstream?.perform(action, wall: WallClock.unixSeconds())
             }
         }
     }

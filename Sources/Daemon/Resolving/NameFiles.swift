@@ -26,17 +26,14 @@ final class NameFiles: @unchecked Sendable {
 
     init(loop: EventLoop, report: Report) { (self.loop, self.report) = (loop, report) }
 
-    /// Takes names that were read just now.
-    func replace(_ new: NameLists, _ settings: Settings, _ numbers: GroupNumbers) {
+    /// Takes names that were read just now, and follows their files from now on. They are read once more if one of them has
+    /// changed after it was read and before it was watched.
+    func apply(_ new: NameLists, _ settings: Settings, _ numbers: GroupNumbers) {
         stop()
         (names, self.settings, self.numbers, failure) = (new, settings, numbers, nil)
-    }
-
-    /// Follows the files from now on, and reads them once more if one has changed after it was read and before it is watched.
-    func follow() {
-        guard let names, !names.paths.isEmpty else { return }
-        watch = FileWatch(names.paths, in: loop, failed: report.cannotFollow) { [unowned self] in read() }
-        if !names.holds { read() }
+        guard !new.paths.isEmpty else { return }
+        watch = FileWatch(new.paths, in: loop, failed: report.cannotFollow) { [unowned self] in read() }
+        read(unlessStill: new)
     }
 
     func stop() {
@@ -46,13 +43,14 @@ final class NameFiles: @unchecked Sendable {
     }
 
     /// Reads the files on another thread, since there may be a million names in them.
-    private func read() {
+    /// - Parameter known: these are not read again if the files still are as they were.
+    private func read(unlessStill known: NameLists? = nil) {
         turn += 1
         let (turn, settings, numbers) = (turn, settings, numbers)
         loop.elsewhere {
-            Result { () throws(StartFailure) in try NameLists(settings, numbers) }
+            (known?.holds ?? false) ? nil : Result { () throws(StartFailure) in try NameLists(settings, numbers) }
         } then: { [self] read in
-            if self.turn == turn { take(read) }
+            if let read, self.turn == turn { take(read) }
         }
     }
 

@@ -1,30 +1,4 @@
 import Base
-import Forwarding
-import Log
-import Transport
-import Upstreams
-
-/// The network changes.
-extension ForwarderLoop {
-    /// This machine's addresses or routes have changed; on the loop.
-    func networkChanged() {
-        let now = Tick(nanoseconds: Clock.now())
-        if networkPace.happened(at: now) { heedNetwork(at: now) }
-    }
-
-    /// Has all that depended on addresses and routes done anew.
-    func heedNetwork(at now: Tick) {
-        report.networkChanged()
-        if Routes.leadOut != hasNetwork {
-            hasNetwork.toggle()
-            report.network(isGone: !hasNetwork)
-        }
-        carriers.networkChanged(at: now)
-        forwarder.change(.families(settings.families(numbers)), at: now)
-        forwarder.change(.network, at: now)
-        for list in serviceLists.values { list.networkChanged(at: now) }
-    }
-}
 
 /// When changes of the network are heeded: the first few at once, and while they go on, once a second. A router that
 /// announces and withdraws an address all the time could otherwise have connections made anew without end.

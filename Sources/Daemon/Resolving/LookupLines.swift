@@ -48,15 +48,3 @@ extension FamilyAddresses {
         }
     }
 }
-
-extension ForwarderLoop {
-    /// Called on the loop at the end of a turn in which a query may have failed, or while a group is out of use.
-    func lookForOutages() {
-        guard outages.isDue(forwarder.failedQueries) else {
-            isOutageDue = false
-            return
-        }
-        let groups = forwarder.groupOverviews
-        for group in outages.update(groups) { report.outage(of: group, among: groups, out: outages.out) }
-    }
-}

@@ -10,20 +10,12 @@ import Transport
 import Upstreams
 
 /// Owns the upstreams of all groups, made and changed by the settings. Confined to the forwarder's loop.
-final class Carriers {
+final class UpstreamRegistry {
     let tallies = UpstreamTallies()
-    /// Of HTTPDNS accounts.
-    private var accounts: [GroupID: ServiceUpstream] = [:]
-    private var messages: [GroupID: GroupUpstream] = [:]
-    /// The deadlines of those upstreams that were asked something; the others have none.
-    private var deadlines: [(group: GroupID?, next: () -> Tick?)] = []
-    private var asked: Set<GroupID> = []
+    /// By `GroupID.rawValue`; nil where there is none, or none any more.
+    private var upstreams: [(any Upstream)?] = []
     /// The groups that are not configured any more, while queries of theirs may be under way.
     private var gone: Set<GroupID> = []
-    /// The upstream that was looked up last: most questions of a turn are for the same group.
-    private var latest: (group: GroupID, upstream: any Upstream)?
-    /// Whether the addresses of servers are looked up.
-    private var looksUp = false
     /// A second upstream for the account, by which servers' addresses are looked up: an upstream reports its outcomes
     /// to one owner.
     private var lookupAccount: ServiceUpstream?
@@ -33,14 +25,9 @@ final class Carriers {
     /// Holds the queries of a turn; to be sent at its end.
     let outbox = Outbox()
     private let inquiries = Inquiries()
-    /// Whether a question was ever explained.
-    private var inquires = false
     /// Called with the outcome of each query.
     var settle: Settle = { _, _, _ in } {
-        didSet {
-            for upstream in accounts.values { upstream.settle = settle }
-            for upstream in messages.values { upstream.settle = settle }
-        }
+        didSet { for upstream in all { upstream.settle = settle } }
     }
 
     /// The parts made from settings that can fail; made on any thread.
@@ -50,18 +37,14 @@ final class Carriers {
         fileprivate var accesses: [String: ServiceUpstream.Access] = [:]
         /// New contexts for groups with encrypted servers that were not there before or are verified in another way.
         fileprivate var contexts: [String: TLSClientContext] = [:]
-        func isOtherAccess(_ group: String) -> Bool { accesses[group] != nil }
 
-        /// - Parameter old: the settings in effect; nil at the start.
-        init(_ new: Settings, after old: Settings?) throws(StartFailure) {
-            for account in new.accounts {
-                let before = old?.accounts.first { $0.name == account.name }
-                if let before, account.settings.hasAccess(of: before.settings), account.tls == before.tls { continue }
+        /// - Parameter old: of the settings in effect; none at the start.
+        init(_ new: Settings, after old: [String: GroupIdentity] = [:]) throws(StartFailure) {
+            let others = GroupIdentity.all(new).filter { $1.access != old[$0]?.access }
+            for account in new.accounts where others[account.name] != nil {
                 accesses[account.name] = try ServiceUpstream.Access(account)
             }
-            for group in new.messageGroups where group.isEncrypted {
-                let before = old?.messageGroups.first { $0.name == group.name }
-                if let before, before.isEncrypted, before.tls == group.tls { continue }
+            for group in new.messageGroups where group.isEncrypted && others[group.name] != nil {
                 contexts[group.name] = try TLSClientContext(group.tls, group.path)
             }
         }
@@ -72,46 +55,41 @@ final class Carriers {
     }
 
     subscript(group: GroupID) -> (any Upstream)? {
-        if let latest, latest.group == group { return latest.upstream }
-        guard let upstream = upstream(of: group) else { return nil }
-        latest = (group, upstream)
-        if asked.insert(group).inserted { deadlines.append((group, { upstream.nextDeadline })) }
-        return upstream
+        group.rawValue < upstreams.count ? upstreams[group.rawValue] : nil
     }
 
+    private var all: some Sequence<any Upstream> { upstreams.lazy.compactMap { $0 } }
+
     /// How the servers of an account are asked.
-    func access(of group: GroupID) -> ServiceUpstream.Access? { accounts[group]?.access }
+    func access(of group: GroupID) -> ServiceUpstream.Access? { (self[group] as? ServiceUpstream)?.access }
 
     /// Applies other settings; queries under way go on.
     func apply(_ settings: Settings, _ prepared: Prepared, _ numbers: GroupNumbers) {
-        latest = nil
         for (name, access) in prepared.accesses {
             let id = numbers[name]
             if id == .httpdns { lookupAccount?.renew(access) }
-            if let account = accounts[id] {
+            if let account = self[id] as? ServiceUpstream {
                 account.renew(access)
             } else {
-                let account = ServiceUpstream(loop: loop, access: access, tallies: tallies)
-                account.settle = settle
-                accounts[id] = account
+                add(ServiceUpstream(loop: loop, access: access, tallies: tallies), for: id)
             }
         }
         let groups = settings.messageGroups
         let wanted = Set((groups.map(\.name) + settings.accounts.map(\.name)).map { numbers[$0] })
-        gone = Set(accounts.keys).union(messages.keys).subtracting(wanted)
-        for id in gone { upstream(of: id)?.keep([]) }
+        gone = Set(upstreams.indices.map(GroupID.init)).subtracting(wanted).filter { self[$0] != nil }
+        for id in gone { self[id]?.keep([]) }
         for group in groups {
             let id = numbers[group.name]
             let context = prepared.contexts[group.name]
+            let known = self[id] as? GroupUpstream
             let upstream =
-                messages[id]
+                known
                 ?? GroupUpstream(
                     DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies, lookup: lookup.finder,
                     outbox: outbox)
-            if messages[id] == nil {
-                upstream.settle = settle
+            if known == nil {
                 upstream.answers.otherCase = { [report] in report?.otherCase($0) }
-                messages[id] = upstream
+                add(upstream, for: id)
             } else if let context {
                 upstream.renew(context)
             }
@@ -119,14 +97,18 @@ final class Carriers {
         }
     }
 
+    private func add(_ upstream: any Upstream, for group: GroupID) {
+        while upstreams.count <= group.rawValue { upstreams.append(nil) }
+        upstream.settle = settle
+        upstreams[group.rawValue] = upstream
+    }
+
     /// Closes the upstreams of groups that are not configured any more, as soon as nothing is under way there.
     private func closeGone() {
-        for id in gone where upstream(of: id)?.isIdle ?? true {
-            upstream(of: id)?.close()
-            (accounts[id], messages[id], latest) = (nil, nil, nil)
+        for id in gone where self[id]?.isIdle ?? true {
+            upstreams[id.rawValue]?.close()
+            upstreams[id.rawValue] = nil
             gone.remove(id)
-            asked.remove(id)
-            deadlines.removeAll { $0.group == id }
         }
     }
 
@@ -136,21 +118,14 @@ final class Carriers {
     ///   - resolvers: those of `resolvConf`.
     func lookUp(_ settings: Settings, services: [Server], resolvers: [Endpoint], at now: Tick) {
         let servers = settings.messageGroups.flatMap(\.named)
-        if !looksUp, !servers.isEmpty {
-            looksUp = true
-            deadlines.append((nil, { [lookup] in lookup.nextDeadline }))
-        }
-        guard looksUp else { return }
         lookup.keep(servers)
-        var account: (upstream: any Upstream, servers: [Server])?
         if !servers.isEmpty, !services.isEmpty, let access = access(of: .httpdns) {
-            let upstream = lookupAccount ?? ServiceUpstream(loop: loop, access: access, tallies: tallies)
-            lookupAccount = upstream
-            account = (upstream, services)
+            lookupAccount = lookupAccount ?? ServiceUpstream(loop: loop, access: access, tallies: tallies)
         } else {
             lookupAccount = nil
         }
-        lookup.ask(account: account, resolvers: servers.isEmpty ? [] : resolvers.map { Server($0) }, at: now)
+        let resolvers = servers.isEmpty ? [] : resolvers.map { Server($0) }
+        lookup.ask(account: lookupAccount.map { ($0, services) }, resolvers: resolvers, at: now)
     }
 
     /// Asks servers for an operator; see ``Inquiry``.
@@ -163,7 +138,7 @@ final class Carriers {
         for group in Set(targets.map(\.group)) {
             upstreams[group] =
                 access(of: group).map { ServiceUpstream(loop: loop, access: $0) }
-                ?? messages[group]?.apart(lookup: lookup.onlooker)
+                ?? (self[group] as? GroupUpstream)?.apart(lookup: lookup.onlooker)
         }
         let inquiry = Inquiry(targets, upstreams, at: now)
         return begin(inquiry, at: now) { done(inquiry.said) }
@@ -173,10 +148,6 @@ final class Carriers {
     /// - Returns: false if too many inquire already.
     func begin(_ inquiry: any Inquiring, at now: Tick, _ done: @escaping () -> Void) -> Bool {
         guard inquiries.hasRoom else { return false }
-        if !inquires {
-            inquires = true
-            deadlines.append((nil, { [inquiries] in inquiries.nextDeadline }))
-        }
         inquiries.begin(inquiry, at: now, done)
         return true
     }
@@ -184,21 +155,22 @@ final class Carriers {
     /// Ends the loop's turn.
     func endTurn() {
         if !gone.isEmpty { closeGone() }
-        if inquires { inquiries.endTurn() }
+        inquiries.endTurn()
     }
-
-    /// Sets the servers of a group.
-    func keep(_ servers: [Server], of group: GroupID) { self[group]?.keep(servers) }
 
     /// Messages that were not the awaited answers.
     var mismatches: MismatchCounters {
-        messages.values.reduce(into: MismatchCounters()) { $0.add($1.answers.mismatches) }
+        all.reduce(into: MismatchCounters()) { sum, upstream in
+            if let group = upstream as? GroupUpstream { sum.add(group.answers.mismatches) }
+        }
     }
 
     /// Passes on the progress of fresh connections, for `probe`.
     func follow(_ progressed: @escaping (StreamUpstream.Progress) -> Void) {
-        for upstream in accounts.values { upstream.progressed = progressed }
-        for upstream in messages.values { upstream.progressed = progressed }
+        for upstream in all {
+            (upstream as? ServiceUpstream)?.progressed = progressed
+            (upstream as? GroupUpstream)?.progressed = progressed
+        }
     }
 
     func networkChanged(at now: Tick) {
@@ -219,21 +191,8 @@ final class Carriers {
     }
 
     var nextDeadline: Tick? {
-        var next: Tick?
-        for deadline in deadlines { next = next.orEarlier(deadline.next()) }
-        return next
-    }
-
-    private func upstream(of group: GroupID) -> (any Upstream)? { accounts[group] ?? messages[group] }
-
-    private var all: [any Upstream] { accounts.values.map { $0 } + messages.values.map { $0 } }
-}
-
-extension Settings.HTTPDNS {
-    /// Whether requests use the same account in the same way.
-    fileprivate func hasAccess(of other: Self) -> Bool {
-        credential == other.credential && routeIp == other.routeIp && routeIpEncrypted == other.routeIpEncrypted
-            && authExpirySeconds == other.authExpirySeconds
+        let first = lookup.nextDeadline.orEarlier(inquiries.nextDeadline)
+        return all.reduce(first) { $0.orEarlier($1.nextDeadline) }
     }
 }
 

@@ -1,0 +1,211 @@
+import Base
+import Configuration
+import DNSCache
+import DNSWire
+import Forwarding
+import Log
+import Transport
+import Upstreams
+
+/// The settings in effect, and the parts around the forwarder that follow them. Confined to the forwarder's loop, but for
+/// ``prepare(_:after:_:_:)``.
+///
+/// A reload is one ``apply(_:)``, and so is the start: each part compares for itself what it has with what it is to have. Files
+/// that settings name are followed by the same parts, and end in the same changes of the forwarder.
+final class SettingsInEffect: @unchecked Sendable {
+    // Unchecked: `prepare` uses constants alone.
+    private(set) var settings = Settings()
+    private(set) var numbers = GroupNumbers()
+    /// Where the settings came from.
+    private(set) var provenance = Provenance()
+    let upstreams: UpstreamRegistry
+    let accounts: Accounts
+    let store: Store
+    /// Tells the forwarder of a change.
+    var change: (Change, Tick) -> Void = { _, _ in }
+    /// Called when the settings that decide about answers have changed after the start, as the cache's file must know.
+    var contextChanged: (AnswerContext) -> Void = { _ in }
+    private let nameFiles: NameFiles
+    private let local: LocalServers
+    private let cache: DNSCache
+    private let frontend: CurrentFrontend
+    /// The groups with their servers, as the forwarder knows them.
+    private var groups: [UpstreamGroup] = []
+
+    init(
+        loop: EventLoop, cache: DNSCache, frontend: CurrentFrontend, local: LocalServers, lookup: ServerLookup,
+        generations: Generations?, report: Report
+    ) {
+        (self.cache, self.frontend, self.local) = (cache, frontend, local)
+        upstreams = UpstreamRegistry(loop: loop, lookup, report: report)
+        accounts = Accounts(loop: loop, report: report)
+        store = Store(generations, loop: loop, outbox: upstreams.outbox)
+        nameFiles = NameFiles(loop: loop, report: report)
+        local.serversChanged = { [unowned self] in replaceServers() }
+        local.hostsChanged = { [unowned self] in change(.hosts($0, others: $1), now) }
+        accounts.serversChanged = { [unowned self] in replaceServers() }
+        nameFiles.changed = { [unowned self] in replaceNames($0) }
+    }
+
+    /// Which names go to which group; nil before the first settings.
+    var names: NameLists? { nameFiles.names }
+
+    private var now: Tick { Tick(nanoseconds: Clock.now()) }
+
+    /// New settings, and the parts of them that take time or can fail: made on any thread, to be applied on the loop.
+    struct Prepared: @unchecked Sendable {
+        // Unchecked: made on one thread, used on the loop.
+        let settings: Settings
+        let names: NameLists
+        fileprivate let numbers: GroupNumbers
+        fileprivate let provenance: Provenance
+        fileprivate let local: LocalReading
+        /// Of the hosts file; empty if it stays as it was.
+        var hosts: HostsTable { local.hosts ?? HostsTable() }
+        fileprivate let upstreams: UpstreamRegistry.Prepared
+        fileprivate let accounts: Accounts.Prepared
+        /// The outer nil: the store stays.
+        fileprivate let store: Store.Prepared??
+        /// Nil at the start.
+        fileprivate let suspects: Change.Suspects?
+        /// Whether an account was added, changed or removed.
+        let areOtherAccounts: Bool
+    }
+
+    /// May be called from any thread.
+    /// - Parameter old: the settings in effect; nil at the start.
+    func prepare(
+        _ new: Settings, after old: Settings?, _ numbers: inout GroupNumbers, _ provenance: Provenance
+    ) throws(StartFailure) -> Prepared {
+        numbers.add(new)
+        let before = old.map(GroupIdentity.all) ?? [:]
+        let accounts = try accounts.prepare(new, after: before) { [unowned self] in plainResolvers }
+        let isSameStore = old.map {
+            $0.sharedCache == new.sharedCache && SharedSettings($0) == SharedSettings(new)
+        }
+        return Prepared(
+            settings: new, names: try NameLists(new, numbers), numbers: numbers, provenance: provenance,
+            local: local.read(new, after: old), upstreams: try UpstreamRegistry.Prepared(new, after: before),
+            accounts: accounts, store: isSameStore ?? false ? .none : .some(try Store.Prepared(new.sharedCache)),
+            suspects: old.map { new.suspects(after: $0, before, numbers) },
+            areOtherAccounts: !accounts.renewed.isEmpty || new.accounts.map(\.name) != old?.accounts.map(\.name))
+    }
+
+    /// Takes over new settings, all in one turn; on the loop, or before it starts.
+    func apply(_ new: Prepared) {
+        let now = now
+        let (old, oldNames, oldHosts) = (settings, names, local.hosts)
+        (settings, numbers, provenance) = (new.settings, new.numbers, new.provenance)
+        settings.forgetFiles()
+        cache.apply(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
+        nameFiles.apply(new.names, settings, numbers)
+        local.apply(settings, new.local)
+        let others = local.hosts.names(otherThanIn: oldHosts)
+        if !others.isEmpty { change(.hosts(local.hosts, others: others), now) }
+        upstreams.apply(settings, new.upstreams, numbers)
+        accounts.apply(new.accounts, settings, numbers, access: upstreams.access, at: now)
+        if let store = new.store, self.store.apply(store) {
+            change(.sharedCache(store == nil ? nil : SharedSettings(settings)), now)
+        }
+        var suspects = new.suspects ?? Change.Suspects()
+        if let oldNames, oldNames != new.names { suspects.routes = true }
+        takeOver(renewed: Set(new.accounts.renewed.map { numbers[$0.name] }), suspects, at: now)
+        if new.suspects != nil {
+            if !suspects.isEmpty { contextChanged(AnswerContext(settings, numbers, new.names)) }
+            let (wanted, before) = (settings.cache, old.cache)
+            if !suspects.isEmpty || wanted.keepAliveDomains != before.keepAliveDomains
+                || wanted.preResolve != before.preResolve
+            {
+                let known = Set(before.preResolve)
+                change(
+                    .wanted(
+                        preResolve: wanted.preResolve.filter { !known.contains($0) },
+                        keepAlive: wanted.keepAliveDomains), now)
+            }
+        }
+        // Behind the rest: who may ask only now gets no answer of the time before.
+        frontend.change { $0.apply(new.settings.listen) }
+    }
+
+    /// Tells the forwarder the present settings, servers and names.
+    private func takeOver(renewed: Set<GroupID> = [], _ suspects: Change.Suspects, at now: Tick) {
+        guard let names else { return }
+        let described = describeGroups()
+        groups = described.groups
+        for group in groups { upstreams[group.id]?.keep(group.servers) }
+        change(
+            .settings(
+                Policy(settings, numbers, groups: groups, routes: described.routes, names, hosts: local.hosts),
+                Timing(settings), groups, renewed: renewed, suspects), now)
+    }
+
+    /// The servers found by `resolvConf`, or those of an account's list, have changed.
+    private func replaceServers() {
+        let now = now
+        let new = describeGroups().groups
+        for (before, group) in zip(groups, new) where group.servers != before.servers {
+            upstreams[group.id]?.keep(group.servers)
+            change(.servers(group.id, group.servers), now)
+        }
+        groups = new
+    }
+
+    /// The groups with their present servers, and the order in which they are asked. What else depends on the servers is told
+    /// of them.
+    private func describeGroups() -> (groups: [UpstreamGroup], routes: [GroupID: [Step]]) {
+        upstreams.lookUp(settings, services: accounts.servers[.httpdns] ?? [], resolvers: local.found, at: now)
+        store.upstream?.apply(settings.sharedIdentities(numbers) { local.servers(of: $0) })
+        let described = UpstreamGroups(settings: settings, numbers: numbers)
+        return (described.groups(services: accounts.servers) { local.servers(of: $0) }, described.routes)
+    }
+
+    /// The files of names have changed.
+    private func replaceNames(_ names: NameLists) {
+        takeOver(Change.Suspects(routes: true), at: now)
+        contextChanged(AnswerContext(settings, numbers, names))
+    }
+
+    /// The local resolvers of plain DNS that are in use.
+    private var plainResolvers: [Endpoint] {
+        local.servers(of: settings.fallback.group).filter { $0.kind == .plain }.flatMap(\.endpoints)
+    }
+
+    /// This machine's addresses or routes have changed.
+    func networkChanged(at now: Tick) {
+        upstreams.networkChanged(at: now)
+        change(.families(settings.families(numbers)), now)
+        change(.network, now)
+        accounts.networkChanged(at: now)
+    }
+
+    func expire(at now: Tick) {
+        upstreams.expire(at: now)
+        accounts.expire(at: now)
+    }
+
+    var nextDeadline: Tick? { upstreams.nextDeadline.orEarlier(accounts.nextDeadline) }
+
+    func close() {
+        local.stop()
+        nameFiles.stop()
+        upstreams.close()
+        accounts.close()
+        store.upstream?.close()
+    }
+}
+
+extension Settings {
+    /// Which answers of the time under other settings may be wrong under these, whatever the files of names say.
+    fileprivate func suspects(
+        after old: Settings, _ before: [String: GroupIdentity], _ numbers: GroupNumbers
+    ) -> Change.Suspects {
+        let identities = GroupIdentity.all(self)
+        return Change.Suspects(
+            routes: domains != old.domains
+                || identities.mapValues(\.routingFingerprint) != before.mapValues(\.routingFingerprint),
+            groups: Set(
+                identities.filter { name, identity in
+                    before[name].map { $0.trustFingerprint != identity.trustFingerprint } ?? false
+                }.keys.map { numbers[$0] }))
+    }
+}

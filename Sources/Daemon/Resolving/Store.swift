@@ -1,0 +1,93 @@
+import Base
+import Configuration
+import Cryptography
+import Forwarding
+import Log
+import Transport
+import Upstreams
+
+/// The store of `[sharedCache]`. Confined to the forwarder's loop.
+final class Store {
+    /// Nil: nothing is shared.
+    private(set) var upstream: StoreUpstream?
+    /// Called with what happens to the store and to what is asked of it.
+    var told: (SharedEvent) -> Void = { _ in }
+    private let generations: Generations?
+    private let loop: EventLoop
+    private let outbox: Outbox
+
+    /// - Parameter generations: of the store's entries; nil: none outlives a restart.
+    init(_ generations: Generations?, loop: EventLoop, outbox: Outbox) {
+        (self.generations, self.loop, self.outbox) = (generations, loop, outbox)
+    }
+
+    /// The parts that are made from settings and can fail; made on any thread.
+    struct Prepared: @unchecked Sendable {
+        // Unchecked: made on one thread, used on the loop.
+        fileprivate let access: StoreUpstream.Access
+        fileprivate let seals: [FleetSeal]
+
+        /// Nil without `[sharedCache]`.
+        init?(_ settings: Settings.SharedCache) throws(StartFailure) {
+            guard let server = settings.server, let key = settings.key else { return nil }
+            let place: StoreUpstream.Place =
+                switch server {
+                case .plain(let endpoint): .plain(endpoint)
+                case .path(let path): .path(path)
+                case .tls(let server): .tls(server, try Self.context(settings))
+                }
+            access = StoreUpstream.Access(place, user: settings.user, password: settings.password?.bytes)
+            do throws(CryptographyError) {
+                seals = try ([key] + (settings.keyBefore.map { [$0] } ?? [])).map { secret throws(CryptographyError) in
+                    try FleetSeal(secret: secret.bytes)
+                }
+            } catch {
+                throw .setting(key: "sharedCache.keyFile", error.description)
+            }
+        }
+
+        private static func context(_ settings: Settings.SharedCache) throws(StartFailure) -> TLSClientContext {
+            do throws(TLSError) {
+                return try TLSClientContext(TLSPolicy(anchors: settings.anchors))
+            } catch {
+                throw .setting(key: "sharedCache.caFile", error.description)
+            }
+        }
+    }
+
+    /// Takes another store; that of before is given up.
+    /// - Returns: false if there is none, and was none.
+    func apply(_ new: Prepared?) -> Bool {
+        guard upstream != nil || new != nil else { return false }
+        upstream?.close()
+        upstream = new.map {
+            StoreUpstream(
+                $0.access, seals: $0.seals.map { StoreSeal($0, [:]) }, generations: generations, loop: loop,
+                outbox: outbox)
+        }
+        upstream?.told = { [unowned self] in told($0) }
+        return true
+    }
+}
+
+extension SharedSettings {
+    /// Nil: nothing is shared.
+    init?(_ settings: Settings) {
+        guard settings.sharedCache.server != nil else { return nil }
+        self.init(staleSeconds: settings.cache.staleSeconds, prefetchAt: settings.cache.prefetchAt)
+    }
+}
+
+extension Settings {
+    /// What decides the answers of each group beside the question; see ``GroupIdentity/octets(_:_:)``.
+    /// - Parameter servers: gives the present servers of a group.
+    func sharedIdentities(
+        _ numbers: GroupNumbers, servers: (Settings.Group) -> [Server]
+    ) -> [GroupID: [UInt8]] {
+        let groups = Dictionary(uniqueKeysWithValues: messageGroups.map { ($0.name, $0) })
+        return GroupIdentity.all(self).reduce(into: [:]) { all, one in
+            all[numbers[one.key]] = one.value.octets(
+                ["\(cache.minTTL)", "\(cache.negativeTTL)"], groups[one.key].map(servers) ?? [])
+        }
+    }
+}

@@ -1,0 +1,99 @@
+package import Base
+package import Configuration
+
+/// What the settings of a group decide, in the parts that matter for different things. Whoever wants to know what a reload, a
+/// restart or another daemon of the fleet has changed compares these, never keys.
+package struct GroupIdentity: Sendable, Equatable {
+    /// Its names, the groups asked after it and the reasons for that, and the address families that are asked for. By another
+    /// one, questions go elsewhere.
+    package let routingFingerprint: String
+    /// How its servers are asked, and how they prove who they are. By another one, connections end, and what is known of the
+    /// servers is forgotten.
+    package let access: Access
+    /// Of an account: the servers of `dnsIp`, those of `confIp`, and whether a proxy has it left out.
+    package let services: [[Endpoint]]
+    /// Of an account: where abnormal lookups are reported; the outer nil: nowhere.
+    package let reports: Settings.HTTPDNS.ReportURL??
+
+    private let kind: [String]
+    private let network: String
+    private let isTrusted: Bool
+    private let signed: String
+    private let customer: [UInt8]
+
+    package enum Access: Sendable, Equatable {
+        /// With DNS messages; nil: none of the servers is encrypted.
+        case messages(Settings.TLS?)
+        case account(
+            Settings.HTTPDNS.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, Settings.TLS)
+    }
+
+    /// For whose network it is asked, whose AD bit counts, and who gets its answers. By another one, its answers are wrong.
+    /// The same over restarts, as `cache.file` needs it.
+    package var trustFingerprint: String { "\(network.isEmpty ? "-" : network) \(isTrusted)\(signed)" }
+
+    /// What decides its answers beside the question, for the store of a fleet: a daemon with another account, other servers or
+    /// other times finds other entries.
+    /// - Parameters:
+    ///   - times: the settings of `[cache]` that are written into entries.
+    ///   - servers: its present servers; none of an account.
+    package func octets(_ times: [String], _ servers: [Server]) -> [UInt8] {
+        let texts = kind + [network, "\(isTrusted)"] + times + servers.map(\.description)
+        return (texts.map { Array($0.utf8) } + [customer]).flatMap { part in
+            (0..<4).map { UInt8(truncatingIfNeeded: part.count >> (8 * (3 - $0))) } + part
+        }
+    }
+
+    private init(_ group: Settings.Group) {
+        routingFingerprint = Self.routing(group, group.thenTry, group.thenTryOn)
+        access = .messages(group.isEncrypted ? group.tls : nil)
+        (services, reports) = ([], nil)
+        kind = ["dns", group.name]
+        (network, isTrusted) = (group.routeIp?.description ?? "", group.trustAD)
+        (signed, customer) = ("", [])
+    }
+
+    /// - Parameter group: nil for `[httpdns]`.
+    private init(_ account: Settings.Account, _ group: Settings.Group?) {
+        let settings = account.settings
+        routingFingerprint =
+            Self.routing(group, group?.thenTry ?? settings.thenTry, group?.thenTryOn ?? settings.thenTryOn)
+            + " account \(settings.addressType) \(settings.isBypassed)"
+        access = .account(
+            settings.credential, routeIp: settings.routeIp, isEncrypted: settings.routeIpEncrypted,
+            expirySeconds: settings.authExpirySeconds, account.tls)
+        services = settings.isBypassed ? [] : [settings.dnsIp, settings.confIp]
+        reports = settings.enableReport ? .some(settings.reportUrl) : .none
+        kind = ["account", settings.credential.provider.rawValue, settings.credential.encryption.rawValue]
+        (network, isTrusted) = (settings.routeIp?.description ?? "", settings.routeIpEncrypted)
+        (signed, customer) = (" \(settings.signed)", settings.credential.customer)
+    }
+
+    private static func routing(
+        _ group: Settings.Group?, _ thenTry: [String], _ reasons: Set<Settings.Group.Reason>
+    ) -> String {
+        "\(group?.domains ?? []) \(group?.except ?? []) \(thenTry) \(reasons.map(\.rawValue).sorted())"
+    }
+}
+
+extension GroupIdentity {
+    /// Of each group, by its name.
+    package static func all(_ settings: Settings) -> [String: GroupIdentity] {
+        var all: [String: GroupIdentity] = [:]
+        for group in settings.messageGroups { all[group.name] = GroupIdentity(group) }
+        for account in settings.accounts {
+            all[account.name] = GroupIdentity(account, settings.upstreams.first { $0.name == account.name })
+        }
+        return all
+    }
+}
+
+extension Settings.HTTPDNS.Credential {
+    /// What distinguishes the account from others of its provider. It only goes into a keyed hash.
+    fileprivate var customer: [UInt8] {
+        switch self {
+        case .https(let token): token.bytes
+        case .aes(let id, _), .des(let id, _), .signed(_, let id, _, _): Array("\(id)".utf8)
+        }
+    }
+}

@@ -1,0 +1,117 @@
+import Testing
+import Upstreams
+
+@testable import Configuration
+
+/// Which keys of a group make another group of it, for a reload, for `cache.file` and for the fleet.
+@Suite struct GroupIdentityTests {
+    private static let office = [
+        "servers": "[\"tls://192.0.2.1\"]", "domains": "[\"corp.example\"]", "caFile": "\"one.pem\"",
+        "clientCertificate": "\"one.p12\"", "thenTry": "[\"fallback\"]",
+    ]
+    private static let shop = [
+        "provider": "\"alibaba\"", "dnsId": "7", "dnsKey": "\"0123456789abcdef\"", "domains": "[\"shop.example\"]",
+        "dnsIp": "[\"192.0.2.1\"]", "enableReport": "true",
+    ]
+    private static let tencent = [
+        "provider": "\"tencent\"", "token": "\"101\"", "domains": "[\"shop.example\"]",
+    ]
+
+    /// What a key is changed to, in a group that says nothing of it or something else.
+    private struct Change {
+        let key: String
+        let to: String
+        var group = GroupIdentityTests.office
+        /// Why it makes no other group; nil: it does.
+        var whyNot: String?
+    }
+
+    private static let changes: [Change] = {
+        func shop(_ key: String, _ to: String, without other: String? = nil, whyNot: String? = nil) -> Change {
+            Change(key: key, to: to, group: Self.shop.filter { $0.key != other }, whyNot: whyNot)
+        }
+        return [
+            Change(key: "domains", to: "[\"other.example\"]"), Change(key: "except", to: "[\"www.corp.example\"]"),
+            Change(key: "thenTry", to: "[]"), Change(key: "thenTryOn", to: "[\"nxdomain\"]"),
+            Change(key: "routeIp", to: "\"198.51.100.1\""), Change(key: "trustAD", to: "true"),
+            Change(key: "caFile", to: "\"two.pem\""), Change(key: "caOnly", to: "false"),
+            Change(key: "pins", to: "[\"sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]"),
+            Change(key: "validateDomain", to: "false"), Change(key: "clientCertificate", to: "\"two.p12\""),
+            Change(key: "clientCertificatePasswordFile", to: "\"password\""),
+            Change(key: "whenClockUnset", to: "\"refuse\""),
+            Change(
+                key: "servers", to: "[\"tls://192.0.2.2\"]", whyNot: "servers are told on their own: some are found"),
+            Change(key: "domainsFile", to: "\"names\"", whyNot: "the contents of all lists are compared"),
+            Change(key: "timeout", to: "900", whyNot: "answers are the same, sooner or later"),
+            Change(key: "concurrency", to: "9", whyNot: "answers are the same, sooner or later"),
+            Change(key: "share", to: "true", whyNot: "says where answers go, not what they are"),
+
+            shop("provider", "\"volcengine\""), shop("encryptType", "\"aes\""), shop("dnsId", "8"),
+            shop("dnsKey", "\"fedcba9876543210\""), shop("dnsKeyFile", "\"secret\"", without: "dnsKey"),
+            shop("dnsIp", "[\"192.0.2.2\"]"), shop("confIp", "[\"192.0.2.3\"]"),
+            shop("addressType", "\"ipv4\""), shop("signed", "\"addresses\""), shop("authExpirySeconds", "60"),
+            shop("enableReport", "false"), shop("reportUrl", "\"http://192.0.2.4/\""),
+            shop("serverName", "\"a.example\""),
+            Change(key: "token", to: "\"102\"", group: Self.tencent),
+            Change(key: "tokenFile", to: "\"secret\"", group: Self.tencent.filter { $0.key != "token" }),
+            Change(key: "routeIpEncrypted", to: "true", group: Self.tencent),
+            Change(
+                key: "aesKey", to: "\"0123456789ABCDEF0123456789abcdef\"",
+                group: Self.shop.merging(["encryptType": "\"aes\""]) { $1 }),
+            Change(
+                key: "aesKeyFile", to: "\"digits\"", group: Self.shop.merging(["encryptType": "\"aes\""]) { $1 }),
+            shop("httpOnly", "true", whyNot: "is an empty thenTry, and that a group has already"),
+            shop("batch", "2", whyNot: "answers are the same, in other requests"),
+            shop("queriesPerSecond", "5", whyNot: "past it the next group is asked, as before"),
+            shop("retryTimesBeforeSwitchServer", "5", whyNot: "says when servers are asked, not what they say"),
+            shop("minutesBeforeSwitchToMain", "5", whyNot: "says when servers are asked, not what they say"),
+            shop("proxy", "\"ignore\"", whyNot: "what it leads to is another identity"),
+            shop("appId", "\"a\"", whyNot: "stands in the next report"),
+            shop("debug", "true", whyNot: "is only logged"),
+        ]
+    }()
+
+    private func identity(_ keys: [String: String]) throws -> GroupIdentity {
+        let lines = keys.filter { !$0.value.isEmpty }.map { "\($0.key) = \($0.value)\n" }.sorted().joined()
+        let settings = try Settings.load(
+            file: "/etc/test.toml", contents: "[upstreams.office]\n\(lines)", environment: [:],
+            readFile: { path in
+                Array(
+                    (path.hasSuffix("digits") ? "fedcba9876543210fedcba9876543210" : path.replacing("/", with: "-"))
+                        .utf8)
+            }
+        ).settings
+        return try #require(GroupIdentity.all(settings)["office"])
+    }
+
+    @Test func eachKeyMakesAnotherGroupOrIsNamedAsOneThatDoesNot() throws {
+        for change in Self.changes {
+            // An account needs a secret to be one: what the key says is compared with another that does.
+            var before = change.group
+            let others = ["dnsKeyFile": ("dnsKey", "\"other\""), "tokenFile": ("token", "\"other\"")]
+            if let (key, other) = others[change.key] { before[key] = other }
+            if change.key.hasPrefix("aesKey") { before["aesKey"] = "\"0123456789abcdef0123456789abcdef\"" }
+            if change.key == "encryptType" { before["aesKey"] = "\"0123456789abcdef0123456789abcdef\"" }
+            var after = before
+            if change.key.hasSuffix("File"), change.key != "domainsFile" { after["\(change.key.dropLast(4))"] = nil }
+            after[change.key] = change.to
+            let isAnother = try identity(before) != identity(after)
+            #expect(isAnother == (change.whyNot == nil), "\(change.key)")
+        }
+    }
+
+    @Test func noKeyIsForgottenHere() {
+        let keys = Set(Key<Settings.Group>.ofGroup.map(\.name) + Key<Draft.Account>.ofHTTPDNS.map(\.name))
+        #expect(keys.symmetricDifference(Self.changes.map(\.key)) == [])
+    }
+
+    @Test func anAccountLeftOutForAProxyIsAnotherGroup() throws {
+        var settings = try Settings.load(
+            file: "/etc/test.toml", contents: "[httpdns]\ntoken = \"101\"\n", environment: [:], readFile: { _ in nil }
+        ).settings
+        let before = GroupIdentity.all(settings)
+        settings.bypass("httpdns")
+        #expect(GroupIdentity.all(settings)["httpdns"] != before["httpdns"])
+        #expect(GroupIdentity.all(settings)["fallback"] == before["fallback"])
+    }
+}

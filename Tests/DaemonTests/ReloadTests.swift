@@ -1,0 +1,81 @@
+import Base
+import Configuration
+import Counters
+import DNSWire
+import Forwarding
+import Logging
+import ShellTestSupport
+import Synchronization
+import Testing
+import Transport
+
+@testable import Daemon
+
+/// A reload of a whole daemon, on loopback.
+@Suite struct ReloadTests {
+    /// Shows each line when it is logged.
+    private struct Lines: LogHandler {
+        let written: @Sendable (String) -> Void
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.debug
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) { written(event.message.description) }
+    }
+
+    @Test func whatIsLoggedIsInEffectAlready() throws {
+        var settings = Settings()
+        settings.listen.addresses = [Endpoint(.v4(127, 0, 0, 1), port: 0)]
+        settings.listen.workers = 1
+        settings.control.socket = ""
+        settings.fallback.hosts = ""
+        settings.fallback.resolvConf = []
+        let running = Mutex<Daemon?>(nil)
+        let lines = Arrivals<(line: String, isInEffect: Bool)>()
+        let logger = Logger(label: "test") { _ in
+            Lines { line in
+                running.withLock { daemon in
+                    if let daemon { lines.append((line, !daemon.forwarderLoop.refuses(IPAddress("192.0.2.7")!))) }
+                }
+            }
+        }
+        let daemon = try Daemon(settings, log: logger)
+        try daemon.start()
+        running.withLock { $0 = daemon }
+        settings.listen.allow.append(Network("192.0.2.0/24")!)
+        settings.httpdns = Settings.HTTPDNS(credential: .https(token: Secret(Array("t".utf8))))
+        try daemon.reload(settings)
+        running.withLock { $0 = nil }
+        var seen: [String: Bool] = [:]
+        while !lines.isEmpty, let (line, isInEffect) = lines.next() { seen[line] = isInEffect }
+        for line in ["HTTPDNS by https at 119.29.29.99:443", "the configuration was read again: listen.allow, httpdns"]
+        {
+            #expect(seen[line] == true, "\(seen)")
+        }
+        let isStopped = Gate()
+        daemon.stop(because: "the end") { isStopped.open() }
+        #expect(isStopped.wait())
+    }
+}
+
+extension ForwarderLoop {
+    /// Whether listeners refuse a client now.
+    func refuses(_ client: IPAddress) -> Bool {
+        let frontend = CurrentFrontend.Copy(of: self.frontend).current
+        let message = query(example)
+        var reply = [UInt8](repeating: 0, count: Reply.maximumUDPSize)
+        var room = reply.mutableSpan
+        let outcome = frontend.receive(
+            frontend.read(message.span), message.span, from: client, at: Tick(nanoseconds: Clock.now()), limit: nil,
+            tally: Tally(.udp), into: &room)
+        if case .ask = outcome {
+            queue.leave(Source(client))
+            return false
+        }
+        return responseCode(reply) == 5
+    }
+}

@@ -171,6 +171,7 @@ extension Explanation.Standing {
         case .budgetSpent: "budgetSpent"
         case .planExceeded: "planExceeded"
         case .full: "full"
+        case .waiting: "waiting"
         case .paused: "paused"
         }
     }

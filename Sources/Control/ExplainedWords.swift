@@ -113,8 +113,12 @@ extension Explained {
             let noun = Overview.noun(part.group)
             var text = "\(noun) is asked"
             if case .ready(let server) = part.part.standing { text += ", at \(server)" }
-            if part.part.standing == .full { text += " when one of its servers has room" }
-            if part.part.standing == .planExceeded { text += " when queriesPerSecond allows" }
+            switch part.part.standing {
+            case .full: text += " when one of its servers has room"
+            case .planExceeded: text += " when queriesPerSecond allows"
+            case .waiting: text += " after the names that wait already"
+            default: break
+            }
             if let stale = staleText { text += "; if nobody answers within 1.7 s, \(stale)" }
             return text
         case .failedLately(let answer):
@@ -140,6 +144,7 @@ extension Explained {
         case .budgetSpent: "passed over: too many names below the same domain had no record"
         case .planExceeded: "queriesPerSecond is reached"
         case .full: "each server has as much under way as concurrency allows"
+        case .waiting: "names that came before it wait as well"
         case .paused: "passed over: each server wants to be left alone for a while"
         }
     }

@@ -2,23 +2,34 @@ import Base
 import DNSCache
 import DNSWire
 
-/// What becomes of a question at a moment: ``Forwarder/receive(_:_:for:from:of:recursionDesired:at:)`` acts on it, and
-/// ``Forwarder/explain(_:_:_:at:)`` puts it into words.
-enum Decision {
-    /// The daemon itself makes the answer; no group is asked.
-    case answer(Answer)
-    /// The cache has a fresh answer.
-    case cached
-    /// The same question is under way.
-    case join(Flight)
-    /// The same question has failed a moment ago, so no group is asked: a stale answer is given, else a failure.
-    case failedLately(FailureReason)
-    /// No group can answer: a stale answer is given, else a failure.
-    case nobody(FailureReason)
-    /// Too many names below the same domain had no record at this account, and no other group can be asked.
-    case budgetSpent(GroupID)
-    /// The groups of a route are asked, but for the first ones.
-    case ask([Step], StepsBefore)
+/// What becomes of a question at a moment, and why: ``Forwarder/receive(_:_:for:from:of:isProven:recursionDesired:at:)`` acts
+/// on it, and ``Forwarder/explain(_:_:_:of:at:)`` puts it into words.
+struct Decision {
+    let reason: RouteReason
+    fileprivate(set) var fate = Fate.cached
+    /// The groups that may be asked, in this order; none where their word would change nothing.
+    fileprivate(set) var route: [Step] = []
+    /// What is known of the first of them.
+    fileprivate(set) var before = StepsBefore()
+    /// What the cache holds, if that was looked at.
+    fileprivate(set) var known: DNSCache.Held?
+
+    enum Fate {
+        /// The daemon itself makes the answer; no group is asked.
+        case answer(Answer)
+        /// The cache has a fresh answer.
+        case cached
+        /// The same question is under way.
+        case join(Flight)
+        /// The same question has failed a moment ago, so no group is asked: a stale answer is given, else a failure.
+        case failedLately(FailureReason)
+        /// No group can answer: a stale answer is given, else a failure.
+        case nobody(FailureReason)
+        /// Too many names below the same domain had no record at this account, and no other group can be asked.
+        case budgetSpent(GroupID)
+        /// The groups of the route are asked, but for those of which enough is known.
+        case ask
+    }
 }
 
 extension Forwarder {
@@ -26,45 +37,57 @@ extension Forwarder {
     /// - Parameters:
     ///   - isClients: A client asks it, and not the daemon itself.
     ///   - recursionDesired: false: it is answered only from the cache and local data (RFC 1034 §4.3.1).
-    /// - Returns: the decision, and what the cache holds if that was looked at.
-    mutating func decide(
-        _ key: Flight.Key, isClients: Bool, recursionDesired: Bool, at now: Tick
-    ) -> (Decision, known: DNSCache.Held?) {
+    mutating func decide(_ key: Flight.Key, isClients: Bool, recursionDesired: Bool, at now: Tick) -> Decision {
+        let (route, reason) = policy.route(key.name, key.type, for: key.audience)
+        var decision = Decision(reason: reason)
+        decision.fate = fate(
+            of: key, by: route, isClients: isClients, recursionDesired: recursionDesired, &decision, at: now)
+        return decision
+    }
+
+    private mutating func fate(
+        of key: Flight.Key, by route: Route, isClients: Bool, recursionDesired: Bool, _ decision: inout Decision,
+        at now: Tick
+    ) -> Decision.Fate {
         let (name, type) = (key.name.name, key.type)
-        let route: [Step]
-        switch policy.route(key.name, type, for: key.audience) {
-        case .answer(let answer): return (.answer(answer), nil)
+        switch route {
+        case .answer(let answer): return .answer(answer)
         case .ask(let steps):
-            route = steps
+            decision.before = desk.withoutRecord(steps, key.name, at: now)
+            decision.route = steps
         case .serviceBinding(let steps):
-            route = steps
             let before = desk.withoutRecord(steps, key.name, at: now)
-            if before.count == steps.count { return (.answer(policy.notSupported(name, type)), nil) }
-            if desk.rules.carriesAddresses(steps[before.count]) {
-                return (.answer(policy.noServiceBinding(name, type)), nil)
+            decision.before = before
+            if before.count < steps.count, desk.rules.carriesAddresses(steps[before.count]) {
+                return .answer(policy.noServiceBinding(name, type))
             }
+            decision.route = steps
+            if before.count == steps.count { return .answer(policy.notSupported(name, type)) }
         }
-        var before = desk.withoutRecord(route, key.name, at: now)
-        if before.count == route.count, !before.isLastUnproven { return (.answer(policy.noRecord(name, type)), nil) }
+        let steps = decision.route
+        let count = decision.before.count
+        if count == steps.count, !decision.before.isLastUnproven { return .answer(policy.noRecord(name, type)) }
         let known = cache.find(name, type: type, for: key.audience, at: now.seconds)
-        if before.count == route.count { return (.nobody(unproven(route)), known) }
-        if isClients, let known, known.isFresh { return (.cached, known) }
+        decision.known = known
+        if count == steps.count { return .nobody(unproven(steps)) }
+        if isClients, let known, known.isFresh { return .cached }
         if !recursionDesired {
             // RFC 8914 §4.21: this daemon has no upstream for the name.
-            return (.answer(.failure(name, type: type, .refused, extendedError: .notAuthoritative)), known)
+            return .answer(.failure(name, type: type, .refused, extendedError: .notAuthoritative))
         }
-        if let flight = flightOf[key] { return (.join(flight), known) }
+        if let flight = flightOf[key] {
+            decision.route = flight.route
+            return .join(flight)
+        }
         if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
-            return (.failedLately(failure.reason), known)
+            return .failedLately(failure.reason)
         }
-        let first = route[before.count].group
+        let first = steps[count].group
         if isClients, isNoRecordBudgetSpent(first, key, known, at: now) {
-            before.addPastBudget()
-            guard route[before.count...].contains(where: { desk.rules.hasServers($0) }) else {
-                return (.budgetSpent(first), known)
-            }
+            decision.before.addPastBudget()
+            if !steps[(count + 1)...].contains(where: { desk.rules.hasServers($0) }) { return .budgetSpent(first) }
         }
-        return (.ask(route, before), known)
+        return .ask
     }
 
     /// Whether a group must not be asked for a name because too many names below its domain had no record. The limit

@@ -69,6 +69,9 @@ public struct Explanation: Sendable, Equatable {
         case planExceeded
         /// Each server has as much under way as it may; the question waits.
         case full
+        /// Names that have their turn before it wait for a server with room, or for the plan: it waits until something has
+        /// become of them.
+        case waiting
         /// Each server has asked for a pause.
         case paused
     }
@@ -84,7 +87,8 @@ public struct Explanation: Sendable, Equatable {
         case stored(Int)
         /// The group at this place of ``Explanation/parts``.
         case asked(Int)
-        /// The same question has failed a moment ago, so no server is asked: a stale answer is given, else this one.
+        /// The same question has failed a moment ago, or was given a stale answer, so no server is asked for it anew: a
+        /// stale answer is given, else this one.
         case failedLately(Answer)
         /// No server can be asked: a stale answer is given, else this one.
         case nobody(Answer)
@@ -99,7 +103,9 @@ extension Forwarder {
     public mutating func explain(
         _ name: Name, _ type: RecordType, _ looks: StoreLooks = StoreLooks(), of source: Source = .host, at now: Tick
     ) -> Explanation {
-        var explanation = Explanation(name, type, policy.rule(for: name, type), policy.reason(name, type), .refused)
+        let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
+        let decision = decide(key, isClients: true, recursionDesired: true, at: now)
+        var explanation = Explanation(name, type, policy.rule(for: name, type), decision.reason, .refused)
         if case .group(let group) = explanation.rule.taker { explanation.taker = overview(of: group) }
         guard type.refusal == nil else { return explanation }
         explanation.refusesPrivate = (type == .a || type == .aaaa) && policy.refusesPrivate(name)
@@ -109,96 +115,87 @@ extension Forwarder {
             desk.ids.contains($0) ? overview(of: $0) : nil
         }
         explanation.sharedCache = sharedCacheOverview
-        let key = Flight.Key(name: NameKey(name), type: type, audience: .plain)
-        let decision = decide(key, isClients: true, recursionDesired: true, at: now).0
-        switch policy.route(key.name, type, for: key.audience) {
-        case .answer: break
-        case .ask(let route), .serviceBinding(let route):
-            describe(route, key, decision, looks, source, &explanation, at: now)
+        let flight = Flight(
+            key, decision.route, id: flights.nextID, for: Waiter(number: 0, place: 0), share: 0, of: source,
+            after: decision.before, staleAt: nil, answerBy: now)
+        explanation.parts = decision.route.enumerated().map { index, step in
+            var part = Explanation.Part(
+                overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter,
+                knownStanding(index, decision.before) ?? desk.standing(step.group, flight, at: now))
+            look(for: key, &part, looks, at: now)
+            return part
         }
         // A listener looks into the cache first.
         if explanation.held?.isFresh ?? false {
             explanation.fate = .cached
             return explanation
         }
-        switch decision {
+        switch decision.fate {
         case .answer(let answer): explanation.fate = .made(answer)
         case .cached: explanation.fate = .cached
         case .failedLately(let reason): explanation.fate = .failedLately(failure(key, reason))
         case .nobody(let reason): explanation.fate = .nobody(failure(key, reason))
         case .budgetSpent: explanation.fate = .nobody(failure(key, FailureReason(code: .blocked)))
-        case .ask, .join: follow(key, &explanation)
+        case .join(let flight) where flight.isAnswered && explanation.held != nil:
+            explanation.fate = .failedLately(failure(key, reason(flight)))
+        case .join(let flight):
+            explanation.fate = .asked(flight.lastUnderWay)
+            if flight.isAnswered { follow(Flight(copying: flight), .reopened, &explanation, at: now) }
+        case .ask: follow(flight, .begun, &explanation, at: now)
         }
         return explanation
     }
 
-    /// What each group of a route would do with the question.
-    private mutating func describe(
-        _ route: [Step], _ key: Flight.Key, _ decision: Decision, _ looks: StoreLooks, _ source: Source,
-        _ explanation: inout Explanation, at now: Tick
+    /// Follows the question as far as can be seen now, by a flight of which nothing is carried out.
+    private mutating func follow(
+        _ flight: Flight, _ event: FlightEvent, _ explanation: inout Explanation, at now: Tick
     ) {
-        var before = desk.withoutRecord(route, key.name, at: now)
-        if case .ask(_, let decided) = decision { before = decided }
-        // The daemon answers HTTPS and SVCB in the place of an account.
-        if case .answer = decision, before.count < route.count { return }
-        for (index, step) in route.enumerated() {
-            let standing: Explanation.Standing =
-                if index >= before.count {
-                    desk.standing(step.group, key, of: source, at: now)
-                } else if before.isBudgetSpent, index == before.count - 1 {
-                    .budgetSpent
-                } else {
-                    .withoutRecord
-                }
-            var part = Explanation.Part(
-                overview(of: step.group), after: step.after, hedgeAfter: step.hedgeAfter, standing)
-            look(for: key, &part, looks, at: now)
-            explanation.parts.append(part)
+        let key = flight.key
+        var event = event
+        while true {
+            let orders = flight.take(event, desk.rules, at: now)
+            switch orders.give {
+            case .noRecord: explanation.fate = .made(policy.noRecord(key.name.name, key.type))
+            case .failure: explanation.fate = .nobody(failure(key, reason(flight)))
+            default: break
+            }
+            guard let step = orders.ask else { return }
+            guard let next = self.event(of: flight, step, &explanation) else { return }
+            event = next
         }
     }
 
-    /// Which group of the route will be asked, as far as can be seen now.
-    private func follow(_ key: Flight.Key, _ explanation: inout Explanation) {
-        let skipped = explanation.parts.prefix { $0.standing == .withoutRecord }.count
-        let first = explanation.parts[skipped...].firstIndex {
-            $0.standing != .noServer && $0.standing != .budgetSpent && !$0.after.isEmpty
-        }
-        var last = first
-        let isStoreAwaited = explanation.sharedCache.map { $0.budget > 0 } ?? false
-        while let place = last {
-            if isStoreAwaited, case .entry(let content, _, isFresh: true)? = explanation.parts[place].stored {
-                guard content == .noRecord else {
-                    explanation.fate = .stored(place)
-                    return
-                }
-                explanation.parts[place].standing = .withoutRecord
-                guard place + 1 < explanation.parts.count, explanation.parts[place + 1].after.contains(.noRecord) else {
-                    explanation.fate = .made(policy.noRecord(key.name.name, key.type))
-                    return
-                }
-                last = explanation.parts[(place + 1)...].firstIndex {
-                    $0.standing != .noServer && $0.after.contains(.noRecord)
-                }
-                continue
+    /// What happens to a flight of which a step has begun; nil: that is its fate as far as can be seen now.
+    private mutating func event(of flight: Flight, _ step: Int, _ explanation: inout Explanation) -> FlightEvent? {
+        let (part, group) = (explanation.parts[step], flight.route[step].group)
+        if explanation.sharedCache?.budget ?? 0 > 0, case .entry(let content, _, isFresh: true)? = part.stored {
+            guard content == .noRecord else {
+                explanation.fate = .stored(step)
+                return nil
             }
-            switch explanation.parts[place].standing {
-            case .ready, .full:
-                explanation.fate = .asked(place)
-                return
-            case .planExceeded where !explanation.parts[(place + 1)...].contains(where: \.takesFailures):
-                // The name waits until the plan has room.
-                explanation.fate = .asked(place)
-                return
-            default: last = explanation.parts[(place + 1)...].firstIndex(where: \.takesFailures)
-            }
+            explanation.parts[step].standing = .withoutRecord
+            return noRecordEvent(flight, at: group, by: .sharedCache(group))
         }
-        explanation.fate = .nobody(failure(key, nobodyAnswered(explanation.parts.map { Step($0.group.id) })))
+        switch part.standing {
+        case .paused: return .exhausted(step: step, .failure, desk.trouble(of: group), because: nil)
+        // A name that no other group may be asked for waits until the plan has room.
+        case .planExceeded where flight.nextStep(after: .failure, desk.rules) != nil:
+            return .exhausted(step: step, .failure, nil, because: nil)
+        default:
+            explanation.fate = .asked(step)
+            return nil
+        }
     }
-}
 
-extension Explanation.Part {
-    /// Whether a question comes to it because the group before has failed.
-    fileprivate var takesFailures: Bool { standing != .noServer && after.contains(.failure) }
+    /// Why the group of one of the first steps is not asked; nil: that depends on the group.
+    private func knownStanding(_ step: Int, _ before: StepsBefore) -> Explanation.Standing? {
+        guard step < before.count else { return nil }
+        return switch before.state(of: step) {
+        case .failed: .budgetSpent
+        case .passedOver: nil
+        default: .withoutRecord
+        }
+    }
 }
 
 extension Audience {

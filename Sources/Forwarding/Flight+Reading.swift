@@ -45,6 +45,9 @@ extension Flight {
         return step < 0 ? nil : step
     }
 
+    /// The last step that may still answer; at least one may while the flight is open.
+    var lastUnderWay: Int { route.indices.last { isUnderWay($0) } ?? 0 }
+
     /// The next step whose group has servers and is to be asked after this end of the step before; nil: there is none.
     func nextStep(after end: StepEnds, _ rules: FlightRules) -> Int? {
         var step = last.map { $0 + 1 } ?? 0

@@ -51,12 +51,6 @@ final class Flight {
     /// The clients that wait, and the source for which the flight counts, with its index in ``Shares``.
     private(set) var crowd: Crowd
 
-    struct Crowd {
-        var clients: SmallList<Waiter>
-        var share: Int
-        var source: Source
-    }
-
     /// The most steps that a route may have: a route names each group once.
     static var maximumSteps: Int { 64 }
 
@@ -72,6 +66,12 @@ final class Flight {
         crowd = Crowd(clients: SmallList(waiter), share: share, source: source)
         phase = .open(isWanted: waiter != nil, staleAt: staleAt, answerBy: answerBy)
         for step in 0..<before.count { steps[step] = before.state(of: step) }
+    }
+
+    /// What becomes of the copy changes nothing of the flight.
+    init(copying flight: Flight) {
+        (key, id, route, steps, phase) = (flight.key, flight.id, flight.route, flight.steps, flight.phase)
+        (secondBest, trouble, isCurrent, crowd) = (flight.secondBest, flight.trouble, flight.isCurrent, flight.crowd)
     }
 
     // MARK: Who waits, and what was sent
@@ -290,9 +290,4 @@ extension Flight {
         }
         self.end(step, as: StepState(end), after: end, because: because, rules, at: now, &orders)
     }
-}
-
-extension StepEnds {
-    /// A route's first step begins whatever was before it.
-    fileprivate static let any: StepEnds = [.failure, .refused, .nxDomain, .noData, .noRecord]
 }

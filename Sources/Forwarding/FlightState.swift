@@ -38,6 +38,19 @@ enum StepState: UInt8 {
     }
 }
 
+extension StepEnds {
+    /// A route's first step begins whatever was before it.
+    static let any: StepEnds = [.failure, .refused, .nxDomain, .noData, .noRecord]
+}
+
+extension Flight {
+    struct Crowd {
+        var clients: SmallList<Waiter>
+        var share: Int
+        var source: Source
+    }
+}
+
 /// Who waits for a flight.
 enum FlightPhase {
     /// No client has an answer yet.
@@ -95,6 +108,8 @@ struct SecondBest {
 struct StepsBefore {
     /// How many they are.
     private(set) var count = 0
+    /// How many of them were looked at; nil: all.
+    private var known: Int?
     private var unproven: UInt64 = 0
     /// Whether the last of them is not asked because too many names below its domain had no record.
     private(set) var isBudgetSpent = false
@@ -114,10 +129,11 @@ struct StepsBefore {
         count += 1
     }
 
-    /// No step of the route is to be asked.
-    mutating func addAll(of route: [Step]) { count = route.count }
+    /// No step of the route is to be asked: the end of the last of them does not lead on.
+    mutating func addAll(of route: [Step]) { (known, count) = (count, route.count) }
 
     func state(of step: Int) -> StepState {
+        if let known, step >= known { return .passedOver }
         if isBudgetSpent, step == count - 1 { return .failed }
         return unproven & 1 &<< step == 0 ? .noRecord : .unproven
     }

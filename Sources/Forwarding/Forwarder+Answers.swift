@@ -61,6 +61,8 @@ extension Forwarder {
     /// Handles the result of both families of a name, whichever the flights asked for.
     private mutating func settle(_ lookup: Lookup, _ result: NameAddresses, _ found: GroupDesk.Found, at now: Tick) {
         let (group, answerer) = (found.group, Answerer.server(found.group, found.server))
+        // What comes for nobody any more is cached of the group that is asked first: another's would replace its answer.
+        if lookup.flights.isEmpty, !policy.asksFirst(group, lookup.key.name) { lookup.outdate() }
         let asked = policy.families(of: group)
         let isShared = store.isOn && found.families == asked
         let flights = lookup.flights.filter { flight in
@@ -73,7 +75,7 @@ extension Forwarder {
         }
         guard result.hasAddresses else {
             if isShared, lookup.isCurrent { shareNoRecord(lookup.key.name, by: group, at: now) }
-            for flight in flights { tellWithoutRecord(flight, at: group, by: answerer, at: now) }
+            for flight in flights { tell(flight, noRecordEvent(flight, at: group, by: answerer), at: now) }
             return
         }
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
@@ -148,12 +150,10 @@ extension Forwarder {
     }
 
     /// An account has no record of a flight's name.
-    mutating func tellWithoutRecord(_ flight: Flight, at group: GroupID, by answerer: Answerer, at now: Tick) {
-        tell(
-            flight,
-            .withoutRecord(
-                step: flight.step(of: group), isProven: desk.rules[group].isProven,
-                policy.noRecord(flight.key.name.name, flight.key.type), by: answerer), at: now)
+    func noRecordEvent(_ flight: Flight, at group: GroupID, by answerer: Answerer) -> FlightEvent {
+        .withoutRecord(
+            step: flight.step(of: group), isProven: desk.rules[group].isProven,
+            policy.noRecord(flight.key.name.name, flight.key.type), by: answerer)
     }
 
     // MARK: The cache

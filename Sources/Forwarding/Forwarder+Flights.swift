@@ -132,7 +132,7 @@ extension Forwarder {
     }
 
     /// Why a flight failed: the code of RFC 8914, and a text that says which server failed last and how.
-    private func reason(_ flight: Flight) -> FailureReason {
+    func reason(_ flight: Flight) -> FailureReason {
         guard let trouble = flight.trouble else { return nobodyAnswered(flight.route) }
         let name = desk.name(of: trouble.group)
         let server = trouble.server.map { "\($0): " } ?? ""

@@ -76,7 +76,7 @@ extension Forwarder {
         }
         guard case .answer(var answer) = content else {
             desk.noRecord(key.name, after: elapsed, at: group, now)
-            return tellWithoutRecord(flight, at: group, by: .sharedCache(group), at: now)
+            return tell(flight, noRecordEvent(flight, at: group, by: .sharedCache(group)), at: now)
         }
         guard subject.isAccount || !flight.standsIn(step, desk.rules) else {
             answer.spend(seconds: Int(elapsed))

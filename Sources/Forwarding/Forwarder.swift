@@ -102,9 +102,10 @@ public struct Forwarder: ~Copyable {
             Asker(number: $0, source: source, recursionDesired: recursionDesired, isProven: isProven)
         }
         let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
-        let (decision, known) = decide(
+        let decision = decide(
             key, isClients: client != nil, recursionDesired: client?.recursionDesired ?? true, at: now)
-        switch decision {
+        let known = decision.known
+        switch decision.fate {
         case .answer(let answer): reply(client, answer)
         case .cached:
             guard let known = cache.take(name, type: type, for: audience, at: now.seconds) ?? known else { return }
@@ -114,33 +115,34 @@ public struct Forwarder: ~Copyable {
         case .budgetSpent(let group):
             notePastBudget(group, at: now)
             giveUp(key, client, known, FailureReason(code: .blocked))
-        case .ask(let route, let before):
+        case .ask:
+            let before = decision.before
             if before.isBudgetSpent {
-                notePastBudget(route[before.count - 1].group, at: now)
+                notePastBudget(decision.route[before.count - 1].group, at: now)
                 counters.fellBack(because: .noRecordBudget)
             }
             if let client, !mayWait(client) { return refuse(key, client, known, .tooManyWaiting) }
             guard flights.count < Self.maximumFlights || makeRoom(for: source, at: now) else {
                 return refuse(key, client, known, .tooManyFlights)
             }
-            begin(key, route, before, for: client, of: source, hasStale: known != nil, at: now)
+            begin(key, decision, for: client, of: source, at: now)
         }
         handleDeskEvents(at: now)
     }
 
     private mutating func begin(
-        _ key: Flight.Key, _ route: [Step], _ before: StepsBefore, for client: Asker?, of source: Source,
-        hasStale: Bool, at now: Tick
+        _ key: Flight.Key, _ decision: Decision, for client: Asker?, of source: Source, at now: Tick
     ) {
         let share = shares.begin(source, waits: client != nil)
         let flight = Flight(
-            key, route, id: flights.nextID, for: client.map { Waiter(number: $0.number, place: share) }, share: share,
-            of: source, after: before, staleAt: hasStale ? now.advanced(milliseconds: timing.staleWithin) : nil,
+            key, decision.route, id: flights.nextID, for: client.map { Waiter(number: $0.number, place: share) },
+            share: share, of: source, after: decision.before,
+            staleAt: decision.known != nil ? now.advanced(milliseconds: timing.staleWithin) : nil,
             answerBy: now.advanced(milliseconds: timing.answerWithin))
         flights.insert(flight)
         flightOf[key] = flight
         counters.flights += 1
-        if let account = policy.leavesToValidators(key) { noteLeft(account, asked: route[0].group) }
+        if let account = policy.leavesToValidators(key) { noteLeft(account, asked: decision.route[0].group) }
         tell(flight, .begun, at: now)
     }
 

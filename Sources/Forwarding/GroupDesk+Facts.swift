@@ -76,23 +76,41 @@ extension GroupDesk {
         GroupOverview(groups[group.rawValue], thenTry: thenTry)
     }
 
-    /// Whether a group would be asked if a question of a source came to it.
-    mutating func standing(
-        _ group: GroupID, _ key: Flight.Key, of source: Source, at now: Tick
-    ) -> Explanation.Standing {
-        let index = group.rawValue
-        guard rules.groups[index].hasServers else { return .noServer }
-        // It is being looked up for the other family: the question joins that.
-        let lookup = groups[index].lookups[key.name]
-        if lookup?.query != nil, let current = groups[index].current { return .ready(current) }
-        // Names that wait already go first.
-        if groups[index].isPlanAwaited, let first = groups[index].outbox.first, first !== lookup { return .full }
-        groups[index].plan?.fill(at: now)
-        switch groups[index].pick(for: source, at: now, unlessTried: { _ in false }) {
-        case .full: return .full
-        case .nobody: return .paused
-        case .pastPlan: return .planExceeded
-        case .server(let server): return .ready(groups[index].servers[server].server)
+    /// Why none of a group's servers is asked: see ``GroupState/trouble``.
+    func trouble(of group: GroupID) -> Trouble? { groups[group.rawValue].trouble }
+
+    /// Whether a group would be asked if a flight came to it. Nothing changes by it: the group is a copy.
+    func standing(_ group: GroupID, _ flight: Flight, at now: Tick) -> Explanation.Standing {
+        guard rules[group].hasServers else { return .noServer }
+        var group = groups[group.rawValue]
+        guard group.group.carriesAddresses else {
+            switch group.pick(for: flight.crowd.source, at: now, unlessTried: { _ in false }) {
+            case .full, .pastPlan: return .full
+            case .nobody: return .paused
+            case .server(let index): return .ready(group.servers[index].server)
+            }
         }
+        let known = group.lookups[flight.key.name]
+        // It is being looked up for the other family: the question joins that.
+        if let query = known?.query, let server = queries[query]?.server { return .ready(server) }
+        let own = known ?? Lookup(flight.key.name, for: flight, at: now)
+        if known == nil { group.outbox.append(own) }
+        group.plan?.fill(at: now)
+        group.putInTurn(at: now)
+        var next = 0
+        while next < group.outbox.count {
+            let isOwn = group.outbox[next] === own
+            switch group.next(from: &next, rules, at: now) {
+            case .send(let lookups, let index):
+                if lookups.contains(where: { $0 === own }) { return .ready(group.servers[index].server) }
+                _ = group.asked(index, for: nil)
+            case .abandon where isOwn: return .paused
+            case .pastPlan where isOwn, .waitForPlan where isOwn: return .planExceeded
+            case .wait where isOwn: return .full
+            case .wait, .waitForPlan: return .waiting
+            case .abandon, .pastPlan, .drop: continue
+            }
+        }
+        return .waiting
     }
 }

@@ -160,65 +160,51 @@ public struct Policy: Sendable {
         return !finding.isNamed || finding.group == .httpdns
     }
 
-    public func route(_ name: Name, _ type: RecordType) -> Route { route(NameKey(name), type) }
+    /// What becomes of the question of a client that sets neither DO nor CD.
+    public func route(_ name: Name, _ type: RecordType) -> Route { route(NameKey(name), type).route }
+
+    /// Why that question takes its route.
+    public func reason(_ name: Name, _ type: RecordType) -> RouteReason { route(NameKey(name), type).reason }
 
     /// - Parameter audience: that of a stored answer.
     public func standing(_ name: Name, _ type: RecordType, _ audience: Audience) -> Standing {
         let client: Audience = audience.isOfAccounts ? .everyone : audience == .validators ? .validating : audience
         return Standing(
-            route: route(NameKey(name), type, for: client), refusesPrivate: refusesPrivate(name),
+            route: route(NameKey(name), type, for: client).route, refusesPrivate: refusesPrivate(name),
             served: served(client, name, type))
     }
 
     /// - Parameter audience: that of the client.
-    func route(_ key: NameKey, _ type: RecordType, for audience: Audience = .everyone) -> Route {
+    func route(
+        _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone
+    ) -> (route: Route, reason: RouteReason) {
         let name = key.name
         let finding = rules.find(name, type)
         switch finding.reserved {
-        case .localhost where type != .any: return .answer(localhost(name, type))
-        case .nonexistent: return .answer(.nxDomain(name, type: type, negativeTTL: Self.fixedTTL))
-        case .noData: return .answer(.noData(name, type: type, negativeTTL: Self.fixedTTL))
+        case .localhost where type != .any: return (.answer(localhost(name, type)), .localhost)
+        case .nonexistent: return (.answer(.nxDomain(name, type: type, negativeTTL: Self.fixedTTL)), .nonexistent)
+        case .noData: return (.answer(.noData(name, type: type, negativeTTL: Self.fixedTTL)), .noData)
         default: break
         }
-        if type == .any { return .answer(.hinfo(name, ttl: Self.fixedTTL)) }
-        if let answer = hosts.answer(key, type, ttl: 0) { return .answer(answer) }
+        if type == .any { return (.answer(.hinfo(name, ttl: Self.fixedTTL)), .any) }
+        if let answer = hosts.answer(key, type, ttl: 0) { return (.answer(answer), .hosts) }
         let way = place(finding)
-        guard !finding.isLocal, Self.canBeAddressed(name) else { return messages(way, name, type) }
+        if finding.isLocal { return (messages(way, name, type), .localName) }
+        guard Self.canBeAddressed(name) else {
+            return (messages(way, name, type), name.labelCount <= 1 ? .singleLabel : .notHostname)
+        }
         if hasSignedSteps, audience.validates, Self.isAnsweredByAccounts(type), let steps = ways[way].signedSteps {
-            return .ask(steps)
+            return (.ask(steps), .addresses)
         }
         switch type {
         case .a, .aaaa:
             guard let steps = type == .a ? ways[way].ipv4Steps : ways[way].ipv6Steps else {
-                return .answer(.noData(name, type: type, negativeTTL: negativeTTL))
+                return (.answer(.noData(name, type: type, negativeTTL: negativeTTL)), .familyLeftOut)
             }
-            return steps.isEmpty ? .answer(notSupported(name, type)) : .ask(steps)
+            return (steps.isEmpty ? .answer(notSupported(name, type)) : .ask(steps), .addresses)
         case .https where ways[way].beginsWithAddresses, .svcb where ways[way].beginsWithAddresses:
-            return .serviceBinding(ways[way].steps)
-        default: return messages(way, name, type)
-        }
-    }
-
-    /// Why a question takes its route. It decides as ``route(_:_:)`` does; it is a function of its own because every
-    /// question goes through that one, which must not pay for an explanation.
-    public func reason(_ name: Name, _ type: RecordType) -> RouteReason {
-        let finding = rules.find(name, type)
-        switch finding.reserved {
-        case .localhost where type != .any: return .localhost
-        case .nonexistent: return .nonexistent
-        case .noData: return .noData
-        default: break
-        }
-        if type == .any { return .any }
-        if hosts.answer(NameKey(name), type, ttl: 0) != nil { return .hosts }
-        if finding.isLocal { return .localName }
-        guard Self.canBeAddressed(name) else { return name.labelCount <= 1 ? .singleLabel : .notHostname }
-        let way = ways[place(finding)]
-        switch type {
-        case .a: return way.ipv4Steps == nil ? .familyLeftOut : .addresses
-        case .aaaa: return way.ipv6Steps == nil ? .familyLeftOut : .addresses
-        case .https, .svcb: return way.beginsWithAddresses ? .serviceBinding : .type
-        default: return .type
+            return (.serviceBinding(ways[way].steps), .serviceBinding)
+        default: return (messages(way, name, type), .type)
         }
     }
 
@@ -229,6 +215,9 @@ public struct Policy: Sendable {
         let steps = !finding.isLocal && Self.canBeAddressed(name) ? way.steps : way.messageSteps
         return steps.contains { $0.group == group }
     }
+
+    /// Whether a group is the first that is asked for the addresses of a name.
+    func asksFirst(_ group: GroupID, _ name: Name) -> Bool { ways[place(rules.find(name))].steps.first?.group == group }
 
     /// The steps for the names of a group, in order.
     func steps(of group: GroupID) -> [Step] { ways.indices.contains(group.rawValue) ? ways[group.rawValue].steps : [] }

@@ -10,7 +10,7 @@ public enum RouteReason: Sendable, Equatable {
     case hosts
     /// The group's `addressType` leaves the family out.
     case familyLeftOut
-    /// It asks for addresses, which any group can give.
+    /// It asks for addresses, which any group can give; or the client validates, and gets it all from the same groups.
     case addresses
     /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.
     case serviceBinding

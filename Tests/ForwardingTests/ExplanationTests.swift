@@ -95,6 +95,55 @@ import Testing
         #expect(known.fate == .asked(1) && known.parts[0].standing == .paused)
     }
 
+    @Test func whereNamesWaitForThePlanAnotherSourceHasItsTurn() {
+        var upstreams = TestUpstreams()
+        (upstreams.httpOnly, upstreams.queriesPerSecond) = (true, 8)
+        var forwarder = made(upstreams)
+        let flood = Source(.v4(192, 0, 2, 66))
+        for number in 0..<20 {
+            forwarder.receive(
+                Name("flood\(number).example.com")!, .a, for: .those(dnssecOK: false, checkingDisabled: false),
+                from: number, of: flood, at: Self.now)
+        }
+        #expect(queries(&forwarder, at: Self.now).count == 1)
+        let own = forwarder.explain(name, .a, of: flood, at: Self.now)
+        #expect(own.fate == .asked(0) && own.parts[0].standing == .waiting)
+        let other = forwarder.explain(name, .a, of: Source(.v4(192, 0, 2, 1)), at: Self.now)
+        #expect(other.fate == .asked(0))
+        guard case .ready = other.parts[0].standing else {
+            Issue.record("\(other.parts[0].standing)")
+            return
+        }
+        forwarder.receive(
+            name, .a, for: .those(dnssecOK: false, checkingDisabled: false), from: 20,
+            of: Source(.v4(192, 0, 2, 1)), at: Self.now)
+        #expect(queries(&forwarder, at: Self.now).map(\.1) == [.addresses([name], .both)])
+    }
+
+    @Test func aGroupThatIsNotAskedForItselfIsNotSaidToHaveNoRecord() {
+        var upstreams = TestUpstreams()
+        let lines = ["office 1 account takes example.com thenTry partner on failure", "partner 1 account"]
+        upstreams.named = lines.map { NamedGroup($0.split(separator: " ").map(String.init)[...])! }
+        var forwarder = made(upstreams)
+        for (id, _) in ask(&forwarder, at: Self.now) {
+            let none = NameAddresses(name: name, ipv4: .noRecord, ipv6: .noRecord)
+            forwarder.settle(id, .addresses([none]), at: Self.now)
+        }
+        let known = forwarder.explain(name, .aaaa, at: Self.now)
+        #expect(known.parts[0].standing == .withoutRecord)
+        #expect(known.parts[1].standing == .ready(forwarder.overview(of: known.parts[1].group.id).servers[0].server))
+    }
+
+    @Test func whoAsksWhatIsUnderWayWaitsForTheGroupThatIsAskedNow() {
+        var forwarder = made()
+        for (id, _) in ask(&forwarder, at: Self.now) {
+            forwarder.settle(id, .failed(Failure(.unreachable, "gone")), at: Self.now)
+        }
+        _ = queries(&forwarder, at: Self.now)
+        #expect(forwarder.explain(name, .a, at: Self.now).fate == .asked(1))
+        #expect(forwarder.explain(name, .aaaa, at: Self.now).fate == .asked(0))
+    }
+
     @Test func explainingChangesNothing() {
         var explained = made()
         var other = made()

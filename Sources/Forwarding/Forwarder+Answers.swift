@@ -16,10 +16,10 @@ extension Forwarder {
             handleDeskEvents(at: now)
             let answer = permitted(answer, to: to.flight.key, at: now)
             if answer.head.responseCode.isAnswer {
-                tell(to.flight, .answered(step: to.step, answer, by: to.by), at: now)
+                tell(to.flight, .answered(step: to.messages.step, answer, by: to.by), at: now)
             } else {
-                tell(to.flight, .refused(step: to.step, answer, by: to.by), at: now)
-                desk.goOn(to.flight, at: now, &actions)
+                tell(to.flight, .refused(step: to.messages.step, answer, by: to.by), at: now)
+                desk.sendNext(to.messages, at: now, &actions)
             }
         case .addresses(let results):
             guard let found = desk.found(id.id, results, toRepeat: toRepeat, at: now, &actions) else { break }
@@ -34,13 +34,12 @@ extension Forwarder {
     /// - Returns: whether there was anything.
     @discardableResult
     mutating func handleDeskEvents(at now: Tick) -> Bool {
-        var events = desk.takeEvents()
-        guard !events.isEmpty else { return false }
-        while !events.isEmpty {
+        var isTold = false
+        while case let events = desk.takeEvents(), !events.isEmpty {
             for event in events { handle(event, at: now) }
-            events = desk.takeEvents()
+            isTold = true
         }
-        return true
+        return isTold
     }
 
     private mutating func handle(_ event: DeskEvent, at now: Tick) {

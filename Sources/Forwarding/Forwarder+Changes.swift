@@ -57,9 +57,9 @@ extension Forwarder {
         case .families(let families):
             let before = policy
             policy.setFamilies(families)
-            for group in desk.ids where policy.families(of: group) != before.families(of: group) {
-                desk.forgetNamesWithoutRecord(of: group)
-            }
+            let policy = policy
+            // The recorded absence of records was about other families.
+            desk.forgetNamesWithoutRecord { policy.families(of: $0) != before.families(of: $0) }
         case .hosts(let hosts, let others):
             forgetAnswers(of: others)
             outdateLookups { others.contains($0.name) }
@@ -112,7 +112,8 @@ extension Forwarder {
         if !renewed.isEmpty { failures.removeAll() }
         guard !suspects.isEmpty else { return }
         failures.removeAll()
-        desk.forgetResults()
+        desk.forgetNamesWithoutRecord()
+        desk.forgetNoRecordBudgets()
         outdateLookups { _ in true }
         forgetSuspects(suspects, after: before)
         withdrawBarred(at: now)

@@ -39,20 +39,16 @@ extension GroupDesk {
 
     // MARK: What is forgotten
 
-    /// The families that a group is asked for have changed: the recorded absence of records was about other families.
-    mutating func forgetNamesWithoutRecord(of group: GroupID) { groups[group.rawValue].namesWithoutRecord.removeAll() }
-
-    mutating func forgetNamesWithoutRecord() {
-        for group in groups.indices { groups[group].namesWithoutRecord.removeAll() }
+    /// Forgets which names groups have no record of.
+    mutating func forgetNamesWithoutRecord(at isMeant: (GroupID) -> Bool = { _ in true }) {
+        for group in groups.indices where isMeant(GroupID(group)) { groups[group].namesWithoutRecord.removeAll() }
     }
 
     mutating func forget(_ key: NameKey) {
         for group in groups.indices { groups[group].namesWithoutRecord.remove { $0 == key } }
     }
 
-    /// The groups may answer otherwise than before.
-    mutating func forgetResults() {
-        forgetNamesWithoutRecord()
+    mutating func forgetNoRecordBudgets() {
         for group in groups.indices { groups[group].noRecordBudget.removeAll() }
     }
 

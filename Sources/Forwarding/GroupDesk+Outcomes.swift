@@ -6,9 +6,10 @@ import DNSWire
 extension GroupDesk {
     /// Whose question was answered.
     struct Answered {
-        let flight: Flight
-        let step: Int
+        let messages: MessageStep
         let by: Answerer
+
+        var flight: Flight { messages.flight }
     }
 
     /// Results of names, in the order of the response.
@@ -22,20 +23,19 @@ extension GroupDesk {
 
     /// A server has answered with a message.
     /// - Parameter toRepeat: Whether the answer is to the second attempt; its round trip counts from there.
-    /// - Returns: whose question it was, to be told of the answer; nil: nobody wants it. If the answer is a refusal, ``goOn(_:at:_:)``
-    ///   is to be called then.
+    /// - Returns: whose question it was, to be told of the answer; nil: nobody wants it. After a refusal, ``sendNext(_:at:_:)`` is
+    ///   to be called then.
     mutating func answered(
         _ id: TableID, _ code: ResponseCode, toRepeat: Bool, at now: Tick, _ actions: inout [Action]
     ) -> Answered? {
         guard let (query, index) = takeQuery(id) else { return nil }
         switch query.subject {
-        case .names: answeredElse(query, index, at: now, &actions)
+        case .names: fail(query, index, Self.answerToAnother, at: now, &actions)
         case .measurement: heard(query, index, code.isAnswer, toRepeat, at: now, &actions)
         case .message(let messages):
             heard(query, index, code.isAnswer, toRepeat, at: now, &actions)
             if code == .refused { messages.hasRefused = true } else if !code.isAnswer { messages.hasFailed = true }
-            return Answered(
-                flight: messages.flight, step: messages.step, by: .server(query.group, query.server))
+            return Answered(messages: messages, by: .server(query.group, query.server))
         }
         return nil
     }
@@ -47,7 +47,7 @@ extension GroupDesk {
     ) -> Found? {
         guard let (query, index) = takeQuery(id) else { return nil }
         guard case .names(let lookups, let families) = query.subject else {
-            answeredElse(query, index, at: now, &actions)
+            fail(query, index, Self.answerToAnother, at: now, &actions)
             return nil
         }
         heard(query, index, true, toRepeat, at: now, &actions)
@@ -83,9 +83,7 @@ extension GroupDesk {
         if let (query, index) = takeQuery(id) { fail(query, index, failure, at: now, &actions) }
     }
 
-    private mutating func answeredElse(_ query: Query, _ index: Int?, at now: Tick, _ actions: inout [Action]) {
-        fail(query, index, Failure(.badAnswer, "an answer to something else"), at: now, &actions)
-    }
+    private static var answerToAnother: Failure { Failure(.badAnswer, "an answer to something else") }
 
     /// Something has come from the server of a query.
     private mutating func heard(
@@ -106,7 +104,7 @@ extension GroupDesk {
     ) {
         let group = query.group.rawValue
         groups[group].counters.failures += 1
-        countFailure()
+        failedQueries += 1
         if let index {
             for event in groups[group].failed(index, query, failure, at: now) { actions.append(.report(event)) }
         }

@@ -18,7 +18,7 @@ struct GroupDesk: ~Copyable {
     /// By the number of the flight's ``Flight/id``.
     private var records: [Record] = []
     /// Queries that have failed, of all groups together.
-    private(set) var failedQueries: UInt64 = 0
+    var failedQueries: UInt64 = 0
 
     /// The subject of a deadline.
     enum Moment {
@@ -95,11 +95,6 @@ struct GroupDesk: ~Copyable {
     /// Looks a flight's name up at an account once more, whose answer was not about what the flight asks.
     mutating func lookUp(_ flight: Flight, at group: GroupID, _ now: Tick) {
         groups[group.rawValue].gather(flight, at: now)
-    }
-
-    /// A server's refusal is told to the flight: the next server is asked.
-    mutating func goOn(_ flight: Flight, at now: Tick, _ actions: inout [Action]) {
-        if let messages = messages(of: flight) { sendNext(messages, at: now, &actions) }
     }
 
     /// The answers of a step's servers are not wanted any more.
@@ -275,8 +270,6 @@ struct GroupDesk: ~Copyable {
         }
         for id in queries.ids { askAgain(id, at: now, &actions) }
     }
-
-    mutating func countFailure() { failedQueries += 1 }
 }
 
 /// What a desk has to tell the forwarder.

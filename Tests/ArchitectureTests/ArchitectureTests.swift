@@ -162,6 +162,7 @@ import Testing
             ("Sources/Base/A.swift", "\nlet a = unsafe b\n", 2, .unsafeHere),
             ("Sources/Daemon/Listening/A.swift", "nonisolated(unsafe) let a = b\n", 1, .unsafeHere),
             ("Sources/Base/A.swift", "let a = 1  // FIXME\n", 1, .unfinished("FIXME")),
+            ("Sources/Forwarding/A.swift", "let a = desk.groups[0]\n", 1, .behindDesk),
         ] as [(String, String, Int, Violation.Rule)])
     func planted(_ path: String, _ text: String, _ line: Int, _ rule: Violation.Rule) {
         #expect(Rules.violations(path: path, text: text) == [Violation(path: path, line: line, rule: rule)])

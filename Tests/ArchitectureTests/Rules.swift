@@ -21,6 +21,8 @@ struct Violation: Equatable, CustomStringConvertible {
         case unfinished(String)
         /// What the compiler cannot check stands where it is looked for: see ``Rules/unsafeModules``.
         case unsafeHere
+        /// See ``Rules/behindDesk``.
+        case behindDesk
     }
 }
 
@@ -65,6 +67,9 @@ enum Rules {
     ]
 
     static let maximumLines = 300
+
+    /// State of the groups' desk, which its own files share, and no other file reads.
+    static let behindDesk = ["desk.groups", "desk.queries", "desk.deadlines"]
 
     /// Where `unsafe` is at home: the borders to C, the cache's memory, and the reader of DNS messages.
     static let unsafeModules: Set<String> = ["DNSWire", "DNSCache", "Cryptography", "Transport"]
@@ -118,6 +123,7 @@ enum Rules {
             if words(code).contains("unsafe"), !unsafeModules.contains(module), !unsafeFiles.contains(path) {
                 report(number, .unsafeHere)
             }
+            if module == "Forwarding", behindDesk.contains(where: { code.contains($0) }) { report(number, .behindDesk) }
             if words(code).contains("fatalError") {
                 let above = index > 0 ? lines[index - 1].drop { $0 == " " } : ""
                 if code.count == line.count && !above.hasPrefix("//") { report(number, .unexplainedFatalError) }

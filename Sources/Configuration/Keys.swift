@@ -107,7 +107,7 @@ private let sectionKeys: [Key<Draft>] =
     ] + Key<Settings.SharedCache>.ofSharedCache.map { $0.of(\.settings.sharedCache, .sharedCache) } + [
         Key(
             .control, "socket", \.settings.control.socket, .optionalSocketPath,
-            "where status, cache and flush reach the daemon; empty = off"),
+            "where status and flush reach the daemon; empty = off"),
         Key(
             .control, "host", \.settings.control.host, .optionalName,
             "a name by which metrics and page may be asked for, beside addresses and localhost; empty = none"),

@@ -13,7 +13,6 @@ public final class ControlClient: @unchecked Sendable {
     /// The requests of the operator's commands.
     public enum Request: Sendable {
         case status(asJSON: Bool)
-        case cache(asJSON: Bool)
         case alive
         case ready
         /// Forget the answers of these names; of all names if the list is empty.
@@ -85,7 +84,6 @@ extension ControlClient.Request {
         let line =
             switch self {
             case .status(let asJSON): "GET /status\(asJSON ? "?format=json" : "")"
-            case .cache(let asJSON): "GET /cache\(asJSON ? "?format=json" : "")"
             case .alive: "GET /healthz"
             case .ready: "GET /readyz"
             case .flush(let names):

@@ -54,8 +54,6 @@ extension ControlServer {
             }
         case .status:
             give(done) { asJSON ? .json($0.json) : ControlResponse(.ok, $0.text) }
-        case .cache:
-            give(done) { asJSON ? .json($0.cacheJSON) : ControlResponse(.ok, $0.cacheText) }
         }
     }
 
@@ -133,7 +131,6 @@ extension ControlServer {
 
     private enum Route: String {
         case status = "/status"
-        case cache = "/cache"
         case flush = "/flush"
         case explain = "/explain"
         case watch = "/watch"
@@ -146,7 +143,7 @@ extension ControlServer {
 
         var isForOperators: Bool {
             switch self {
-            case .status, .cache, .flush, .explain, .watch: true
+            case .status, .flush, .explain, .watch: true
             case .page, .metrics, .health, .ready: false
             }
         }

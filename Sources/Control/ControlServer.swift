@@ -199,7 +199,7 @@ package final class ControlServer: @unchecked Sendable {
 
 extension Report {
     func noControlSocket(_ error: SystemError) {
-        log.warning("no control socket, so no status, cache, flush, explain and watch: \(error)")
+        log.warning("no control socket, so no status, flush, explain and watch: \(error)")
     }
 
     package func metrics(on endpoint: Endpoint) {

@@ -158,19 +158,11 @@ extension Overview {
         return facts.filter { !$0.isEmpty }
     }
 
-    /// What `httpdnsd cache` prints.
-    var cacheText: String {
-        """
-        \(cacheLine)
-        \(cache.hits) hits, \(cache.misses) misses, \(cache.evictions) evicted, \
-        \(counters.servedStale) served stale, \(prefetches) refreshed before their end
-
-        """
-    }
-
     private var cacheLine: String {
         "Cache: \(cache.entries) answers, \(Self.octets(cache.bytes)) of \(Self.octets(cacheLimit))"
             + (hitRate.map { ", \(Self.percent($0)) hits" } ?? "")
+            + "; \(Self.grouped(cache.evictions)) evicted, \(Self.grouped(counters.servedStale)) served stale, "
+            + "\(Self.grouped(prefetches)) refreshed before their end"
     }
 
     /// The state of a server, with its last failure and the time of that.

@@ -111,7 +111,7 @@ package final class Tally: Sendable {
     }
 }
 
-/// The types by which questions are counted: each common one, and one place for all others.
+/// The types by which questions are counted: each common one, and all others together.
 package enum QuestionKind {
     /// The types as metrics name them, by index.
     package static let names = [
@@ -153,7 +153,7 @@ package enum QuestionKind {
     }
 }
 
-/// The response codes that answers are counted by: those up to BADCOOKIE (23), and one place for all others.
+/// The response codes that answers are counted by: those up to BADCOOKIE (23), and all others together.
 package enum ResponseKind {
     /// How many there are.
     package static let count = 25

@@ -81,7 +81,7 @@ package final class UpstreamTallies {
 package struct LatestDurations: Sendable, Equatable {
     /// In microseconds.
     private var ring: [UInt32] = []
-    /// Where the next one goes once the ring is full: the place of the oldest.
+    /// Index of the oldest, which the next one replaces once the ring is full.
     private var next = 0
 
     /// How many durations are remembered.
@@ -90,7 +90,7 @@ package struct LatestDurations: Sendable, Equatable {
     /// There are none yet.
     package init() {}
 
-    /// Adds one, in the place of the oldest of ``count``.
+    /// Adds one, which replaces the oldest of ``count``.
     package mutating func add(_ nanoseconds: UInt64) {
         let microseconds = UInt32(clamping: nanoseconds / 1000)
         if ring.count < Self.count {
@@ -104,7 +104,7 @@ package struct LatestDurations: Sendable, Equatable {
     /// The milliseconds that a share (0…1) of them did not exceed; nil if there are none.
     package func milliseconds(ofShare share: Double) -> Double? {
         guard !ring.isEmpty else { return nil }
-        let place = Int((Double(ring.count) * share).rounded(.up)) - 1
-        return Double(ring.sorted()[min(max(place, 0), ring.count - 1)]) / 1000
+        let rank = Int((Double(ring.count) * share).rounded(.up)) - 1
+        return Double(ring.sorted()[min(max(rank, 0), ring.count - 1)]) / 1000
     }
 }

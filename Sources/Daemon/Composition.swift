@@ -41,12 +41,6 @@ extension Policy {
     }
 }
 
-extension ServiceUpstream {
-    convenience init(_ account: Settings.Account, loop: EventLoop) throws(StartFailure) {
-        self.init(loop: loop, access: try Access(account))
-    }
-}
-
 extension ServiceUpstream.Access {
     init(_ account: Settings.Account) throws(StartFailure) {
         let protocolAccount: any ServiceAccount
@@ -186,18 +180,16 @@ extension Report {
     /// The protection that the credential lacks, in words; nil for https.
     static func limits(of account: Settings.Account) -> String? {
         let prefix = account.section == Settings.Group.httpdnsName ? "" : "\(account.section): "
-        return limits(of: account.settings.credential.encryption).map { prefix + $0 }
-    }
-
-    private static func limits(of encryption: Provider.Encryption) -> String? {
-        switch encryption {
+        return switch account.settings.credential.encryption {
         case .https: nil
         case .aes:
-            "encryptType \"aes\" hides names and proves nothing: whoever is on the path can repeat old answers, write those "
+            prefix
+                + "encryptType \"aes\" hides names and proves nothing: whoever is on the path can repeat old answers, write those "
                 + "of short names, and give one name's for another that differs in its first 16 characters alone; "
                 + "\"https\" proves"
         case .des:
-            "encryptType \"des\" hides names from a passer-by only and proves nothing: whoever is on the path can repeat old "
+            prefix
+                + "encryptType \"des\" hides names from a passer-by only and proves nothing: whoever is on the path can repeat old "
                 + "answers, and put new ones together from pieces of them; \"https\" proves"
         }
     }

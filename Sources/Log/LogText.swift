@@ -47,7 +47,7 @@ struct LogText {
     var journalFields: [String] {
         var journal = ["MESSAGE=\(text)", "PRIORITY=\(level.priority)", "SYSLOG_IDENTIFIER=httpdnsd"]
         for field in fields {
-            if field.name == "event", let event = LogEventID(rawValue: field.value) {
+            if field.name == "event", let event = LogEventID.allCases.first(where: { $0.name == field.value }) {
                 journal.append("MESSAGE_ID=\(event.messageID)")
             }
             let name = field.name.reduce(into: "") { $0 += $1.isUppercase ? "_\($1)" : $1.uppercased() }

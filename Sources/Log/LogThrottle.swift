@@ -1,26 +1,7 @@
-import Logging
-import Synchronization
-import Transport
-
-/// A line of the log: its text, and fields for programs that search the log.
-struct LogLine: Sendable, Equatable {
-    var level: Logger.Level
-    var text: String
-    var event: LogEventID
-    /// Names in camelCase.
-    var fields: [String: String] = [:]
-
-    var metadata: Logger.Metadata {
-        var metadata = fields.mapValues { Logger.MetadataValue.string($0) }
-        metadata["event"] = .string(event.rawValue)
-        return metadata
-    }
-}
-
 /// Decides which lines are written, so that a server that fails and answers in turns does not fill the log.
 ///
 /// Of each subject a few lines are written in ten minutes; further ones are counted, and the first line after that time
-/// says how many they were. Time in nanoseconds goes in, lines come out.
+/// says how many they were. Time in nanoseconds goes in, decisions come out.
 struct LogThrottle {
     private var subjects: [String: Window] = [:]
 
@@ -29,6 +10,20 @@ struct LogThrottle {
         var written = 0
         /// Lines that were not written.
         var missing = 0
+    }
+
+    /// What stands behind a line that is written.
+    struct Note: Equatable {
+        /// Lines of the subject that were not written before it.
+        var missing = 0
+        /// Whether lines after it are only counted.
+        var isLast = false
+
+        var text: String {
+            let before = " (before, \(missing) line\(missing == 1 ? " of this was" : "s of this were") not written)"
+            let after = " (for up to \(LogThrottle.window / 60_000_000_000) min more of this is only counted)"
+            return (missing > 0 ? before : "") + (isLast ? after : "")
+        }
     }
 
     static let window: UInt64 = 600_000_000_000
@@ -40,16 +35,16 @@ struct LogThrottle {
 
     /// - Parameter subject: the thing that changes, for instance a server, which can fail in several ways and answer
     ///   again.
-    /// - Returns: the line as it is to be written; nil: it was counted instead.
-    mutating func take(_ line: LogLine, about subject: String, at now: UInt64) -> LogLine? {
+    /// - Returns: nil: the line is counted, and not written.
+    mutating func take(about subject: String, at now: UInt64) -> Note? {
         if subjects[subject] == nil, subjects.count >= Self.maximumSubjects {
             subjects = subjects.filter { now < $0.value.ends }
-            if subjects.count >= Self.maximumSubjects { return line }
+            if subjects.count >= Self.maximumSubjects { return Note() }
         }
-        var line = line
         var window = subjects[subject] ?? Window(ends: now + Self.window)
+        var note = Note()
         if window.ends <= now {
-            line.say(missing: window.missing)
+            note.missing = window.missing
             window = Window(ends: now + Self.window)
         }
         defer { subjects[subject] = window }
@@ -58,30 +53,7 @@ struct LogThrottle {
             return nil
         }
         window.written += 1
-        if window.written == Self.allowance {
-            line.text += " (for up to \(Self.window / 60_000_000_000) min more of this is only counted)"
-        }
-        return line
-    }
-}
-
-extension LogLine {
-    fileprivate mutating func say(missing count: Int) {
-        guard count > 0 else { return }
-        text += " (before, \(count) line\(count == 1 ? " of this was" : "s of this were") not written)"
-        fields["repeated"] = "\(count)"
-    }
-}
-
-/// A throttle that all threads share.
-final class SharedThrottle: Sendable {
-    private let throttle = Mutex(LogThrottle())
-
-    /// Has a line written at once, or counts it. The lock is held meanwhile, so lines stand in the order in which they
-    /// were decided on.
-    func take(_ line: LogLine, about subject: String, _ write: (LogLine) -> Void) {
-        throttle.withLock { throttle in
-            if let line = throttle.take(line, about: subject, at: Clock.now()) { write(line) }
-        }
+        note.isLast = window.written == Self.allowance
+        return note
     }
 }

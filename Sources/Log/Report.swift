@@ -1,4 +1,5 @@
 package import Logging
+import Synchronization
 package import Transport
 
 /// Writes the daemon's log lines. Each line is a function in an extension that stands beside its subject, called when a
@@ -6,7 +7,12 @@ package import Transport
 package struct Report: Sendable {
     /// For lines that are no events, and are always written.
     package let log: Logger
-    private let throttle = SharedThrottle()
+    private let throttle = Throttle()
+
+    /// Shared by all threads.
+    private final class Throttle: Sendable {
+        let state = Mutex(LogThrottle())
+    }
 
     /// - Parameter log: where the lines go.
     package init(log: Logger) { self.log = log }
@@ -20,13 +26,15 @@ package struct Report: Sendable {
         _ level: Logger.Level, _ event: LogEventID, about subject: String? = nil, _ text: String,
         _ fields: [String: String] = [:]
     ) {
-        let line = LogLine(level: level, text: text, event: event, fields: fields)
-        guard let subject else { return write(line) }
-        throttle.take(line, about: subject, write)
-    }
-
-    private func write(_ line: LogLine) {
-        log.log(level: line.level, "\(line.text)", metadata: line.metadata)
+        var metadata = fields.mapValues { Logger.MetadataValue.string($0) }
+        metadata["event"] = .string(event.name)
+        guard let subject else { return log.log(level: level, "\(text)", metadata: metadata) }
+        // The lock is held while the line is written, so lines stand in the order in which they were decided on.
+        throttle.state.withLock { throttle in
+            guard let note = throttle.take(about: subject, at: Clock.now()) else { return }
+            if note.missing > 0 { metadata["repeated"] = "\(note.missing)" }
+            log.log(level: level, "\(text)\(note.text)", metadata: metadata)
+        }
     }
 
     /// - Parameter meaning: what it means for clients or the operator.

@@ -73,20 +73,6 @@ struct Status: ParsableCommand {
     }
 }
 
-struct Cache: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "cache", abstract: "Say what the running daemon's cache holds and does.")
-
-    @OptionGroup var options: ControlOptions
-
-    @Flag(help: "As JSON.")
-    var json = false
-
-    func run() throws {
-        try ending { try options.show(.cache(asJSON: json)) }
-    }
-}
-
 struct Flush: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "flush",

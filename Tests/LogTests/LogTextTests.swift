@@ -46,7 +46,7 @@ import Testing
         #expect(Set(all.map(\.messageID)).count == all.count)
         for event in all {
             #expect(event.messageID.wholeMatch(of: /[0-9a-f]{32}/) != nil)
-            #expect(event.rawValue.wholeMatch(of: /[a-z]+(-[a-z]+)*/) != nil)
+            #expect(event.name.wholeMatch(of: /[a-z]+(-[a-z]+)*/) != nil)
         }
     }
 

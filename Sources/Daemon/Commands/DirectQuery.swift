@@ -46,7 +46,7 @@ public final class DirectQuery: @unchecked Sendable {
         self.settings = account.settings
         families = (ipv4 ? Families.ipv4 : []).union(ipv6 ? .ipv6 : [])
         loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.query") }
-        upstream = try ServiceUpstream(account, loop: loop)
+        upstream = ServiceUpstream(loop: loop, access: try ServiceUpstream.Access(account))
     }
 
     /// Asks about all names, `batch` in a request, and calls back once; only once in this object's life.

@@ -16,7 +16,7 @@ final class LargeReplies: Sendable {
     static let most: UInt64 = 100
 
     /// The second in the upper half, and in the lower how many went out in it.
-    private let places = InlineArray<1024, Atomic<UInt64>> { _ in Atomic(0) }
+    private let buckets = InlineArray<1024, Atomic<UInt64>> { _ in Atomic(0) }
     private let salt: UInt64
 
     init() {
@@ -27,16 +27,16 @@ final class LargeReplies: Sendable {
     /// Counts one more for a source. From any thread.
     /// - Returns: false if it has had as many in this second as it may.
     func add(_ source: Source, at now: Tick) -> Bool {
-        let place = source.place(of: places.count, salt: salt)
+        let bucket = source.place(of: buckets.count, salt: salt)
         let second = UInt64(now.seconds) << 32
-        let before = places[place].load(ordering: .relaxed)
+        let before = buckets[bucket].load(ordering: .relaxed)
         guard before & ~0xFFFF_FFFF == second else {
             // Of two threads that come here at once, one is not counted.
-            places[place].store(second | 1, ordering: .relaxed)
+            buckets[bucket].store(second | 1, ordering: .relaxed)
             return true
         }
         guard before & 0xFFFF_FFFF < Self.most else { return false }
-        places[place].add(1, ordering: .relaxed)
+        buckets[bucket].add(1, ordering: .relaxed)
         return true
     }
 }

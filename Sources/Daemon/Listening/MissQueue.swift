@@ -15,7 +15,7 @@ final class MissQueue: Sendable {
 
     private let maximum: Int
     private let all = Atomic(0)
-    private let places = InlineArray<256, Atomic<Int>> { _ in Atomic(0) }
+    private let buckets = InlineArray<256, Atomic<Int>> { _ in Atomic(0) }
     private let turnedAway = Atomic<UInt64>(0)
     private let salt: UInt64
 
@@ -49,11 +49,11 @@ final class MissQueue: Sendable {
 
     func leave(_ source: Source) { _ = count(source, -1) }
 
-    /// - Returns: the counts before the change, of the source's place and of all.
+    /// - Returns: the counts before the change, of the source's bucket and of all.
     private func count(_ source: Source, _ change: Int) -> (own: Int, all: Int) {
-        let place = source.place(of: places.count, salt: salt)
+        let bucket = source.place(of: buckets.count, salt: salt)
         return (
-            places[place].add(change, ordering: .relaxed).oldValue, all.add(change, ordering: .relaxed).oldValue
+            buckets[bucket].add(change, ordering: .relaxed).oldValue, all.add(change, ordering: .relaxed).oldValue
         )
     }
 }

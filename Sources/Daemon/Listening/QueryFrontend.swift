@@ -50,7 +50,7 @@ struct QueryFrontend: Sendable {
         /// The reply was written, with this many octets.
         case reply(Int)
         case silence
-        /// Not in the cache; the question has a place in the queue.
+        /// Not in the cache; the question has entered the queue.
         case ask(Question, isProven: Bool)
         /// The reply was written, and the entry needs a refresh.
         case replyAndRefresh(Int, Question)

@@ -30,13 +30,13 @@ final class Store {
         /// Nil without `[sharedCache]`.
         init?(_ settings: Settings.SharedCache) throws(StartFailure) {
             guard let server = settings.server, let key = settings.key else { return nil }
-            let place: StoreUpstream.Place =
+            let address: StoreUpstream.Place =
                 switch server {
                 case .plain(let endpoint): .plain(endpoint)
                 case .path(let path): .path(path)
                 case .tls(let server): .tls(server, try Self.context(settings))
                 }
-            access = StoreUpstream.Access(place, user: settings.user, password: settings.password?.bytes)
+            access = StoreUpstream.Access(address, user: settings.user, password: settings.password?.bytes)
             do throws(CryptographyError) {
                 seals = try ([key] + (settings.keyBefore.map { [$0] } ?? [])).map { secret throws(CryptographyError) in
                     try FleetSeal(secret: secret.bytes)

@@ -108,7 +108,9 @@ final class Accounts {
     }
 
     var nextDeadline: Tick? {
-        reporters.values.reduce(lists.values.lazy.map(\.nextDeadline).min()) { $0.orEarlier($1.nextDeadline) }
+        // Asked for in each turn of the loop.
+        if lists.isEmpty, reporters.isEmpty { return nil }
+        return reporters.values.reduce(lists.values.lazy.map(\.nextDeadline).min()) { $0.orEarlier($1.nextDeadline) }
     }
 
     func close() {

@@ -6,25 +6,7 @@ import Log
 import Logging
 import Upstreams
 
-/// Lines of the log about the network and lookups.
 extension Report {
-    func networkChanged() {
-        say(
-            .info, .networkChanged, about: "network changes",
-            "addresses or routes have changed: connections are made anew")
-    }
-
-    func network(isGone: Bool) {
-        if isGone {
-            say(
-                .warning, .networkGone, about: "network",
-                "no route leads out of this machine any more: what is cached is answered, and what a server on its own links knows"
-            )
-        } else {
-            say(.notice, .networkBack, about: "network", "the network is back")
-        }
-    }
-
     /// An account's `debug`: logs each lookup with its names.
     func lookup(_ outcome: Outcome, at group: String) {
         let prefix = group == Settings.Group.httpdnsName ? "" : "\(group): "

@@ -1,4 +1,6 @@
 import Base
+import Log
+import Logging
 
 /// When changes of the network are heeded: the first few at once, and while they go on, once a second. A router that
 /// announces and withdraws an address all the time could otherwise have connections made anew without end.
@@ -36,5 +38,24 @@ struct NetworkPace {
         guard left > 0 else { return false }
         left -= 1
         return true
+    }
+}
+
+extension Report {
+    func networkChanged() {
+        say(
+            .info, .networkChanged, about: "network changes",
+            "addresses or routes have changed: connections are made anew")
+    }
+
+    func network(isGone: Bool) {
+        if isGone {
+            say(
+                .warning, .networkGone, about: "network",
+                "no route leads out of this machine any more: what is cached is answered, and what a server on its own links knows"
+            )
+        } else {
+            say(.notice, .networkBack, about: "network", "the network is back")
+        }
     }
 }

@@ -191,8 +191,9 @@ final class UpstreamRegistry {
     }
 
     var nextDeadline: Tick? {
-        let first = lookup.nextDeadline.orEarlier(inquiries.nextDeadline)
-        return all.reduce(first) { $0.orEarlier($1.nextDeadline) }
+        var next = lookup.nextDeadline.orEarlier(inquiries.nextDeadline)
+        for case let upstream? in upstreams { next = next.orEarlier(upstream.nextDeadline) }
+        return next
     }
 }
 

@@ -1,0 +1,24 @@
+import Forwarding
+
+/// The clients that wait, under the numbers by which the forwarder knows them; a number is used again after its client
+/// was answered.
+struct WaitingClients {
+    private var clients: [Client?] = []
+    private var free: [ClientNumber] = []
+
+    mutating func insert(_ client: Client) -> ClientNumber {
+        guard let number = free.popLast() else {
+            clients.append(client)
+            return clients.count - 1
+        }
+        clients[number] = client
+        return number
+    }
+
+    /// - Precondition: the number was given out, and not removed since.
+    mutating func remove(_ number: ClientNumber) -> Client {
+        guard let client = clients[number].take() else { preconditionFailure("a client is answered once") }
+        free.append(number)
+        return client
+    }
+}

@@ -79,9 +79,7 @@ extension Forwarder {
             decision.route = flight.route
             return .join(flight)
         }
-        if let failure = failures.value(key, at: now), failure.timesInARow >= RecentFailure.mostTimes {
-            return .failedLately(failure.reason)
-        }
+        if let reason = admission.failure(of: key, at: now) { return .failedLately(reason) }
         let first = steps[count].group
         if isClients, isNoRecordBudgetSpent(first, key, known, at: now) {
             decision.before.addPastBudget()

@@ -51,6 +51,15 @@ extension Flight {
     }
 }
 
+/// A client that waits for a flight's answer.
+struct Waiter {
+    let number: ClientNumber
+    /// That of its source: see ``Admission``.
+    let share: Int
+    /// See ``Asker/isProven``.
+    let isProven: Bool
+}
+
 /// Who waits for a flight.
 enum FlightPhase {
     /// No client has an answer yet.

@@ -52,7 +52,7 @@ extension Forwarder {
             reconfigure(policy, timing, groups, renewed, suspects, at: now)
         case .servers(let id, let servers):
             policy.setServers(of: desk.setServers(servers, of: id))
-            failures.removeAll()
+            admission.forgetFailures()
             desk.outageEnded(of: id, at: now)
         case .families(let families):
             let before = policy
@@ -66,19 +66,19 @@ extension Forwarder {
             policy.hosts = hosts
         case .network:
             desk.networkChanged(at: now, &actions)
-            failures.removeAll()
+            admission.forgetFailures()
             forgetRanks()
         case .forget(let name?):
             let key = NameKey(name)
             desk.forget(key)
-            failures.remove { $0.name == key }
+            admission.forgetFailures(of: key)
             ranks.forget(key)
             outdateLookups { $0 == key }
             forgetShared(name)
         case .forget(nil):
             desk.forgetNamesWithoutRecord()
             forgetRanks()
-            failures.removeAll()
+            admission.forgetFailures()
             outdateLookups { _ in true }
             forgetAllShared()
         case .sharedCache(let settings):
@@ -109,9 +109,9 @@ extension Forwarder {
         self.policy = policy
         desk.replace(groups, timing)
         desk.beginAfresh(renewed)
-        if !renewed.isEmpty { failures.removeAll() }
+        if !renewed.isEmpty { admission.forgetFailures() }
         guard !suspects.isEmpty else { return }
-        failures.removeAll()
+        admission.forgetFailures()
         desk.forgetNamesWithoutRecord()
         desk.forgetNoRecordBudgets()
         outdateLookups { _ in true }
@@ -140,9 +140,11 @@ extension Forwarder {
         let (key, phase, clients) = (flight.key, flight.phase, flight.takeClients())
         end(flight)
         for client in clients {
-            let source = shares.source(at: client.place)
-            shares.answered(client.place)
-            receive(key.name.name, key.type, for: key.audience, from: client.number, of: source, at: now)
+            let source = admission.source(of: client.share)
+            admission.answered(client)
+            receive(
+                key.name.name, key.type, for: key.audience, from: client.number, of: source, isProven: client.isProven,
+                at: now)
         }
         if let anew = flightOf[key] { tell(anew, .waitedBefore(phase), at: now) }
     }

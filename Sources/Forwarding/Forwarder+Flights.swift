@@ -58,7 +58,9 @@ extension Forwarder {
         // The store may still have an answer, which is better than a failure.
         if store.isWaitedFor(by: flight.id, at: now) { return }
         // A resolver that says SERVFAIL was reached, and caches the failure itself.
-        if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent { remember(flight, at: now) }
+        if flight.secondBest == nil, !flight.wasAnswered, flight.isCurrent {
+            admission.failed(flight.key, reason(flight), at: now)
+        }
         if let known = known(flight, at: now) {
             // Fresh, if it came meanwhile to a question with other bits.
             if known.isFresh {
@@ -72,13 +74,6 @@ extension Forwarder {
         end(flight)
     }
 
-    private mutating func remember(_ flight: Flight, at now: Tick) {
-        let before = failures.value(flight.key, at: now)?.timesInARow ?? 0
-        failures.insert(
-            flight.key, RecentFailure(timesInARow: before + 1, reason: reason(flight)),
-            until: now.advanced(milliseconds: RecentFailure.time))
-    }
-
     /// Gives the clients of a flight their answer, and ends it.
     mutating func end(_ flight: Flight, with answer: Answer, age: Reply.Age = .elapsed(0), by answerer: Answerer) {
         reply(flight.takeClients(), answer, age: age, by: answerer)
@@ -90,11 +85,10 @@ extension Forwarder {
         // An account that was slow, beside which the next one has answered.
         if let last = flight.last, last > 0, !flight.isDone { desk.withdraw(flight) }
         guard flights.remove(flight.id) != nil else { return }
-        shares.end(flight.crowd.share)
+        admission.end(flight.crowd.share)
         counters.ended(desk.end(flight, &actions))
         flightOf.remove(flight, forKey: flight.key)
         store.ended(flight.id)
-        if !refusing.isEmpty, flights.count < Self.maximumFlights / 2 { refusing = [] }
     }
 
     // MARK: Failures in words
@@ -111,9 +105,9 @@ extension Forwarder {
         }
     }
 
-    func failure(_ key: Flight.Key, _ reason: FailureReason) -> Answer {
+    func failure(_ key: Flight.Key, _ reason: FailureReason?) -> Answer {
         var answer = Answer.failure(key.name.name, type: key.type, .servFail, extendedError: nil)
-        answer.add(reason.code, text: reason.text)
+        if let reason { answer.add(reason.code, text: reason.text) }
         return answer
     }
 
@@ -162,7 +156,7 @@ extension Forwarder {
     mutating func reply(_ clients: SmallList<Waiter>, _ answer: Answer, age: Reply.Age, by answerer: Answerer) {
         guard !clients.isEmpty else { return }
         let numbers = clients.map { client in
-            shares.answered(client.place)
+            admission.answered(client)
             return client.number
         }
         act(.reply(numbers, answer, age, by: answerer))
@@ -185,7 +179,6 @@ extension Forwarder {
         counters.servedStale += 1
         reply(client, answer.stale, age: .fixed(timing.staleTTL), by: .stale)
     }
-
 }
 
 extension Answer {

@@ -20,16 +20,12 @@ public struct Forwarder: ~Copyable {
     /// Asks the groups.
     var desk: GroupDesk
 
-    /// How many flights and waiting clients each source has.
-    var shares = Shares()
+    var admission = Admission()
     var flights = Table<Flight>()
     var flightOf: [Flight.Key: Flight] = [:]
     var deadlines = Deadlines<Moment>()
-    var failures = Remembered<Flight.Key, RecentFailure>(atMost: maximumFailures)
     var privateNews = News()
     var ranks = AddressRanks()
-    /// The limits that were reported since there was last plenty of room.
-    var refusing: Set<Refusal> = []
     /// `keepAliveDomains`.
     var kept: [Name] = []
     /// The accounts of which was said that clients that validate are not sent to them.
@@ -44,18 +40,6 @@ public struct Forwarder: ~Copyable {
         /// Addresses were tried for long enough.
         case trial(TableID)
     }
-
-    /// The most flights at once, some 1.3 KB each. Beyond it the newest flight of the source that has the most is
-    /// refused with SERVFAIL: see ``makeRoom(for:at:)``.
-    public static var maximumFlights: Int { 1536 }
-    /// The most clients waiting for one question. A further one is refused when its source has its share of them: see
-    /// ``Source/mayHaveMore(own:all:most:)``.
-    public static var maximumWaiting: Int { 1024 }
-    /// The most clients waiting for all questions together, some 300 octets each, shared out in the same way. The first
-    /// client of a question is always accepted.
-    public static var maximumClients: Int { 8192 }
-    /// At most as many as there can be flights.
-    static var maximumFailures: Int { maximumFlights }
 
     public init(policy: Policy, timing: Timing, groups: [UpstreamGroup], cache: DNSCache) {
         self.policy = policy
@@ -121,8 +105,8 @@ public struct Forwarder: ~Copyable {
                 notePastBudget(decision.route[before.count - 1].group, at: now)
                 counters.fellBack(because: .noRecordBudget)
             }
-            if let client, !mayWait(client) { return refuse(key, client, known, .tooManyWaiting) }
-            guard flights.count < Self.maximumFlights || makeRoom(for: source, at: now) else {
+            if let client, !admission.mayWait(client) { return refuse(key, client, known, .tooManyWaiting) }
+            guard !admission.isFull || makeRoom(for: source, at: now) else {
                 return refuse(key, client, known, .tooManyFlights)
             }
             begin(key, decision, for: client, of: source, at: now)
@@ -133,9 +117,9 @@ public struct Forwarder: ~Copyable {
     private mutating func begin(
         _ key: Flight.Key, _ decision: Decision, for client: Asker?, of source: Source, at now: Tick
     ) {
-        let share = shares.begin(source, waits: client != nil)
+        let share = admission.begin(source)
         let flight = Flight(
-            key, decision.route, id: flights.nextID, for: client.map { Waiter(number: $0.number, place: share) },
+            key, decision.route, id: flights.nextID, for: client.map { admission.wait($0) },
             share: share, of: source, after: decision.before,
             staleAt: decision.known != nil ? now.advanced(milliseconds: timing.staleWithin) : nil,
             answerBy: now.advanced(milliseconds: timing.answerWithin))
@@ -163,11 +147,62 @@ public struct Forwarder: ~Copyable {
             // RFC 8767 §5: while a refresh is known to fail, a stale answer is given without waiting.
             return replyStale(client, known.answer)
         }
-        guard mayWait(client, for: flight) else { return refuse(flight.key, client, known, .tooManyWaiting) }
-        takeOver(flight, client.source)
-        flight.add(Waiter(number: client.number, place: shares.wait(client.source)))
+        guard admission.mayWait(client, with: flight.crowd.clients) else {
+            return refuse(flight.key, client, known, .tooManyWaiting)
+        }
+        if let share = admission.takeOver(from: flight.crowd.share, client.source) {
+            flight.count(for: share, of: client.source)
+        }
+        flight.add(admission.wait(client))
         counters.joined += 1
         if flight.isAnswered { tell(flight, .reopened, at: now) }
+    }
+
+    /// Ends a flight so that one of this source can begin, if it may.
+    private mutating func makeRoom(for source: Source, at now: Tick) -> Bool {
+        guard let share = admission.shareToLose(to: source),
+            let newest = flights.newest(where: { $0.crowd.share == share })
+        else { return false }
+        say(.tooManyFlights)
+        let clients = newest.takeClients()
+        counters.refusedFlights += UInt64(clients.count)
+        if let known = known(newest, at: now) {
+            replyStale(clients, known.answer)
+        } else {
+            reply(clients, failure(newest.key, nil), age: .elapsed(0), by: .daemon)
+        }
+        desk.withdraw(newest)
+        end(newest)
+        return true
+    }
+
+    private mutating func refuse(_ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Held?, _ refusal: Refusal) {
+        switch refusal {
+        case .tooManyFlights: counters.refusedFlights += 1
+        case .tooManyWaiting: counters.refusedWaiting += 1
+        }
+        say(refusal)
+        giveUp(key, client, known, nil)
+    }
+
+    private mutating func say(_ refusal: Refusal) {
+        if admission.isNews(refusal) { act(.report(.refusing(refusal))) }
+    }
+
+    /// Answers without asking: with a stale answer, else a failure.
+    /// - Parameter reason: why nobody is asked; nil: one of the daemon's own limits is reached.
+    private mutating func giveUp(
+        _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Held?, _ reason: FailureReason?
+    ) {
+        guard let client else { return }
+        if let known { return replyStale(client, known.answer) }
+        reply(client, failure(key, reason), by: reason == nil ? .daemon : .nobody)
+    }
+
+    /// A name is not put to an account because too many names below its domain had no record.
+    private mutating func notePastBudget(_ group: GroupID, at now: Tick) {
+        counters.pastNoRecordBudget += 1
+        desk.notePastBudget(group, at: now, &actions)
     }
 
     // MARK: Time
@@ -196,7 +231,9 @@ public struct Forwarder: ~Copyable {
     /// count.
     public var nextDeadline: Tick? {
         mutating get {
-            while let first = deadlines.first, hasEnded(first) { deadlines.removeFirst() }
+            // Those of flights are left to ``schedule(_:)``: they are seconds away, so that one of them wakes the loop for
+            // many, and it is cheaper to drop them together.
+            while case .trial(let id) = deadlines.first, !ranks.isUnderWay(id) { deadlines.removeFirst() }
             return deadlines.next.orEarlier(desk.nextDeadline).orEarlier(store.nextDeadline)
         }
     }
@@ -212,5 +249,20 @@ public struct Forwarder: ~Copyable {
         guard let flight = flights[id] else { return }
         let hasStale = flight.isStaleDue(at: now) && known(flight, at: now) != nil
         tell(flight, .due(hasStale: hasStale), at: now)
+    }
+
+    /// Deadlines of ended subjects are dropped once they are the majority, so that the cost of each stays the same.
+    mutating func schedule(_ flight: Flight) {
+        guard let moment = flight.nextMoment else { return }
+        deadlines.insert(.flight(flight.id), at: moment)
+        guard deadlines.count > 4 * (flights.count + kept.count) + 256 else { return }
+        let (flights, ranks) = (flights, ranks)
+        deadlines.compact { moment in
+            switch moment {
+            case .flight(let id): flights.contains(id)
+            case .trial(let id): ranks.isUnderWay(id)
+            case .kept: true
+            }
+        }
     }
 }

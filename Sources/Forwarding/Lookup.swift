@@ -75,22 +75,6 @@ struct FailureReason {
     var text = ""
 }
 
-/// Records that a question was not answered lately.
-///
-/// While everything is down, clients that repeat their questions must not multiply the queries to upstreams (RFC 9520
-/// §3.2), and stale answers are given at once (RFC 8767 §5). A single failure may be bad luck, so the next question is
-/// looked up once more: there are at most two lookups of a question a second, and the delay after an outage is not
-/// noticed.
-struct RecentFailure {
-    var timesInARow: Int
-    var reason: FailureReason
-
-    /// Milliseconds for which it holds: the least that RFC 9520 §3.2 allows.
-    static let time = 1000
-    /// After this many failures in a row the question is not looked up while the record holds.
-    static let mostTimes = 2
-}
-
 extension Dictionary where Value: AnyObject {
     /// Removes `value`, unless the key has another value meanwhile.
     mutating func remove(_ value: Value, forKey key: Key) {

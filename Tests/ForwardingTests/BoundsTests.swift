@@ -22,7 +22,7 @@ import Testing
 
     @Test func pastTheMostFlightsANewQuestionIsRefusedAndAnOldOneIsJoined() {
         var forwarder = Self.forwarder()
-        let most = Forwarder.maximumFlights
+        let most = Admission.maximumFlights
         for number in 0..<most { forwarder.receive(name(number), .a, for: .everyone, from: number, at: Self.now) }
         #expect(forwarder.actions.isEmpty)
         forwarder.receive(name(most), .a, for: .everyone, from: most, at: Self.now)
@@ -179,14 +179,14 @@ import Testing
             most.grow(forwarder)
         }
         print("at most \(most)")
-        #expect(most.flights <= Forwarder.maximumFlights)
-        #expect(most.clients <= Forwarder.maximumFlights)
-        #expect(most.lookups <= Forwarder.maximumFlights)
-        #expect(most.outbox <= Forwarder.maximumFlights)
-        #expect(most.queries <= GroupState.maximumRequests + Forwarder.maximumFlights)
-        #expect(most.deadlines <= 12 * Forwarder.maximumFlights)
+        #expect(most.flights <= Admission.maximumFlights)
+        #expect(most.clients <= Admission.maximumFlights)
+        #expect(most.lookups <= Admission.maximumFlights)
+        #expect(most.outbox <= Admission.maximumFlights)
+        #expect(most.queries <= GroupState.maximumRequests + Admission.maximumFlights)
+        #expect(most.deadlines <= 12 * Admission.maximumFlights)
         #expect(most.namesWithoutRecord <= GroupState.maximumNamesWithoutRecord)
-        #expect(most.failures <= Forwarder.maximumFailures)
+        #expect(most.failures <= Admission.maximumFlights)
         // And when it is over, nothing of it is under way.
         while let next = forwarder.nextDeadline {
             now = max(now, next)
@@ -207,32 +207,32 @@ import Testing
         var (deadlines, namesWithoutRecord, failures) = (0, 0, 0)
 
         mutating func grow(_ forwarder: borrowing Forwarder) {
-            clients = max(clients, forwarder.shares.clients)
+            clients = max(clients, forwarder.admission.clients)
             flights = max(flights, forwarder.flights.count, forwarder.flightOf.count)
             lookups = max(lookups, forwarder.desk.groups.reduce(0) { $0 + $1.lookups.count })
             outbox = max(outbox, forwarder.desk.groups.reduce(0) { $0 + $1.outbox.count })
             queries = max(queries, forwarder.desk.queries.count)
             deadlines = max(deadlines, forwarder.deadlines.count + forwarder.desk.deadlines.count)
             namesWithoutRecord = max(namesWithoutRecord, forwarder.desk.groups[0].namesWithoutRecord.count)
-            failures = max(failures, forwarder.failures.count)
+            failures = max(failures, forwarder.admission.failures.count)
         }
     }
 
     /// Clients of few names, more than one source has room for: the newest are refused, and all are answered.
     @Test func pastItsPartOfTheMostClientsASourcesNewestAreRefused() {
         var forwarder = Self.forwarder()
-        let (most, names) = (Forwarder.maximumClients / 8 * 7, 100)
+        let (most, names) = (Admission.maximumClients / 8 * 7, 100)
         for number in 0..<most + 1000 {
             forwarder.receive(name(number % names), .a, for: .everyone, from: number, at: Self.now)
         }
-        #expect(forwarder.shares.clients == most)
+        #expect(forwarder.admission.clients == most)
         #expect(forwarder.counters.refusedWaiting == 1000)
         // Another source is taken on.
         forwarder.receive(name(0), .a, for: .everyone, from: -1, of: Source(.v4(192, 0, 2, 1)), at: Self.now)
-        #expect(forwarder.shares.clients == most + 1)
+        #expect(forwarder.admission.clients == most + 1)
         let late = Self.now.advanced(milliseconds: 4000)
         forwarder.expire(at: late)
-        #expect(forwarder.shares.clients == 0)
+        #expect(forwarder.admission.clients == 0)
         var answered = 0
         for case .reply(let clients, _, _, _) in forwarder.actions { answered += clients.count }
         #expect(answered == most + 1001)
@@ -245,17 +245,41 @@ import Testing
         for number in 0..<100 {
             forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
         }
-        #expect(forwarder.shares.clients == Forwarder.maximumUnprovenWaiting)
+        #expect(forwarder.admission.clients == Admission.maximumUnprovenWaiting)
         #expect(forwarder.counters.refusedWaiting == 36)
         forwarder.receive(name(0), .a, for: .everyone, from: -1, of: source, at: Self.now)
         forwarder.receive(
             name(0), .a, for: .everyone, from: -2, of: Source(.v4(192, 0, 2, 1)), isProven: false, at: Self.now)
-        #expect(forwarder.shares.clients == Forwarder.maximumUnprovenWaiting + 2)
+        #expect(forwarder.admission.clients == Admission.maximumUnprovenWaiting + 2)
         for number in 100..<2000 {
             forwarder.receive(name(number), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
         }
-        #expect(forwarder.shares.clients(of: source) == Forwarder.maximumUnproven)
+        #expect(forwarder.admission.clients(of: source) == Admission.maximumUnproven)
         forwarder.receive(name(1), .a, for: .everyone, from: -3, of: source, at: Self.now)
-        #expect(forwarder.shares.clients(of: source) == Forwarder.maximumUnproven + 1)
+        #expect(forwarder.admission.clients(of: source) == Admission.maximumUnproven + 1)
+    }
+
+    /// Those whose questions are asked anew after a change of rules are no more proven by that.
+    @Test func ofASourceThatIsNotProvenFewWaitAlsoAfterAChangeOfRules() throws {
+        let source = Source(.v4(192, 0, 2, 66))
+        let most = Admission.maximumUnprovenWaiting
+        var forwarder = Self.forwarder()
+        for number in 0..<most {
+            forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
+        }
+        // What is under way is joined by nobody any more, so that a second flight begins.
+        forwarder.change(.forget(name(0)), at: Self.now)
+        for number in most..<2 * most {
+            forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
+        }
+        #expect(forwarder.admission.clients == 2 * most && forwarder.flightsUnderWay == 2)
+        var upstreams = TestUpstreams()
+        upstreams.named = [try #require(NamedGroup(["office", "1", "takes", "example"]))]
+        forwarder.change(
+            .settings(upstreams.policy(), Timing(), upstreams.groups, renewed: [], Change.Suspects(routes: true)),
+            at: Self.now)
+        #expect(forwarder.flightsUnderWay == 1)
+        #expect(forwarder.admission.clients == most)
+        #expect(forwarder.counters.refusedWaiting == UInt64(most))
     }
 }

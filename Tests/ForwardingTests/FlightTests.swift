@@ -30,7 +30,7 @@ import Testing
                 ])
             flight = Flight(
                 Flight.Key(name: name, type: .a, audience: .those(dnssecOK: false, checkingDisabled: false)), route,
-                id: TableID(standalone: 1), for: isWanted ? Waiter(number: 1, place: 0) : nil, share: 0,
+                id: TableID(standalone: 1), for: isWanted ? Waiter(number: 1, share: 0, isProven: true) : nil, share: 0,
                 of: .host, after: before,
                 staleAt: hasStale ? start.advanced(milliseconds: 1700) : nil,
                 answerBy: start.advanced(milliseconds: 3800))

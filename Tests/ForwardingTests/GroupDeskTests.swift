@@ -42,7 +42,8 @@ import Testing
             flights += 1
             let flight = Flight(
                 Flight.Key(name: NameKey(Name(name)!), type: type, audience: .everyone), groups.map { Step($0) },
-                id: TableID(standalone: flights), for: Waiter(number: Int(flights), place: 0), share: 0, of: source,
+                id: TableID(standalone: flights), for: Waiter(number: Int(flights), share: 0, isProven: true), share: 0,
+                of: source,
                 after: StepsBefore(), staleAt: nil, answerBy: now.advanced(milliseconds: 3800))
             _ = flight.take(.begun, desk.rules, at: now)
             desk.ask(flight, 0, at: now, &actions)

@@ -328,8 +328,8 @@ import Testing
                 }
             }
             let waiting = forwarder.flightOf.values.reduce(0) { $0 + $1.crowd.clients.count }
-            if isFirst ? forwarder.shares.clients != waiting : forwarder.shares.clients < waiting {
-                faults.append("\(forwarder.shares.clients) clients, \(waiting) wait")
+            if isFirst ? forwarder.admission.clients != waiting : forwarder.admission.clients < waiting {
+                faults.append("\(forwarder.admission.clients) clients, \(waiting) wait")
             }
         }
     }
@@ -349,7 +349,7 @@ import Testing
         run.advance(1_000_000)
         if !run.waiting.isEmpty { run.faults.append("\(run.waiting.count) clients are never answered") }
         let left = [
-            run.forwarder.shares.clients, run.forwarder.shares.count, run.forwarder.flights.count,
+            run.forwarder.admission.clients, run.forwarder.admission.sources, run.forwarder.flights.count,
             run.forwarder.flightOf.count,
             run.forwarder.desk.groups.reduce(0) {
                 $0 + $1.lookups.count + $1.outbox.count + $1.underWay + $1.waiting.count

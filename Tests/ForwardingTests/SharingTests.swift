@@ -125,7 +125,7 @@ import Testing
         for _ in 0..<5000 { world.pass() }
         #expect([world.answered, world.refused, world.live.count] == [159, 0, 0])
         #expect(world.forwarder.desk.groups[2].waiting.isEmpty && world.forwarder.desk.groups[2].waiting.count == 0)
-        #expect(world.forwarder.shares.count == 0)
+        #expect(world.forwarder.admission.sources == 0)
     }
 
     /// 100 names a second of one source under a plan of 20, beside 2 a second of another.

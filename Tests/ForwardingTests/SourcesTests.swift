@@ -124,21 +124,21 @@ import Testing
         print(
             "seed \(seed): \(Int(inOneShare * 100)) % answered in the flood's share, \(Int(inItsOwn * 100)) % in its own"
         )
-        #expect(beside.most == Forwarder.maximumFlights, "the flood is one")
+        #expect(beside.most == Admission.maximumFlights, "the flood is one")
         #expect(inOneShare < 0.6)
         #expect(inItsOwn == 1)
-        #expect(beside.forwarder.shares.count == 0 && beside.forwarder.shares.clients == 0)
+        #expect(beside.forwarder.admission.sources == 0 && beside.forwarder.admission.clients == 0)
     }
 
     /// Names that still wait to be sent make room as well, and are not sent.
     @Test func whatWaitsForARequestMakesRoom() {
         var flood = Flood(seed: 9)
-        for number in 0..<Forwarder.maximumFlights {
+        for number in 0..<Admission.maximumFlights {
             _ = flood.ask("dead\(number).example.com", of: Source(.v4(192, 0, 2, 66)))
         }
         flood.turn()
         let waiting = flood.forwarder.desk.groups[0].outbox.count
-        #expect(waiting == Forwarder.maximumFlights - 8 * GroupState.maximumRequests)
+        #expect(waiting == Admission.maximumFlights - 8 * GroupState.maximumRequests)
         _ = flood.ask("live.example.com", of: .host)
         #expect(flood.forwarder.desk.groups[0].outbox.count == waiting)
         #expect(flood.forwarder.desk.groups[0].outbox.last?.key.name == Name("live.example.com"))
@@ -149,7 +149,7 @@ import Testing
     /// A name of the flood's that was sent already is kept when its answer comes, though nobody waits any more.
     @Test func whatWasSentIsKept() throws {
         var flood = Flood(seed: 9)
-        for number in 0..<Forwarder.maximumFlights {
+        for number in 0..<Admission.maximumFlights {
             _ = flood.ask("live\(number).example.com", of: Source(.v4(192, 0, 2, 66)))
             if number % 8 == 7 { flood.turn() }
         }

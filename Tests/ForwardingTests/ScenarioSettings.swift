@@ -132,12 +132,15 @@ struct ScenarioSettings {
     }
 
     func makeForwarder(_ cache: DNSCache) -> Forwarder {
-        let groups = upstreams.groups.map { group in
+        Forwarder(policy: policy, timing: timing, groups: groups, cache: cache)
+    }
+
+    private var groups: [UpstreamGroup] {
+        upstreams.groups.map { group in
             var group = group
             group.isShared = isShared
             return group
         }
-        return Forwarder(policy: policy, timing: timing, groups: groups, cache: cache)
     }
 
     /// The present number of a group.
@@ -178,7 +181,7 @@ struct ScenarioSettings {
             suspects.routes = true
         default: break
         }
-        forwarder.change(.settings(policy, timing, upstreams.groups, renewed: renewed, suspects), at: now)
+        forwarder.change(.settings(policy, timing, groups, renewed: renewed, suspects), at: now)
         return true
     }
 }

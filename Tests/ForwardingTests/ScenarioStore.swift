@@ -35,8 +35,13 @@ extension ScenarioRunner {
         isTurnOpen = true
         defer { collect() }
         if words.skip("is") {
-            guard words.next() == "lost" else { throw malformed() }
-            return forwarder.told(.lost("closed by the store"), wall: wall, at: now)
+            // What was asked on the connection of before is not answered any more.
+            looks = []
+            switch words.next() {
+            case "lost": return forwarder.told(.lost("closed by the store"), wall: wall, at: now)
+            case "connected": return forwarder.told(.connected, wall: wall, at: now)
+            default: throw malformed()
+            }
         }
         let name = words.skip("for") ? words.next().flatMap { Name($0) } : nil
         let type = name == nil ? nil : words.type()

@@ -27,13 +27,14 @@ extension Timing {
 
 extension Policy {
     init(
-        _ settings: Settings, _ numbers: GroupNumbers, groups: [UpstreamGroup], routes: [GroupID: [Step]],
-        _ names: NameLists, hosts: HostsTable
+        _ settings: Settings, _ numbers: GroupNumbers, _ described: UpstreamGroups, _ names: NameLists,
+        hosts: HostsTable
     ) {
         let domains = settings.domains
         let takesAll = settings.httpdns != nil && domains.intercept.isEmpty && domains.interceptFile.isEmpty
         self.init(
-            groups: groups, routes: routes, rules: names.rules, otherwise: takesAll ? .httpdns : .fallback,
+            groups: described.groups, routes: described.routes, rules: names.rules,
+            otherwise: takesAll ? .httpdns : .fallback,
             negativeTTL: settings.cache.negativeTTL,
             privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts)
         setFamilies(settings.families(numbers))

@@ -138,13 +138,13 @@ extension Daemon {
         var numbers = GroupNumbers()
         numbers.add(settings)
         let names = try NameLists(settings, numbers)
-        let described = UpstreamGroups(settings: settings, numbers: numbers)
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
-        let groups = described.groups(services: settings.services(numbers)) { local.servers(of: $0) }
-        let policy = Policy(
-            settings, numbers, groups: groups, routes: described.routes, names, hosts: local.hosts ?? HostsTable())
+        let described = UpstreamGroups(settings, numbers, services: settings.services(numbers)) {
+            local.servers(of: $0)
+        }
+        let policy = Policy(settings, numbers, described, names, hosts: local.hosts ?? HostsTable())
         let cache = DNSCache(bytes: 1 << 20, seed: (0, 0))
-        var forwarder = Forwarder(policy: policy, timing: Timing(settings), groups: groups, cache: cache)
+        var forwarder = Forwarder(policy: policy, timing: Timing(settings), groups: described.groups, cache: cache)
         let now = Tick(nanoseconds: Clock.now())
         forwarder.change(.sharedCache(SharedSettings(settings)), at: now)
         var explained = Explained(

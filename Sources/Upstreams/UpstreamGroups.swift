@@ -34,27 +34,28 @@ package struct GroupNumbers: Sendable {
 
 /// The groups and routes of the settings, in the forwarder's types.
 package struct UpstreamGroups {
+    package private(set) var groups: [UpstreamGroup] = []
     private let settings: Settings
     private let numbers: GroupNumbers
-
-    package init(settings: Settings, numbers: GroupNumbers) {
-        (self.settings, self.numbers) = (settings, numbers)
-    }
 
     /// - Parameters:
     ///   - services: the present servers of accounts.
     ///   - servers: gives the present servers of any other group.
-    package func groups(services: [GroupID: [Server]], servers: (Settings.Group) -> [Server]) -> [UpstreamGroup] {
+    package init(
+        _ settings: Settings, _ numbers: GroupNumbers, services: [GroupID: [Server]],
+        servers: (Settings.Group) -> [Server]
+    ) {
+        (self.settings, self.numbers) = (settings, numbers)
         func account(_ name: String, _ settings: Settings.HTTPDNS) -> UpstreamGroup {
             self.account(name, settings, services[numbers[name]] ?? [])
         }
         let httpdns =
             settings.httpdns.map { account(Settings.Group.httpdnsName, $0) }
             ?? UpstreamGroup(.httpdns, [], .addresses(namesPerRequest: 1), .lastThatAnswered, timeout: 0)
-        return [httpdns, fallback(servers)]
-            + settings.upstreams.map { group in
-                group.account.map { account(group.name, $0) } ?? self.group(group, servers(group))
-            }
+        groups = [httpdns, fallback(servers)]
+        for group in settings.upstreams {
+            groups.append(group.account.map { account(group.name, $0) } ?? self.group(group, servers(group)))
+        }
     }
 
     private func account(_ name: String, _ settings: Settings.HTTPDNS, _ servers: [Server]) -> UpstreamGroup {

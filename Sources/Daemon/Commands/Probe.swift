@@ -67,9 +67,8 @@ public final class Probe: @unchecked Sendable {
                 settings, services: services[.httpdns] ?? [], resolvers: resolvers, at: Tick(nanoseconds: Clock.now()))
         }
         let any = settings.domains.intercept.first ?? Self.anyName ?? .root
-        steps = UpstreamGroups(settings: settings, numbers: numbers).groups(services: services) { group in
-            local.servers(of: group)
-        }.flatMap { group in
+        let described = UpstreamGroups(settings, numbers, services: services) { local.servers(of: $0) }
+        steps = described.groups.flatMap { group in
             let named = settings.upstreams.first { $0.name == group.name }
             let name = named?.domains.lazy.compactMap(\.nameToAsk).first ?? any
             return group.servers.map { Step(group: group, server: $0, name: name) }

@@ -12,8 +12,7 @@ final class StreamServer: @unchecked Sendable {
     let loop: EventLoop
     private var frontend: CurrentFrontend.Copy
     let forwarderLoop: ForwarderLoop
-    private var maximumClients: Int
-    private var idleNanoseconds: UInt64
+    private var settings: Settings.Listen
     private var listeners: [StreamListener]
     private var clients: [ObjectIdentifier: StreamClient] = [:]
     /// How many clients each source other than this host has.
@@ -29,7 +28,7 @@ final class StreamServer: @unchecked Sendable {
 
     /// The most connections of one source: a quarter of `listen.tcpClients`, so that none can shut out the others. The
     /// programs of this host all come from loopback and may have all of them.
-    private var maximumOfSource: Int { max(1, maximumClients / 4) }
+    private var maximumOfSource: Int { max(1, settings.tcpClients / 4) }
     /// The most octets kept for all clients: sixteen at their own limit. Beyond it the client with the most is
     /// disconnected.
     static let maximumKept = 16 * StreamClient.maximumQueued
@@ -44,9 +43,10 @@ final class StreamServer: @unchecked Sendable {
         self.frontend = CurrentFrontend.Copy(of: frontend)
         self.forwarderLoop = forwarderLoop
         self.report = report
-        maximumClients = settings.tcpClients
-        idleNanoseconds = UInt64(settings.tcpIdleSeconds) * 1_000_000_000
+        self.settings = settings
     }
+
+    private var idleNanoseconds: UInt64 { UInt64(settings.tcpIdleSeconds) * 1_000_000_000 }
 
     func start() throws(SystemError) {
         for listener in listeners {
@@ -64,8 +64,7 @@ final class StreamServer: @unchecked Sendable {
     func apply(_ settings: Settings.Listen, _ done: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
             defer { done() }
-            maximumClients = settings.tcpClients
-            idleNanoseconds = UInt64(settings.tcpIdleSeconds) * 1_000_000_000
+            self.settings = settings
             closeIdleClients()
         }
     }
@@ -97,7 +96,7 @@ final class StreamServer: @unchecked Sendable {
             counters.refusedOfOneSource += 1
             return
         }
-        if clients.count >= maximumClients, !makeRoom(of: nil) {
+        if clients.count >= settings.tcpClients, !makeRoom(of: nil) {
             counters.refused += 1
             return
         }

@@ -16,10 +16,8 @@ struct AnswerContext: Sendable {
 
     /// - Parameter hosts: the names that the daemon answers itself, beside those that it always does.
     init(_ settings: Settings, _ numbers: GroupNumbers, _ names: NameLists, hosts: HostsTable = HostsTable()) {
-        let described = UpstreamGroups(settings: settings, numbers: numbers)
-        policy = Policy(
-            settings, numbers, groups: described.groups(services: [:]) { _ in [] }, routes: described.routes, names,
-            hosts: hosts)
+        let described = UpstreamGroups(settings, numbers, services: [:]) { _ in [] }
+        policy = Policy(settings, numbers, described, names, hosts: hosts)
         policy.setFamilies(
             settings.accounts.reduce(into: [:]) { families, account in
                 let type = account.settings.addressType

@@ -135,7 +135,7 @@ final class SettingsInEffect: @unchecked Sendable {
         for group in groups { upstreams[group.id]?.keep(group.servers) }
         change(
             .settings(
-                Policy(settings, numbers, groups: groups, routes: described.routes, names, hosts: local.hosts),
+                Policy(settings, numbers, described, names, hosts: local.hosts),
                 Timing(settings), groups, renewed: renewed, suspects), now)
     }
 
@@ -152,11 +152,10 @@ final class SettingsInEffect: @unchecked Sendable {
 
     /// The groups with their present servers, and the order in which they are asked. What else depends on the servers is told
     /// of them.
-    private func describeGroups() -> (groups: [UpstreamGroup], routes: [GroupID: [Step]]) {
+    private func describeGroups() -> UpstreamGroups {
         upstreams.lookUp(settings, services: accounts.servers[.httpdns] ?? [], resolvers: local.found, at: now)
         store.upstream?.apply(settings.sharedIdentities(numbers) { local.servers(of: $0) })
-        let described = UpstreamGroups(settings: settings, numbers: numbers)
-        return (described.groups(services: accounts.servers) { local.servers(of: $0) }, described.routes)
+        return UpstreamGroups(settings, numbers, services: accounts.servers) { local.servers(of: $0) }
     }
 
     /// The files of names have changed.

@@ -10,30 +10,20 @@ struct TurnReplies: ~Copyable {
 
     init(_ largeReplies: LargeReplies) { self.largeReplies = largeReplies }
 
-    mutating func add(
-        through socket: DatagramSocket, to client: SocketAddress, from source: IPAddress?,
-        write: (inout MutableSpan<UInt8>) -> Int
-    ) {
-        if self.socket !== socket || replies.isFull { flush() }
-        self.socket = socket
-        var room = unsafe replies.next().mutableSpan
-        let length = write(&room)
-        replies.commit(length, to: client, from: source)
-    }
-
     /// Writes a client's reply; one of a stream is handed on at once.
     mutating func reply(to client: Client, _ answer: Answer, _ age: Reply.Age, at now: Tick) {
         switch client.way {
         case .datagram(let socket, let address, let source):
-            add(through: socket, to: address, from: source) { [largeReplies] room in
-                let length = Reply.write(
-                    answer, age: age, to: client.question, query: client.query.span,
-                    limit: Reply.udpLimit(client.question, isLoopback: address.address.isLoopback), into: &room)
-                if length <= LargeReplies.longestFree || client.isProven || largeReplies.add(client.source, at: now) {
-                    return length
-                }
-                return Reply.truncate(&room, client.question, query: client.query.span)
+            if self.socket !== socket || replies.isFull { flush() }
+            self.socket = socket
+            var room = unsafe replies.next().mutableSpan
+            var length = Reply.write(
+                answer, age: age, to: client.question, query: client.query.span,
+                limit: Reply.udpLimit(client.question, isLoopback: address.address.isLoopback), into: &room)
+            if length > LargeReplies.longestFree, !client.isProven, !largeReplies.add(client.source, at: now) {
+                length = Reply.truncate(&room, client.question, query: client.query.span)
             }
+            replies.commit(length, to: address, from: source)
         case .stream(_, let deliver):
             var bytes = [UInt8](
                 repeating: 0, count: min(Int(UInt16.max), answer.body.count + Self.mostAddedOctets))

@@ -28,6 +28,7 @@ public enum Action {
 
 /// A query under way to a server of a group.
 public struct QueryID: Hashable, Sendable {
+    /// The group whose server is asked.
     public let group: GroupID
     let id: TableID
 
@@ -70,11 +71,16 @@ public enum Ask: Sendable, Equatable {
 
 /// A question that is put as a DNS message.
 public struct MessageQuestion: Hashable, Sendable {
+    /// The name that is asked for.
     public var name: Name
+    /// The type that is asked for.
     public var type: RecordType
+    /// The bit DO: the client wants signatures.
     public var dnssecOK: Bool
+    /// The bit CD: the client checks signatures itself.
     public var checkingDisabled: Bool
 
+    /// A question, by default one with neither bit set.
     public init(name: Name, type: RecordType, dnssecOK: Bool = false, checkingDisabled: Bool = false) {
         self.name = name
         self.type = type
@@ -94,6 +100,7 @@ public enum Outcome: Sendable, Equatable {
 
 /// Why an attempt failed: `kind` for decisions, `detail` for the log (one line, no secrets, no query names).
 public struct Failure: Sendable, Equatable {
+    /// What the failure means for the server, and for the names that it was asked.
     public enum Kind: Sendable, Equatable {
         case timedOut
         case unreachable
@@ -109,13 +116,16 @@ public struct Failure: Sendable, Equatable {
         case badAnswer
     }
 
+    /// What decisions are made by.
     public var kind: Kind
+    /// One line for the log, without secrets and without names that were asked for.
     public var detail: String
     /// The HTTP status, where there was one.
     public var statusCode: Int?
     /// With `tooOften` and `unauthorized`: the seconds for which the server asks not to be asked; nil if it gives none.
     public var retryAfter: Int?
 
+    /// The parameters are those of the properties.
     public init(_ kind: Kind, _ detail: String, statusCode: Int? = nil, retryAfter: Int? = nil) {
         self.kind = kind
         self.detail = detail
@@ -134,7 +144,9 @@ public struct Failure: Sendable, Equatable {
 public struct AbnormalLookup: Sendable, Equatable {
     /// The account's group.
     public var group = GroupID.httpdns
+    /// The names of the request.
     public var names: [Name]
+    /// The families that were asked for.
     public var families: Families
     /// The server that failed; nil when every server failed or none could be asked.
     public var server: Server?

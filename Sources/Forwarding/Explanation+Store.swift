@@ -9,6 +9,7 @@ public struct StoreLooks: Sendable {
     /// When that was, in seconds since 1970.
     public var wall: UInt64
 
+    /// By default nothing is known of the store.
     public init(_ found: [SharedQuestion: StoreLook] = [:], wall: UInt64 = 0) {
         (self.found, self.wall) = (found, wall)
     }

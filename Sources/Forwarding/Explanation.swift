@@ -4,11 +4,15 @@ public import DNSWire
 
 /// Where a question goes and why, and what a client that asks it now would get.
 public struct Explanation: Sendable, Equatable {
+    /// The name that is explained.
     public var name: Name
+    /// The type of the question that is explained.
     public var type: RecordType
+    /// The pattern that decides about the name.
     public var rule: PolicyDecision
     /// The group that takes the name; nil if the name is reserved.
     public var taker: GroupOverview?
+    /// Why the question takes its route.
     public var reason: RouteReason
     /// The groups that may be asked, in order; none if it is answered from here whatever happens.
     public var parts: [Part] = []
@@ -25,32 +29,38 @@ public struct Explanation: Sendable, Equatable {
 
     /// Addresses are given in the order in which they answer a TCP connection.
     public struct Ranking: Sendable, Equatable {
+        /// The TCP port that is connected to.
         public var port: UInt16
         /// Whether that order is known.
         public var isKnown: Bool
 
+        /// The parameters are those of the properties.
         public init(port: UInt16, isKnown: Bool) { (self.port, self.isKnown) = (port, isKnown) }
     }
     /// The state of the fleet's store; nil: nothing is shared.
     public var sharedCache: SharedCacheOverview?
 
+    /// Without groups; they are set afterwards.
     public init(_ name: Name, _ type: RecordType, _ rule: PolicyDecision, _ reason: RouteReason, _ fate: Fate) {
         (self.name, self.type, self.rule, self.reason, self.fate) = (name, type, rule, reason, fate)
     }
 
     /// One group of the route.
     public struct Part: Sendable, Equatable {
+        /// The group, as it is now.
         public var group: GroupOverview
         /// How the group before must end; means nothing for the first.
         public var after: StepEnds
         /// Milliseconds after which it is asked beside the group before; nil: it is not.
         public var hedgeAfter: Int?
+        /// Whether it would be asked.
         public var standing: Standing
         /// What the store is asked before the group is; nil if it is not.
         public var sharedQuestion: SharedQuestion?
         /// What the store has for that; nil if it was not asked.
         public var stored: Stored?
 
+        /// Without a look into the store.
         public init(_ group: GroupOverview, after: StepEnds, hedgeAfter: Int? = nil, _ standing: Standing) {
             (self.group, self.after, self.hedgeAfter, self.standing) = (group, after, hedgeAfter, standing)
         }
@@ -76,6 +86,7 @@ public struct Explanation: Sendable, Equatable {
         case paused
     }
 
+    /// What a client would get, and from whom.
     public enum Fate: Sendable, Equatable {
         /// As ``RecordType/refusal`` says.
         case refused

@@ -39,13 +39,16 @@ public enum Change {
         /// to one of them.
         public var groups: Set<GroupID>
 
+        /// By default no answer is suspect.
         public init(routes: Bool = false, groups: Set<GroupID> = []) { (self.routes, self.groups) = (routes, groups) }
 
+        /// Whether no answer is suspect.
         public var isEmpty: Bool { !routes && groups.isEmpty }
     }
 }
 
 extension Forwarder {
+    /// Takes a change over at once; what it leads to is in the actions.
     public mutating func change(_ change: Change, at now: Tick) {
         switch change {
         case .settings(let policy, let timing, let groups, let renewed, let suspects):
@@ -193,10 +196,13 @@ extension Forwarder {
         for group in desk.ids where policy.leads(to: group) { all.append(overview(of: group)) }
         return all
     }
+    /// The state of a group that there is or was.
     public func overview(of group: GroupID) -> GroupOverview {
         desk.overview(of: group, thenTry: policy.steps(of: group).map(\.group).filter { $0 != group })
     }
+    /// The name of a group in the configuration, also of one that there was.
     public func name(of group: GroupID) -> String { desk.name(of: group) }
+    /// How many questions are under way.
     public var flightsUnderWay: Int { flights.count }
     /// Nil: nothing is shared.
     public var sharedCacheOverview: SharedCacheOverview? { store.settings == nil ? nil : store.overview }

@@ -12,10 +12,12 @@ public import DNSWire
 /// Functions on the path of every question are mutating even where they change nothing: for a reading function the
 /// compiler would move the whole non-copyable value to another place.
 public struct Forwarder: ~Copyable {
+    /// The rules that hold now.
     public internal(set) var policy: Policy
     let cache: DNSCache
     /// The actions for the shell, in order.
     var actions: [Action] = []
+    /// What was decided how often.
     public internal(set) var counters = Counters()
     /// Asks the groups.
     var desk: GroupDesk
@@ -41,6 +43,7 @@ public struct Forwarder: ~Copyable {
         case trial(TableID)
     }
 
+    /// - Parameter groups: All groups; each number once.
     public init(policy: Policy, timing: Timing, groups: [UpstreamGroup], cache: DNSCache) {
         self.policy = policy
         self.cache = cache

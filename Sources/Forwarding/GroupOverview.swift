@@ -2,20 +2,24 @@ public import Base
 
 /// Counts of the queries to a group's servers, since the start.
 public struct GroupCounters: Sendable, Equatable {
+    /// All counts are 0.
     public init() {}
 
     /// Questions that came to the group, also those that another group had no answer to.
     public internal(set) var questions: UInt64 = 0
-    /// Requests and messages, and the names in them.
+    /// Requests and messages.
     public internal(set) var queries: UInt64 = 0
+    /// Names in the requests to an account.
     public internal(set) var names: UInt64 = 0
     /// Second attempts at silent servers.
     public internal(set) var repeats: UInt64 = 0
+    /// Attempts that failed: see ``Failure``.
     public internal(set) var failures: UInt64 = 0
 }
 
 /// The state of a group at one moment.
 public struct GroupOverview: Sendable, Equatable {
+    /// The number of the group.
     public let id: GroupID
     /// The group's name in the configuration.
     public let name: String
@@ -29,12 +33,14 @@ public struct GroupOverview: Sendable, Equatable {
     public let servers: [ServerState]
     /// The server that is asked now; nil without servers.
     public let current: Server?
+    /// What was asked of the group how often.
     public let counters: GroupCounters
     /// The groups that are asked when this one has no answer to a question of its own names.
     public let thenTry: [GroupID]
     /// When the first server is tried again while another is in use.
     private let returnAt: Tick?
 
+    /// The parameters are those of the properties.
     public init(
         _ group: UpstreamGroup, _ servers: [ServerState], current: Server? = nil,
         counters: GroupCounters = GroupCounters(),

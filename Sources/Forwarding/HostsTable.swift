@@ -16,6 +16,7 @@ public struct HostsTable: Sendable, Equatable {
     /// a file must not take quadratic time.
     static let maximumAddresses = 64
 
+    /// A table without names.
     public init() {}
 
     /// Reads a hosts file: each line an address and its names; `#` begins a comment. Lines of another form are ignored,

@@ -33,11 +33,13 @@ public enum Route: Sendable, Equatable {
 /// What decides about an answer, beside what those say who are asked: where rules that have an equal one are in force, it is as
 /// right as by those of the time when it was got.
 public struct Standing: Equatable {
+    /// Who is asked, or what is answered.
     public let route: Route
     /// Whether private addresses are removed.
     public let refusesPrivate: Bool
     let served: Audience
 
+    /// Whether an answer is as right by one as by the other.
     public static func == (a: Standing, b: Standing) -> Bool {
         a.route.leads(whereLeads: b.route) && a.refusesPrivate == b.refusesPrivate && a.served == b.served
     }

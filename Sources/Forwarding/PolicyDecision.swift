@@ -24,12 +24,14 @@ public enum RouteReason: Sendable, Equatable {
 
 /// Which group takes a question, and why.
 public struct PolicyDecision: Sendable, Equatable {
+    /// Who a name belongs to.
     public enum Taker: Sendable, Equatable {
         case group(GroupID)
         /// No group; or the local resolver, where only that can know the name.
         case reserved(ReservedName)
     }
 
+    /// Who the name belongs to.
     public let taker: Taker
     /// The pattern that decides; nil if none matches the name.
     public let pattern: DomainPattern?
@@ -38,12 +40,17 @@ public struct PolicyDecision: Sendable, Equatable {
     /// The pattern by which another group leaves the name to this one; nil if there is none.
     public let exception: Exception?
 
+    /// A pattern by which a group leaves out names that it would take.
     public struct Exception: Sendable, Equatable {
+        /// The group that leaves the name out.
         public let group: GroupID
+        /// The pattern of the names that it leaves out.
         public let pattern: DomainPattern
+        /// The list in which that pattern stands, and its line there.
         public let place: DomainPlace
     }
 
+    /// The parameters are those of the properties.
     public init(
         taker: Taker, pattern: DomainPattern?, place: DomainPlace?, exception: Exception? = nil
     ) {

@@ -6,6 +6,7 @@ public struct ServerHealth: Sendable, Equatable {
     public internal(set) var consecutiveFailures = 0
     /// Why the last failed attempt failed; kept when the server answers again.
     public internal(set) var lastFailure: Failure?
+    /// When the last attempt failed; nil: none has.
     public internal(set) var lastFailureAt: Tick?
     /// Smoothed as TCP does it (RFC 6298 §2), in milliseconds; nil before the first answer.
     public internal(set) var roundTrip: Double?
@@ -13,12 +14,15 @@ public struct ServerHealth: Sendable, Equatable {
     private var variation = 0.0
     /// The server is not asked before then: it said that it is asked too often, or that it refuses the account.
     public internal(set) var pausedUntil: Tick?
+    /// Attempts that were answered, since the start or since the account is another.
     public internal(set) var answers: UInt64 = 0
+    /// Attempts that failed, since the same moment.
     public internal(set) var failures: UInt64 = 0
 
     /// Pauses in a row since it last answered.
     private var pauses = 0
 
+    /// Whether the server has asked not to be asked at this moment.
     public func isPaused(at now: Tick) -> Bool { pausedUntil.map { now < $0 } ?? false }
 
     /// - Returns: whether it had failed before, so that it answers again.

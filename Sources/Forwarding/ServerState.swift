@@ -2,9 +2,11 @@ public import Base
 
 /// One server of a group, and its state.
 public struct ServerState: Sendable, Equatable {
+    /// The entry of the list, and how it is asked.
     public let server: Server
     /// Tells it from all that its group has had, for as long as it stays in the list.
     let number: Int
+    /// Whether it answers.
     public internal(set) var health: ServerHealth
     /// Requests and messages under way to it.
     private(set) var underWay = 0
@@ -40,10 +42,12 @@ public struct ServerState: Sendable, Equatable {
     /// Milliseconds for which a halved limit holds.
     private static let limitTime = 10_000
 
+    /// A server that was not asked yet.
     public init(_ server: Server, number: Int = 0, health: ServerHealth) {
         (self.server, self.number, self.health) = (server, number, health)
     }
 
+    /// Compares what can be seen from outside.
     public static func == (a: ServerState, b: ServerState) -> Bool {
         a.server == b.server && a.health == b.health && a.underWay == b.underWay && a.setAside == b.setAside
     }

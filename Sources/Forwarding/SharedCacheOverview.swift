@@ -7,6 +7,7 @@ public struct SharedSettings: Sendable, Equatable {
     /// Per cent of its time past which an entry that is asked for is refreshed; 0: never.
     public var prefetchAt: UInt32
 
+    /// The parameters are those of the properties.
     public init(staleSeconds: UInt32, prefetchAt: UInt32) {
         (self.staleSeconds, self.prefetchAt) = (staleSeconds, prefetchAt)
     }
@@ -14,13 +15,17 @@ public struct SharedSettings: Sendable, Equatable {
 
 /// Counts since the start.
 public struct SharedCacheCounters: Sendable, Equatable {
-    /// Looks into the store, and those that found a fresh entry.
+    /// Looks into the store.
     public internal(set) var reads: UInt64 = 0
+    /// Looks that found a fresh entry.
     public internal(set) var hits: UInt64 = 0
     /// Reads that took longer than a question waits.
     public internal(set) var late: UInt64 = 0
+    /// Looks that the store did not answer, or with an error.
     public internal(set) var failures: UInt64 = 0
+    /// Answers that the store has taken.
     public internal(set) var writes: UInt64 = 0
+    /// Answers that the store has refused, or that did not get there.
     public internal(set) var writesFailed: UInt64 = 0
     /// Writes given up because too many waited.
     public internal(set) var dropped: UInt64 = 0
@@ -33,11 +38,13 @@ public struct SharedCacheCounters: Sendable, Equatable {
     /// How often the store was found to be of no use.
     public internal(set) var outages: UInt64 = 0
 
+    /// All counts are 0.
     public init() {}
 }
 
 /// The state of the shared cache at one moment.
 public struct SharedCacheOverview: Sendable, Equatable {
+    /// Whether the store is connected and in use.
     public let isOn: Bool
     /// Why it is not in use; empty while it is, and before the first attempt has ended.
     public let reason: String
@@ -47,8 +54,10 @@ public struct SharedCacheOverview: Sendable, Equatable {
     public let budget: Int
     /// Nanoseconds within which nearly all reads are answered; nil while too few are known.
     public let usual: UInt64?
+    /// What the store was asked how often.
     public let counters: SharedCacheCounters
 
+    /// The parameters are those of the properties.
     public init(
         isOn: Bool, reason: String = "", nextTry: Tick? = nil, budget: Int = 0, usual: UInt64? = nil,
         counters: SharedCacheCounters = SharedCacheCounters()

@@ -4,15 +4,20 @@ public import DNSWire
 /// The part of a store entry's key that the forwarder knows: everything about the question that decides the answer. The
 /// shell adds what the settings say of the group, so that daemons with other settings do not find the entry.
 public struct SharedQuestion: Hashable, Sendable {
+    /// The group whose answer it is.
     public var group: GroupID
+    /// The name that is asked for.
     public var name: Name
+    /// The type that is asked for.
     public var type: RecordType
+    /// The clients that the answer is for.
     public var audience: Audience
     /// The families that an HTTPDNS account was asked for; empty for a group that carries messages.
     public var families: Families
     /// Whether private addresses are taken out of the answer.
     public var refusesPrivate: Bool
 
+    /// The parameters are those of the properties.
     public init(
         group: GroupID, name: Name, type: RecordType, audience: Audience, families: Families = [],
         refusesPrivate: Bool = false
@@ -58,12 +63,14 @@ extension SharedContent {
 
 /// An entry of the store, opened.
 public struct SharedEntry: Sendable, Equatable {
+    /// What the group has said.
     public var content: SharedContent
     /// When it was written, by the writer's clock, in seconds since 1970.
     public var stored: UInt64
     /// For how many seconds it is fresh from then on.
     public var lifetime: UInt32
 
+    /// The parameters are those of the properties.
     public init(_ content: SharedContent, stored: UInt64, lifetime: UInt32) {
         (self.content, self.stored, self.lifetime) = (content, stored, lifetime)
     }

@@ -6,9 +6,12 @@ public struct SmallList<Element>: Sequence {
     /// - Parameter element: nil: empty.
     public init(_ element: Element? = nil) { first = element }
 
+    /// Whether it has no element.
     public var isEmpty: Bool { first == nil }
+    /// How many elements it has.
     public var count: Int { first == nil ? 0 : 1 + others.count }
 
+    /// Adds an element at the end.
     public mutating func append(_ element: Element) {
         if first == nil { first = element } else { others.append(element) }
     }
@@ -19,11 +22,13 @@ public struct SmallList<Element>: Sequence {
         return all
     }
 
+    /// Whether a condition holds for each element; also if there is none.
     public func allSatisfy(_ isMeant: (Element) -> Bool) -> Bool {
         guard let first else { return true }
         return isMeant(first) && (others.isEmpty || others.allSatisfy(isMeant))
     }
 
+    /// Removes some elements; the others stay in their order.
     public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
         if others.isEmpty {
             if let element = first, isUnwanted(element) { first = nil }
@@ -34,12 +39,15 @@ public struct SmallList<Element>: Sequence {
         for element in all where !isUnwanted(element) { append(element) }
     }
 
+    /// The elements in their order.
     public struct Iterator: IteratorProtocol {
         fileprivate var first: Element?
         fileprivate var others: IndexingIterator<[Element]>
 
+        /// The next element; nil: there is none.
         public mutating func next() -> Element? { first.take() ?? others.next() }
     }
 
+    /// The elements in their order.
     public func makeIterator() -> Iterator { Iterator(first: first, others: others.makeIterator()) }
 }

@@ -18,6 +18,7 @@ public struct Source: Hashable, Sendable {
     /// The programs of this machine.
     public static var host: Source { Source(v4: 0x7F00_0001) }
 
+    /// An IPv4 address is a source of its own; of IPv6 all that share a /64 are one.
     public init(_ address: IPAddress) {
         let address = address.unmapped
         if address.isLoopback {

@@ -2,10 +2,13 @@ import Base
 
 /// The times of the forwarder: how long it waits and how long it caches, by the configuration.
 public struct Timing: Sendable, Equatable {
-    /// `[cache]`, seconds.
+    /// The shortest time for which an answer is cached, in seconds.
     public var minTTL: UInt32 = 0
+    /// The longest time for which an answer is cached, in seconds.
     public var maxTTL: UInt32 = 86400
+    /// The TTL of an account's "no record", in seconds.
     public var negativeTTL: UInt32 = 30
+    /// The TTL of what is given stale, in seconds.
     public var staleTTL: UInt32 = 30
     /// The longest time, in seconds, for which a local resolver's answer in the place of HTTPDNS's is cached. An
     /// attacker who silences HTTPDNS for a moment and forges the resolver's answer gains no more than this.
@@ -31,6 +34,7 @@ public struct Timing: Sendable, Equatable {
     /// `enableReport`: whether abnormal lookups are reported one by one.
     public var reportsLookups = false
 
+    /// The defaults of the configuration.
     public init() {}
 
     /// A TTL within `minTTL` and `maxTTL`.
@@ -39,8 +43,9 @@ public struct Timing: Sendable, Equatable {
 
 /// Counts of decisions, since the start.
 public struct Counters: Sendable, Equatable {
-    /// Questions that were not in the cache and began a flight, and those that joined one.
+    /// Questions that were not in the cache and began a flight.
     public internal(set) var flights: UInt64 = 0
+    /// Questions that were not in the cache, and waited for the answer to an equal one.
     public internal(set) var joined: UInt64 = 0
     /// Questions refused because `maximumFlights` were under way: the newest of the source that has the most.
     public internal(set) var refusedFlights: UInt64 = 0
@@ -56,19 +61,25 @@ public struct Counters: Sendable, Equatable {
     public internal(set) var pastNoRecordBudget: UInt64 = 0
     /// Answers from which private addresses were removed.
     public internal(set) var withoutPrivate: UInt64 = 0
-    /// Addresses that were tried for `[cache] rank`: those that took the connection, and those that did not in time.
+    /// Addresses that were tried for `[cache] rank`, and took the connection.
     public internal(set) var rankAnswered: UInt64 = 0
+    /// Addresses that were tried, and did not take the connection in time.
     public internal(set) var rankFailed: UInt64 = 0
+    /// Clients that got a stale answer.
     public internal(set) var servedStale: UInt64 = 0
     /// Flights whose clients were answered because time ran out.
     public internal(set) var overdue: UInt64 = 0
-    /// Flights that have ended, by the most readable way in which they were sent: see ``Exposure``.
+    /// Flights that have ended and could be read by nobody on the way: see ``Exposure``.
     public internal(set) var sentEncrypted: UInt64 = 0
+    /// Flights that could be read on this machine alone.
     public internal(set) var sentToLoopback: UInt64 = 0
+    /// Flights that somebody on the way could read.
     public internal(set) var sentInClear: UInt64 = 0
 
+    /// All counts are 0.
     public init() {}
 
+    /// How often the next group was asked for one reason.
     public func fallbacks(because reason: FallbackReason) -> UInt64 { fallbackReasons[reason.rawValue] }
 
     mutating func ended(_ exposure: Exposure) {
@@ -101,6 +112,7 @@ public enum FallbackReason: Int, CaseIterable, Sendable {
     /// The last server's failure: see ``Failure/Kind``.
     case timedOut, unreachable, untrusted, unauthorized, tooOften, denied, badAnswer
 
+    /// The reason that a failure is.
     public init(_ kind: Failure.Kind) {
         switch kind {
         case .timedOut: self = .timedOut

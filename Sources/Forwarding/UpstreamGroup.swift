@@ -3,12 +3,15 @@ import DNSWire
 
 /// The number of a group. The maker of groups ensures that it never stands for another group while the daemon runs.
 public struct GroupID: Hashable, Sendable {
+    /// Counted from 0, without great gaps: tables have this for an index.
     public let rawValue: Int
 
+    /// - Parameter rawValue: at least 0.
     public init(_ rawValue: Int) { self.rawValue = rawValue }
 
     /// The group of `[httpdns]`.
     public static let httpdns = GroupID(0)
+    /// The group of `[fallback]`.
     public static let fallback = GroupID(1)
 
     /// The number of this group in the cache, as the source of an answer; 0 is for none.
@@ -31,12 +34,15 @@ public struct GroupID: Hashable, Sendable {
 
 /// A group of servers that are asked in the same way, each in the place of another.
 public struct UpstreamGroup: Sendable, Equatable {
+    /// The number of the group.
     public var id: GroupID
     /// The group's name in the configuration.
     public var name = ""
     /// In the order of preference.
     public var servers: [Server]
+    /// What is put to its servers: names, or whole messages.
     public var carries: Carries
+    /// Which of its servers is asked first.
     public var choice: Choice
     /// Milliseconds for one attempt.
     public var timeout: Int
@@ -81,10 +87,12 @@ public struct UpstreamGroup: Sendable, Equatable {
         case inPreference(nextWithin: Int)
     }
 
+    /// A group without limits, not shared.
     public init(_ id: GroupID, _ servers: [Server], _ carries: Carries, _ choice: Choice, timeout: Int) {
         (self.id, self.servers, self.carries, self.choice, self.timeout) = (id, servers, carries, choice, timeout)
     }
 
+    /// Whether it is an HTTPDNS account.
     public var carriesAddresses: Bool {
         if case .addresses = carries { true } else { false }
     }
@@ -100,13 +108,16 @@ extension UpstreamGroup {
 
 /// How a group's step can end so that another group may be asked.
 public struct StepEnds: OptionSet, Hashable, Sendable {
+    /// A bit for each end.
     public let rawValue: UInt8
+    /// - Parameter rawValue: a bit for each end.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// No server answered, or only with SERVFAIL and the like.
     public static let failure = StepEnds(rawValue: 1)
     /// Every server that answered did so with REFUSED.
     public static let refused = StepEnds(rawValue: 2)
+    /// The answer was NXDOMAIN.
     public static let nxDomain = StepEnds(rawValue: 4)
     /// NOERROR without a record in the answer section.
     public static let noData = StepEnds(rawValue: 8)
@@ -127,6 +138,7 @@ public struct StepEnds: OptionSet, Hashable, Sendable {
 
 /// One group of a route.
 public struct Step: Sendable, Hashable {
+    /// The group that is asked.
     public var group: GroupID
     /// How the step before must have ended for this one to begin. Meaningless in a route's first step.
     public var after: StepEnds
@@ -135,6 +147,7 @@ public struct Step: Sendable, Hashable {
     /// the group itself are asked beside each other.
     public var hedgeAfter: Int?
 
+    /// By default it begins after a failure, and after "no record" of an account.
     public init(_ group: GroupID, hedgeAfter: Int? = nil, after: StepEnds = [.failure, .noRecord]) {
         (self.group, self.hedgeAfter, self.after) = (group, hedgeAfter, after)
     }

@@ -19,6 +19,8 @@ struct Violation: Equatable, CustomStringConvertible {
         /// It ends the process: a comment on it, or right above, must say why nothing better can be done.
         case unexplainedFatalError
         case unfinished(String)
+        /// The forwarder's loop opens no file and walks no interfaces: see ``Rules/readingFiles``.
+        case readsHere
         /// What the compiler cannot check stands where it is looked for: see ``Rules/unsafeModules``.
         case unsafeHere
         /// See ``Rules/behindDesk``.
@@ -92,6 +94,17 @@ enum Rules {
         "Sources/Daemon/Listening/StreamServer.swift",
     ]
 
+    /// What reads files or interfaces, in the modules that run on the forwarder's loop.
+    static let reading = ["SystemFile.read(", "ReadableFile(", "FileStamp(", "Interfaces.addresses("]
+    static let modulesOfTheLoop: Set<String> = ["Forwarding", "Upstreams", "Daemon"]
+
+    /// The files of these modules that do: on other threads, or before the loop starts.
+    static let readingFiles: Set<String> = [
+        "Sources/Upstreams/LocalReading.swift", "Sources/Upstreams/NameLists.swift",
+        "Sources/Upstreams/ServerLookup.swift", "Sources/Upstreams/Generations.swift",
+        "Sources/Upstreams/ServerAddressFile.swift", "Sources/Daemon/Resolving/CacheFile.swift",
+    ]
+
     /// Files of a module of which each leads to each other, at most.
     static let maximumCircle = 4
 
@@ -122,6 +135,11 @@ enum Rules {
             if code.contains("try!") { report(number, .forcedTry) }
             if words(code).contains("unsafe"), !unsafeModules.contains(module), !unsafeFiles.contains(path) {
                 report(number, .unsafeHere)
+            }
+            if modulesOfTheLoop.contains(module), !readingFiles.contains(path),
+                reading.contains(where: { code.contains($0) })
+            {
+                report(number, .readsHere)
             }
             if module == "Forwarding", behindDesk.contains(where: { code.contains($0) }) { report(number, .behindDesk) }
             if words(code).contains("fatalError") {

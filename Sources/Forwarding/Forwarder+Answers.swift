@@ -24,7 +24,7 @@ extension Forwarder {
         case .addresses(let results):
             guard let found = desk.found(id.id, results, toRepeat: toRepeat, at: now, &actions) else { break }
             handleDeskEvents(at: now)
-            for (lookup, result) in found.names { settle(lookup, result, found, at: now) }
+            for (lookup, index) in found.names { settle(lookup, results[index], found, at: now) }
         case .failed(let failure): desk.failed(id.id, failure, at: now, &actions)
         }
         handleDeskEvents(at: now)
@@ -34,12 +34,11 @@ extension Forwarder {
     /// - Returns: whether there was anything.
     @discardableResult
     mutating func handleDeskEvents(at now: Tick) -> Bool {
-        var isTold = false
-        while case let events = desk.takeEvents(), !events.isEmpty {
-            for event in events { handle(event, at: now) }
-            isTold = true
+        guard desk.hasEvents else { return false }
+        while desk.hasEvents {
+            for event in desk.takeEvents() { handle(event, at: now) }
         }
-        return isTold
+        return true
     }
 
     private mutating func handle(_ event: DeskEvent, at now: Tick) {
@@ -62,19 +61,12 @@ extension Forwarder {
         let (group, answerer) = (found.group, Answerer.server(found.group, found.server))
         // What comes for nobody any more is cached of the group that is asked first: another's would replace its answer.
         if lookup.flights.isEmpty, !policy.asksFirst(group, lookup.key.name) { lookup.outdate() }
-        let asked = policy.families(of: group)
-        let isShared = store.isOn && found.families == asked
-        let flights = lookup.flights.filter { flight in
-            // `addressType` has changed since the request was sent, and the flight is for a family that was not in it.
-            guard found.families != asked, flight.isCurrent, let family = Families(of: flight.key.type),
-                !found.families.contains(family), asked.contains(family)
-            else { return true }
-            desk.lookUp(flight, at: group, now)
-            return false
-        }
+        let isShared = store.isOn && found.families == policy.families(of: group)
         guard result.hasAddresses else {
             if isShared, lookup.isCurrent { shareNoRecord(lookup.key.name, by: group, at: now) }
-            for flight in flights { tell(flight, noRecordEvent(flight, at: group, by: answerer), at: now) }
+            for flight in lookup.flights where !askForOther(than: found.families, flight, at: group, now) {
+                tell(flight, noRecordEvent(flight, at: group, by: answerer), at: now)
+            }
             return
         }
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
@@ -88,7 +80,7 @@ extension Forwarder {
                     at: now)
             }
         }
-        for flight in flights {
+        for flight in lookup.flights where !askForOther(than: found.families, flight, at: group, now) {
             let type = flight.key.type
             let answer =
                 (type == .a ? a : aaaa)
@@ -96,6 +88,18 @@ extension Forwarder {
             if isStandIn { desk.noteStandIn(flight, at: now) }
             end(flight, with: answer, by: answerer)
         }
+    }
+
+    /// `addressType` has changed since the request was sent, and a flight is for a family that was not in it: it is asked for.
+    private mutating func askForOther(
+        than asked: Families, _ flight: Flight, at group: GroupID, _ now: Tick
+    ) -> Bool {
+        let families = policy.families(of: group)
+        guard asked != families, flight.isCurrent, let family = Families(of: flight.key.type),
+            !asked.contains(family), families.contains(family)
+        else { return false }
+        desk.lookUp(flight, at: group, now)
+        return true
     }
 
     /// The answer for a family without addresses when the other family has some. It does not lead to the next group,

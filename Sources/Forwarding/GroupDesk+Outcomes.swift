@@ -12,9 +12,10 @@ extension GroupDesk {
         var flight: Flight { messages.flight }
     }
 
-    /// Results of names, in the order of the response.
+    /// Whose names were found.
     struct Found {
-        var names: [(lookup: Lookup, result: NameAddresses)] = []
+        /// The lookups, which have ended, and where their results stand in the response.
+        var names = SmallList<(lookup: Lookup, index: Int)>()
         /// The families that were asked for.
         let families: Families
         let group: GroupID
@@ -45,15 +46,15 @@ extension GroupDesk {
     mutating func found(
         _ id: TableID, _ results: [NameAddresses], toRepeat: Bool, at now: Tick, _ actions: inout [Action]
     ) -> Found? {
-        guard let (query, index) = takeQuery(id) else { return nil }
+        guard let (query, server) = takeQuery(id) else { return nil }
         guard case .names(let lookups, let families) = query.subject else {
-            fail(query, index, Self.answerToAnother, at: now, &actions)
+            fail(query, server, Self.answerToAnother, at: now, &actions)
             return nil
         }
-        heard(query, index, true, toRepeat, at: now, &actions)
+        heard(query, server, true, toRepeat, at: now, &actions)
         let group = query.group.rawValue
         var found = Found(families: families, group: query.group, server: query.server)
-        for result in results {
+        for (index, result) in results.enumerated() {
             guard let lookup = lookups.first(where: { $0.key.name == result.name }), lookup.query == id else {
                 continue
             }
@@ -63,12 +64,12 @@ extension GroupDesk {
                 groups[group].noRecordBudget.charge(lookup.key.name, at: now)
                 if lookup.isCurrent { noRecord(lookup.key, after: 0, at: query.group, now) }
             }
-            found.names.append((lookup, result))
+            found.names.append((lookup, index))
         }
         for lookup in lookups where lookup.query == id {
             guard lookups.count > 1 else {
                 let failure = Failure(.badAnswer, "the answer does not speak of the name asked")
-                fail(query, index, failure, at: now, &actions)
+                fail(query, server, failure, at: now, &actions)
                 break
             }
             lookup.wasLeftOut = true

@@ -137,8 +137,10 @@ struct GroupDesk: ~Copyable {
 
     mutating func tell(_ event: DeskEvent) { events.append(event) }
 
+    var hasEvents: Bool { !events.isEmpty }
+
     /// What has happened, in order.
-    mutating func takeEvents() -> [DeskEvent] { events.isEmpty ? [] : exchange(&events, with: []) }
+    mutating func takeEvents() -> [DeskEvent] { exchange(&events, with: []) }
 
     // MARK: Queries
 

@@ -67,10 +67,9 @@ extension Forwarder {
         let steps = decision.route
         let count = decision.before.count
         if count == steps.count, !decision.before.isLastUnproven { return .answer(policy.noRecord(name, type)) }
-        let known = cache.find(name, type: type, for: key.audience, at: now.seconds)
-        decision.known = known
+        decision.known = cache.find(name, type: type, for: key.audience, at: now.seconds)
         if count == steps.count { return .nobody(unproven(steps)) }
-        if isClients, let known, known.isFresh { return .cached }
+        if isClients, decision.known?.isFresh ?? false { return .cached }
         if !recursionDesired {
             // RFC 8914 §4.21: this daemon has no upstream for the name.
             return .answer(.failure(name, type: type, .refused, extendedError: .notAuthoritative))
@@ -81,7 +80,9 @@ extension Forwarder {
         }
         if let reason = admission.failure(of: key, at: now) { return .failedLately(reason) }
         let first = steps[count].group
-        if isClients, isNoRecordBudgetSpent(first, key, known, at: now) {
+        if isClients, desk.rules[first].carriesAddresses, decision.known?.answer.head.answerCount ?? 0 == 0,
+            isNoRecordBudgetSpent(first, key, at: now)
+        {
             decision.before.addPastBudget()
             if !steps[(count + 1)...].contains(where: { desk.rules.hasServers($0) }) { return .budgetSpent(first) }
         }
@@ -91,12 +92,8 @@ extension Forwarder {
     /// Whether a group must not be asked for a name because too many names below its domain had no record. The limit
     /// does not apply to a name with addresses of either family in the cache, nor to one that is already under way: for such
     /// names, only the group can say that there is no record of this family.
-    private mutating func isNoRecordBudgetSpent(
-        _ group: GroupID, _ key: Flight.Key, _ known: DNSCache.Held?, at now: Tick
-    ) -> Bool {
-        guard desk.rules[group].carriesAddresses, known?.answer.head.answerCount ?? 0 == 0,
-            !desk.isWithinNoRecordBudget(key.name, at: group, now)
-        else { return false }
+    private mutating func isNoRecordBudgetSpent(_ group: GroupID, _ key: Flight.Key, at now: Tick) -> Bool {
+        if desk.isWithinNoRecordBudget(key.name, at: group, now) { return false }
         let other = cache.find(
             key.name.name, type: key.type == .a ? .aaaa : .a, for: key.audience, at: now.seconds)
         return other?.answer.head.answerCount ?? 0 == 0

@@ -91,26 +91,26 @@ public struct Forwarder: ~Copyable {
         let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
         let decision = decide(
             key, isClients: client != nil, recursionDesired: client?.recursionDesired ?? true, at: now)
-        let known = decision.known
         switch decision.fate {
         case .answer(let answer): reply(client, answer)
         case .cached:
-            guard let known = cache.take(name, type: type, for: audience, at: now.seconds) ?? known else { return }
+            guard let known = cache.take(name, type: type, for: audience, at: now.seconds) ?? decision.known else {
+                return
+            }
             reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
-        case .join(let flight): join(flight, client, known, at: now)
-        case .failedLately(let reason), .nobody(let reason): giveUp(key, client, known, reason)
+        case .join(let flight): join(flight, client, decision.known, at: now)
+        case .failedLately(let reason), .nobody(let reason): giveUp(key, client, decision.known, reason)
         case .budgetSpent(let group):
             notePastBudget(group, at: now)
-            giveUp(key, client, known, FailureReason(code: .blocked))
+            giveUp(key, client, decision.known, FailureReason(code: .blocked))
         case .ask:
-            let before = decision.before
-            if before.isBudgetSpent {
-                notePastBudget(decision.route[before.count - 1].group, at: now)
+            if decision.before.isBudgetSpent {
+                notePastBudget(decision.route[decision.before.count - 1].group, at: now)
                 counters.fellBack(because: .noRecordBudget)
             }
-            if let client, !admission.mayWait(client) { return refuse(key, client, known, .tooManyWaiting) }
+            if let client, !admission.mayWait(client) { return refuse(key, client, decision.known, .tooManyWaiting) }
             guard !admission.isFull || makeRoom(for: source, at: now) else {
-                return refuse(key, client, known, .tooManyFlights)
+                return refuse(key, client, decision.known, .tooManyFlights)
             }
             begin(key, decision, for: client, of: source, at: now)
         }

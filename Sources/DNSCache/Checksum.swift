@@ -1,50 +1,20 @@
-/// CRC-32C (RFC 3720 §12.1 and appendix B.4): detects every change of up to 32 neighbouring bits.
+/// A checksum of 32 bits: a changed file has the same once in four thousand million times.
 ///
-/// By eight tables, eight octets a step ("slicing by 8"): 1.5 GB/s here, against 0.4 octet by octet.
-struct Checksum {
-    private var state: UInt32
+/// Eight octets a step, by the folded multiplication of ``NameHash``: 60 instructions for each eight octets less than the CRC
+/// by tables that it has replaced. Its keys are known to everyone, so it keeps nobody from writing a file that seems right.
+enum Checksum {
+    /// Digits of π.
+    private static let keys: (UInt64, UInt64) = (0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7344)
 
     /// - Parameter earlier: the checksum of the octets before these.
-    init(continuing earlier: UInt32 = 0) { state = ~earlier }
-
-    var value: UInt32 { ~state }
-
-    mutating func add(_ bytes: Span<UInt8>, _ range: Range<Int>) {
-        let tables = Checksum.tables
-        let table = tables.span
-        var state = state
+    static func of(_ bytes: Span<UInt8>, _ range: Range<Int>, after earlier: UInt32 = 0) -> UInt32 {
+        var sum = UInt64(earlier) << 32 | UInt64(range.count)
         var at = range.lowerBound
-        while range.upperBound - at >= 8 {
-            // Any eight octets make a UInt64; the load itself is bounds-checked.
-            let octets = unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: at, as: UInt64.self)
-            let word = UInt64(littleEndian: octets) ^ UInt64(state)
-            state = 0
-            for step in 0..<8 {
-                state ^= table[(7 &- step) &* 256 &+ Int(truncatingIfNeeded: word >> UInt64(step &* 8) & 0xFF)]
-            }
-            at += 8
+        while range.upperBound &- at >= 8 {
+            sum = folded(eightOctets(bytes, at) ^ keys.0, sum ^ keys.1)
+            at &+= 8
         }
-        while at < range.upperBound {
-            state = state >> 8 ^ table[Int((state ^ UInt32(bytes[at])) & 0xFF)]
-            at += 1
-        }
-        self.state = state
+        sum = folded(fewOctets(bytes, at..<range.upperBound) ^ keys.0, sum ^ keys.1)
+        return UInt32(truncatingIfNeeded: sum)
     }
-
-    /// `tables[n * 256 + octet]`: what an octet contributes when n more octets follow it.
-    private static let tables: [UInt32] = {
-        /// Castagnoli's polynomial, its bits reversed.
-        let polynomial: UInt32 = 0x82F6_3B78
-        var tables = [UInt32](repeating: 0, count: 8 * 256)
-        for octet in 0..<256 {
-            var state = UInt32(octet)
-            for _ in 0..<8 { state = state & 1 == 1 ? state >> 1 ^ polynomial : state >> 1 }
-            tables[octet] = state
-        }
-        for index in 256..<tables.count {
-            let shorter = tables[index - 256]
-            tables[index] = shorter >> 8 ^ tables[Int(shorter & 0xFF)]
-        }
-        return tables
-    }()
 }

@@ -29,9 +29,15 @@ package struct NameHash: Sendable {
 
     /// Both factors hold a key: `keys.1` here, `keys.0` in the hash so far.
     private func fold(_ octets: UInt64, _ hash: UInt64) -> UInt64 {
-        let product = (octets ^ keys.1).multipliedFullWidth(by: hash ^ 0x9E37_79B9_7F4A_7C15)
-        return product.high ^ product.low
+        folded(octets ^ keys.1, hash ^ 0x9E37_79B9_7F4A_7C15)
     }
+}
+
+/// The two halves of a product in one number.
+@inline(__always)
+func folded(_ a: UInt64, _ b: UInt64) -> UInt64 {
+    let product = a.multipliedFullWidth(by: b)
+    return product.high ^ product.low
 }
 
 /// Whether a stored (lower-case) name equals one as it came, letters' case aside.
@@ -57,13 +63,13 @@ private func isLowercase(_ stored: UInt64, of octets: UInt64) -> Bool {
 }
 
 @inline(__always)
-private func eightOctets(_ bytes: Span<UInt8>, _ at: Int) -> UInt64 {
+func eightOctets(_ bytes: Span<UInt8>, _ at: Int) -> UInt64 {
     // Any eight octets make a UInt64; the load itself is bounds-checked.
     unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: at, as: UInt64.self)
 }
 
 /// Up to seven octets in one number.
-private func fewOctets(_ bytes: Span<UInt8>, _ range: Range<Int>) -> UInt64 {
+func fewOctets(_ bytes: Span<UInt8>, _ range: Range<Int>) -> UInt64 {
     var word: UInt64 = 0
     for at in range { word = word << 8 | UInt64(bytes[at]) }
     return word

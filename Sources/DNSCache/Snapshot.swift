@@ -12,7 +12,7 @@ import Synchronization
 /// stands for the settings that decide about it, and the body.
 enum Snapshot {
     static let magic = Array("httpdnsd".utf8)
-    static let version: UInt32 = 4
+    static let version: UInt32 = 5
     static let headerLength = 44
     static let blockHeaderLength = 16
     static let recordHeaderLength = 28
@@ -43,16 +43,12 @@ enum Snapshot {
     }
 
     static func headerChecksum(_ header: Span<UInt8>) -> UInt32 {
-        var checksum = Checksum()
-        checksum.add(header, 0..<headerLength - 4)
-        return checksum.value
+        Checksum.of(header, 0..<headerLength - 4)
     }
 
     static func blockChecksum(_ block: Span<UInt8>, after headerChecksum: UInt32) -> UInt32 {
-        var checksum = Checksum(continuing: headerChecksum)
-        checksum.add(block, 0..<blockHeaderLength - 4)
-        checksum.add(block, blockHeaderLength..<block.count)
-        return checksum.value
+        let fields = Checksum.of(block, 0..<blockHeaderLength - 4, after: headerChecksum)
+        return Checksum.of(block, blockHeaderLength..<block.count, after: fields)
     }
 }
 

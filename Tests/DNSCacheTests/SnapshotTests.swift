@@ -19,19 +19,19 @@ import Testing
 
     // MARK: The form
 
-    /// The same written from the description of the form by python's `struct` and a CRC octet by octet: header, one block
-    /// with one record, the end.
+    /// The same written from the description of the form by python's `struct` and whole numbers: header, one block with one
+    /// record, the end.
     @Test func theFormIsTheOneDescribed() {
         let name = Name("www.example.com")!
         let cache = Self.cache()
         let answer = Answer.addresses(name, type: .a, [IPAddress.v4(192, 0, 2, 1)], ttl: 60)
         cache.store(answer, to: name, type: .a, for: everyone, at: 1000)
         let expected = [
-            "68747470646e736400000004000003f2000000006553f1000123456789abcdeffedcba9876543210a6647471",
-            "000000410000000100000000d90fc605",
+            "68747470646e736400000005000003f2000000006553f1000123456789abcdeffedcba9876543210d4c46aea",
+            "000000410000000100000000f4be83d9",
             "0000000a0000003c0025780000010000000000000102030405060708",
             "03777777076578616d706c6503636f6d0000010001c00c000100010000003c0004c0000201",
-            "0000000000000000000000011b63bcc4",
+            "0000000000000000000000014c9fbd43",
         ].joined()
         var bytes: [UInt8] = []
         func context(_: Name, _: RecordType, _: Audience) -> UInt64 { 0x0102_0304_0506_0708 }
@@ -39,21 +39,36 @@ import Testing
         #expect(hexadecimal(bytes) == expected)
     }
 
-    /// RFC 3720 appendix B.4, and the check value of the catalogue of CRCs.
+    /// As python's whole numbers have it (Tests/Fuzz/seeds.py).
     @Test(
-        "the checksum is CRC-32C",
         arguments: [
-            ([UInt8](repeating: 0, count: 32), 0x8A91_36AA), ([UInt8](repeating: 0xFF, count: 32), 0x62A8_AB43),
-            (Array(0..<32), 0x46DD_794E), ((0..<32).reversed(), 0x113F_DB5C), (Array("123456789".utf8), 0xE306_9283),
-            ([], 0),
-        ] as [([UInt8], UInt32)])
-    func checksum(_ bytes: [UInt8], _ expected: UInt32) {
-        for split in 0...bytes.count {
-            var checksum = Checksum()
-            checksum.add(bytes.span, 0..<split)
-            checksum = Checksum(continuing: checksum.value)
-            checksum.add(bytes.span, split..<bytes.count)
-            #expect(checksum.value == expected, "split at \(split)")
+            ([UInt8](repeating: 0, count: 32), 0x360E_DFCE, 0x1AD6_F2BF),
+            ([UInt8](repeating: 0xFF, count: 32), 0xB59D_84CA, 0x04DB_A25F),
+            (Array(0..<32), 0xF5FD_0D25, 0x99C0_994F), (Array("123456789".utf8), 0x26E1_AF17, 0x4DB0_7CB5),
+            ([], 0x2D1A_AC79, 0xA927_E207),
+        ] as [([UInt8], UInt32, UInt32)])
+    func checksum(_ bytes: [UInt8], _ expected: UInt32, after: UInt32) {
+        #expect(Checksum.of(bytes.span, 0..<bytes.count) == expected)
+        #expect(Checksum.of(([1] + bytes + [2]).span, 1..<bytes.count + 1, after: 0x0102_0304) == after)
+    }
+
+    /// Each bit of it, each octet less or more at its end, each two octets that change places.
+    @Test func whateverIsChangedHasAnotherChecksum() {
+        let bytes = (0..<100).map { UInt8(truncatingIfNeeded: $0 &* 37) }
+        func checksum(_ bytes: [UInt8]) -> UInt32 { Checksum.of(bytes.span, 0..<bytes.count) }
+        var seen: Set<UInt32> = [checksum(bytes)]
+        func check(_ changed: [UInt8]) { #expect(seen.insert(checksum(changed)).inserted, "\(changed)") }
+        for bit in 0..<8 * bytes.count {
+            var changed = bytes
+            changed[bit / 8] ^= 1 << (bit % 8)
+            check(changed)
+        }
+        for length in 0..<bytes.count { check(Array(bytes[..<length])) }
+        for length in 1...100 { check(bytes + [UInt8](repeating: 0, count: length)) }
+        for (first, second) in zip(bytes.indices, bytes.indices.dropFirst()) {
+            var changed = bytes
+            changed.swapAt(first, second)
+            check(changed)
         }
     }
 

@@ -73,26 +73,39 @@ public enum Query {
     /// - Parameters:
     ///   - message: made by ``message(id:_:type:recordClass:dnssecOK:checkingDisabled:)``; its letters are in lower
     ///     case.
-    ///   - bits: gives 64 random bits a call; called once for each 64 letters.
+    ///   - bits: gives 64 random bits a call; called once for each 64 octets of the name, each of which has a bit of its own.
     /// - Returns: false if every letter stayed in lower case, or there is none: then an answer that repeats the
     ///   question proves nothing.
     public static func mixCase(of message: inout [UInt8], bits: () -> UInt64) -> Bool {
-        var pool: UInt64 = 0
-        var left = 0
-        var changes: UInt8 = 0
+        var (pool, used): (UInt64, UInt64) = (0, 8)
+        var changes: UInt64 = 0
         let end = min(RecordHeader.skipName(message.span, at: Header.length) ?? 0, message.count)
         var octets = message.mutableSpan
-        // The lengths of labels are below any letter.
-        for index in Header.length..<max(Header.length, end) {
-            let octet = octets[index]
-            guard octet &- UInt8(ascii: "a") < 26 else { continue }
-            if left == 0 { (pool, left) = (bits(), 64) }
-            let change = UInt8(truncatingIfNeeded: pool & 1) << 5
-            octets[index] = octet ^ change
-            changes |= change
-            pool >>= 1
-            left &-= 1
+        var start = Header.length
+        // Eight octets at once; the last eight may begin before `start`. The lengths of labels are below any letter.
+        while start < end {
+            let at = min(start, end &- 8)
+            let word = octets.span.integer64(at: at)
+            let letters = word.lowercaseLetters & (.max >> UInt64(8 &* (start &- at)))
+            if letters != 0 {
+                if used == 8 { (pool, used) = (bits(), 0) }
+                let change = (pool << used & letters) >> 2
+                octets.write(word ^ change, at: at)
+                changes |= change
+                used &+= 1
+            }
+            start &+= 8
         }
         return changes != 0
+    }
+}
+
+extension UInt64 {
+    /// The high bit of each octet that is a letter `a`–`z`.
+    fileprivate var lowercaseLetters: UInt64 {
+        let low7 = self & 0x7F7F_7F7F_7F7F_7F7F
+        let fromA = low7 &+ 0x1F1F_1F1F_1F1F_1F1F
+        let pastZ = low7 &+ 0x0505_0505_0505_0505
+        return fromA & ~pastZ & ~self & 0x8080_8080_8080_8080
     }
 }

@@ -20,18 +20,30 @@ struct SpellingTests {
         return Response.repeatsQuestion(message.span, of: query.span)
     }
 
-    @Test func eachBitIsALetter() {
+    @Test func eachLetterHasABitOfItsOwn() {
         let plain = Query.message(id: 0x1234, name, type: .a, dnssecOK: false, checkingDisabled: false)
-        for (bits, text, isMixed) in [
-            (0, "www.example.com", false), (UInt64.max, "WWW.EXAMPLE.COM", true), (0b1, "Www.example.com", true),
-            (0b101_1111111_010, "wWw.EXAMPLE.CoM", true),
-        ] as [(UInt64, String, Bool)] {
-            let (message, wasMixed, calls) = query(name, bits: [bits])
-            #expect(Array(message[..<12]) == Array(plain[..<12]) && Array(message[29...]) == Array(plain[29...]))
-            let labels = text.split(separator: ".").flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
-            #expect(Array(message[12..<28]) == labels)
-            #expect(wasMixed == isMixed && calls == 1)
+        func changed(_ bits: UInt64) -> [Int] {
+            let (message, isMixed, calls) = query(name, bits: [bits])
+            #expect(calls == 1)
+            let changed = plain.indices.filter { message[$0] != plain[$0] }
+            #expect(isMixed == !changed.isEmpty)
+            #expect(changed.allSatisfy { message[$0] == plain[$0] ^ 0x20 })
+            return changed
         }
+        let letters = (12..<28).filter { plain[$0] >= 0x61 }
+        #expect(changed(0) == [] && changed(.max) == letters && letters.count == 13)
+        let byBit = (0..<64).map { changed(1 << $0) }
+        #expect(byBit.allSatisfy { $0.count <= 1 } && byBit.flatMap(\.self).sorted() == letters)
+        #expect(changed(0x5555_5555_5555_5555) == byBit.enumerated().flatMap { $0 % 2 == 0 ? $1 : [] }.sorted())
+    }
+
+    /// Whatever the length of a name, and so the place of its last eight octets, no other octet changes.
+    @Test(arguments: 1...63) func namesOfAllLengths(_ length: Int) {
+        let name = Name(String(repeating: "x", count: length) + ".y")!
+        let (message, _, _) = query(name, bits: [.max])
+        let plain = Query.message(id: 0x1234, name, type: .a, dnssecOK: false, checkingDisabled: false)
+        let expected = plain.indices.map { $0 < 16 + length && plain[$0] >= 0x61 ? plain[$0] ^ 0x20 : plain[$0] }
+        #expect(message == expected)
     }
 
     /// Length octets, digits and what differs from a letter by the same bit stay: "@[`{" and 0x00.
@@ -51,7 +63,8 @@ struct SpellingTests {
         let (message, _, calls) = query(longest, bits: [.max, 0, .max, 0])
         #expect(calls == 4)
         let upper = message[12..<267].indices { $0 >= 0x41 && $0 <= 0x5A }.ranges.map { $0.count }.reduce(0, +)
-        #expect(upper == 128)
+        // Of the octets 0 to 63 and 128 to 191 all are letters but the lengths of two labels.
+        #expect(upper == 126)
     }
 
     @Test func anAnswerRepeatsTheQuestionOrNot() {

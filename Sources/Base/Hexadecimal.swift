@@ -6,7 +6,7 @@ package enum Hexadecimal {
     /// Appends two lower-case digits a byte.
     package static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
         let start = text.count
-        text.append(contentsOf: repeatElement(0, count: 2 * bytes.count))
+        text.append(addingCapacity: 2 * bytes.count) { $0.append(repeating: 0, count: 2 * bytes.count) }
         var span = text.mutableSpan
         // Sound, here and below: any octets make a number, all of them are initialized, each access is bounds-checked.
         var room = unsafe span.mutableBytes
@@ -27,7 +27,9 @@ package enum Hexadecimal {
     /// The bytes that `text` stands for, in either case; nil if it is not an even number of digits.
     package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
-        var bytes = [UInt8](repeating: 0, count: text.count / 2)
+        var bytes: [UInt8] = []
+        // An initializer that takes a number of octets would look the array's type up, for 450 instructions.
+        bytes.append(addingCapacity: text.count / 2) { $0.append(repeating: 0, count: text.count / 2) }
         var span = bytes.mutableSpan
         var room = unsafe span.mutableBytes
         var index = 0

@@ -34,6 +34,7 @@ public struct Server: Hashable, Sendable {
         let certificateName: String?
         let hashes: [[UInt8]]
         let endpoints: [Endpoint]
+        let isOnLoopback: Bool
         let exposure: Exposure
 
         init(
@@ -46,8 +47,8 @@ public struct Server: Hashable, Sendable {
             case .address(let address, let zone): endpoints = [Endpoint(address, port: port, zone: zone)]
             case .name: endpoints = addresses.map { Endpoint($0, port: port) }
             }
-            let isHere = !endpoints.isEmpty && endpoints.allSatisfy(\.address.isLoopback)
-            exposure = kind.facts.isEncrypted || kind == .account ? .encrypted : isHere ? .loopback : .clear
+            isOnLoopback = !endpoints.isEmpty && endpoints.allSatisfy(\.address.isLoopback)
+            exposure = kind.facts.isEncrypted || kind == .account ? .encrypted : isOnLoopback ? .loopback : .clear
         }
     }
 
@@ -80,6 +81,9 @@ public struct Server: Hashable, Sendable {
 
     /// How a question goes to it.
     public var exposure: Exposure { form.exposure }
+
+    /// Whether all addresses to dial are this machine's own.
+    public var isOnLoopback: Bool { form.isOnLoopback }
 
     /// The addresses to dial, in this order; empty if the host's name has to be looked up first.
     public var endpoints: [Endpoint] { form.endpoints }

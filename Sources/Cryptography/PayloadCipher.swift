@@ -73,17 +73,15 @@ public final class PayloadCipher {
     package func encrypt(_ plaintext: Span<UInt8>, iv: ArraySlice<UInt8>) throws(CryptographyError) -> [UInt8] {
         guard plaintext.count <= Self.maximumLength else { throw .tooLong(plaintext.count) }
         precondition(iv.count == ivLength, "an IV is as long as a block")
-        let payload = unsafe plaintext.withUnsafeBufferPointer { input in
-            // Padding adds between one byte and one block.
-            unsafe [UInt8](unsafeUninitializedCapacity: ivLength + input.count + blockLength) { output, count in
+        // Padding adds between one byte and one block.
+        let payload = unsafe written(atMost: ivLength + plaintext.count + blockLength) { output in
+            unsafe plaintext.withUnsafeBufferPointer { input in
                 _ = unsafe output.update(fromContentsOf: iv)
-                guard let start = output.baseAddress,
-                    let length = unsafe run(encryption.pointer, iv: start, input, start + ivLength)
-                else { return }
-                count = ivLength + length
+                guard let start = output.baseAddress else { return nil }
+                return unsafe run(encryption.pointer, iv: start, input, start + ivLength).map { ivLength + $0 }
             }
         }
-        if payload.isEmpty { throw .library(code: 0) }
+        guard let payload else { throw .library(code: 0) }
         return payload
     }
 
@@ -93,23 +91,34 @@ public final class PayloadCipher {
         let length = payload.count - ivLength
         guard payload.count <= Self.maximumLength else { throw .tooLong(payload.count) }
         guard length > 0, length.isMultiple(of: blockLength) else { throw .payloadLength(payload.count) }
-        var failed = false
-        let plaintext = unsafe payload.withUnsafeBufferPointer { input in
-            // One block more than the text can have: OpenSSL may write a whole block before it removes the padding.
-            unsafe [UInt8](unsafeUninitializedCapacity: length + blockLength) { output, count in
+        // One block more than the text can have: OpenSSL may write a whole block before it removes the padding.
+        let plaintext = unsafe written(atMost: length + blockLength) { output in
+            unsafe payload.withUnsafeBufferPointer { input in
                 let ciphertext = unsafe UnsafeBufferPointer(rebasing: input[ivLength...])
-                if let start = output.baseAddress, let iv = input.baseAddress,
-                    let length = unsafe run(decryption.pointer, iv: iv, ciphertext, start)
-                {
-                    count = length
-                } else {
-                    failed = true
-                }
+                guard let start = output.baseAddress, let iv = input.baseAddress else { return nil }
+                return unsafe run(decryption.pointer, iv: iv, ciphertext, start)
             }
         }
         // With whole blocks and a valid key, only the padding can be wrong.
-        if failed { throw .badPadding }
+        guard let plaintext else { throw .badPadding }
         return plaintext
+    }
+
+    /// An array into which `write` has written as many bytes as it says; nil if it says nil. Appended to an empty one, since an
+    /// initializer that takes a number of bytes would look the array's type up, for 450 instructions.
+    @inline(__always)
+    private func written(
+        atMost most: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Int?
+    ) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var written: Int?
+        bytes.append(addingCapacity: most) { room in
+            unsafe room.withUnsafeMutableBufferPointer { output, count in
+                written = unsafe write(output)
+                count = written ?? 0
+            }
+        }
+        return written == nil ? nil : bytes
     }
 
     /// Puts one whole message through `context` and returns the length written; nil if OpenSSL refuses. `iv` is not

@@ -14,25 +14,28 @@ struct AliasChain {
     }
 
     private(set) var destination = Destination.unrelated
-    /// From the name asked on.
-    private var names: [Name]
+    /// The name asked, with which the chain begins.
+    private let asked: Name
+    /// Where each alias leads, one behind the other. Nearly all answers have none, and so need no memory from the heap here.
+    private var targets: [Name] = []
     /// The owners of the records of the answer section; nil: all are the name asked.
     private var owners: [Name]?
 
     /// The longest chain that is followed; resolvers stop no later.
     private static let maximumAliases = 16
 
-    init(_ asked: Asked, _ records: ResponseRecords, _ message: Span<UInt8>) {
-        names = [asked.name]
-        // A pointer to the question, as is usual.
-        if !records.answer.allSatisfy({ message.integer16(at: $0.ownerOffset) == Answer.questionPointer }) {
+    init(_ asked: Asked, _ records: borrowing ResponseRecords, _ message: Span<UInt8>) {
+        self.asked = asked.name
+        if !records.belongToTheQuestion(message) {
             owners = records.answer.map { (try? Name.read(message, at: $0.ownerOffset).name) ?? .root }
         }
-        for aliases in 0...Self.maximumAliases {
-            let name = names[aliases]
+        while targets.count <= Self.maximumAliases {
+            let name = targets.last ?? asked.name
             var alias: Name?
-            for (place, record) in records.answer.enumerated() where record.recordClass == asked.recordClass {
-                if owners.map({ $0[place] == name }) ?? (asked.name == name) {
+            for place in 0..<records.answerCount {
+                let record = records[place]
+                guard record.recordClass == asked.recordClass else { continue }
+                if owners.map({ $0[place] == name }) ?? (name == asked.name) {
                     if record.type == asked.type || asked.type == .any {
                         destination = .found
                         return
@@ -45,10 +48,10 @@ struct AliasChain {
                 }
             }
             guard let alias else {
-                if aliases > 0 || records.answer.isEmpty { destination = .nothing(of: name) }
+                if !targets.isEmpty || records.answerCount == 0 { destination = .nothing(of: name) }
                 return
             }
-            names.append(alias)
+            targets.append(alias)
         }
     }
 
@@ -58,8 +61,8 @@ struct AliasChain {
     ///   signatures. Any other would lead clients away from names that nobody asked for.
     /// - In the authority section: records at or above one of them. Also NSEC and NSEC3 with their signatures, which stand
     ///   at other names: they say nothing but by a signature that holds.
-    func belonging(_ records: ResponseRecords, _ message: Span<UInt8>) -> [Bool]? {
-        guard owners != nil || !records.authority.isEmpty else { return nil }
+    func belonging(_ records: borrowing ResponseRecords, _ message: Span<UInt8>) -> [Bool]? {
+        guard owners != nil || records.answerCount < records.count else { return nil }
         var all: [Bool] = []
         all.reserveCapacity(records.all.count)
         if let owners {
@@ -85,16 +88,20 @@ struct AliasChain {
         guard record.type == .dname, let target = try? Name.read(message, at: record.dataOffset).name else {
             return false
         }
+        let names = names
         return names.indices.contains { place in
             guard names[place].isWithin(owner) else { return false }
             let next = names[place].moved(from: owner, to: target)
-            if place + 1 < names.count { return next == names[place + 1] }
+            if place < targets.count { return next == targets[place] }
             if case .found = destination { return false }
             return next == nil
         }
     }
 
     private func isAtOrAbove(_ owner: Name) -> Bool { names.contains { $0.isWithin(owner) } }
+
+    /// The names of the chain.
+    private var names: [Name] { [asked] + targets }
 }
 
 extension RecordHeader {

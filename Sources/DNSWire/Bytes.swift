@@ -64,23 +64,28 @@ extension MutableSpan where Element == UInt8 {
 }
 
 extension [UInt8] {
-    /// An array that `write` fills, of at most `count` octets. The standard library's initializer for the same is not
-    /// specialized, and looks the type up each time.
+    /// An array that `write` fills, of at most `count` octets. To append to an empty one is 450 instructions cheaper than any
+    /// initializer that takes a number of octets: those look the array's type up each time.
     @inline(__always)
     init(ofAtMost count: Int, _ write: (inout OutputSpan<UInt8>) -> Void) {
-        unsafe self.init(unsafeUninitializedCapacity: count) { buffer, written in
-            // Sound: the span writes within the buffer, and says how many octets it has written.
-            var span = unsafe OutputSpan(buffer: buffer, initializedCount: 0)
-            write(&span)
-            written = unsafe span.finalize(for: buffer)
-        }
+        self.init()
+        append(addingCapacity: count, initializingWith: write)
     }
 }
 
 extension OutputSpan<UInt8> {
     /// Appends a copy of the octets; traps when there is no room for them.
+    @inline(__always)
     mutating func append(_ octets: Span<UInt8>) {
-        for index in octets.indices { append(octets[index]) }
+        precondition(octets.count <= freeCapacity)
+        guard !octets.isEmpty else { return }
+        // Sound: there is room, which is not yet initialized, and a span that is written overlaps no other.
+        unsafe withUnsafeMutableBufferPointer { buffer, initialized in
+            unsafe octets.withUnsafeBufferPointer { source in
+                unsafe (buffer.baseAddress! + initialized).initialize(from: source.baseAddress!, count: source.count)
+            }
+            initialized += octets.count
+        }
     }
 
     mutating func append16(_ value: UInt16) {
@@ -92,4 +97,18 @@ extension OutputSpan<UInt8> {
         append16(UInt16(truncatingIfNeeded: value >> 16))
         append16(UInt16(truncatingIfNeeded: value))
     }
+}
+
+/// Whether two spans, which both reach beyond a range, have the same octets in it.
+func isSame(_ a: Span<UInt8>, _ b: Span<UInt8>, _ range: Range<Int>) -> Bool {
+    var at = range.lowerBound
+    while range.upperBound &- at >= 8 {
+        guard a.integer64(at: at) == b.integer64(at: at) else { return false }
+        at &+= 8
+    }
+    while at < range.upperBound {
+        guard a[at] == b[at] else { return false }
+        at &+= 1
+    }
+    return true
 }

@@ -7,11 +7,12 @@ struct Lifetime {
     /// Sets `keep` and `isCacheable`, and corrects the TTLs in the body that must not be passed on as sent.
     /// - Parameter belonging: whether each record is passed on; nil: all are.
     func set(
-        on answer: inout Answer, _ records: ResponseRecords, _ message: Span<UInt8>, _ chain: AliasChain,
+        on answer: inout Answer, _ records: borrowing ResponseRecords, _ message: Span<UInt8>, _ chain: AliasChain,
         _ belonging: [Bool]?
     ) {
         var shown: UInt32?
-        for (place, record) in records.all.enumerated() where belonging?[place] ?? true {
+        for place in 0..<records.count where belonging?[place] ?? true {
+            let record = records[place]
             if record.ttl > RecordHeader.maximumTTL { setTTL(0, record, &answer) }
             shown = min(shown ?? .max, record.effectiveTTL)
         }
@@ -30,7 +31,7 @@ struct Lifetime {
     /// How long the absence of records at `name` may be cached, in seconds; nil if the answer does not prove absence.
     /// The SOA's TTL is set to it, so that clients count down from there (RFC 2308 §3).
     private func negativeTTL(
-        for name: Name, _ answer: inout Answer, _ records: ResponseRecords, _ message: Span<UInt8>
+        for name: Name, _ answer: inout Answer, _ records: borrowing ResponseRecords, _ message: Span<UInt8>
     ) -> UInt32? {
         for record in records.authority where record.type == .soa && record.recordClass == asked.recordClass {
             guard let owner = try? Name.read(message, at: record.ownerOffset).name, name.isWithin(owner) else {

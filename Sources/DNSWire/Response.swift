@@ -23,15 +23,8 @@ public enum Response {
     /// letters included; nil for a response without a question.
     public static func repeatsQuestion(_ message: Span<UInt8>, of query: Span<UInt8>) -> Bool? {
         guard message.count > Header.length, message.integer16(at: 4) == 1 else { return nil }
-        var offset = Header.length
-        while offset < min(message.count, query.count), message[offset] == query[offset] {
-            if query[offset] == 0 { return true }
-            let end = offset + 1 + Int(query[offset])
-            guard end < min(message.count, query.count) else { return false }
-            for index in offset + 1..<end where message[index] != query[index] { return false }
-            offset = end
-        }
-        return false
+        guard let end = RecordHeader.skipName(query, at: Header.length), end <= message.count else { return false }
+        return isSame(message, query, Header.length..<end)
     }
 
     /// Validates a whole message and turns it into an answer.
@@ -78,7 +71,7 @@ public enum Response {
     }
 
     private static func reply(
-        _ message: Span<UInt8>, _ records: ResponseRecords, _ lifetime: Lifetime
+        _ message: Span<UInt8>, _ records: borrowing ResponseRecords, _ lifetime: Lifetime
     ) throws(WireError) -> Reply {
         let (asked, code) = (lifetime.asked, lifetime.code)
         let wholeCode = ResponseCode(rawValue: records.upperCodeBits << 4 | code.rawValue)
@@ -143,8 +136,8 @@ struct Asked {
 }
 
 /// The records of a response, all validated; those of the additional section are left out.
-struct ResponseRecords {
-    private var answerCount = 0
+struct ResponseRecords: ~Copyable {
+    private(set) var answerCount = 0
     private(set) var extendedErrors = ExtendedErrors()
     private(set) var repeatedLabels = RepeatedLabels()
     private(set) var upperCodeBits: UInt16 = 0
@@ -190,8 +183,19 @@ struct ResponseRecords {
         }
     }
 
+    /// Whether the owner of each record of the answer section is a pointer to the question, as is usual.
+    func belongToTheQuestion(_ message: Span<UInt8>) -> Bool {
+        for place in 0..<answerCount where message.integer16(at: self[place].ownerOffset) != Answer.questionPointer {
+            return false
+        }
+        return true
+    }
+
     /// Of answer and authority section, in their order.
     var all: [RecordHeader] { rewritten.records }
+    var count: Int { rewritten.records.count }
+    /// One of ``all``; the whole array would be counted as a reference.
+    subscript(place: Int) -> RecordHeader { rewritten.records[place] }
     var answer: ArraySlice<RecordHeader> { all[..<answerCount] }
     var authority: ArraySlice<RecordHeader> { all[answerCount...] }
 
@@ -223,14 +227,12 @@ struct ResponseRecords {
 
     /// The answer, with its lifetime not yet set.
     func answer(_ message: Span<UInt8>, _ asked: Asked, _ code: ResponseCode, authenticData: Bool) -> Answer {
-        let questionNameEnd = Header.length + asked.name.wire.count
-        let body = [UInt8](ofAtMost: keptEnd - Header.length) { body in
-            body.append(asked.name.wire.span)
-            body.append(message.extracting(questionNameEnd..<keptEnd))
-        }
+        var body = message.bytes(in: Header.length..<keptEnd)
+        var octets = body.mutableSpan
+        octets.copy(asked.name.wire.span, asked.name.wire.indices, to: 0)
         let head = AnswerHead(
             responseCode: code, authenticData: authenticData, answerCount: UInt16(answerCount),
-            authorityCount: UInt16(all.count - answerCount))
+            authorityCount: UInt16(count - answerCount))
         return Answer(head: head, body: body, keep: 0, isCacheable: false)
     }
 }

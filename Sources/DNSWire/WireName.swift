@@ -66,7 +66,7 @@ enum WireName {
 /// The octets that each reply rewrites: the letters of the question's name, in the client's case, and the TTLs of the
 /// records that are passed on. A name with a length or pointer there would change the next second or for the next
 /// client, or become invalid.
-struct RewrittenFields {
+struct RewrittenFields: ~Copyable {
     private let questionEnd: Int
     /// In their order.
     private(set) var records: [RecordHeader] = []
@@ -127,10 +127,6 @@ struct DataLayout {
 
     init?(_ type: RecordType) {
         switch type {
-        case .dname, .afsdb, .rt, .kx, .rp, .px, .srv: isCompressed = false
-        default: isCompressed = true
-        }
-        switch type {
         case .ns, .cname, .ptr, .mb, .md, .mf, .mg, .mr, .dname: (prefix, names, suffix) = (0, 1, 0)
         case .mx, .afsdb, .rt, .kx: (prefix, names, suffix) = (2, 1, 0)
         case .minfo, .rp: (prefix, names, suffix) = (0, 2, 0)
@@ -138,6 +134,10 @@ struct DataLayout {
         case .px: (prefix, names, suffix) = (2, 2, 0)
         case .srv: (prefix, names, suffix) = (6, 1, 0)
         default: return nil
+        }
+        switch type {
+        case .dname, .afsdb, .rt, .kx, .rp, .px, .srv: isCompressed = false
+        default: isCompressed = true
         }
     }
 }

@@ -16,6 +16,9 @@ public struct SmallList<Element>: Sequence {
         if first == nil { first = element } else { others.append(element) }
     }
 
+    /// Removes an element, the last one as a rule; nil when there is none.
+    public mutating func popLast() -> Element? { others.isEmpty ? first.take() : others.removeLast() }
+
     func map<Other>(_ transform: (Element) -> Other) -> SmallList<Other> {
         var all = SmallList<Other>(first.map(transform))
         if !others.isEmpty { all.others = others.map(transform) }

@@ -67,7 +67,9 @@ package final class DNSAnswers {
     ///
     /// AD says that the server has validated the answer. It proves nothing when it came over a network, where an
     /// attacker on the path can set it (RFC 4035 §4.9.3); over loopback it counts.
-    func meaning(of reply: Response.Reply, from server: Server, asked: SentQuery.EDNS, at now: Tick) -> Meaning {
+    func meaning(
+        of reply: consuming Response.Reply, from server: Server, asked: SentQuery.EDNS, at now: Tick
+    ) -> Meaning {
         if reply.responseCode.mayBeAboutEDNS {
             if asked == .used { return .withoutEDNS }
         } else if asked == .tried {
@@ -83,8 +85,7 @@ package final class DNSAnswers {
             return .outcome(.answer(refusal))
         }
         if reply.truncated { return .truncated }
-        var answer = reply.answer
-        if !trustsAD, !(server.endpoints.first?.address.isLoopback ?? false) { answer.head.authenticData = false }
-        return .outcome(.answer(answer))
+        if !trustsAD, !server.isOnLoopback { reply.answer.head.authenticData = false }
+        return .outcome(.answer(reply.answer))
     }
 }

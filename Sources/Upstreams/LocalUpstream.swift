@@ -95,8 +95,7 @@ package final class LocalUpstream: Upstream, Sender {
 
     package func close() {
         for query in queries.all {
-            for sent in query.sent { close(sent.port) }
-            query.sent = SmallList()
+            while let sent = query.sent.popLast() { close(sent.port) }
         }
         queries = UnderWay()
         for server in servers.values { retirePort(of: server) }
@@ -200,11 +199,10 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     private func forgetDatagrams(of query: LocalQuery, at now: Tick) {
-        for sent in query.sent {
+        while let sent = query.sent.popLast() {
             sent.port.ended(sent)
             closeIfIdle(sent.port, at: now)
         }
-        query.sent = SmallList()
     }
 
     private func closeIfIdle(_ port: QueryPort, at now: Tick) {

@@ -13,10 +13,10 @@ final class QueryDatagrams {
 
     func add(_ sent: SentQuery) {
         port = sent.port
-        let bytes = sent.bytes
         let room = unsafe outgoing.next()
-        for index in bytes.indices { unsafe room[index] = bytes[index] }
-        outgoing.commit(bytes.count)
+        // Copied during the call.
+        unsafe sent.bytes.withUnsafeBufferPointer { _ = unsafe room.update(fromContentsOf: $0) }
+        outgoing.commit(sent.bytes.count)
     }
 
     func send() throws(SystemError) { try port.take()?.send(&outgoing) }

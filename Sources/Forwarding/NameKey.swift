@@ -4,7 +4,7 @@ import DNSWire
 /// lookup.
 struct NameKey: Hashable {
     let name: Name
-    private let digest: Int
+    let digest: Int
 
     init(_ name: Name) {
         self.name = name

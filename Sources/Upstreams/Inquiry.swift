@@ -129,7 +129,10 @@ package final class Inquiries {
         }
     }
 
-    package var nextDeadline: Tick? { all.reduce(nil) { $0.orEarlier($1.inquiry.nextDeadline) } }
+    package var nextDeadline: Tick? {
+        // Asked for in each turn of the loop.
+        all.isEmpty ? nil : all.reduce(nil) { $0.orEarlier($1.inquiry.nextDeadline) }
+    }
 
     package func expire(at now: Tick) { for (inquiry, _) in all { inquiry.expire(at: now) } }
 

@@ -156,7 +156,6 @@ extension ServerAddresses {
     // MARK: Time
 
     var nextDeadline: Tick? {
-        // This is called in each turn of the loop, and lookups are rare.
         guard !asked.isEmpty else { return nil }
         return entries.values.reduce(nil) { earliest, entry in
             guard let lookup = entry.lookup else { return earliest }

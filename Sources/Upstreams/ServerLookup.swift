@@ -146,7 +146,9 @@ package final class ServerLookup: @unchecked Sendable {
     // MARK: Time
 
     package var nextDeadline: Tick? {
-        addresses.nextDeadline.orEarlier(account?.nextDeadline).orEarlier(resolvers.nextDeadline)
+        // Asked for in each turn of the loop, and lookups are rare: the whole value would be copied, for 300 instructions.
+        let own = addresses.asked.isEmpty ? nil : addresses.nextDeadline
+        return own.orEarlier(account?.nextDeadline).orEarlier(resolvers.nextDeadline)
     }
 
     package func expire(at now: Tick) {

@@ -110,16 +110,18 @@ public final class DomainRules: Sendable {
             case .owner(.except(let group)): excepted.append(group)
             case .owner(.group(let group)):
                 guard !excepted.contains(group) else { return }
-                if group.goes(before: longest?.value.group, match.length == longest?.length) { longest = match }
+                if group.goes(before: longest?.value.group, match.specificity == longest?.specificity) {
+                    longest = match
+                }
                 guard group != .httpdns else { return }
-                if group.goes(before: local?.value.group, match.length == local?.length) { local = match }
+                if group.goes(before: local?.value.group, match.specificity == local?.specificity) { local = match }
             case .reserved(let reason): if reserved == nil { reserved = (match, reason) }
             }
         }
         guard let reserved else { return Finding(match: longest) }
         guard reserved.reason.isLocal else { return Finding(match: reserved.match) }
         let isLocal = reserved.reason == .localOnly
-        guard let local, local.length >= reserved.match.length else {
+        guard let local, local.specificity >= reserved.match.specificity else {
             return Finding(match: reserved.match, isLocal: isLocal)
         }
         return Finding(match: local, isLocal: isLocal)

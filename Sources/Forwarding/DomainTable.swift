@@ -38,9 +38,9 @@ struct DomainTable<Value: Sendable>: Sendable {
         let offset: Int
         /// Orders patterns that match the same name: the longer pattern has the greater value, the same pattern the
         /// same.
-        let length: Int
+        let specificity: Int
         /// Whether the pattern is more particular than "every name" or "every single label".
-        var namesSomething: Bool { length >= 2 << 4 }
+        var namesSomething: Bool { specificity >= 2 << 4 }
     }
 
     /// - Parameters:
@@ -165,24 +165,24 @@ extension DomainTable {
     private func look(_ wire: Span<UInt8>, _ offset: Int, _ before: Int, _ visit: (Match) -> Void) {
         if networkBits != 0, before >= 0 { lookForNetworks(wire, offset, before, visit) }
         var (ranks, entries) = (0 as UInt8, 0)
-        var only = (list: 0, place: 0)
-        probe(wire, offset, bits: 0, value: 0) { list, place in
-            ranks |= 1 << Self.rank(lists[list].octets[place])
+        var only = (list: 0, offset: 0)
+        probe(wire, offset, bits: 0, value: 0) { list, entry in
+            ranks |= 1 << Self.rank(lists[list].octets[entry])
             entries += 1
-            only = (list, place)
+            only = (list, entry)
         }
         // `*.x` needs a label before x; the pattern of single labels needs that there is none before or behind.
         if before < 0 { ranks &= ~(1 << Self.belowRank) }
         if before != 0 { ranks &= ~(1 << Self.singleLabelsRank) }
         guard ranks != 0 else { return }
-        let length = (wire.count - offset) << 4
+        let octets = (wire.count - offset) << 4
         var rank = Self.belowRank
         while true {
             if ranks & 1 << rank != 0 {
-                if entries == 1 { return visit(match(only.list, only.place, length | Int(rank))) }
-                probe(wire, offset, bits: 0, value: 0) { list, place in
-                    guard Self.rank(lists[list].octets[place]) == rank else { return }
-                    visit(match(list, place, length | Int(rank)))
+                if entries == 1 { return visit(match(only.list, only.offset, octets | Int(rank))) }
+                probe(wire, offset, bits: 0, value: 0) { list, entry in
+                    guard Self.rank(lists[list].octets[entry]) == rank else { return }
+                    visit(match(list, entry, octets | Int(rank)))
                 }
             }
             guard rank > 0 else { return }
@@ -190,8 +190,8 @@ extension DomainTable {
         }
     }
 
-    private func match(_ list: Int, _ place: Int, _ length: Int) -> Match {
-        Match(value: values[list], list: list, offset: place, length: length)
+    private func match(_ list: Int, _ offset: Int, _ specificity: Int) -> Match {
+        Match(value: values[list], list: list, offset: offset, specificity: specificity)
     }
 
     /// Visits the networks whose prefix ends inside the label at `before`.
@@ -199,12 +199,12 @@ extension DomainTable {
         guard let isIPv4 = ReverseNetwork.isIPv4(wire),
             let value = ReverseNetwork.labelValue(wire, at: before, isIPv4: isIPv4)
         else { return }
-        let length = (wire.count - offset) << 4
+        let octets = (wire.count - offset) << 4
         let width = ReverseNetwork.bitsPerLabel(isIPv4: isIPv4)
         for bits in (1..<width).reversed() where networkBits & 1 << UInt8(bits) != 0 {
             let prefix = value & ~((1 << UInt8(width - bits)) - 1)
-            probe(wire, offset, bits: bits, value: prefix) { list, place in
-                visit(match(list, place, length | Int(Self.belowRank) + bits))
+            probe(wire, offset, bits: bits, value: prefix) { list, entry in
+                visit(match(list, entry, octets | Int(Self.belowRank) + bits))
             }
         }
     }

@@ -70,8 +70,8 @@ extension Forwarder {
             return
         }
         let isStandIn = lookup.flights.contains { $0.standsIn($0.step(of: group), desk.rules) }
-        let a = keep(lookup, .a, result.ipv4, beside: result.ipv6, at: group, isStandIn: isStandIn, now)
-        let aaaa = keep(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, isStandIn: isStandIn, now)
+        let a = cacheFamily(lookup, .a, result.ipv4, beside: result.ipv6, at: group, isStandIn: isStandIn, now)
+        let aaaa = cacheFamily(lookup, .aaaa, result.ipv6, beside: result.ipv4, at: group, isStandIn: isStandIn, now)
         if isShared, lookup.isCurrent, !isStandIn {
             for (type, answer) in [(RecordType.a, a), (.aaaa, aaaa)] {
                 guard let answer else { continue }
@@ -115,7 +115,7 @@ extension Forwarder {
 
     /// Caches the result for one family of a name.
     /// - Returns: the answer; nil when that family was not asked for.
-    private mutating func keep(
+    private mutating func cacheFamily(
         _ lookup: Lookup, _ type: RecordType, _ family: FamilyAddresses, beside other: FamilyAddresses,
         at group: GroupID, isStandIn: Bool, _ now: Tick
     ) -> Answer? {
@@ -137,7 +137,7 @@ extension Forwarder {
         if isStandIn { answer.limitToStandIn() }
         rank(&answer, of: lookup.key, type, at: now)
         if lookup.isCurrent {
-            keep(answer, by: group, to: name, type, for: .everyone, at: now, isStandIn: isStandIn)
+            cacheAnswer(answer, by: group, to: name, type, for: .everyone, at: now, isStandIn: isStandIn)
         }
         return answer
     }
@@ -166,7 +166,7 @@ extension Forwarder {
     ///   - isStandIn: a group before this one still owes the answer.
     ///   - isFromStore: the store has it already.
     /// - Returns: the answer as the clients get it.
-    mutating func keep(
+    mutating func cacheAndShare(
         _ best: SecondBest, of flight: Flight, isStandIn: Bool, isFromStore: Bool, at now: Tick
     ) -> Answer {
         var answer = best.answer
@@ -175,7 +175,7 @@ extension Forwarder {
         answer.clampTTLs(minimum: min(timing.minTTL, longest), maximum: longest)
         rank(&answer, of: key.name, key.type, at: now)
         guard flight.isCurrent else { return answer }
-        keep(answer, by: group, to: key.name.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
+        cacheAnswer(answer, by: group, to: key.name.name, key.type, for: key.audience, at: now, isStandIn: isStandIn)
         if store.isOn, !isFromStore, !isStandIn, answer.isCacheable {
             share(
                 .answer(answer), by: group, to: key.name.name, key.type, for: key.audience, lifetime: answer.keep,
@@ -185,11 +185,11 @@ extension Forwarder {
     }
 
     /// The same of an account's word that it has no record.
-    mutating func keepNoRecord(_ best: SecondBest, of flight: Flight, isStandIn: Bool, at now: Tick) -> Answer {
+    mutating func cacheNoRecord(_ best: SecondBest, of flight: Flight, isStandIn: Bool, at now: Tick) -> Answer {
         var answer = best.answer
         if isStandIn { answer.limitToStandIn() }
         guard flight.isCurrent else { return answer }
-        keep(
+        cacheAnswer(
             answer, by: flight.route[best.step].group, to: flight.key.name.name, flight.key.type,
             for: flight.key.audience, at: now, isStandIn: isStandIn)
         return answer
@@ -197,7 +197,7 @@ extension Forwarder {
 
     /// Caches an answer that was asked for under the rules that hold now.
     /// - Parameter group: the group that gave it.
-    private func keep(
+    private func cacheAnswer(
         _ answer: Answer, by group: GroupID, to name: Name, _ type: RecordType, for audience: Audience,
         at now: Tick, isStandIn: Bool
     ) {

@@ -206,4 +206,17 @@ extension Forwarder {
     public var flightsUnderWay: Int { flights.count }
     /// Nil: nothing is shared.
     public var sharedCacheOverview: SharedCacheOverview? { store.settings == nil ? nil : store.overview }
+
+    /// How much is under way, by kind: nothing, once nothing happens any more.
+    var underWay: [(what: String, count: Int)] {
+        mutating get {
+            _ = nextDeadline
+            var counts = [
+                ("clients", admission.clients), ("flights", flights.count), ("questions", flightOf.count),
+                ("deadlines", deadlines.count),
+            ]
+            counts += desk.underWay
+            return counts
+        }
+    }
 }

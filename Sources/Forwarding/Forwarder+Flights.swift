@@ -22,12 +22,12 @@ extension Forwarder {
         switch gift {
         case .answer(let isStandIn, let isFromStore):
             guard let best = flight.takeSecondBest() else { return }
-            let kept = keep(best, of: flight, isStandIn: isStandIn, isFromStore: isFromStore, at: now)
-            reply(flight.takeClients(), kept, age: .elapsed(0), by: best.by)
+            let cached = cacheAndShare(best, of: flight, isStandIn: isStandIn, isFromStore: isFromStore, at: now)
+            reply(flight.takeClients(), cached, age: .elapsed(0), by: best.by)
         case .noRecord(let isStandIn):
             guard let best = flight.takeSecondBest() else { return }
-            let kept = keepNoRecord(best, of: flight, isStandIn: isStandIn, at: now)
-            reply(flight.takeClients(), kept, age: .elapsed(0), by: best.by)
+            let cached = cacheNoRecord(best, of: flight, isStandIn: isStandIn, at: now)
+            reply(flight.takeClients(), cached, age: .elapsed(0), by: best.by)
         case .stale:
             if let known = known(flight, at: now) { replyStale(flight.takeClients(), known.answer) }
         case .whatThereIs:

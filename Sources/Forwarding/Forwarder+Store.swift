@@ -52,7 +52,7 @@ extension Forwarder {
         let flight = flights[subject.flight]
         switch finding.news {
         case .known(let content, let elapsed):
-            keepUnlessKnown(content, elapsed, subject, at: now)
+            cacheUnlessKnown(content, elapsed, subject, at: now)
             if let flight { tell(flight, .staleFound, at: now) }
         case .fresh(let content, let elapsed, let isDue):
             if let flight { take(content, elapsed, isDue: isDue, flight, subject, at: now) }
@@ -83,25 +83,25 @@ extension Forwarder {
             return tell(flight, .stored(step: step, answer, by: .sharedCache(group)), at: now)
         }
         rank(&answer, of: key.name, key.type, at: now)
-        keepShared(answer, elapsed, subject, at: now)
+        cacheShared(answer, elapsed, subject, at: now)
         desk.withdraw(flight)
         end(flight, with: answer, age: .elapsed(elapsed), by: .sharedCache(group))
         if isDue { receive(key.name.name, key.type, for: key.audience, from: nil, of: .daemon, at: now) }
     }
 
     /// Puts an entry that comes too late, or whose time is over, into the cache, unless something is there.
-    private mutating func keepUnlessKnown(
+    private mutating func cacheUnlessKnown(
         _ content: SharedContent, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick
     ) {
         let key = subject.key
         guard case .answer(let answer) = content,
             cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds) == nil
         else { return }
-        keepShared(answer, elapsed, subject, at: now)
+        cacheShared(answer, elapsed, subject, at: now)
     }
 
     /// Caches an answer of the store, as old as it is there.
-    private mutating func keepShared(_ answer: Answer, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick) {
+    private mutating func cacheShared(_ answer: Answer, _ elapsed: UInt32, _ subject: StoreSubject, at now: Tick) {
         let key = subject.key
         cache.store(
             answer, to: key.name.name, type: key.type,

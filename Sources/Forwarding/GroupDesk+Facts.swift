@@ -64,6 +64,16 @@ extension GroupDesk {
 
     // MARK: What can be seen from outside
 
+    /// See ``Forwarder/underWay``.
+    var underWay: [(what: String, count: Int)] {
+        let names = groups.reduce(0) { $0 + $1.lookups.count + $1.outbox.count + $1.underWay + $1.waiting.count }
+        let ofServers = groups.reduce(0) { sum, group in group.servers.reduce(sum) { $0 + $1.underWay } }
+        return [
+            ("names of groups", names), ("queries of servers", ofServers), ("queries", queries.count),
+            ("deadlines of queries", deadlines.count),
+        ]
+    }
+
     func name(of group: GroupID) -> String { groups[group.rawValue].group.name }
 
     var ids: [GroupID] { groups.indices.map { GroupID($0) } }

@@ -11,12 +11,12 @@ extension Policy {
     }
 
     mutating func setSignedSteps() {
-        for place in ways.indices {
-            let isLeft = ways[place].steps.first.map { leavingValidators.contains($0.group) } ?? false
-            let steps = isLeft ? ways[place].messageSteps.filter { signing.contains($0.group) } : []
-            ways[place].signedSteps = steps.isEmpty ? nil : steps
+        for index in groupRoutes.indices {
+            let isLeft = groupRoutes[index].steps.first.map { leavingValidators.contains($0.group) } ?? false
+            let steps = isLeft ? groupRoutes[index].messageSteps.filter { signing.contains($0.group) } : []
+            groupRoutes[index].signedSteps = steps.isEmpty ? nil : steps
         }
-        hasSignedSteps = ways.contains { $0.signedSteps != nil }
+        hasSignedSteps = groupRoutes.contains { $0.signedSteps != nil }
     }
 
     /// The account whose name a client that validates asks elsewhere; nil: this question takes the route of all.
@@ -37,7 +37,7 @@ extension Policy {
     private func leavesToValidators(_ name: Name, _ type: RecordType) -> GroupID? {
         let finding = rules.find(name, type)
         guard Self.isAnsweredByAccounts(type), !finding.isLocal, Self.canBeAddressed(name) else { return nil }
-        let way = ways[place(finding)]
+        let way = groupRoutes[index(finding)]
         return way.signedSteps == nil ? nil : way.steps.first?.group
     }
 

@@ -13,7 +13,7 @@ public enum Route: Sendable, Equatable {
     case serviceBinding([Step])
 
     /// Whether two routes ask the same groups after the same ends, or give the same answer.
-    func leads(whereLeads other: Route) -> Bool {
+    func asksSameGroups(as other: Route) -> Bool {
         switch (self, other) {
         case (.ask(let a), .ask(let b)), (.serviceBinding(let a), .serviceBinding(let b)):
             a.map(\.group) == b.map(\.group) && a.dropFirst().map(\.after) == b.dropFirst().map(\.after)
@@ -41,7 +41,7 @@ public struct Standing: Equatable {
 
     /// Whether an answer is as right by one as by the other.
     public static func == (a: Standing, b: Standing) -> Bool {
-        a.route.leads(whereLeads: b.route) && a.refusesPrivate == b.refusesPrivate && a.served == b.served
+        a.route.asksSameGroups(as: b.route) && a.refusesPrivate == b.refusesPrivate && a.served == b.served
     }
 }
 
@@ -51,7 +51,7 @@ public struct Policy: Sendable {
     public var negativeTTL: UInt32
     let rules: DomainRules
     /// By `GroupID.rawValue`.
-    var ways: [Way] = []
+    var groupRoutes: [GroupRoute] = []
     /// The group for names without a rule.
     private var otherwise: GroupID
     /// The names whose answers may hold private addresses; nil: all.
@@ -74,12 +74,13 @@ public struct Policy: Sendable {
     static let fixedTTL: UInt32 = 3600
 
     /// The steps for the names of one group.
-    struct Way {
+    struct GroupRoute {
         var steps: [Step] = []
         /// Those of the steps whose groups carry messages.
         var messageSteps: [Step] = []
         var beginsWithAddresses = false
-        /// Those of the steps whose groups are asked for a family; nil: the way's own group leaves it out.
+        /// Those of the steps whose groups are asked for a family; nil: the group's `addressType` excludes the family, so the
+        /// answer is NODATA.
         var ipv4Steps, ipv6Steps: [Step]?
         /// Those for clients that validate; nil: they get what all get.
         var signedSteps: [Step]?
@@ -108,10 +109,10 @@ public struct Policy: Sendable {
         self.otherwise = otherwise
         let carriers = Set(groups.filter(\.carriesAddresses).map(\.id))
         let last = rules.groups.union(routes.keys).union([otherwise, .fallback]).map(\.rawValue).max() ?? 0
-        ways = (0...last).map { number in
+        groupRoutes = (0...last).map { number in
             let steps = routes[GroupID(number)] ?? []
             precondition(steps.count <= Flight.maximumSteps)
-            return Way(
+            return GroupRoute(
                 steps: steps, messageSteps: steps.filter { !carriers.contains($0.group) },
                 beginsWithAddresses: steps.first.map { carriers.contains($0.group) } ?? false)
         }
@@ -130,13 +131,13 @@ public struct Policy: Sendable {
     /// Sets the families that accounts are asked for; those that are not named here are asked for both.
     public mutating func setFamilies(_ accounts: [GroupID: Families]) {
         families = (0...(accounts.keys.map(\.rawValue).max() ?? 0)).map { accounts[GroupID($0)] ?? .both }
-        func asked(_ place: Int, _ family: Families) -> [Step]? {
-            let asked = ways[place].steps.filter { families(of: $0.group).contains(family) }
-            let own = ways[place].steps.first { $0.group == GroupID(place) }
+        func asked(_ index: Int, _ family: Families) -> [Step]? {
+            let asked = groupRoutes[index].steps.filter { families(of: $0.group).contains(family) }
+            let own = groupRoutes[index].steps.first { $0.group == GroupID(index) }
             return own == nil || own == asked.first ? asked : nil
         }
-        for place in ways.indices {
-            (ways[place].ipv4Steps, ways[place].ipv6Steps) = (asked(place, .ipv4), asked(place, .ipv6))
+        for index in groupRoutes.indices {
+            (groupRoutes[index].ipv4Steps, groupRoutes[index].ipv6Steps) = (asked(index, .ipv4), asked(index, .ipv6))
         }
     }
 
@@ -190,42 +191,48 @@ public struct Policy: Sendable {
         }
         if type == .any { return (.answer(.hinfo(name, ttl: Self.fixedTTL)), .any) }
         if let answer = hosts.answer(key, type, ttl: 0) { return (.answer(answer), .hosts) }
-        let way = place(finding)
-        if finding.isLocal { return (messages(way, name, type), .localName) }
+        let index = index(finding)
+        if finding.isLocal { return (messages(index, name, type), .localName) }
         guard Self.canBeAddressed(name) else {
-            return (messages(way, name, type), name.labelCount <= 1 ? .singleLabel : .notHostname)
+            return (messages(index, name, type), name.labelCount <= 1 ? .singleLabel : .notHostname)
         }
-        if hasSignedSteps, audience.validates, Self.isAnsweredByAccounts(type), let steps = ways[way].signedSteps {
+        if hasSignedSteps, audience.validates, Self.isAnsweredByAccounts(type),
+            let steps = groupRoutes[index].signedSteps
+        {
             return (.ask(steps), .addresses)
         }
         switch type {
         case .a, .aaaa:
-            guard let steps = type == .a ? ways[way].ipv4Steps : ways[way].ipv6Steps else {
+            guard let steps = type == .a ? groupRoutes[index].ipv4Steps : groupRoutes[index].ipv6Steps else {
                 return (.answer(.noData(name, type: type, negativeTTL: negativeTTL)), .familyLeftOut)
             }
             return (steps.isEmpty ? .answer(notSupported(name, type)) : .ask(steps), .addresses)
-        case .https where ways[way].beginsWithAddresses, .svcb where ways[way].beginsWithAddresses:
-            return (.serviceBinding(ways[way].steps), .serviceBinding)
-        default: return (messages(way, name, type), .type)
+        case .https where groupRoutes[index].beginsWithAddresses, .svcb where groupRoutes[index].beginsWithAddresses:
+            return (.serviceBinding(groupRoutes[index].steps), .serviceBinding)
+        default: return (messages(index, name, type), .type)
         }
     }
 
     /// Whether a group may be asked about a name, in a question of this type.
     func mayAsk(_ group: GroupID, _ name: Name, _ type: RecordType = .a) -> Bool {
         let finding = rules.find(name, type)
-        let way = ways[place(finding)]
+        let way = groupRoutes[index(finding)]
         let steps = !finding.isLocal && Self.canBeAddressed(name) ? way.steps : way.messageSteps
         return steps.contains { $0.group == group }
     }
 
     /// Whether a group is the first that is asked for the addresses of a name.
-    func asksFirst(_ group: GroupID, _ name: Name) -> Bool { ways[place(rules.find(name))].steps.first?.group == group }
+    func asksFirst(_ group: GroupID, _ name: Name) -> Bool {
+        groupRoutes[index(rules.find(name))].steps.first?.group == group
+    }
 
     /// The steps for the names of a group, in order.
-    func steps(of group: GroupID) -> [Step] { ways.indices.contains(group.rawValue) ? ways[group.rawValue].steps : [] }
+    func steps(of group: GroupID) -> [Step] {
+        groupRoutes.indices.contains(group.rawValue) ? groupRoutes[group.rawValue].steps : []
+    }
 
     /// Whether any route leads to a group.
-    func leads(to group: GroupID) -> Bool { ways.contains { $0.steps.contains { $0.group == group } } }
+    func leads(to group: GroupID) -> Bool { groupRoutes.contains { $0.steps.contains { $0.group == group } } }
 
     /// Whether a name can be sent to an HTTPDNS account. A single label means something on this network alone; a label
     /// with other octets could contain a separator of the service's protocol and ask for other names.
@@ -234,14 +241,15 @@ public struct Policy: Sendable {
         name.wire.count > Int(name.wire[0]) + 2 && name.isHostname
     }
 
-    /// The index in `ways` for a name.
-    func place(_ finding: DomainRules.Finding) -> Int {
+    /// The index in `groupRoutes` for a name.
+    func index(_ finding: DomainRules.Finding) -> Int {
         (finding.group ?? (finding.reserved == nil ? otherwise : .fallback)).rawValue
     }
 
-    /// The steps of a way whose groups carry messages, or an answer if it has none.
-    private func messages(_ way: Int, _ name: Name, _ type: RecordType) -> Route {
-        ways[way].messageSteps.isEmpty ? .answer(notSupported(name, type)) : .ask(ways[way].messageSteps)
+    /// The steps of a group's route whose groups carry messages, or an answer if it has none.
+    private func messages(_ index: Int, _ name: Name, _ type: RecordType) -> Route {
+        groupRoutes[index].messageSteps.isEmpty
+            ? .answer(notSupported(name, type)) : .ask(groupRoutes[index].messageSteps)
     }
 
     /// The answer when an HTTPDNS account cannot be asked this type and no other group may be.

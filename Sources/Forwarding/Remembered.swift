@@ -1,7 +1,7 @@
 import Base
 
-/// Facts about keys, each of which holds until a moment. Beyond the limit the oldest is forgotten, and has to be found
-/// out again.
+/// A bounded table of facts about keys, each of which expires at a moment. When it is full, the fact that was inserted first
+/// goes, expired or not.
 struct Remembered<Key: Hashable, Value> {
     private var values: [Key: (value: Value, until: Tick)] = [:]
     private var order: [Key] = []

@@ -425,21 +425,17 @@ final class Episode {
         kernel.network.change(isUp: true)
         kernel.run(until: max(kernel.now, Script.start + script.length) + 1200 * 1_000_000_000)
         guard judge.faults.isEmpty, let loop = daemon?.forwarderLoop else { return }
-        _ = loop.forwarder.nextDeadline
-        let left = [
-            "clients": loop.forwarder.shares.clients, "flights": loop.forwarder.flights.count,
-            "questions": loop.forwarder.flightOf.count, "queries": loop.forwarder.queries.count,
-            "deadlines": loop.forwarder.deadlines.count,
-            "names of groups": loop.forwarder.groups.reduce(0) {
-                $0 + $1.lookups.count + $1.outbox.count + $1.underWay + $1.waiting.count
-            },
-            "queries of servers": loop.forwarder.groups.reduce(0) { $0 + $1.servers.reduce(0) { $0 + $1.underWay } },
-            "connections": kernel.all(StreamPort.self).count { $0.link.map { $0.host?.group != "store" } ?? false },
-            "ports": kernel.all(DatagramPort.self).count { !$0.listens },
-        ]
+        let left =
+            loop.look({ forwarder, _ in forwarder.underWay }) + [
+                (
+                    "connections",
+                    kernel.all(StreamPort.self).count { $0.link.map { $0.host?.group != "store" } ?? false }
+                ),
+                ("ports", kernel.all(DatagramPort.self).count { !$0.listens }),
+            ]
         let toStore = kernel.all(StreamPort.self).count { $0.link?.host?.group == "store" }
         if toStore != (plan.hasStore ? 1 : 0) { judge.fault("\(toStore) connections to the store when all is well") }
-        for (what, count) in left.sorted(by: { $0.key < $1.key }) where count > 0 {
+        for (what, count) in left where count > 0 {
             judge.fault("\(count) \(what) are left when all is quiet")
         }
         let before = kernel.moments

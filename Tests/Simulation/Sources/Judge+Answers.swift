@@ -128,7 +128,8 @@ extension Judge {
     private func checkCalm(_ answer: Answer) {
         let (asked, who) = (answer.asked, answer.who)
         guard asked.at > isCalmAt, !answer.truth.isSilent,
-            !asked.plan.isHTTPOnly || asked.plan.accountAnswers(asked.query.name, answer.truth)
+            !asked.plan.isHTTPOnly && !asked.plan.asksAccountsAlone(asked.query.name)
+                || asked.plan.accountAnswers(asked.query.name, answer.truth)
         else { return }
         if answer.message.code != 0, answer.message.code != 3 {
             fault("\(who) RCODE \(answer.message.code), though all is well")

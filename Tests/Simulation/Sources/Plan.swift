@@ -37,6 +37,8 @@ enum Topology {
     /// The zone of each group of the operator's own.
     static let zones = ["office": "corp.net", "shop": "shop.org", "lab": "lab.io"]
     static let publicZone = "public-names.com"
+    /// The names that the second account may have for itself.
+    static let secondZone = "pay.net"
     /// Of servers that are given by their name.
     static let serverNames = ["dns.office-servers.net", "dns.shop-servers.net"]
     /// More names of the group `office`, in a file.
@@ -97,8 +99,12 @@ struct Plan {
     static let longestNegativeTTL: UInt32 = 30
     /// Nil: nobody but the resolvers.
     private(set) var account: [Host]?
-    /// Another, which is asked when the first has failed, is slow or has no record.
+    /// Another account.
     private var second: [Host]?
+    /// Whether it is asked when the first has failed, is slow or has no record.
+    private var isSecondBehind = true
+    /// Whom its own names go to after it: nobody, where it is a wall. Nil: it has no names of its own.
+    private var behindSecond: [String]?
     /// Nobody but accounts.
     private(set) var isHTTPOnly = false
     private var hasBudget = false
@@ -145,9 +151,15 @@ struct Plan {
             isIPv4Only = chance.below(4) == 0
             hasBudget = chance.below(4) == 0
             followsRoutes = !isIPv4Only && chance.below(2) == 0
-            if chance.below(3) == 0 { second = some("second") }
-            let others = (second == nil ? [] : ["second"]) + (isHTTPOnly ? [] : ["fallback"])
-            lines += ["[httpdns]"] + Self.credentials(script)
+            let fallback = isHTTPOnly ? [] : ["fallback"]
+            if chance.below(2) == 0 {
+                second = some("second")
+                let routes = [nil, nil, [], ["httpdns"], ["httpdns"] + fallback]
+                behindSecond = routes[chance.below(routes.count)]
+                isSecondBehind = behindSecond == nil || chance.below(2) == 0
+            }
+            let others = (second == nil || !isSecondBehind ? [] : ["second"]) + fallback
+            lines += ["[httpdns]"] + Self.credentials(script, script.provider)
             lines += [
                 "dnsIp = [\(Self.list(account!.map(\.text)))]", "timeout = \(Self.timeout(&chance))",
                 "addressType = \"\(isIPv4Only ? "ipv4" : followsRoutes ? "auto" : "dual")\"",
@@ -160,7 +172,12 @@ struct Plan {
             if script.isSecure { lines += ["[tls]", "caFile = \"/d/authority\""] }
         }
         if let second {
-            lines += ["[upstreams.second]"] + Self.credentials(script)
+            let providers = script.isSecure ? Provider.allCases : [script.provider]
+            lines += ["[upstreams.second]"]
+            lines += Self.credentials(script, providers[chance.below(providers.count)])
+            if let behindSecond {
+                lines += ["domains = [\"\(Topology.secondZone)\"]", "thenTry = [\(Self.list(behindSecond))]"]
+            }
             lines += [
                 "dnsIp = [\(Self.list(second.map(\.text)))]", "timeout = \(Self.timeout(&chance))",
                 "addressType = \"dual\"",
@@ -210,20 +227,19 @@ struct Plan {
     /// Milliseconds for one attempt.
     private static func timeout(_ chance: inout Chance) -> Int { [500, 2000][chance.below(2)] }
 
-    private static func credentials(_ script: Script) -> [String] {
-        ["encryptType = \"\(script.isSecure ? "https" : "aes")\""] + key(script)
+    private static func credentials(_ script: Script, _ provider: Provider) -> [String] {
+        ["encryptType = \"\(script.isSecure ? "https" : "aes")\"", "provider = \"\(provider.rawValue)\""]
+            + key(script, provider)
     }
 
-    private static func key(_ script: Script) -> [String] {
-        let provider = "provider = \"\(script.provider.rawValue)\""
-        guard script.provider == .tencent else {
+    private static func key(_ script: Script, _ provider: Provider) -> [String] {
+        guard provider == .tencent else {
             return [
-                provider, "dnsId = \(Topology.account.id)",
+                "dnsId = \(Topology.account.id)",
                 "dnsKey = \"\(String(decoding: Topology.account.secret, as: UTF8.self))\"",
             ]
         }
-        return [provider]
-            + (script.isSecure ? ["token = \"123456789\""] : ["dnsId = 4711", "dnsKey = \"0123456789abcdef\""])
+        return script.isSecure ? ["token = \"123456789\""] : ["dnsId = 4711", "dnsKey = \"0123456789abcdef\""]
     }
 
     /// The same settings with other files.
@@ -243,9 +259,11 @@ struct Plan {
         type == 28 && (isIPv4Only || followsRoutes && !hasIPv6) && groups(for: name).contains("httpdns")
     }
 
+    func asksAccountsAlone(_ name: String) -> Bool { groups(for: name).isSubset(of: Topology.accounts) }
+
     /// Whether accounts alone are asked, and have addresses.
     func accountAnswers(_ name: String, _ truth: Truth) -> Bool {
-        groups(for: name).isSubset(of: Topology.accounts) && !hasBudget && truth.count > 0 && truth.isAddress
+        asksAccountsAlone(name) && !hasBudget && truth.count > 0 && truth.isAddress
             && name.first != "g"
     }
 
@@ -294,17 +312,18 @@ struct Plan {
     func group(of name: String) -> Group? { groups.first { takes(name, $0) } }
 
     /// Who may be told of a name, and answer for it.
-    func groups(for name: String) -> Set<String> {
-        if let group = group(of: name) {
-            return Set([group.name] + group.thenTry)
-        }
+    func groups(for name: String) -> Set<String> { Set(route(name)) }
+
+    private func route(_ name: String) -> [String] {
+        if let group = group(of: name) { return [group.name] + group.thenTry }
         guard account != nil else { return ["fallback"] }
-        return Set(["httpdns"] + (second == nil ? [] : ["second"]) + (isHTTPOnly ? [] : ["fallback"]))
+        if let behindSecond, name.hasSuffix("." + Topology.secondZone) { return ["second"] + behindSecond }
+        return ["httpdns"] + (second != nil && isSecondBehind ? ["second"] : []) + (isHTTPOnly ? [] : ["fallback"])
     }
 
     /// Whether a name is asked at the same groups, in the same order, by another plan.
     func leads(_ name: String, as other: Plan) -> Bool {
-        group(of: name)?.name == other.group(of: name)?.name && groups(for: name) == other.groups(for: name)
+        route(name) == other.route(name)
     }
 
     /// Whether what a group says of a name can only stand in for what one before it, which has failed, would say.

@@ -122,7 +122,8 @@ struct Script {
     }
 
     private static func names(_ chance: inout Chance) -> [String] {
-        let zones = [Topology.publicZone, Topology.publicZone, "far.net"] + Topology.zones.values.sorted()
+        let zones =
+            [Topology.publicZone, Topology.publicZone, "far.net", Topology.secondZone] + Topology.zones.values.sorted()
         return (0..<4 + chance.below(12)).map { _ in
             "\(["h", "h", "h", "v", "x", "l", "g", "f"][chance.below(8)])\(chance.below(3)).\(zones[chance.below(zones.count)])"
         }

@@ -25,9 +25,10 @@ final class StoreSpeaker: Speaker {
     private var buffer: [UInt8] = []
 
     /// What is on the wire of a name, and must not be here.
-    private static let secrets = ([Topology.publicZone] + Topology.zones.values + Topology.namesFiles.joined()).map {
-        $0.split(separator: ".").flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
-    }
+    private static let secrets =
+        ([Topology.publicZone, Topology.secondZone] + Topology.zones.values + Topology.namesFiles.joined()).map {
+            $0.split(separator: ".").flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
+        }
 
     init(_ end: ServerEnd) { self.end = end }
 

@@ -22,6 +22,8 @@ struct StoreClock {
         case nothing
         /// It lies in the future: the writer's clock or this machine's is wrong.
         case ahead
+
+        var isFresh: Bool { if case .fresh = self { true } else { false } }
     }
 
     /// - Parameter wall: seconds since 1970.

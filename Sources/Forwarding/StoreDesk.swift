@@ -102,7 +102,6 @@ struct StoreDesk {
 
     /// A client has joined a refresh, which had more time.
     mutating func hurry(_ flight: TableID, at now: Tick) {
-        guard flights[flight] != nil else { return }
         flights[flight]?.isWanted = true
         let soon = now.advanced(milliseconds: Self.mostWait)
         for id in reads.ids where reads[id]?.subject.flight == flight {
@@ -149,7 +148,9 @@ struct StoreDesk {
             replied(at: now)
             guard let read = reads.remove(id.id) else { return }
             health.answered()
-            guard !isOurs, flights[read.subject.flight]?.isWanted == false else { return goOn(read, at: now, &actions) }
+            guard !isOurs, flights[read.subject.flight]?.isWanted == false else {
+                return storeHasNothing(read, at: now, &actions)
+            }
             counters.leasesLost += 1
             say(.leaseLost, to: read)
         case .failed(let id?, let why):
@@ -183,11 +184,10 @@ struct StoreDesk {
             isClockSaid = true
         }
         health.answered()
-        let isHit = if case .fresh = worth { true } else { false }
-        if isHit { counters.hits += 1 }
-        pace.add(now.nanoseconds &- read.sent.nanoseconds, isHit)
+        if worth.isFresh { counters.hits += 1 }
+        pace.add(now.nanoseconds &- read.sent.nanoseconds, worth.isFresh)
         if pace.isTooSlow { health.goAway("it takes longer than \(Self.mostWait) ms", at: now, &actions) }
-        guard !read.isOutdated else { return goOn(read, at: now, &actions) }
+        guard !read.isOutdated else { return storeHasNothing(read, at: now, &actions) }
         let flight = flights[read.subject.flight]
         // It takes the lease of what is due, as of what the store does not have.
         let isRefresh = flight?.isWanted == false && read.groupAskedAt != nil
@@ -198,13 +198,13 @@ struct StoreDesk {
             say(.fresh(content, elapsed: elapsed, isDue: isDue && settings?.prefetchAt ?? 0 > 0), to: read)
         case .stale(let elapsed):
             say(.known(content, elapsed: elapsed), to: read)
-            goOn(read, at: now, &actions)
-        case .fresh, .nothing, .ahead: goOn(read, at: now, &actions)
+            storeHasNothing(read, at: now, &actions)
+        case .fresh, .nothing, .ahead: storeHasNothing(read, at: now, &actions)
         }
     }
 
-    /// The store has nothing for a step: a refresh takes the lease, any other question goes to the group.
-    private mutating func goOn(_ read: StoreRead, at now: Tick, _ actions: inout [Action]) {
+    /// The store has nothing for a step, or will not say: a refresh takes the lease, any other question goes to the group.
+    private mutating func storeHasNothing(_ read: StoreRead, at now: Tick, _ actions: inout [Action]) {
         guard let flight = flights[read.subject.flight] else { return }
         guard read.groupAskedAt != nil else { return say(.nothing, to: read) }
         flights[read.subject.flight]?.waited(since: read.sent, now)
@@ -230,7 +230,7 @@ struct StoreDesk {
             counters.failures += 1
             health.failed(why, at: now, &actions)
         }
-        if let read { goOn(read, at: now, &actions) }
+        if let read { storeHasNothing(read, at: now, &actions) }
     }
 
     // MARK: Time
@@ -284,7 +284,7 @@ struct StoreDesk {
     private mutating func abandonReadsIfAway(at now: Tick, _ actions: inout [Action]) {
         guard !isOn, reads.count > 0 else { return }
         for id in reads.ids {
-            if let read = reads.remove(id) { goOn(read, at: now, &actions) }
+            if let read = reads.remove(id) { storeHasNothing(read, at: now, &actions) }
         }
     }
 

@@ -118,7 +118,7 @@ public struct Forwarder: ~Copyable {
     }
 
     private mutating func begin(
-        _ key: Flight.Key, _ decision: Decision, for client: Asker?, of source: Source, at now: Tick
+        _ key: Flight.Key, _ decision: borrowing Decision, for client: Asker?, of source: Source, at now: Tick
     ) {
         let share = admission.begin(source)
         let flight = Flight(

@@ -88,9 +88,6 @@ public struct Server: Hashable, Sendable {
     /// The addresses to dial, in this order; empty if the host's name has to be looked up first.
     public var endpoints: [Endpoint] { form.endpoints }
 
-    /// That of the storage: copies have the same, and servers that were made alike have others.
-    public var identity: ObjectIdentifier { ObjectIdentifier(form) }
-
     public static func == (a: Server, b: Server) -> Bool {
         a.form === b.form
             || a.host == b.host && a.port == b.port && a.kind == b.kind && a.addresses == b.addresses

@@ -1,12 +1,13 @@
 package import Base
 package import Configuration
+import DNSWire
 
 /// What the settings of a group decide, in the parts that matter for different things. Whoever wants to know what a reload, a
 /// restart or another daemon of the fleet has changed compares these, never keys.
 package struct GroupIdentity: Sendable, Equatable {
     /// Its names, the groups asked after it and the reasons for that, and the address families that are asked for. By another
     /// one, questions go elsewhere.
-    package let routingFingerprint: String
+    package let routing: Routing
     /// How its servers are asked, and how they prove who they are. By another one, connections end, and what is known of the
     /// servers is forgotten.
     package let access: Access
@@ -20,6 +21,20 @@ package struct GroupIdentity: Sendable, Equatable {
     private let isTrusted: Bool
     private let signed: String
     private let customer: [UInt8]
+
+    package struct Routing: Sendable, Equatable {
+        var domains, except: [DomainPattern]
+        var thenTry: [String]
+        var thenTryOn: Set<Settings.Group.Reason>
+        /// Of an account.
+        var addressType: Settings.HTTPDNS.AddressType?
+        var isBypassed = false
+
+        init(_ group: Settings.Group?, thenTry: [String], on reasons: Set<Settings.Group.Reason>) {
+            (domains, except) = (group?.domains ?? [], group?.except ?? [])
+            (self.thenTry, thenTryOn) = (thenTry, reasons)
+        }
+    }
 
     package enum Access: Sendable, Equatable {
         /// With DNS messages; nil: none of the servers is encrypted.
@@ -45,7 +60,7 @@ package struct GroupIdentity: Sendable, Equatable {
     }
 
     private init(_ group: Settings.Group) {
-        routingFingerprint = Self.routing(group, group.thenTry, group.thenTryOn)
+        routing = Routing(group, thenTry: group.thenTry, on: group.thenTryOn)
         access = .messages(group.isEncrypted ? group.tls : nil)
         (services, reports) = ([], nil)
         kind = ["dns", group.name]
@@ -56,9 +71,10 @@ package struct GroupIdentity: Sendable, Equatable {
     /// - Parameter group: nil for `[httpdns]`.
     private init(_ account: Settings.Account, _ group: Settings.Group?) {
         let settings = account.settings
-        routingFingerprint =
-            Self.routing(group, group?.thenTry ?? settings.thenTry, group?.thenTryOn ?? settings.thenTryOn)
-            + " account \(settings.addressType) \(settings.isBypassed)"
+        var routing = Routing(
+            group, thenTry: group?.thenTry ?? settings.thenTry, on: group?.thenTryOn ?? settings.thenTryOn)
+        (routing.addressType, routing.isBypassed) = (settings.addressType, settings.isBypassed)
+        self.routing = routing
         access = .account(
             settings.credential, routeIp: settings.routeIp, isEncrypted: settings.routeIpEncrypted,
             expirySeconds: settings.authExpirySeconds, account.tls)
@@ -66,13 +82,7 @@ package struct GroupIdentity: Sendable, Equatable {
         reports = settings.enableReport ? .some(settings.reportUrl) : .none
         kind = ["account", settings.credential.provider.rawValue, settings.credential.encryption.rawValue]
         (network, isTrusted) = (settings.routeIp?.description ?? "", settings.routeIpEncrypted)
-        (signed, customer) = (" \(settings.signed)", settings.credential.customer)
-    }
-
-    private static func routing(
-        _ group: Settings.Group?, _ thenTry: [String], _ reasons: Set<Settings.Group.Reason>
-    ) -> String {
-        "\(group?.domains ?? []) \(group?.except ?? []) \(thenTry) \(reasons.map(\.rawValue).sorted())"
+        (signed, customer) = (" \(settings.signed.rawValue)", settings.credential.customer)
     }
 }
 

@@ -201,7 +201,7 @@ extension Settings {
         let identities = GroupIdentity.all(self)
         return Change.Suspects(
             routes: domains != old.domains
-                || identities.mapValues(\.routingFingerprint) != before.mapValues(\.routingFingerprint),
+                || identities.mapValues(\.routing) != before.mapValues(\.routing),
             groups: Set(
                 identities.filter { name, identity in
                     before[name].map { $0.trustFingerprint != identity.trustFingerprint } ?? false

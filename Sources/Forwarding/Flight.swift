@@ -125,7 +125,8 @@ extension Flight {
             phase = .open(isWanted: isWanted, staleAt: staleAt, answerBy: answerBy)
             orders.schedules = true
         case .dropped(let step):
-            steps[step] = .passedOver
+            // What another group says now stands in for its answer.
+            steps[step] = .failed
             if isDone { orders.end() }
         case .storeIsSilent: conclude(rules, &orders)
         }

@@ -61,6 +61,17 @@ import Testing
     private static let nothing = Answer.noData(name.name, type: .a, negativeTTL: 30)
     private static let servFail = Answer.failure(name.name, type: .a, .servFail, extendedError: nil)
 
+    /// As after a machine's sleep: both are asked, all clients have been answered, and the account is not asked any more.
+    @Test func anAccountThatIsNotAskedAnyMoreStillOwesTheAnswer() {
+        var run = Run([Step(Self.account), Step(Self.resolver, hedgeAfter: 300)])
+        #expect(run.take(.begun) == ["ask 0"])
+        #expect(run.take(.due(hasStale: false), after: 600_000) == ["ask 1 slow", "give up"])
+        #expect(run.take(.dropped(step: 0), after: 600_000) == [])
+        #expect(
+            run.take(.answered(step: 1, Self.addresses, by: .daemon), after: 600_002)
+                == ["deliver 1 as a stand-in", "end"])
+    }
+
     @Test func theHedgeOfALaterAccountIsScheduled() {
         var run = Run([Step(Self.account), Step(Self.second), Step(Self.resolver, hedgeAfter: 300)])
         #expect(run.take(.begun) == ["ask 0"])

@@ -187,7 +187,7 @@ final class Judge {
                 }
             // While another group's answers stand in for those of a group that failed, the daemon asks it again by itself: twice in
             // ten seconds at most.
-            let looks = isCalmAt < kernel.now ? 0 : 2
+            let looks = isCalmAt < kernel.now && !Truth(name, type).isSilent ? 0 : 2
             if attempts[what]!.count > 3 + 3 * (questions + looks) {
                 let kind = Script.name(ofType: type)
                 fault(

@@ -187,7 +187,7 @@ final class Judge {
                 }
             // While another group's answers stand in for those of a group that failed, the daemon asks it again by itself: twice in
             // ten seconds at most.
-            let looks = isCalmAt < kernel.now && !Truth(name, type).isSilent ? 0 : 2
+            let looks = isCalmAt < kernel.now && !Truth(name, type).isSilent ? 1 : 2
             if attempts[what]!.count > 3 + 3 * (questions + looks) {
                 let kind = Script.name(ofType: type)
                 fault(
@@ -267,9 +267,10 @@ final class Judge {
         bills[bill]!.removeAll { $0 + window < now }
         questionTimes[name]?.removeAll { $0 + 2 * window < now }
         let questions = questionTimes[name]?.count ?? 0
-        // When all is well a question leads to one lookup at most, be it for a client or so that the next finds it fresh.
+        // When all is well a question leads to one lookup at most, be it for a client or so that the next finds it fresh; and one is
+        // made to see whether an account answers again, as after a question for a silent zone.
         let isServer = Topology.serverNames.contains(name)
-        let most = isCalmAt + 2 * window < kernel.now ? max(questions, isServer ? 2 : 0) : 6 * (2 + questions)
+        let most = isCalmAt + 2 * window < kernel.now ? max(questions, isServer ? 2 : 0) + 1 : 6 * (2 + questions)
         if bills[bill]!.count > most {
             fault("\(name) is looked up \(bills[bill]!.count) times in ten seconds for \(questions) questions")
         }

@@ -187,6 +187,9 @@ extension Judge {
         let isForgotten = forgotten.contains { flush in
             (flush.name ?? told.name) == told.name && told.at + Self.underWay < flush.askedAt
                 && flush.doneAt < answer.asked.at && flush.era == answer.asked.era
+                // Without a store in the settings, what the store has of earlier ones is not reached.
+                && (plans.last { $0.from <= flush.askedAt }?.plan.hasStore ?? false
+                    || !plans.contains { $0.plan.hasStore && $0.from < flush.askedAt })
                 // What the store has of other settings has other keys, of which the daemon knows nothing any more.
                 && (flush.name == nil
                     || !plans.contains { $0.plan.hasStore && $0.from > told.at && $0.from < flush.askedAt })

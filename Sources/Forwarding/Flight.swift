@@ -19,6 +19,7 @@ import DNSWire
 /// | an account's "no record" that leads on | no record, or unproven | next step; a refresh ends where it is unproven |
 /// | an account's "no record" that leads nowhere | no record; unproven is a failure | deliver it, and end |
 /// | a group is exhausted | failed or refused | next step; a refresh ends where another group would answer |
+/// | a step is not asked after all | failed: what another group says only stands in | end, if no step is asked any more |
 /// | no step is asked any more | | the second best is delivered if it is an answer, else fail |
 /// | a client comes after the others were answered | open | the last step is asked again if it has ended |
 final class Flight {
@@ -125,7 +126,6 @@ extension Flight {
             phase = .open(isWanted: isWanted, staleAt: staleAt, answerBy: answerBy)
             orders.schedules = true
         case .dropped(let step):
-            // What another group says now stands in for its answer.
             steps[step] = .failed
             if isDone { orders.end() }
         case .storeIsSilent: conclude(rules, &orders)

@@ -155,8 +155,8 @@ extension GroupDesk {
         }
     }
 
-    /// Seconds after which a group that has failed is asked again for one of the names that another group has answered, if
-    /// nobody else asks it: twice as long each time, up to the longest.
+    /// Seconds after which a group that has failed is asked again for one of the names that another group has answered: twice as
+    /// long each time, up to the longest.
     private static var firstLook: Int { 2 }
     private static var longestLook: Int { 32 }
 

@@ -136,7 +136,7 @@ extension Forwarder {
         }
         if isStandIn { answer.limitToStandIn() }
         rank(&answer, of: lookup.key, type, at: now)
-        if lookup.isCurrent {
+        if lookup.isCurrent, policy.mayCache(type, of: name) {
             cacheAnswer(answer, by: group, to: name, type, for: .everyone, at: now, isStandIn: isStandIn)
         }
         return answer

@@ -66,6 +66,8 @@ public struct Policy: Sendable {
     public var hosts: HostsTable
     /// Of accounts, by `GroupID.rawValue`.
     private var families: [Families] = []
+    /// Whether a route excludes a family for which an account further down it is asked.
+    private var excludesFamilies = false
 
     /// The names whose addresses are given in the order in which they answer; nil: none.
     public var ranked: RankedNames?
@@ -136,9 +138,24 @@ public struct Policy: Sendable {
             let own = groupRoutes[index].steps.first { $0.group == GroupID(index) }
             return own == nil || own == asked.first ? asked : nil
         }
+        excludesFamilies = false
         for index in groupRoutes.indices {
             (groupRoutes[index].ipv4Steps, groupRoutes[index].ipv6Steps) = (asked(index, .ipv4), asked(index, .ipv6))
+            let route = groupRoutes[index]
+            for step in route.steps where !route.messageSteps.contains(where: { $0.group == step.group }) {
+                let families = families(of: step.group)
+                excludesFamilies =
+                    excludesFamilies || route.ipv4Steps == nil && families.contains(.ipv4)
+                    || route.ipv6Steps == nil && families.contains(.ipv6)
+            }
         }
+    }
+
+    /// Whether the addresses of a name may be cached as an account gave them: not those of a family that the name's own
+    /// group excludes. An account further down the route gives both families in one lookup.
+    func mayCache(_ type: RecordType, of name: Name) -> Bool {
+        guard excludesFamilies, case .answer = route(name, type) else { return true }
+        return false
     }
 
     /// The pattern that decides about a question, and its group.

@@ -87,7 +87,7 @@ enum Rules {
         // Calls of libsystemd.
         "Sources/Log/Journal.swift", "Sources/Daemon/Systemd/ServiceManager.swift",
         // Memory that a batch, or the connections of a loop, use in turn.
-        "Sources/Upstreams/LocalUpstream.swift", "Sources/Upstreams/QueryDatagrams.swift",
+        "Sources/Upstreams/Asking/LocalUpstream.swift", "Sources/Upstreams/Asking/QueryDatagrams.swift",
         "Sources/Streams/Stream.swift",
         "Sources/Daemon/Listening/Client.swift", "Sources/Daemon/Listening/DatagramListener.swift",
         "Sources/Daemon/Resolving/TurnReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",
@@ -100,9 +100,9 @@ enum Rules {
 
     /// The files of these modules that do: on other threads, or before the loop starts.
     static let readingFiles: Set<String> = [
-        "Sources/Upstreams/LocalReading.swift", "Sources/Upstreams/NameLists.swift",
-        "Sources/Upstreams/ServerLookup.swift", "Sources/Upstreams/Generations.swift",
-        "Sources/Upstreams/ServerAddressFile.swift", "Sources/Daemon/Resolving/CacheFile.swift",
+        "Sources/Upstreams/Asking/LocalReading.swift", "Sources/Upstreams/NameLists.swift",
+        "Sources/Upstreams/Locating/ServerLookup.swift", "Sources/Upstreams/Store/Generations.swift",
+        "Sources/Upstreams/Locating/ServerAddressFile.swift", "Sources/Daemon/Resolving/CacheFile.swift",
     ]
 
     /// Files of a module of which each leads to each other, at most.

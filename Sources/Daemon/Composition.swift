@@ -42,7 +42,7 @@ extension Policy {
     }
 }
 
-extension ServiceUpstream.Access {
+extension ServiceAccess {
     init(_ account: Settings.Account) throws(StartFailure) {
         let protocolAccount: any ServiceAccount
         do throws(RequestError) {

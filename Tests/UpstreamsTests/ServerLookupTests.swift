@@ -64,8 +64,8 @@ import Transport
     ) {
         { loop in
             let account = try TencentAccount(.aes(id: service.account.id, key: service.account.aesKey))
-            let access = ServiceUpstream.Access(account: account, .plain, serverName: nil)
-            return (ServiceUpstream(loop: loop, access: access), [Server(service.http, .account)])
+            let access = ServiceAccess(account: account, .plain, serverName: nil)
+            return (StreamUpstream(loop: loop, access: access), [Server(service.http, .account)])
         }
     }
 

@@ -35,16 +35,16 @@ import Transport
     private final class Asking: @unchecked Sendable {
         let loop: EventLoop
         /// Used on the loop alone.
-        let upstream: ServiceUpstream
+        let upstream: StreamUpstream
         private let endpoint: Endpoint
         private let outcomes = Arrivals<Outcome>()
         private var requests: UInt32 = 0
 
         init(_ server: ConversingServer) throws {
             loop = try EventLoop(label: "test")
-            upstream = ServiceUpstream(
+            upstream = StreamUpstream(
                 loop: loop,
-                access: .init(
+                access: ServiceAccess(
                     account: try TencentAccount(.https(token: Array("67890".utf8))),
                     try server.certificate.map { .tls(try TLSClientContext(TLSPolicy(anchors: $0))) } ?? .plain,
                     serverName: nil))

@@ -12,7 +12,7 @@ import Upstreams
 public final class DirectQuery: @unchecked Sendable {
     // Unchecked: everything is used on the loop alone once it has started.
     private let loop: EventLoop
-    private let upstream: ServiceUpstream
+    private let upstream: StreamUpstream
     private let settings: Settings.HTTPDNS
     private let families: Families
     /// The group's name in messages.
@@ -46,7 +46,7 @@ public final class DirectQuery: @unchecked Sendable {
         self.settings = account.settings
         families = (ipv4 ? Families.ipv4 : []).union(ipv6 ? .ipv6 : [])
         loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.query") }
-        upstream = ServiceUpstream(loop: loop, access: try ServiceUpstream.Access(account))
+        upstream = StreamUpstream(loop: loop, access: try ServiceAccess(account))
     }
 
     /// Asks about all names, `batch` in a request, and calls back once; only once in this object's life.

@@ -58,10 +58,10 @@ final class Accounts {
     }
 
     /// Takes over other settings.
-    /// - Parameter access: how each account is asked now.
+    /// - Parameter accesses: how each account is asked now.
     func apply(
         _ new: Prepared, _ settings: Settings, _ numbers: GroupNumbers,
-        access: (GroupID) -> ServiceUpstream.Access?, at now: Tick
+        accesses: [GroupID: ServiceAccess], at now: Tick
     ) {
         let present = Set(settings.accounts.map { numbers[$0.name] })
         servers = servers.filter { present.contains($0.key) }
@@ -75,7 +75,7 @@ final class Accounts {
         for account in new.renewed {
             let id = numbers[account.name]
             servers[id] = account.services
-            guard !account.settings.confIp.isEmpty, !account.settings.isBypassed, let access = access(id) else {
+            guard !account.settings.confIp.isEmpty, !account.settings.isBypassed, let access = accesses[id] else {
                 continue
             }
             let list = ServiceList(account.settings, access: access, loop: loop, report: report, at: now)

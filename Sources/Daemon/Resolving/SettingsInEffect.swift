@@ -103,7 +103,7 @@ final class SettingsInEffect: @unchecked Sendable {
         let others = local.hosts.names(otherThanIn: oldHosts)
         if !others.isEmpty { change(.hosts(local.hosts, others: others), now) }
         upstreams.apply(settings, new.upstreams, numbers)
-        accounts.apply(new.accounts, settings, numbers, access: upstreams.access, at: now)
+        accounts.apply(new.accounts, settings, numbers, accesses: upstreams.accesses, at: now)
         if let store = new.store, self.store.apply(store) {
             change(.sharedCache(store == nil ? nil : SharedSettings(settings)), now)
         }

@@ -14,11 +14,13 @@ final class UpstreamRegistry {
     let tallies = UpstreamTallies()
     /// By `GroupID.rawValue`; nil where there is none, or none any more.
     private var upstreams: [(any Upstream)?] = []
+    /// How the servers of each account are asked.
+    private(set) var accesses: [GroupID: ServiceAccess] = [:]
     /// The groups that are not configured any more, while queries of theirs may be under way.
     private var gone: Set<GroupID> = []
     /// A second upstream for the account, by which servers' addresses are looked up: an upstream reports its outcomes
     /// to one owner.
-    private var lookupAccount: ServiceUpstream?
+    private var lookupAccount: StreamUpstream?
     private let lookup: ServerLookup
     private let loop: EventLoop
     private let report: Report?
@@ -34,7 +36,7 @@ final class UpstreamRegistry {
     struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread, used on the loop.
         /// The new access of accounts that are asked in another way than before, by their groups.
-        fileprivate var accesses: [String: ServiceUpstream.Access] = [:]
+        fileprivate var accesses: [String: ServiceAccess] = [:]
         /// New contexts for groups with encrypted servers that were not there before or are verified in another way.
         fileprivate var contexts: [String: TLSClientContext] = [:]
 
@@ -42,7 +44,7 @@ final class UpstreamRegistry {
         init(_ new: Settings, after old: [String: GroupIdentity] = [:]) throws(StartFailure) {
             let others = GroupIdentity.all(new).filter { $1.access != old[$0]?.access }
             for account in new.accounts where others[account.name] != nil {
-                accesses[account.name] = try ServiceUpstream.Access(account)
+                accesses[account.name] = try ServiceAccess(account)
             }
             for group in new.messageGroups where group.isEncrypted && others[group.name] != nil {
                 contexts[group.name] = try TLSClientContext(group.tls, group.path)
@@ -60,18 +62,16 @@ final class UpstreamRegistry {
 
     private var all: some Sequence<any Upstream> { upstreams.lazy.compactMap { $0 } }
 
-    /// How the servers of an account are asked.
-    func access(of group: GroupID) -> ServiceUpstream.Access? { (self[group] as? ServiceUpstream)?.access }
-
     /// Applies other settings; queries under way go on.
     func apply(_ settings: Settings, _ prepared: Prepared, _ numbers: GroupNumbers) {
         for (name, access) in prepared.accesses {
             let id = numbers[name]
             if id == .httpdns { lookupAccount?.renew(access) }
-            if let account = self[id] as? ServiceUpstream {
+            accesses[id] = access
+            if let account = self[id] as? StreamUpstream {
                 account.renew(access)
             } else {
-                add(ServiceUpstream(loop: loop, access: access, tallies: tallies), for: id)
+                add(StreamUpstream(loop: loop, access: access, tallies: tallies), for: id)
             }
         }
         let groups = settings.messageGroups
@@ -107,7 +107,7 @@ final class UpstreamRegistry {
     private func closeGone() {
         for id in gone where self[id]?.isIdle ?? true {
             upstreams[id.rawValue]?.close()
-            upstreams[id.rawValue] = nil
+            (upstreams[id.rawValue], accesses[id]) = (nil, nil)
             gone.remove(id)
         }
     }
@@ -119,8 +119,8 @@ final class UpstreamRegistry {
     func lookUp(_ settings: Settings, services: [Server], resolvers: [Endpoint], at now: Tick) {
         let servers = settings.messageGroups.flatMap(\.named)
         lookup.keep(servers)
-        if !servers.isEmpty, !services.isEmpty, let access = access(of: .httpdns) {
-            lookupAccount = lookupAccount ?? ServiceUpstream(loop: loop, access: access, tallies: tallies)
+        if !servers.isEmpty, !services.isEmpty, let access = accesses[.httpdns] {
+            lookupAccount = lookupAccount ?? StreamUpstream(loop: loop, access: access, tallies: tallies)
         } else {
             lookupAccount = nil
         }
@@ -137,7 +137,7 @@ final class UpstreamRegistry {
         var upstreams: [GroupID: any Upstream] = [:]
         for group in Set(targets.map(\.group)) {
             upstreams[group] =
-                access(of: group).map { ServiceUpstream(loop: loop, access: $0) }
+                accesses[group].map { StreamUpstream(loop: loop, access: $0) }
                 ?? (self[group] as? GroupUpstream)?.apart(lookup: lookup.onlooker)
         }
         let inquiry = Inquiry(targets, upstreams, at: now)
@@ -168,7 +168,7 @@ final class UpstreamRegistry {
     /// Passes on the progress of fresh connections, for `probe`.
     func follow(_ progressed: @escaping (StreamUpstream.Progress) -> Void) {
         for upstream in all {
-            (upstream as? ServiceUpstream)?.progressed = progressed
+            (upstream as? StreamUpstream)?.progressed = progressed
             (upstream as? GroupUpstream)?.progressed = progressed
         }
     }

@@ -18,7 +18,7 @@ package final class ServiceList {
 
     private let startUpServers: [Endpoint]
     private let configured: [Endpoint]
-    private let access: ServiceUpstream.Access
+    private let access: ServiceAccess
     private let loop: EventLoop
     private let report: Report
     private var schedule: ServiceListSchedule
@@ -32,7 +32,7 @@ package final class ServiceList {
     /// - Parameters:
     ///   - access: May be the one that the lookups use, on the same loop.
     package init(
-        _ settings: Settings.HTTPDNS, access: ServiceUpstream.Access, loop: EventLoop, report: Report, at now: Tick
+        _ settings: Settings.HTTPDNS, access: ServiceAccess, loop: EventLoop, report: Report, at now: Tick
     ) {
         startUpServers = settings.confIp
         configured = settings.dnsIp

@@ -10,35 +10,35 @@ package import Transport
 /// The forwarder decides which server is asked and what follows from a failure. This class manages the connections: one
 /// with room is used before a new one is opened, one that sends unsolicited octets is closed, and a query that the
 /// server closed unanswered is sent again at once.
-package class StreamUpstream: Upstream {
-    package final var settle: Settle = { _, _, _ in }
+package final class StreamUpstream: Upstream {
+    package var settle: Settle = { _, _, _ in }
     /// Called with the progress of fresh connections; for `probe`.
-    package final var progressed: (Progress) -> Void = { _ in }
-    package final let tallies: UpstreamTallies
+    package var progressed: (Progress) -> Void = { _ in }
+    package let tallies: UpstreamTallies
 
-    final let loop: EventLoop
+    let loop: EventLoop
     /// Finds servers whose host is a name; nil where no server has one.
-    final let lookup: ServerFinder?
+    let lookup: ServerFinder?
     /// Sends the queries of a turn together; nil: each is sent by itself.
-    final let outbox: Outbox?
+    let outbox: Outbox?
     /// Memory that the octets of all connections are read into first.
-    final let scratch = Scratch(16_384)
+    let scratch = Scratch(16_384)
     /// Makes the dialect of a server that is asked for the first time.
-    private final var makeDialect: (Server) -> any Dialect
-    private final let clock: () -> Tick
+    private var makeDialect: (Server) -> any Dialect
+    private let clock: () -> Tick
     /// Gives the seconds since 1970.
-    final var wall: () -> UInt64 = { WallClock.unixSeconds() }
-    private final var underWay = UnderWay<StreamQuery>()
-    private final var pools: [Server: StreamPool] = [:]
+    var wall: () -> UInt64 = { WallClock.unixSeconds() }
+    private var underWay = UnderWay<StreamQuery>()
+    private var pools: [Server: StreamPool] = [:]
     /// The pool of the last query: most queries of a turn are for the same.
-    private final var latest: StreamPool?
+    private var latest: StreamPool?
     /// Pools of servers that are not asked any more, as long as they have connections.
-    private final var leaving: [StreamPool] = []
+    private var leaving: [StreamPool] = []
     /// Queries that are to be asked again when they have been under way for long enough.
-    private final var doubts: [StreamQuery] = []
-    private final var (numbers, serials) = (UInt64(0), 0)
+    private var doubts: [StreamQuery] = []
+    private var (numbers, serials) = (UInt64(0), 0)
     /// A buffer that is kept to be reused.
-    private final var events: [ConversationEvent] = []
+    private var events: [ConversationEvent] = []
 
     /// The most connections that one query may be under way on, so that an unstable network does not multiply them.
     private static let maximumConnections = 3
@@ -61,12 +61,12 @@ package class StreamUpstream: Upstream {
     }
 
     /// Servers are asked with other dialects from now on; queries under way go on.
-    final func renew(_ makeDialect: @escaping (Server) -> any Dialect) {
+    func renew(_ makeDialect: @escaping (Server) -> any Dialect) {
         self.makeDialect = makeDialect
         keep([])
     }
 
-    package final func keep(_ servers: [Server]) {
+    package func keep(_ servers: [Server]) {
         latest = nil
         for (server, pool) in pools where !servers.contains(server) {
             pool.letGo()
@@ -77,14 +77,14 @@ package class StreamUpstream: Upstream {
     }
 
     /// Made when a server is first asked, so that servers which are only listed have no counters.
-    private final func pool(_ server: Server) -> StreamPool {
+    private func pool(_ server: Server) -> StreamPool {
         if let latest, latest.server == server { return latest }
         let pool = pools[server] ?? StreamPool(server, makeDialect(server), tallies.server(server))
         (pools[server], latest) = (pool, pool)
         return pool
     }
 
-    package final func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
+    package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
         let pool = pool(server)
         let wall = wall()
         numbers &+= 1
@@ -105,7 +105,7 @@ package class StreamUpstream: Upstream {
 
     /// The query's connection may be dead: it is sent again on a fresh one, and the first answer wins. If it was sent later than
     /// it was asked, as after it had waited for room or lost a connection, it is given as long again.
-    package final func askAgain(_ id: QueryID) {
+    package func askAgain(_ id: QueryID) {
         guard let query = underWay[id] else { return }
         let now = now()
         query.patience = now.nanoseconds &- query.asked.nanoseconds
@@ -113,7 +113,7 @@ package class StreamUpstream: Upstream {
         doubtIfDue(query, at: now)
     }
 
-    private final func doubtIfDue(_ query: StreamQuery, at now: Tick) {
+    private func doubtIfDue(_ query: StreamQuery, at now: Tick) {
         // What was sent before the network was another is not waited for.
         let isDue = query.doubtedAt.map { $0 <= now } ?? false || query.connections.contains { $0.isOld }
         guard isDue, query.patience != nil else { return wake(at: query.doubtedAt) }
@@ -133,19 +133,19 @@ package class StreamUpstream: Upstream {
         }
     }
 
-    private final func putAgain(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
+    private func putAgain(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
         if !query.connections.isEmpty, query.repeated == nil { query.repeated = connection }
         connection.put(query, at: now)
     }
 
     /// Its silence is of no interest any more.
-    private final func trust(_ query: StreamQuery) {
+    private func trust(_ query: StreamQuery) {
         guard query.patience != nil else { return }
         query.patience = nil
         doubts.removeAll { $0 === query }
     }
 
-    package final func cancel(_ id: QueryID) {
+    package func cancel(_ id: QueryID) {
         guard let query = underWay.remove(id) else { return }
         trust(query)
         query.pool.forget(query)
@@ -153,7 +153,7 @@ package class StreamUpstream: Upstream {
         serveWaiting(query.pool, at: now())
     }
 
-    final func putOnFreshConnection(_ query: StreamQuery, at now: Tick) {
+    func putOnFreshConnection(_ query: StreamQuery, at now: Tick) {
         guard !query.pool.isResting(at: now) else {
             return end(query, .failed(Failure(.unreachable, "the server refuses requests on new connections")))
         }
@@ -163,7 +163,7 @@ package class StreamUpstream: Upstream {
         }
     }
 
-    private final func dial(_ query: StreamQuery, at now: Tick, isRepeat: Bool = false) {
+    private func dial(_ query: StreamQuery, at now: Tick, isRepeat: Bool = false) {
         serials += 1
         let connection = StreamConnection(query.pool, serial: serials, upstream: self)
         query.pool.opened(connection)
@@ -172,7 +172,7 @@ package class StreamUpstream: Upstream {
         connection.begin(at: now)
     }
 
-    final func serveWaiting(_ pool: StreamPool, at now: Tick) {
+    func serveWaiting(_ pool: StreamPool, at now: Tick) {
         // A connection that cannot be made ends at once, and leads here again.
         guard !pool.isServing else { return }
         pool.isServing = true
@@ -189,22 +189,22 @@ package class StreamUpstream: Upstream {
         }
     }
 
-    final func end(_ query: StreamQuery, _ outcome: Outcome, toRepeat: Bool = false) {
+    func end(_ query: StreamQuery, _ outcome: Outcome, toRepeat: Bool = false) {
         underWay.remove(query.id)
         query.pool.forget(query)
         trust(query)
         settle(query.id, outcome, toRepeat)
     }
 
-    final func isUnderWay(_ query: StreamQuery) -> Bool { underWay[query.id] === query }
+    func isUnderWay(_ query: StreamQuery) -> Bool { underWay[query.id] === query }
 
     // MARK: Events of connections
 
-    final func now() -> Tick { clock() }
+    func now() -> Tick { clock() }
 
-    final func takeEvents() -> [ConversationEvent] { Swift.exchange(&events, with: []) }
+    func takeEvents() -> [ConversationEvent] { Swift.exchange(&events, with: []) }
 
-    final func giveBack(_ events: inout [ConversationEvent]) {
+    func giveBack(_ events: inout [ConversationEvent]) {
         // `removeAll(keepingCapacity:)` takes some 400 instructions, and there is usually one event.
         while events.popLast() != nil {}
         swap(&self.events, &events)
@@ -213,12 +213,12 @@ package class StreamUpstream: Upstream {
     // MARK: Time
 
     /// No work is due before; what was due then may have been postponed.
-    package final private(set) var nextDeadline: Tick?
+    package private(set) var nextDeadline: Tick?
 
     /// Work is due at this moment.
-    final func wake(at moment: Tick?) { nextDeadline = nextDeadline.orEarlier(moment) }
+    func wake(at moment: Tick?) { nextDeadline = nextDeadline.orEarlier(moment) }
 
-    package final func expire(at now: Tick) {
+    package func expire(at now: Tick) {
         guard let due = nextDeadline, due <= now else { return }
         nextDeadline = nil
         for pool in allPools { pool.expire(at: now) }
@@ -227,17 +227,17 @@ package class StreamUpstream: Upstream {
         nextDeadline = firstDeadline
     }
 
-    private final var allPools: [StreamPool] { leaving.isEmpty ? Array(pools.values) : pools.values + leaving }
+    private var allPools: [StreamPool] { leaving.isEmpty ? Array(pools.values) : pools.values + leaving }
 
     /// When work is due, looked up in all pools.
-    final var firstDeadline: Tick? {
+    var firstDeadline: Tick? {
         doubts.reduce(allPools.reduce(nil) { $0.orEarlier($1.nextDeadline) }) { $0.orEarlier($1.doubtedAt) }
     }
 
-    package final var isIdle: Bool { underWay.count == 0 }
-    package final func networkChanged() { for pool in pools.values { pool.renew() } }
+    package var isIdle: Bool { underWay.count == 0 }
+    package func networkChanged() { for pool in pools.values { pool.renew() } }
 
-    package final func close() {
+    package func close() {
         let open = underWay.all.flatMap { Array($0.connections) }
         (underWay, doubts) = (UnderWay(), [])
         for connection in open { connection.close() }

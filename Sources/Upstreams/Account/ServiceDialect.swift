@@ -8,42 +8,38 @@ package import HTTPDNS
 package import Streams
 package import Transport
 
-/// The upstream of an HTTPDNS account: names are sent in HTTP/1.1 requests, their addresses come back.
-package final class ServiceUpstream: StreamUpstream {
-    package private(set) var access: Access
+/// How the servers of an HTTPDNS account are asked: the account, and how they are verified.
+package struct ServiceAccess {
+    package let account: any ServiceAccount
+    /// The service's time.
+    package let clock = ServiceClock()
+    package let security: Security
+    /// The certificate's name and the Host to send; nil = the address dialled.
+    package let serverName: String?
 
-    /// How the servers are asked: the account, and how they are verified.
-    package struct Access {
-        package let account: any ServiceAccount
-        /// The service's time.
-        package let clock = ServiceClock()
-        package let security: Security
-        /// The certificate's name and the Host to send; nil = the address dialled.
-        package let serverName: String?
-
-        package init(account: any ServiceAccount, _ security: Security, serverName: String?) {
-            (self.account, self.security, self.serverName) = (account, security, serverName)
-        }
-    }
-
-    package init(loop: EventLoop, access: Access, tallies: UpstreamTallies = UpstreamTallies()) {
-        self.access = access
-        super.init(loop: loop, tallies: tallies) { ServiceDialect($0, access) }
-    }
-
-    /// The servers are asked with another access from now on; requests under way go on.
-    package func renew(_ access: Access) {
-        self.access = access
-        renew { ServiceDialect($0, access) }
+    package init(account: any ServiceAccount, _ security: Security, serverName: String?) {
+        (self.account, self.security, self.serverName) = (account, security, serverName)
     }
 }
 
-/// One server of an account.
+extension StreamUpstream {
+    /// An upstream for the servers of an HTTPDNS account.
+    package convenience init(
+        loop: EventLoop, access: ServiceAccess, tallies: UpstreamTallies = UpstreamTallies()
+    ) {
+        self.init(loop: loop, tallies: tallies) { ServiceDialect($0, access) }
+    }
+
+    /// The account's servers are asked with another access from now on; requests under way go on.
+    package func renew(_ access: ServiceAccess) { renew { ServiceDialect($0, access) } }
+}
+
+/// One server of an account: names are sent in HTTP/1.1 requests, their addresses come back.
 private final class ServiceDialect: Dialect {
-    private let access: ServiceUpstream.Access
+    private let access: ServiceAccess
     private let host: String
 
-    init(_ server: Server, _ access: ServiceUpstream.Access) {
+    init(_ server: Server, _ access: ServiceAccess) {
         self.access = access
         host = server.endpoints[0].hostField(serverName: access.serverName, isSecure: access.security.isSecure)
     }

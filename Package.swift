@@ -22,7 +22,7 @@ let testSettings: [SwiftSetting] = [
 ]
 
 /// Modules that the tests ask and mutate by the million: optimized in debug builds as well.
-let busy: Set = ["Base", "DNSWire", "DNSCache", "Forwarding"]
+let busy: Set = ["Base", "DNSWire", "Names", "DNSCache", "Forwarding"]
 
 func module(_ name: String, _ dependencies: Target.Dependency...) -> Target {
     let more: [SwiftSetting] = busy.contains(name) ? [.unsafeFlags(["-O"], .when(configuration: .debug))] : []
@@ -62,16 +62,17 @@ let package = Package(
         // Floor 0: values. Import nothing.
         module("Base"),
         module("DNSWire", "Base"),
+        module("Names", "Base", "DNSWire"),
 
         // Floor 1: bytes in, bytes out.
-        module("Configuration", "Base", "DNSWire", tomlKit),
+        module("Configuration", "Base", "DNSWire", "Names", tomlKit),
         module("DNSCache", "Base", "DNSWire", "CMemory"),
         module("Cryptography", "Base", "COpenSSL"),
         module("HTTP", "Base", "CNGHTTP2"),
 
         // Floor 2: decisions.
         module("HTTPDNS", "Base", "DNSWire", "Cryptography", "HTTP"),
-        module("Forwarding", "Base", "DNSWire", "DNSCache"),
+        module("Forwarding", "Base", "DNSWire", "Names", "DNSCache"),
 
         // Floor 3: the operating system.
         module("Transport", "Base", "CLinux"),
@@ -87,15 +88,14 @@ let package = Package(
             "Transport", "Counters", "Log", "Streams", logging),
 
         module(
-            "Control", "Base", "DNSWire", "Configuration", "DNSCache", "HTTP", "Forwarding", "Transport", "Counters",
-            "Log", "Streams", logging),
+            "Control", "Base", "DNSWire", "Names", "Configuration", "DNSCache", "HTTP", "Forwarding", "Transport",
+            "Counters", "Log", "Streams", logging),
 
         // Floor 6: the shell.
         module("DemoService", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Streams"),
         module(
-            "Daemon", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
-            "Transport", "Counters", "Log", "Streams", "Upstreams", "Control", "CSystemd",
-            logging),
+            "Daemon", "Base", "DNSWire", "Names", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
+            "Forwarding", "Transport", "Counters", "Log", "Streams", "Upstreams", "Control", "CSystemd", logging),
 
         // Floor 7: the commands.
         .executableTarget(
@@ -115,13 +115,14 @@ let package = Package(
             swiftSettings: testSettings),
         tests("BaseTests", "Base", "TestSupport"),
         tests("DNSWireTests", "Base", "DNSWire", "CAllocations", "TestSupport"),
+        tests("NamesTests", "Base", "DNSWire", "Names", "TestSupport"),
         tests("ConfigurationTests", "Base", "DNSWire", "Configuration", "TestSupport"),
         tests("DNSCacheTests", "Base", "DNSWire", "DNSCache", "CAllocations", "TestSupport"),
         tests("CryptographyTests", "Base", "Cryptography", "TestSupport"),
         tests("HTTPTests", "HTTP", "CAllocations", "TestSupport", resources: [.copy("peer.py")]),
         tests("HTTPDNSTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "TestSupport"),
         tests(
-            "ForwardingTests", "Base", "DNSWire", "DNSCache", "Forwarding", "TestSupport",
+            "ForwardingTests", "Base", "DNSWire", "Names", "DNSCache", "Forwarding", "TestSupport",
             resources: [.copy("Scenarios")]),
         tests("TransportTests", "Base", "Transport", "TestSupport"),
         tests(
@@ -139,8 +140,8 @@ let package = Package(
             "Forwarding",
             "Transport", "Counters", "Upstreams", "DemoService", "ShellTestSupport", "TestSupport"),
         tests(
-            "ControlTests", "Base", "DNSWire", "Configuration", "DNSCache", "Forwarding", "Transport", "Streams",
-            "Counters", "Control", "ShellTestSupport"),
+            "ControlTests", "Base", "DNSWire", "Names", "Configuration", "DNSCache", "Forwarding", "Transport",
+            "Streams", "Counters", "Control", "ShellTestSupport"),
         tests("ArchitectureTests"),
     ]
 )
@@ -148,8 +149,8 @@ let package = Package(
 // The readers of strangers' bytes: `make fuzz` builds them with flags that nothing else wants; all other builds test them on the
 // inputs that are kept.
 let readers: [Target.Dependency] = [
-    "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding", "Transport", "Log",
-    "Streams", "Upstreams", "DemoService", "Daemon", logging,
+    "Base", "DNSWire", "Names", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
+    "Transport", "Log", "Streams", "Upstreams", "DemoService", "Daemon", logging,
 ]
 if Context.environment["HTTPDNSD_FUZZ"] != nil {
     package.targets.append(

@@ -1,5 +1,6 @@
 import Base
 import DNSWire
+import Names
 
 extension Kind where Value == UpstreamServer {
     static var upstreamServer: Kind {

@@ -1,4 +1,5 @@
 import DNSWire
+import Names
 
 extension Loader {
     /// Checks what can be wrong between groups although each key is valid by itself.

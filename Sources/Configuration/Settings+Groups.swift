@@ -1,5 +1,5 @@
 public import Base
-public import DNSWire
+public import Names
 
 extension Settings {
     /// A group of servers, any of which may be asked for a name: `[upstreams.NAME]`, and the keys that `[fallback]` has

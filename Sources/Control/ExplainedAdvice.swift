@@ -2,6 +2,7 @@ import Base
 import DNSCache
 import DNSWire
 import Forwarding
+import Names
 
 /// What an operator could do about it, in one sentence.
 extension Explained {

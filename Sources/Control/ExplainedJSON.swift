@@ -3,6 +3,7 @@ import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
+import Names
 
 /// The explanation for programs: what `httpdnsd explain --json` prints. Keys are added, never changed.
 extension Explained {

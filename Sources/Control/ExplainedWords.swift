@@ -3,6 +3,7 @@ import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
+import Names
 
 /// The pieces of which the text and the JSON of an explanation are made.
 extension Explained {

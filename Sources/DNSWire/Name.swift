@@ -14,7 +14,7 @@ public struct Name: Hashable, Sendable {
     public static let root = Name(canonical: [0])
 
     /// From wire octets known to be a whole valid name in lower case.
-    init(canonical wire: [UInt8]) { self.wire = wire }
+    package init(canonical wire: [UInt8]) { self.wire = wire }
 
     /// Copies an uncompressed name that was validated before, in lower case. Length octets (at most 63) cannot be taken
     /// for letters, so all octets are treated alike.
@@ -99,7 +99,7 @@ public struct Name: Hashable, Sendable {
 
     /// - Parameter octet: not an upper-case letter; names here have none.
     @inline(__always)
-    static func isHostnameOctet(_ octet: UInt8) -> Bool {
+    package static func isHostnameOctet(_ octet: UInt8) -> Bool {
         // Most octets are letters: for a name of 24 octets 90 instructions less.
         if octet &- UInt8(ascii: "a") < 26 { return true }
         // One bit for each allowed octet: 0…63 have "-" and the digits, 64…127 "_" and the lower-case letters.

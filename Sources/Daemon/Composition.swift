@@ -12,7 +12,7 @@ import Streams
 import Transport
 import Upstreams
 
-// How settings become values of other modules. Groups are made in `Upstreams/UpstreamGroups.swift`, the store in `Store.swift`.
+// How settings become values of other modules. Groups are made in `Settings/UpstreamGroups.swift`, the store in `Store.swift`.
 
 extension Timing {
     init(_ settings: Settings) {

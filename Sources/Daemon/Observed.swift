@@ -4,7 +4,6 @@ import Counters
 import DNSCache
 import Forwarding
 import Transport
-import Upstreams
 
 /// What the daemon's parts give to the observer.
 extension Observer.Sources {

@@ -7,7 +7,6 @@ import Log
 import Logging
 import Synchronization
 import Transport
-import Upstreams
 
 extension Daemon {
     /// Applies new settings as far as they differ from those in effect, all in one step, while questions are answered

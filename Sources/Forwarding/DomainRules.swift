@@ -1,4 +1,5 @@
 public import DNSWire
+public import Names
 
 /// Says which group a name belongs to: the longest pattern that matches it decides, whatever the order of the patterns.
 ///

@@ -1,5 +1,6 @@
 import DNSCache
 import DNSWire
+import Names
 
 /// Values by pattern: finds for a name the values of all patterns that match it, the longest pattern first. It is built
 /// once and never changes.
@@ -41,6 +42,11 @@ struct DomainTable<Value: Sendable>: Sendable {
         let specificity: Int
         /// Whether the pattern is more particular than "every name" or "every single label".
         var namesSomething: Bool { specificity >= 2 << 4 }
+    }
+
+    /// - Parameter subtrees: names that stand for themselves and those under them.
+    init(subtrees: [(names: [Name], value: Value)]) {
+        self.init(subtrees.map { (DomainList($0.names.lazy.map { .subtree($0) }), $0.value) })
     }
 
     /// - Parameters:

@@ -60,7 +60,7 @@ public struct Policy: Sendable {
     /// A reference, so that a policy is copied cheaply.
     private final class NameSet: Sendable {
         let table: DomainTable<Void>
-        init(_ names: [Name]) { table = DomainTable([(DomainList(names.lazy.map { .subtree($0) }), ())]) }
+        init(_ names: [Name]) { table = DomainTable(subtrees: [(names, ())]) }
     }
     /// `[fallback] hosts`, replaced whole when the file changes.
     public var hosts: HostsTable

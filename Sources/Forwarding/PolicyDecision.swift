@@ -1,4 +1,4 @@
-public import DNSWire
+public import Names
 
 /// Why a question takes its route: the first that holds.
 public enum RouteReason: Sendable, Equatable {

@@ -8,8 +8,8 @@ public final class RankedNames: Sendable {
     /// Nil if there are none.
     public init?(_ ports: [(name: Name, port: UInt16)]) {
         guard !ports.isEmpty else { return nil }
-        let lists = Dictionary(grouping: ports) { $0.port }.mapValues { DomainList($0.map { .subtree($0.name) }) }
-        table = DomainTable(lists.map { ($0.value, $0.key) })
+        table = DomainTable(
+            subtrees: Dictionary(grouping: ports, by: \.port).map { port, ports in (ports.map(\.name), port) })
     }
 
     /// The port of the longest of the names that are this one or above it; nil if there is none.

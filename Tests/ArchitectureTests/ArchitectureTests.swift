@@ -106,7 +106,7 @@ import Testing
             "HTTPDNS",
             "HTTP",
             "Cryptography",
-            "DNSCache", "Configuration", "DNSWire", "Base",
+            "DNSCache", "Configuration", "Names", "DNSWire", "Base",
         ]
         #expect(Set(order) == Set(Rules.imports.keys))
         for (index, module) in order.enumerated() {
@@ -123,8 +123,9 @@ import Testing
         ] as [String: Set<String>] {
             #expect(Set(Rules.imports.filter { $0.value.contains(library) }.keys) == owners, "\(library)")
         }
-        for module in ["Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding"]
-        {
+        for module in [
+            "Base", "DNSWire", "Names", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
+        ] {
             #expect(Rules.imports[module]?.isDisjoint(with: ["Glibc", "Dispatch"]) == true, "\(module)")
         }
     }

@@ -34,12 +34,13 @@ enum Rules {
     static let imports: [String: Set<String>] = [
         "Base": [],
         "DNSWire": ["Base"],
-        "Configuration": ["Base", "DNSWire", "TOMLKit", "Synchronization"],
+        "Names": ["Base", "DNSWire"],
+        "Configuration": ["Base", "DNSWire", "Names", "TOMLKit", "Synchronization"],
         "DNSCache": ["Base", "DNSWire", "CMemory", "Synchronization"],
         "Cryptography": ["Base", "COpenSSL"],
         "HTTP": ["Base", "CNGHTTP2"],
         "HTTPDNS": ["Base", "DNSWire", "Cryptography", "HTTP"],
-        "Forwarding": ["Base", "DNSWire", "DNSCache"],
+        "Forwarding": ["Base", "DNSWire", "Names", "DNSCache"],
         "Transport": ["Base", "CLinux", "Glibc", "Dispatch", "Synchronization"],
         "Counters": ["Base", "DNSWire", "Synchronization"],
         "Log": ["Base", "Configuration", "Transport", "CSystemd", "Logging", "Dispatch", "Synchronization"],
@@ -49,14 +50,14 @@ enum Rules {
             "Counters", "Log", "Streams", "Logging",
         ],
         "Control": [
-            "Base", "DNSWire", "Configuration", "DNSCache", "HTTP", "Forwarding", "Transport", "Counters", "Log",
-            "Streams", "Logging", "Dispatch", "Synchronization",
+            "Base", "DNSWire", "Names", "Configuration", "DNSCache", "HTTP", "Forwarding", "Transport", "Counters",
+            "Log", "Streams", "Logging", "Dispatch", "Synchronization",
         ],
         "DemoService": [
             "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "Transport", "Streams", "Dispatch",
         ],
         "Daemon": [
-            "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
+            "Base", "DNSWire", "Names", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS", "Forwarding",
             "Transport", "Counters", "Log", "Streams", "Upstreams", "Control", "CSystemd", "Logging", "Dispatch",
             "Synchronization",
         ],
@@ -100,7 +101,7 @@ enum Rules {
 
     /// The files of these modules that do: on other threads, or before the loop starts.
     static let readingFiles: Set<String> = [
-        "Sources/Upstreams/Asking/LocalReading.swift", "Sources/Upstreams/NameLists.swift",
+        "Sources/Daemon/Settings/LocalReading.swift", "Sources/Daemon/Settings/NameLists.swift",
         "Sources/Upstreams/Locating/ServerLookup.swift", "Sources/Upstreams/Store/Generations.swift",
         "Sources/Upstreams/Locating/ServerAddressFile.swift", "Sources/Daemon/Resolving/CacheFile.swift",
     ]

@@ -3,6 +3,7 @@ import Configuration
 import DNSCache
 import DNSWire
 import Foundation
+import Names
 import Testing
 
 @testable import Control

@@ -7,7 +7,6 @@ import Foundation
 import ShellTestSupport
 import Testing
 import Transport
-import Upstreams
 
 @testable import Daemon
 

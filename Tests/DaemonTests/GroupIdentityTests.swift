@@ -1,7 +1,7 @@
 import Testing
-import Upstreams
 
 @testable import Configuration
+@testable import Daemon
 
 /// Which keys of a group make another group of it, for a reload, for `cache.file` and for the fleet.
 @Suite struct GroupIdentityTests {

@@ -2,7 +2,6 @@ import Base
 import Configuration
 import Forwarding
 import Testing
-import Upstreams
 
 @testable import Daemon
 

@@ -1,5 +1,6 @@
 import Base
 import DNSWire
+import Names
 import Testing
 
 @testable import Forwarding

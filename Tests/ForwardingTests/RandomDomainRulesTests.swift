@@ -1,5 +1,6 @@
 import Base
 import DNSWire
+import Names
 import TestSupport
 import Testing
 

@@ -3,6 +3,7 @@ public import Configuration
 import DNSWire
 import Forwarding
 import Log
+import Names
 import Transport
 import Upstreams
 

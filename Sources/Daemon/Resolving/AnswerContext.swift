@@ -3,7 +3,6 @@ import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
-import Upstreams
 
 /// What settings decide about answers, as numbers that are the same over restarts: under settings that give an answer another
 /// number it would be asked for elsewhere, or believed otherwise.

@@ -4,7 +4,6 @@ import DNSWire
 import Forwarding
 import Log
 import Logging
-import Upstreams
 
 extension Report {
     /// An account's `debug`: logs each lookup with its names.

@@ -3,7 +3,6 @@ import Configuration
 import Log
 import Logging
 import Transport
-import Upstreams
 
 /// Which names go to which group, read again when the files that say so change.
 ///

@@ -1,7 +1,6 @@
 import Configuration
 import Log
 import Logging
-import Upstreams
 
 /// Where settings come from, as far as an operator wants to know it.
 struct Provenance: Sendable {

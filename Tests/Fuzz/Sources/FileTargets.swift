@@ -1,4 +1,5 @@
 import Base
+import Names
 
 @testable import DNSWire
 @testable import Forwarding

@@ -1,4 +1,5 @@
 public import Base
+public import DNSWire
 
 /// Which names a group of upstreams takes, as one entry of `domains` says it.
 public enum DomainPattern: Hashable, Sendable {

@@ -1,16 +1,16 @@
-package import Base
-package import Configuration
-import DNSWire
-package import Forwarding
+import Base
+import Configuration
+import Forwarding
+import Names
 import Transport
 
 /// Which names go to which group, by the settings and the files that they name.
-package struct NameLists: Sendable, Equatable {
-    package let rules: DomainRules
+struct NameLists: Sendable, Equatable {
+    let rules: DomainRules
     /// The paths of the files, which may change.
-    package let paths: [String]
+    let paths: [String]
     /// A digest of all lists, which is the same over a restart.
-    package let fingerprint: UInt64
+    let fingerprint: UInt64
 
     private let sources: [Source]
     private let stamps: [FileStamp]
@@ -27,7 +27,7 @@ package struct NameLists: Sendable, Equatable {
     }
 
     /// Reads the files.
-    package init(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) {
+    init(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) {
         var sources: [Source] = []
         var stamps: [FileStamp] = []
         func add(_ key: String, _ owner: DomainRules.Owner, _ patterns: [DomainPattern]) {
@@ -57,7 +57,7 @@ package struct NameLists: Sendable, Equatable {
         var hash = FNV()
         for source in sources {
             hash.add("\(source.key) ")
-            hash.add(source.list)
+            hash.add(source.list.octets)
         }
         fingerprint = hash.value
         do throws(DomainRulesError) {
@@ -69,15 +69,15 @@ package struct NameLists: Sendable, Equatable {
 
     /// Where a pattern of the rules stands: the key that gives it, and its file with the line there; without a file, which item
     /// of the key's own list it is.
-    package func place(_ place: DomainPlace) -> (key: String, file: String?, number: Int) {
+    func place(_ place: DomainPlace) -> (key: String, file: String?, number: Int) {
         let source = sources[place.list]
         return (source.key, source.path.isEmpty ? nil : source.path, place.line)
     }
 
     /// Whether the files still are what was read.
-    package var holds: Bool { stamps.allSatisfy(\.holds) }
+    var holds: Bool { stamps.allSatisfy(\.holds) }
 
-    package static func == (a: NameLists, b: NameLists) -> Bool { a.fingerprint == b.fingerprint && a.paths == b.paths }
+    static func == (a: NameLists, b: NameLists) -> Bool { a.fingerprint == b.fingerprint && a.paths == b.paths }
 
     private static func read(_ path: String, _ key: String) throws(StartFailure) -> DomainList {
         let text: [UInt8]
@@ -106,20 +106,4 @@ package struct NameLists: Sendable, Equatable {
             return .setting(key: sources.last?.key ?? "upstreams", "the lists of names are too long together")
         }
     }
-}
-
-/// FNV-1a with 64 bits: unlike Swift's own hashes it is the same over restarts.
-package struct FNV {
-    package private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
-
-    package init() {}
-
-    package mutating func add(_ text: String) { for octet in text.utf8 { add(octet) } }
-    /// Adds a whole number in one step, where there are many.
-    package mutating func add(_ number: UInt64) {
-        value = (value ^ number) &* 0x100_0000_01B3
-        value ^= value >> 32
-    }
-    mutating func add(_ list: DomainList) { for octet in list.octets { add(octet) } }
-    private mutating func add(_ octet: UInt8) { value = (value ^ UInt64(octet)) &* 0x100_0000_01B3 }
 }

@@ -1,4 +1,5 @@
 import Base
+import DNSWire
 
 /// Patterns from text: a single one, or a file with one a line.
 extension DomainList {
@@ -30,7 +31,7 @@ extension DomainList {
             withoutPattern = 0
             if append(parsing: text, pattern) { continue }
             guard isEqual(text, pattern, to: "\"\"") else {
-                throw .notAPattern(line: line, String(decoding: text.bytes(in: pattern).prefix(100), as: UTF8.self))
+                throw .notAPattern(line: line, String(decoding: pattern.prefix(100).map { text[$0] }, as: UTF8.self))
             }
             append(.singleLabels)
         }

@@ -1,17 +1,17 @@
-package import Base
-package import Configuration
-package import Forwarding
+import Base
+import Configuration
+import Forwarding
 
 /// A number for each group's name, which never stands for another name while the daemon runs, nor for a group that is
 /// asked in the other way, as an account or with messages: what is under way in one way is never put in the other.
-package struct GroupNumbers: Sendable {
+struct GroupNumbers: Sendable {
     private var numbers: [String: (id: GroupID, isAccount: Bool)] = [:]
     private var next = GroupID.fallback.rawValue + 1
 
-    package init() {}
+    init() {}
 
     /// Gives new names, and those of groups that have changed their kind, the next numbers; all others keep theirs.
-    package mutating func add(_ settings: Settings) {
+    mutating func add(_ settings: Settings) {
         for group in settings.upstreams {
             let isAccount = group.account != nil
             if let known = numbers[group.name], known.isAccount == isAccount { continue }
@@ -21,7 +21,7 @@ package struct GroupNumbers: Sendable {
     }
 
     /// - Precondition: settings with this name were added. Another group in its place would be told names that are not for it.
-    package subscript(name: String) -> GroupID {
+    subscript(name: String) -> GroupID {
         switch name {
         case Settings.Group.httpdnsName: return .httpdns
         case Settings.Group.fallbackName: return .fallback
@@ -33,15 +33,15 @@ package struct GroupNumbers: Sendable {
 }
 
 /// The groups and routes of the settings, in the forwarder's types.
-package struct UpstreamGroups {
-    package private(set) var groups: [UpstreamGroup] = []
+struct UpstreamGroups {
+    private(set) var groups: [UpstreamGroup] = []
     private let settings: Settings
     private let numbers: GroupNumbers
 
     /// - Parameters:
     ///   - services: the present servers of accounts.
     ///   - servers: gives the present servers of any other group.
-    package init(
+    init(
         _ settings: Settings, _ numbers: GroupNumbers, services: [GroupID: [Server]],
         servers: (Settings.Group) -> [Server]
     ) {
@@ -102,7 +102,7 @@ package struct UpstreamGroups {
     private static let shortestHedge = 250
 
     /// For each group, the groups that are asked for its names, in order.
-    package var routes: [GroupID: [Step]] {
+    var routes: [GroupID: [Step]] {
         var routes: [GroupID: [Step]] = [:]
         if let httpdns = settings.httpdns {
             routes[.httpdns] = route(
@@ -127,14 +127,14 @@ package struct UpstreamGroups {
 
 extension Settings {
     /// The addresses of `dnsIp` of each account, as its servers.
-    package func services(_ numbers: GroupNumbers) -> [GroupID: [Server]] {
+    func services(_ numbers: GroupNumbers) -> [GroupID: [Server]] {
         accounts.reduce(into: [:]) { services, account in services[numbers[account.name]] = account.services }
     }
 }
 
 extension Settings.Account {
     /// The addresses of `dnsIp`, as servers; none while it is bypassed.
-    package var services: [Server] { settings.isBypassed ? [] : settings.dnsIp.map { Server($0, .account) } }
+    var services: [Server] { settings.isBypassed ? [] : settings.dnsIp.map { Server($0, .account) } }
 }
 
 extension Settings.Group.Reason {

@@ -1,7 +1,7 @@
 import Base
 import Testing
 
-@testable import Upstreams
+@testable import Daemon
 
 @Suite struct ProxyEnvironmentTests {
     private let service = Endpoint(.v4(119, 29, 29, 99), port: 443)

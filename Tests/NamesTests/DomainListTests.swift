@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import DNSWire
+@testable import Names
 
 /// A file of patterns, one a line.
 @Suite struct DomainListTests {

@@ -1,12 +1,12 @@
-package import Base
-package import Forwarding
-package import Log
+import Base
+import Forwarding
+import Log
 import Logging
 
 /// Lines of the log about what the forwarder tells of servers, limits and the store.
 extension Report {
     /// - Parameter group: gives the state of a group.
-    package func event(_ event: Event, _ group: (GroupID) -> GroupOverview) {
+    func event(_ event: Event, _ group: (GroupID) -> GroupOverview) {
         switch event {
         case .failing(let id, let server, let failure):
             let group = group(id)
@@ -79,7 +79,7 @@ extension Report {
     }
 
     /// A resolver's answer is right but for the case of its letters.
-    package func otherCase(_ server: Server) {
+    func otherCase(_ server: Server) {
         say(
             .notice, .otherCase, about: "spelling of \(server)",
             "resolver \(server) has answered with other letters' case than the question's, or somebody guesses at its answers; the question is asked again over TCP",
@@ -89,7 +89,7 @@ extension Report {
     /// The name of a server in a line.
     private static func name(_ group: GroupOverview, _ server: Server) -> String { "\(group.title) \(server)" }
 
-    package static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
+    static func fails(_ who: String, _ failure: Failure) -> String { "\(who) fails: \(failure.detail)" }
 
     private func sharedCache(_ event: Event) {
         let subject = "shared cache"

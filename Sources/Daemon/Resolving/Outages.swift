@@ -1,28 +1,28 @@
-package import Forwarding
-package import Log
+import Forwarding
+import Log
 import Logging
 
 /// Finds the groups that are out of use as a whole, each of their servers having failed several times in a row. The
 /// states of groups go in, changes come out.
-package struct Outages {
-    package private(set) var out: Set<GroupID> = []
+struct Outages {
+    private(set) var out: Set<GroupID> = []
     /// The count of failed queries when the groups were last examined.
     private var failuresSeen: UInt64 = 0
 
-    package init() {}
+    init() {}
 
     /// How many failures in a row each server must have: a single one may be an accident.
-    package static let failures = 3
+    static let failures = 3
 
     /// Whether ``update(_:)`` may find a change: a query has failed since, or some group is out of use and may be back.
-    package mutating func isDue(_ failures: UInt64) -> Bool {
+    mutating func isDue(_ failures: UInt64) -> Bool {
         defer { failuresSeen = failures }
         return failures != failuresSeen || !out.isEmpty
     }
 
     /// - Parameter groups: All groups in use.
     /// - Returns: The groups that went out of use or came back.
-    package mutating func update(_ groups: [GroupOverview]) -> [GroupOverview] {
+    mutating func update(_ groups: [GroupOverview]) -> [GroupOverview] {
         let before = out
         out = Set(groups.filter { Self.isOut($0, wasOut: before.contains($0.id)) }.map(\.id))
         // A group that lost its servers by other settings is not reported as back.
@@ -42,7 +42,7 @@ extension Report {
     /// - Parameters:
     ///   - groups: All groups in use.
     ///   - out: Those that are out of use.
-    package func outage(of group: GroupOverview, among groups: [GroupOverview], out: Set<GroupID>) {
+    func outage(of group: GroupOverview, among groups: [GroupOverview], out: Set<GroupID>) {
         let isService = group.id == .httpdns
         let subject = "\(group.title) as a whole"
         if out.contains(group.id) {

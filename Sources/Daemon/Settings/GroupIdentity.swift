@@ -1,20 +1,21 @@
-package import Base
-package import Configuration
+import Base
+import Configuration
 import DNSWire
+import Names
 
 /// What the settings of a group decide, in the parts that matter for different things. Whoever wants to know what a reload, a
 /// restart or another daemon of the fleet has changed compares these, never keys.
-package struct GroupIdentity: Sendable, Equatable {
+struct GroupIdentity: Sendable, Equatable {
     /// Its names, the groups asked after it and the reasons for that, and the address families that are asked for. By another
     /// one, questions go elsewhere.
-    package let routing: Routing
+    let routing: Routing
     /// How its servers are asked, and how they prove who they are. By another one, connections end, and what is known of the
     /// servers is forgotten.
-    package let access: Access
+    let access: Access
     /// Of an account: the servers of `dnsIp`, those of `confIp`, and whether a proxy has it left out.
-    package let services: [[Endpoint]]
+    let services: [[Endpoint]]
     /// Of an account: where abnormal lookups are reported; the outer nil: nowhere.
-    package let reports: Settings.HTTPDNS.ReportURL??
+    let reports: Settings.HTTPDNS.ReportURL??
 
     private let kind: [String]
     private let network: String
@@ -22,7 +23,7 @@ package struct GroupIdentity: Sendable, Equatable {
     private let signed: String
     private let customer: [UInt8]
 
-    package struct Routing: Sendable, Equatable {
+    struct Routing: Sendable, Equatable {
         var domains, except: [DomainPattern]
         var thenTry: [String]
         var thenTryOn: Set<Settings.Group.Reason>
@@ -36,7 +37,7 @@ package struct GroupIdentity: Sendable, Equatable {
         }
     }
 
-    package enum Access: Sendable, Equatable {
+    enum Access: Sendable, Equatable {
         /// With DNS messages; nil: none of the servers is encrypted.
         case messages(Settings.TLS?)
         case account(
@@ -45,14 +46,14 @@ package struct GroupIdentity: Sendable, Equatable {
 
     /// For whose network it is asked, whose AD bit counts, and who gets its answers. By another one, its answers are wrong.
     /// The same over restarts, as `cache.file` needs it.
-    package var trustFingerprint: String { "\(network.isEmpty ? "-" : network) \(isTrusted)\(signed)" }
+    var trustFingerprint: String { "\(network.isEmpty ? "-" : network) \(isTrusted)\(signed)" }
 
     /// What decides its answers beside the question, for the store of a fleet: a daemon with another account, other servers or
     /// other times finds other entries.
     /// - Parameters:
     ///   - times: the settings of `[cache]` that are written into entries.
     ///   - servers: its present servers; none of an account.
-    package func octets(_ times: [String], _ servers: [Server]) -> [UInt8] {
+    func octets(_ times: [String], _ servers: [Server]) -> [UInt8] {
         let texts = kind + [network, "\(isTrusted)"] + times + servers.map(\.description)
         return (texts.map { Array($0.utf8) } + [customer]).flatMap { part in
             (0..<4).map { UInt8(truncatingIfNeeded: part.count >> (8 * (3 - $0))) } + part
@@ -88,7 +89,7 @@ package struct GroupIdentity: Sendable, Equatable {
 
 extension GroupIdentity {
     /// Of each group, by its name.
-    package static func all(_ settings: Settings) -> [String: GroupIdentity] {
+    static func all(_ settings: Settings) -> [String: GroupIdentity] {
         var all: [String: GroupIdentity] = [:]
         for group in settings.messageGroups { all[group.name] = GroupIdentity(group) }
         for account in settings.accounts {

@@ -1,22 +1,22 @@
-package import Base
-package import Configuration
-package import Forwarding
-package import Transport
+import Base
+import Configuration
+import Forwarding
+import Transport
 
 /// What the files and interfaces of this machine say of its resolvers and hosts, read once, on any thread but the
 /// forwarder's: the hosts file may be long, and a disk slow.
-package struct LocalReading: Sendable {
+struct LocalReading: Sendable {
     /// A server that leads back to this daemon, and the file or key that names it.
-    package typealias Loop = (server: Endpoint, source: String)
+    typealias Loop = (server: Endpoint, source: String)
 
     /// The servers of `resolvConf`, empty while they are not used; nil: they could not be read for want of descriptors.
-    package private(set) var found: [Endpoint]?
+    private(set) var found: [Endpoint]?
     /// The servers that `resolvConf` names and that are left out.
-    package private(set) var loops: [Loop] = []
+    private(set) var loops: [Loop] = []
     /// What the hosts file says; nil: it was not asked for, or could not be read for want of descriptors.
-    package private(set) var hosts: HostsTable?
+    private(set) var hosts: HostsTable?
     /// Why the hosts file cannot be read, if it is there.
-    package private(set) var hostsFailure: SystemError?
+    private(set) var hostsFailure: SystemError?
 
     private let listening: [Endpoint]
     /// The machine's own addresses.
@@ -29,16 +29,15 @@ package struct LocalReading: Sendable {
     static let resolvedServers = "/run/systemd/resolve/resolv.conf"
 
     /// What there is to read.
-    package struct Parts: OptionSet, Sendable {
-        package let rawValue: UInt8
-        package init(rawValue: UInt8) { self.rawValue = rawValue }
+    struct Parts: OptionSet, Sendable {
+        let rawValue: UInt8
 
-        package static var resolvers: Parts { Parts(rawValue: 1) }
-        package static var hosts: Parts { Parts(rawValue: 2) }
+        static var resolvers: Parts { Parts(rawValue: 1) }
+        static var hosts: Parts { Parts(rawValue: 2) }
     }
 
     /// - Parameter listening: the endpoints of the daemon itself.
-    package init(_ settings: Settings, listening: [Endpoint], _ parts: Parts) {
+    init(_ settings: Settings, listening: [Endpoint], _ parts: Parts) {
         var isShort = false
         self.listening = listening
         do throws(SystemError) {
@@ -110,10 +109,10 @@ package struct LocalReading: Sendable {
     }
 
     /// The servers of a group, by this reading alone.
-    package func servers(of group: Settings.Group) -> [Server] { servers(of: group, found: found ?? []).usable }
+    func servers(of group: Settings.Group) -> [Server] { servers(of: group, found: found ?? []).usable }
 
     /// The servers of `[fallback]`, and those left out.
-    package func fallback(of settings: Settings) -> (usable: [Server], loops: [Loop]) {
+    func fallback(of settings: Settings) -> (usable: [Server], loops: [Loop]) {
         let group = settings.fallback.group
         let (usable, leadingBack) = servers(of: group, found: found ?? [])
         return (usable, (group.entries.contains(.resolvConf) ? loops : []) + leadingBack)

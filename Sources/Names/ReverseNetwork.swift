@@ -1,4 +1,5 @@
 package import Base
+package import DNSWire
 
 /// A network as reverse names: all names under `name`, or only those whose next label begins with some bits.
 ///
@@ -66,8 +67,17 @@ package struct ReverseNetwork {
 
     /// The number that a label of a reverse name stands for: 0…255 for IPv4, 0…15 for IPv6; nil for any other label.
     package static func labelValue(_ wire: Span<UInt8>, at offset: Int, isIPv4: Bool) -> UInt8? {
-        let label = wire.bytes(in: offset + 1..<offset + 1 + Int(wire[offset]))[...]
-        return isIPv4 ? Name.decimal(label) : Name.nibble(label)
+        let label = offset + 1..<offset + 1 + Int(wire[offset])
+        guard let first = label.first, label.count == 1 || isIPv4 else { return nil }
+        switch wire[first] {
+        // Without leading zeros: `01.0.0.127.in-addr.arpa` is another name than that of 127.0.0.1.
+        case UInt8(ascii: "0") where label.count > 1: return nil
+        case _ where isIPv4: return decimal(wire, label, maximum: 256).flatMap { UInt8(exactly: $0) }
+        case let digit where isDigit(digit): return digit - UInt8(ascii: "0")
+        case let digit where isLowerLetter(digit) && digit <= UInt8(ascii: "f"):
+            return digit - UInt8(ascii: "a") + 10
+        default: return nil
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-package import Base
+import Base
 
 /// The HTTP proxy in the environment. A daemon on a network with a proxy cannot be sure that its own connections reach
 /// the service; `httpdns.proxy` sets what follows from that.
@@ -7,13 +7,13 @@ package import Base
 /// an empty variable counts as none. `no_proxy` holds addresses, networks and names, separated by commas or blanks; a
 /// name stands for those under it, too, with or without a dot in front; `*` stands for everything. Beyond curl an entry
 /// may end in `:PORT`, as Go has it.
-package struct ProxyEnvironment: Sendable, Equatable {
+struct ProxyEnvironment: Sendable, Equatable {
     /// The value is not kept, since it may hold a password.
     private let http: String?
     private let https: String?
     private let exceptions: [Substring]
 
-    package init(_ environment: [String: String]) {
+    init(_ environment: [String: String]) {
         func firstSet(_ names: [String]) -> String? {
             names.first { environment[$0].map { !$0.isEmpty } ?? false }
         }
@@ -25,7 +25,7 @@ package struct ProxyEnvironment: Sendable, Equatable {
 
     /// The variable by which a proxy applies to this server; nil if none does.
     /// - Parameter serverName: `tls.serverName`; an exception may name it or the address.
-    package func variable(for server: Endpoint, isSecure: Bool, serverName: String = "") -> String? {
+    func variable(for server: Endpoint, isSecure: Bool, serverName: String = "") -> String? {
         guard let variable = isSecure ? https : http else { return nil }
         let name = Self.plainName(serverName[...])
         return exceptions.contains { Self.exempts($0, server, name) } ? nil : variable

@@ -1,24 +1,24 @@
-package import Base
-package import Configuration
-package import DNSWire
-package import Forwarding
-package import Log
+import Base
+import Configuration
+import DNSWire
+import Forwarding
+import Log
 import Logging
-package import Transport
+import Transport
 
 /// The local resolvers and the hosts file, read again when their files change.
 ///
 /// `@unchecked Sendable`: confined to the forwarder's loop, but for the reading, which has values of its own.
-package final class LocalServers: @unchecked Sendable {
+final class LocalServers: @unchecked Sendable {
     /// Called when ``found`` has changed.
-    package var serversChanged: () -> Void = {}
+    var serversChanged: () -> Void = {}
     /// Called when the hosts file has changed, with the names of which it says something else now.
-    package var hostsChanged: (HostsTable, _ others: Set<Name>) -> Void = { _, _ in }
+    var hostsChanged: (HostsTable, _ others: Set<Name>) -> Void = { _, _ in }
     /// The servers of `resolvConf`; empty while they are not used.
-    package private(set) var found: [Endpoint] = []
-    package private(set) var hosts = HostsTable()
+    private(set) var found: [Endpoint] = []
+    private(set) var hosts = HostsTable()
     /// The endpoints of the daemon itself.
-    package let listening: [Endpoint]
+    let listening: [Endpoint]
 
     private var settings: Settings?
     /// The last one: what leads back to this daemon is told by it.
@@ -37,13 +37,13 @@ package final class LocalServers: @unchecked Sendable {
     private var isReading = false
 
     /// - Parameter listening: the endpoints of the daemon itself.
-    package init(listening: [Endpoint], loop: EventLoop, report: Report) {
+    init(listening: [Endpoint], loop: EventLoop, report: Report) {
         (self.listening, self.loop, self.report) = (listening, loop, report)
     }
 
     /// What an ``apply(_:_:)`` needs: read on any thread.
     /// - Parameter old: the settings in effect; nil at the start.
-    package func read(_ new: Settings, after old: Settings?) -> LocalReading {
+    func read(_ new: Settings, after old: Settings?) -> LocalReading {
         // What is followed already is known.
         let knowsHosts = old.map { $0.fallback.hosts == new.fallback.hosts } ?? false
         return LocalReading(new, listening: listening, Self.resolvers(new).union(knowsHosts ? [] : .hosts))
@@ -54,7 +54,7 @@ package final class LocalServers: @unchecked Sendable {
     }
 
     /// Takes over settings and what was read by them just now, without the callbacks, and follows the files from now on.
-    package func apply(_ new: Settings, _ reading: LocalReading) {
+    func apply(_ new: Settings, _ reading: LocalReading) {
         let (isFirst, before, wasReading) = (settings == nil, found, isReading)
         settings = new
         turn += 1
@@ -83,14 +83,14 @@ package final class LocalServers: @unchecked Sendable {
             ? nil : FileWatch(paths, in: loop, failed: report.cannotFollow) { [unowned self] in read() }
     }
 
-    package func stop() {
+    func stop() {
         watch?.stop()
         turn += 1
     }
 
     /// The servers of a group: with the servers found by `resolvConf` in the place of that word, each once, and none
     /// that leads back to this daemon.
-    package func servers(of group: Settings.Group) -> [Server] {
+    func servers(of group: Settings.Group) -> [Server] {
         guard let reading else { return [] }
         let (usable, loops) = reading.servers(of: group, found: found)
         reportLoops(loops)
@@ -181,15 +181,15 @@ extension Report {
         log.warning("\(Self.loop(server, source))")
     }
 
-    package static let noLocalResolver =
+    static let noLocalResolver =
         "no local resolver found: what HTTPDNS does not answer gets SERVFAIL; name one in fallback.servers"
 
-    package static func loop(_ server: Endpoint, _ source: String) -> String {
+    static func loop(_ server: Endpoint, _ source: String) -> String {
         "\(source) names \(server), which is this daemon itself or asks it: left out, it would ask itself for ever"
     }
 
     /// Why files that may change cannot be watched.
-    package func cannotFollow(_ error: SystemError) {
+    func cannotFollow(_ error: SystemError) {
         say(
             .warning, .systemFailed, about: "changes of files",
             "changed files are not noticed at once, but read again every 10 s: \(error)")
@@ -203,7 +203,7 @@ extension Report {
         log.warning("\(Self.leftOut(count, path))")
     }
 
-    package static func leftOut(_ count: Int, _ path: String) -> String {
+    static func leftOut(_ count: Int, _ path: String) -> String {
         "\(path) has more names than the \(HostsTable.maximumNames) that are kept: \(count) are left out; give a shorter file"
     }
 }

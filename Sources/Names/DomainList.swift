@@ -1,4 +1,5 @@
 import Base
+import DNSWire
 
 /// Patterns in little memory, in their order: each takes two octets more than its text, all in one block.
 ///

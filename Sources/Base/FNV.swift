@@ -1,0 +1,15 @@
+/// FNV-1a with 64 bits: unlike Swift's own hashes it is the same over restarts.
+package struct FNV {
+    package private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
+
+    package init() {}
+
+    package mutating func add(_ text: String) { for octet in text.utf8 { add(octet) } }
+    package mutating func add(_ octets: [UInt8]) { for octet in octets { add(octet) } }
+    /// Adds a whole number in one step, where there are many.
+    package mutating func add(_ number: UInt64) {
+        value = (value ^ number) &* 0x100_0000_01B3
+        value ^= value >> 32
+    }
+    private mutating func add(_ octet: UInt8) { value = (value ^ UInt64(octet)) &* 0x100_0000_01B3 }
+}

@@ -52,7 +52,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help run build format clean
+.PHONY: help run build format settings clean
 .PHONY: test unit-test e2e-test systemd-test test-asan test-tsan fuzz simulate lint bench
 .PHONY: swift build-packages test-packages bench-packages
 
@@ -203,6 +203,10 @@ lint: swift test-packages ## format and syntax, without changing anything
 
 format: swift ## bring the Swift sources into the house format
 	@swift format --in-place --recursive $(SWIFT_SOURCES)
+
+settings: build ## docs/settings.md anew, from the manual page and the program
+	@$(PYTHON) config/settings.py "$$(swift build $(RELEASE) --show-bin-path)/httpdnsd" > docs/settings.md.new
+	mv docs/settings.md.new docs/settings.md
 
 clean: ## remove what was built
 	@rm -rf .build Tests/*/__pycache__

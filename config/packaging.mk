@@ -45,7 +45,7 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 	install -D --mode=644 --target-directory="$(DESTDIR)$(mandir)/man5" config/man/httpdnsd.toml.5
 	# As they lie here, so that their links to one another hold.
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)" README.md
-	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/docs" docs/*.md
+	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/docs" docs/*.md docs/*.png
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/config/examples" config/examples/*.toml
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/config/prometheus" config/prometheus/*
 	mkdir -p "$(DESTDIR)$(bashcompletionsdir)" "$(DESTDIR)$(zshcompletionsdir)" "$(DESTDIR)$(fishcompletionsdir)"
@@ -59,7 +59,7 @@ uninstall: ## the counterpart; a configuration that was changed and what lies be
 	  "$(DESTDIR)$(sysusersdir)/httpdnsd.conf" "$(DESTDIR)$(mandir)/man8/httpdnsd.8" \
 	  "$(DESTDIR)$(mandir)/man5/httpdnsd.toml.5" "$(DESTDIR)$(bashcompletionsdir)/httpdnsd" \
 	  "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd" "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish" \
-	  "$(DESTDIR)$(docdir)/README.md" $(patsubst %,"$(DESTDIR)$(docdir)/%",$(wildcard docs/*.md config/examples/*.toml config/prometheus/*))
+	  "$(DESTDIR)$(docdir)/README.md" $(patsubst %,"$(DESTDIR)$(docdir)/%",$(wildcard docs/*.md docs/*.png config/examples/*.toml config/prometheus/*))
 	! cmp --quiet config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml" || rm "$(DESTDIR)$(confdir)/httpdnsd.toml"
 	for folder in "$(DESTDIR)$(confdir)/credentials" "$(DESTDIR)$(confdir)" \
 	  $(patsubst %,"$(DESTDIR)$(docdir)%",/docs /config/examples /config/prometheus /config /); do

@@ -15,7 +15,7 @@ def make(top, *arguments):
 
 
 def documents(top):
-    return {"README.md", *(f"docs/{path.name}" for path in (top / "docs").glob("*.md")),
+    return {"README.md", *(f"docs/{path.name}" for path in (top / "docs").iterdir()),
             *(f"config/examples/{path.name}" for path in (top / "config/examples").glob("*.toml")),
             *(f"config/prometheus/{path.name}" for path in (top / "config/prometheus").iterdir())}
 

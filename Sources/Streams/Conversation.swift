@@ -1,41 +1,42 @@
 package import HTTP
 
-/// The protocol spoken on one connection, as a value that knows no socket, TLS or clock: requests and octets go in,
-/// octets and events come out. Once it has thrown it is of no further use.
+/// What one side speaks on one connection. It knows no socket, TLS or clock: octets go in, octets and events come out.
+/// Once it has thrown it is of no further use.
 ///
-/// Properties are declared as mutating although they only read: an owner that keeps an `any Conversation` then reads it
-/// in place instead of copying it first.
-package protocol Conversation {
-    /// How many more requests it takes now. 0 for a moment, while the peer's limit is reached, or for good.
-    var room: Int { mutating get }
-    /// How many requests the peer takes at once, as far as it has said so.
-    var mostAtOnce: Int { mutating get }
-    /// False: there will be no room any more, though requests under way may still be answered.
-    var mayTakeMore: Bool { mutating get }
-    /// Whether no request is under way and nothing from the peer is partly read.
-    var isIdle: Bool { mutating get }
-    /// Takes a request, for which there must be room.
-    mutating func open(_ request: [UInt8], as id: RequestID)
-    /// Cancels a request: its answer is not wanted any more.
-    /// - Returns: False if the answer would be taken for that of another request: then the connection has to be closed.
-    mutating func cancel(_ id: RequestID) -> Bool
-    /// Whether part of the answer has come, so that an end of the connection would leave a broken answer.
-    mutating func hasBegun(_ id: RequestID) -> Bool
+/// Conversations are classes: whoever keeps an `any Conversation` then calls it without copying anything first.
+package protocol Conversation: AnyObject {
     /// Takes octets from the peer, in any pieces.
     /// - Parameter events: The resulting events are appended, also before an error.
-    mutating func receive(
-        _ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure)
+    func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) throws(ConversationFailure)
     /// Tells it that the peer will send no more.
     /// - Parameter isCut: See ``StreamOwner/ended(_:isCut:)``.
-    mutating func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure)
-    /// The octets to send to the peer, each given once; to be called after each of the calls above, and at the
-    /// beginning.
-    mutating func takeOutput() -> [UInt8]
+    func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure)
+    /// The octets to send to the peer, each given once; to be called after each of the other calls, and at the beginning.
+    func takeOutput() -> [UInt8]
 }
 
-extension Conversation {
+/// The side that requests: requests go in as well, and answers are events.
+package protocol ClientConversation: Conversation {
+    /// How many more requests it takes now. 0 for a moment, while the peer's limit is reached, or for good.
+    var room: Int { get }
+    /// How many requests the peer takes at once, as far as it has said so.
+    var mostAtOnce: Int { get }
+    /// False: there will be no room any more, though requests under way may still be answered.
+    var mayTakeMore: Bool { get }
+    /// Whether no request is under way and nothing from the peer is partly read.
+    var isIdle: Bool { get }
+    /// Takes a request, for which there must be room.
+    func open(_ request: [UInt8], as id: RequestID)
+    /// Cancels a request: its answer is not wanted any more.
+    /// - Returns: False if the answer would be taken for that of another request: then the connection has to be closed.
+    func cancel(_ id: RequestID) -> Bool
+    /// Whether part of the answer has come, so that an end of the connection would leave a broken answer.
+    func hasBegun(_ id: RequestID) -> Bool
+}
+
+extension ClientConversation {
     package var mostAtOnce: Int { .max }
-    package mutating func hasBegun(_ id: RequestID) -> Bool { false }
+    package func hasBegun(_ id: RequestID) -> Bool { false }
 }
 
 /// The id by which the owner knows a request.
@@ -49,7 +50,7 @@ package enum ConversationEvent: Equatable {
     case failed(RequestID, ConversationFailure)
     /// The peer has begun to process the request and stopped: another connection may answer it.
     case givenUp(RequestID, ConversationFailure)
-    /// ``Conversation/mayTakeMore`` is false from now on.
+    /// ``ClientConversation/mayTakeMore`` is false from now on.
     case goingAway
 }
 

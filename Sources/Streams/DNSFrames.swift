@@ -5,7 +5,7 @@ import Base
 ///
 /// A stray answer, whose question is unknown or answered already, is ignored; with too many more of them than answers the
 /// connection is given up.
-package struct DNSFrames: Conversation {
+package final class DNSFrames: ClientConversation {
     private let nextID: () -> UInt16
     /// The ids on the wire that are in use, and at the same places the requests they stand for; nil: the request was
     /// cancelled, but its id is not given to another until it is answered, or until ``maximumCancelled`` others wait for that.
@@ -35,7 +35,7 @@ package struct DNSFrames: Conversation {
     package var isIdle: Bool { waiting == 0 && incoming.isEmpty }
 
     /// - Parameter request: A message of 12 to 65,535 octets, whose id is replaced.
-    package mutating func open(_ request: [UInt8], as id: RequestID) {
+    package func open(_ request: [UInt8], as id: RequestID) {
         precondition(room > 0 && Self.headerLength...Int(UInt16.max) ~= request.count)
         var wireID = nextID()
         // Ends soon: far fewer ids are in use than there are.
@@ -48,7 +48,7 @@ package struct DNSFrames: Conversation {
         output.append(request.span.extracting(2...))
     }
 
-    package mutating func cancel(_ id: RequestID) -> Bool {
+    package func cancel(_ id: RequestID) -> Bool {
         if let place = requests.firstIndex(of: id) {
             requests[place] = nil
             waiting -= 1
@@ -61,7 +61,7 @@ package struct DNSFrames: Conversation {
         return true
     }
 
-    package mutating func receive(
+    package func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         guard !incoming.isEmpty else {
@@ -76,7 +76,7 @@ package struct DNSFrames: Conversation {
     }
 
     /// Reads the messages that have come whole, and returns the offset behind the last.
-    private mutating func readMessages(
+    private func readMessages(
         _ bytes: Span<UInt8>, _ events: inout [ConversationEvent]
     ) throws(ConversationFailure) -> Int {
         var offset = 0
@@ -90,7 +90,7 @@ package struct DNSFrames: Conversation {
         return offset
     }
 
-    private mutating func readMessage(
+    private func readMessage(
         _ message: Span<UInt8>, _ events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         guard let place = wireIDs.firstIndex(of: UInt16(message[0]) << 8 | UInt16(message[1])) else {
@@ -111,12 +111,12 @@ package struct DNSFrames: Conversation {
         events.append(.answered(request, .message(answer)))
     }
 
-    package mutating func endOfStream(
+    package func endOfStream(
         isCut: Bool, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         // A message that is not whole is no answer, and there is no way to find the next one.
         straysLeft = -1
     }
 
-    package mutating func takeOutput() -> [UInt8] { exchange(&output, with: []) }
+    package func takeOutput() -> [UInt8] { exchange(&output, with: []) }
 }

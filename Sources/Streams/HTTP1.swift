@@ -4,7 +4,7 @@ import HTTP
 ///
 /// Bytes that come unsolicited, or behind a response, would be taken for the answer to the next request, and each later
 /// one for that to the request after it. So after such bytes no further request is taken.
-package struct HTTP1: Conversation {
+package final class HTTP1: ClientConversation {
     private var reader = HTTPResponseReader()
     private var request: RequestID?
     private var output: [UInt8] = []
@@ -16,18 +16,18 @@ package struct HTTP1: Conversation {
 
     package var isIdle: Bool { request == nil && reader.isIdle }
 
-    package mutating func open(_ request: [UInt8], as id: RequestID) {
+    package func open(_ request: [UInt8], as id: RequestID) {
         precondition(room > 0)
         self.request = id
         output = request
     }
 
     /// False for the open request: its response could not be told from the next one's.
-    package mutating func cancel(_ id: RequestID) -> Bool { request != id }
+    package func cancel(_ id: RequestID) -> Bool { request != id }
 
     package func hasBegun(_ id: RequestID) -> Bool { !reader.isIdle }
 
-    package mutating func receive(
+    package func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         guard request != nil else { throw ConversationFailure("bytes that nobody asked for") }
@@ -38,7 +38,7 @@ package struct HTTP1: Conversation {
         }
     }
 
-    package mutating func endOfStream(
+    package func endOfStream(
         isCut: Bool, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         mayTakeMore = false
@@ -50,12 +50,12 @@ package struct HTTP1: Conversation {
     }
 
     /// A response counts whatever bytes stand behind it: it was whole before them.
-    private mutating func answered(_ response: HTTPResponse, _ events: inout [ConversationEvent]) {
+    private func answered(_ response: HTTPResponse, _ events: inout [ConversationEvent]) {
         guard let request else { return }
         self.request = nil
         if !response.keepAlive || !reader.isIdle { mayTakeMore = false }
         events.append(.answered(request, .http(response)))
     }
 
-    package mutating func takeOutput() -> [UInt8] { exchange(&output, with: []) }
+    package func takeOutput() -> [UInt8] { exchange(&output, with: []) }
 }

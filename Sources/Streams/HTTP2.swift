@@ -2,7 +2,7 @@ import Base
 package import HTTP
 
 /// HTTP/2 as a client speaks it (RFC 9113): many requests at once, answered in any order.
-package struct HTTP2: Conversation {
+package final class HTTP2: ClientConversation {
     /// Nil when there was no memory for it: then no request is taken.
     private let session: HTTP2Session?
     private let makeRequest: ([UInt8]) -> HTTP2Request?
@@ -26,24 +26,24 @@ package struct HTTP2: Conversation {
     package var isIdle: Bool { underWay == 0 }
 
     /// A request that cannot be sent gets no answer; its owner's deadline ends it.
-    package mutating func open(_ request: [UInt8], as id: RequestID) {
+    package func open(_ request: [UInt8], as id: RequestID) {
         guard let request = makeRequest(request), session?.open(request, as: id) ?? false else { return }
         underWay += 1
     }
 
-    package mutating func cancel(_ id: RequestID) -> Bool {
+    package func cancel(_ id: RequestID) -> Bool {
         if session?.cancel(id) ?? false { underWay -= 1 }
         return true
     }
 
-    package mutating func receive(
+    package func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         session?.receive(bytes)
         try takeEvents(into: &events)
     }
 
-    package mutating func endOfStream(
+    package func endOfStream(
         isCut: Bool, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         session?.endOfStream()
@@ -52,7 +52,7 @@ package struct HTTP2: Conversation {
         do throws(ConversationFailure) { try takeEvents(into: &events) } catch {}
     }
 
-    private mutating func takeEvents(into events: inout [ConversationEvent]) throws(ConversationFailure) {
+    private func takeEvents(into events: inout [ConversationEvent]) throws(ConversationFailure) {
         while let event = session?.nextEvent() {
             switch event {
             case .answered(let id, let response):
@@ -77,7 +77,7 @@ package struct HTTP2: Conversation {
         }
     }
 
-    package mutating func takeOutput() -> [UInt8] {
+    package func takeOutput() -> [UInt8] {
         var output: [UInt8] = []
         session?.takeOutput(into: &output)
         return output

@@ -3,7 +3,7 @@
 /// Only commands that are answered with a line, a number or one value are put on it, so anything else from the peer is
 /// a broken protocol. So is a value longer than ``maximumValueLength``: it is not one of ours, and to skip it would
 /// take as long as to read it.
-package struct RESP: Conversation {
+package final class RESP: ClientConversation {
     /// The commands whose replies are still to come, the oldest first; nil: the reply is not wanted any more.
     private var underWay: [RequestID?] = []
     /// How many of them were answered already: the array is shortened now and then.
@@ -39,19 +39,19 @@ package struct RESP: Conversation {
     }
 
     /// - Parameter request: A command, as ``command(_:)`` makes it.
-    package mutating func open(_ request: [UInt8], as id: RequestID) {
+    package func open(_ request: [UInt8], as id: RequestID) {
         precondition(room > 0)
         underWay.append(id)
         output += request
     }
 
-    package mutating func cancel(_ id: RequestID) -> Bool {
+    package func cancel(_ id: RequestID) -> Bool {
         // The newest are at the end.
         if let place = underWay.lastIndex(of: id), place >= answered { underWay[place] = nil }
         return true
     }
 
-    package mutating func receive(
+    package func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         incoming.reserveCapacity(incoming.count + bytes.count)
@@ -70,13 +70,13 @@ package struct RESP: Conversation {
         }
     }
 
-    package mutating func endOfStream(
+    package func endOfStream(
         isCut: Bool, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
         isEnded = true
     }
 
-    package mutating func takeOutput() -> [UInt8] { exchange(&output, with: []) }
+    package func takeOutput() -> [UInt8] { exchange(&output, with: []) }
 
     // MARK: Replies
 

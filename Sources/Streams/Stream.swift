@@ -14,7 +14,8 @@ package protocol StreamOwner: AnyObject {
     /// The peer will send no more.
     /// - Parameter isCut: TCP ended without TLS's close_notify, which anyone on the path can cause.
     func ended(_ stream: Stream, isCut: Bool)
-    /// The stream is of no use any more. May be called while something is sent.
+    /// The stream is of no use any more. May be called while something is sent, unless the peer has reset the connection:
+    /// then what came before is received first.
     func failed(_ stream: Stream, _ failure: StreamFailure)
     /// After ``Stream/finish()``: all octets are written, and the peer was told that no more will come.
     func finished(_ stream: Stream)
@@ -48,7 +49,8 @@ package enum StreamFailure: Error, Equatable, CustomStringConvertible {
 /// A connection, dialled or accepted, plain or through TLS. It connects, encrypts, queues and closes, and knows no
 /// protocol. Confined to its loop, which keeps it from its making to ``close()``.
 package final class Stream: EventHandler {
-    private unowned let owner: any StreamOwner
+    /// Whom the stream tells of what happens; another one takes over when it is established.
+    package unowned var owner: any StreamOwner
     private let loop: EventLoop
     /// Shared memory that octets are read into before they are decrypted or handed on.
     private let scratch: Scratch
@@ -59,6 +61,8 @@ package final class Stream: EventHandler {
     private var outgoing: StreamBuffer
     package private(set) var isConnected: Bool
     private var isSecured = false
+    /// Why nothing can be written any more; what has come may still be read.
+    private var broken: SystemError?
     private var ending = Ending.none
     /// Octets dropped since ``finish()``.
     private var discarded = 0
@@ -105,6 +109,9 @@ package final class Stream: EventHandler {
 
     package var isClosed: Bool { registration == nil }
 
+    /// Whether it is established, with TLS to the end of the handshake.
+    package var isOpen: Bool { !isClosed && isConnected && (tls == nil || isSecured) }
+
     /// How many octets wait for the peer to read; not told for a stream with TLS, which holds some itself.
     package var queued: Int { outgoing.count }
 
@@ -138,7 +145,7 @@ package final class Stream: EventHandler {
     /// Queues octets for the peer and writes as many as it takes at once; before the connection is established they
     /// wait. Ignored on a closed stream.
     package func send(_ bytes: Span<UInt8>) {
-        guard !isClosed else { return }
+        guard !isClosed, broken == nil else { return }
         if let tls {
             tls.send(bytes)
             if case .failed(let error) = tls.state { return fail(.tls(error)) }
@@ -191,7 +198,8 @@ package final class Stream: EventHandler {
         do throws(SystemError) {
             switch try socket.receive(into: scratch) {
             case .wouldBlock: return
-            case .endOfStream: owner.ended(self, isCut: tls != nil)
+            case .endOfStream:
+                if let broken { fail(.system(broken)) } else { owner.ended(self, isCut: tls != nil) }
             case .bytes(let count):
                 guard ending == .none else { return discard(count) }
                 let buffer = unsafe scratch.first(count)
@@ -229,7 +237,7 @@ package final class Stream: EventHandler {
     }
 
     private func flush() {
-        guard !isClosed else { return }
+        guard !isClosed, broken == nil else { return }
         if let tls {
             guard outgoing.append({ tls.takeCiphertext(into: &$0) }) else { return fail(.unread) }
         }
@@ -242,14 +250,17 @@ package final class Stream: EventHandler {
             socket.shutdownSending()
             owner.finished(self)
         } catch {
-            fail(.system(error))
+            // Reading comes to what was received before the reset, and then to the end.
+            guard error.isReset, isReading else { return fail(.system(error)) }
+            broken = error
+            updateInterest()
         }
     }
 
     private func updateInterest() {
         guard let registration, isConnected else { return }
         var interest: Readiness = isReading ? .readable : []
-        if !outgoing.isEmpty { interest.insert(.writable) }
+        if !outgoing.isEmpty, broken == nil { interest.insert(.writable) }
         loop.update(registration, interest)
     }
 

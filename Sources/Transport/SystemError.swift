@@ -51,6 +51,10 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
 
     /// Whether the file, or a folder on the way to it, does not exist.
     public var isNotFound: Bool { code == ENOENT || code == ENOTDIR }
+    /// Whether the peer, or something on the way to it, has reset the connection.
+    public var isReset: Bool { code == ECONNRESET || code == EPIPE }
+    /// Whether the peer has not acknowledged, or not answered the dialling, for too long.
+    public var isTimeout: Bool { code == ETIMEDOUT }
     /// Whether the system has no more of what the call needs: descriptors, memory, watches.
     public var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, ENOSPC].contains(code) }
 }

@@ -109,7 +109,7 @@ extension Response.Reply {
 private final class EncryptedClient {
     private let socket: BlockingSocket
     private let tls: TLSSession
-    private var conversation: any Conversation
+    private var conversation: any ClientConversation
     private var names: [(Name, RecordType)] = []
     /// What goes out over HTTPS for a message.
     private var makeRequest: ([UInt8]) -> HTTP2Request? = { message in

@@ -20,7 +20,7 @@ import Testing
     }
 
     private static func receive(
-        _ bytes: [UInt8], _ conversation: inout DNSFrames
+        _ bytes: [UInt8], _ conversation: DNSFrames
     ) throws(ConversationFailure) -> [ConversationEvent] {
         var events: [ConversationEvent] = []
         try conversation.receive(bytes.span, into: &events)
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func aMessageGoesBehindItsLengthWithAnIDOfItsOwn() {
-        var conversation = Self.conversation([0xABCD, 0xABCD, 0x0102])
+        let conversation = Self.conversation([0xABCD, 0xABCD, 0x0102])
         conversation.open(Self.query(1), as: 1)
         conversation.open(Self.query(2, count: 300), as: 2)
         // An id that is in use is not given to another.
@@ -43,13 +43,13 @@ import Testing
             .answered(11, .message(Self.query(1))),
         ]
         for length in [1, 2, 3, 19, answers.count] {
-            var conversation = Self.conversation([1, 2, 3])
+            let conversation = Self.conversation([1, 2, 3])
             for number in 1...3 { conversation.open(Self.query(UInt8(number)), as: UInt64(10 + number)) }
             var events: [ConversationEvent] = []
             for start in stride(from: 0, to: answers.count, by: length) {
                 #expect(!conversation.isIdle)
                 events += try Self.receive(
-                    Array(answers[start..<min(start + length, answers.count)]), &conversation)
+                    Array(answers[start..<min(start + length, answers.count)]), conversation)
             }
             #expect(events == expected && conversation.isIdle)
         }
@@ -57,7 +57,7 @@ import Testing
 
     @Test func roomIsTakenAndGivenBack() throws {
         var id: UInt16 = 0
-        var conversation = DNSFrames {
+        let conversation = DNSFrames {
             id += 1
             return id
         }
@@ -66,24 +66,24 @@ import Testing
             conversation.open(Self.query(0), as: UInt64(number))
         }
         #expect(conversation.room == 0)
-        _ = try Self.receive(Self.frame(5, 0), &conversation)
+        _ = try Self.receive(Self.frame(5, 0), conversation)
         #expect(conversation.room == 1)
         // What was given up takes no room, and its answer is nobody's.
         #expect(conversation.cancel(7) && conversation.room == 2)
-        #expect(try Self.receive(Self.frame(8, 0), &conversation).isEmpty)
+        #expect(try Self.receive(Self.frame(8, 0), conversation).isEmpty)
         #expect(conversation.room == 2)
     }
 
     @Test func whoeverGoesOnAnsweringNobodyIsNotListenedTo() throws {
-        var conversation = Self.conversation([1, 2])
+        let conversation = Self.conversation([1, 2])
         conversation.open(Self.query(1), as: 1)
-        #expect(try Self.receive(Self.frame(1, 1) + Self.frame(1, 1), &conversation).count == 1)
+        #expect(try Self.receive(Self.frame(1, 1) + Self.frame(1, 1), conversation).count == 1)
         for _ in 1...DNSFrames.maximumStrays {
-            #expect(try Self.receive(Self.frame(9, 1), &conversation).isEmpty)
+            #expect(try Self.receive(Self.frame(9, 1), conversation).isEmpty)
         }
         #expect(conversation.mayTakeMore)
         #expect(throws: ConversationFailure("answers that nobody asked for")) {
-            try Self.receive(Self.frame(9, 1), &conversation)
+            try Self.receive(Self.frame(9, 1), conversation)
         }
         #expect(!conversation.mayTakeMore)
     }
@@ -92,7 +92,7 @@ import Testing
     /// whatever order they come.
     @Test(arguments: [1, 100]) func whoeverAnswersTwiceIsListenedTo(together: Int) throws {
         var id: UInt16 = 0
-        var conversation = DNSFrames {
+        let conversation = DNSFrames {
             id += 1
             return id
         }
@@ -100,13 +100,13 @@ import Testing
             let numbers = (start..<start + together).map { UInt16($0) }
             for number in numbers { conversation.open(Self.query(0), as: UInt64(number)) }
             let answers = numbers.flatMap { Self.frame($0, 0) }
-            #expect(try Self.receive(answers + answers, &conversation).count == together)
+            #expect(try Self.receive(answers + answers, conversation).count == together)
         }
         #expect(conversation.mayTakeMore)
         // That is no credit for ever.
         #expect(throws: ConversationFailure.self) {
             for _ in 0...DNSFrames.maximumUnderWay + DNSFrames.maximumStrays {
-                _ = try Self.receive(Self.frame(9, 1), &conversation)
+                _ = try Self.receive(Self.frame(9, 1), conversation)
             }
         }
     }
@@ -114,7 +114,7 @@ import Testing
     /// Questions that a server drops, and that nobody waits for any more, take no room from others.
     @Test func whatIsNeverAnsweredTakesNoRoom() throws {
         var id: UInt16 = 0
-        var conversation = DNSFrames {
+        let conversation = DNSFrames {
             id &+= 1
             return id
         }
@@ -125,22 +125,22 @@ import Testing
         #expect(conversation.room == DNSFrames.maximumUnderWay)
         conversation.open(Self.query(7), as: 5000)
         // The answer to one that was given up lately is known as such, and that to a late one is a stray.
-        #expect(try Self.receive(Self.frame(4999, 0), &conversation).isEmpty)
-        #expect(try Self.receive(Self.frame(1, 0), &conversation).isEmpty)
-        #expect(try Self.receive(Self.frame(5001, 7), &conversation) == [.answered(5000, .message(Self.query(7)))])
+        #expect(try Self.receive(Self.frame(4999, 0), conversation).isEmpty)
+        #expect(try Self.receive(Self.frame(1, 0), conversation).isEmpty)
+        #expect(try Self.receive(Self.frame(5001, 7), conversation) == [.answered(5000, .message(Self.query(7)))])
     }
 
     @Test(arguments: 0...11) func whatHasNoHeaderIsNoDNS(length: UInt8) {
-        var conversation = Self.conversation([1])
+        let conversation = Self.conversation([1])
         conversation.open(Self.query(1), as: 1)
         #expect(throws: ConversationFailure("the server does not speak DNS")) {
-            try Self.receive([0, length], &conversation)
+            try Self.receive([0, length], conversation)
         }
     }
 
     /// What came before it counts.
     @Test func whatCameBeforeJunkIsTaken() {
-        var conversation = Self.conversation([1, 2])
+        let conversation = Self.conversation([1, 2])
         conversation.open(Self.query(1), as: 1)
         conversation.open(Self.query(2), as: 2)
         var events: [ConversationEvent] = []
@@ -157,7 +157,7 @@ import Testing
             var bytes = (0..<count).flatMap { Self.frame(UInt16($0), UInt8($0), count: 12 + chance.below(40)) }
             bytes = mutate(bytes, with: [0, 1, 12, 255], &chance)
             let outcomes = [bytes.count, 1, 1 + chance.below(30)].map { length in
-                var conversation = Self.conversation((0..<UInt16(count)).map { $0 })
+                let conversation = Self.conversation((0..<UInt16(count)).map { $0 })
                 for number in 0..<count { conversation.open(Self.query(0), as: UInt64(number)) }
                 var events: [ConversationEvent] = []
                 var hasFailed = false

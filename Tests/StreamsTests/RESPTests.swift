@@ -7,7 +7,7 @@ import Testing
     private static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
     private static func receive(
-        _ text: String, _ conversation: inout RESP
+        _ text: String, _ conversation: RESP
     ) throws(ConversationFailure) -> [ConversationEvent] {
         var events: [ConversationEvent] = []
         try conversation.receive(bytes(text).span, into: &events)
@@ -16,13 +16,13 @@ import Testing
 
     /// A conversation with so many commands under way.
     private static func asking(_ count: Int) -> RESP {
-        var conversation = RESP()
+        let conversation = RESP()
         for id in 0..<count { conversation.open(RESP.command([bytes("GET"), bytes("k")]), as: UInt64(id)) }
         return conversation
     }
 
     @Test func aCommandIsAListOfStrings() {
-        var conversation = RESP()
+        let conversation = RESP()
         conversation.open(RESP.command([Self.bytes("GET"), Self.bytes("h1:a"), []]), as: 1)
         #expect(conversation.takeOutput() == Self.bytes("*3\r\n$3\r\nGET\r\n$4\r\nh1:a\r\n$0\r\n\r\n"))
         #expect(conversation.takeOutput().isEmpty && !conversation.isIdle)
@@ -35,7 +35,7 @@ import Testing
             .done, .value(Self.bytes("a\r\nb\n")), .nothing, .done, .error(.outOfMemory), .value([]), .error(.other),
         ]
         for length in [1, 2, 3, 7, text.utf8.count] {
-            var conversation = Self.asking(expected.count)
+            let conversation = Self.asking(expected.count)
             var events: [ConversationEvent] = []
             let octets = Self.bytes(text)
             for start in stride(from: 0, to: octets.count, by: length) {
@@ -48,26 +48,26 @@ import Testing
     }
 
     @Test(arguments: StoreError.allCases) func anErrorIsKnownByItsFirstWord(error: StoreError) throws {
-        var conversation = Self.asking(2)
-        let events = try Self.receive("-\(error.rawValue) h1:secret\r\n-\(error.rawValue)\r\n", &conversation)
+        let conversation = Self.asking(2)
+        let events = try Self.receive("-\(error.rawValue) h1:secret\r\n-\(error.rawValue)\r\n", conversation)
         #expect(events == [.answered(0, .store(.error(error))), .answered(1, .store(.error(error)))])
     }
 
     @Test func theReplyToWhatWasCancelledIsDropped() throws {
-        var conversation = Self.asking(3)
+        let conversation = Self.asking(3)
         #expect(conversation.cancel(1) && conversation.cancel(9))
         #expect(conversation.room == RESP.maximumUnderWay - 3)
         #expect(
-            try Self.receive("$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n", &conversation) == [
+            try Self.receive("$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n", conversation) == [
                 .answered(0, .store(.value([97]))), .answered(2, .store(.value([99]))),
             ])
     }
 
     @Test func roomIsTakenAndGivenBackHoweverLongItLasts() throws {
-        var conversation = Self.asking(RESP.maximumUnderWay)
+        let conversation = Self.asking(RESP.maximumUnderWay)
         #expect(conversation.room == 0)
         for id in 0..<3 * RESP.maximumUnderWay {
-            #expect(try Self.receive("$-1\r\n", &conversation) == [.answered(UInt64(id), .store(.nothing))])
+            #expect(try Self.receive("$-1\r\n", conversation) == [.answered(UInt64(id), .store(.nothing))])
             #expect(conversation.room == 1)
             conversation.open(RESP.command([Self.bytes("GET")]), as: UInt64(id + RESP.maximumUnderWay))
         }
@@ -89,12 +89,12 @@ import Testing
         ("-" + String(repeating: "x", count: RESP.maximumLineLength + 2), "a line that is too long"),
     ])
     func whatIsNoReplyEndsIt(text: String, reason: String) {
-        var conversation = Self.asking(1)
-        #expect(throws: ConversationFailure(reason)) { try Self.receive(text, &conversation) }
+        let conversation = Self.asking(1)
+        #expect(throws: ConversationFailure(reason)) { try Self.receive(text, conversation) }
     }
 
     @Test func aReplyThatNobodyAskedForEndsIt() throws {
-        var conversation = Self.asking(1)
+        let conversation = Self.asking(1)
         var events: [ConversationEvent] = []
         #expect(throws: ConversationFailure("a reply that nobody asked for")) {
             try conversation.receive(Self.bytes("+OK\r\n+OK\r\n").span, into: &events)
@@ -104,8 +104,8 @@ import Testing
     }
 
     @Test func theLongestValueIsTaken() throws {
-        var conversation = Self.asking(1)
+        let conversation = Self.asking(1)
         let value = String(repeating: "v", count: RESP.maximumValueLength)
-        #expect(try Self.receive("$\(RESP.maximumValueLength)\r\n\(value)\r\n", &conversation).count == 1)
+        #expect(try Self.receive("$\(RESP.maximumValueLength)\r\n\(value)\r\n", conversation).count == 1)
     }
 }

@@ -51,7 +51,7 @@ private final class ServiceDialect: Dialect {
 
     var isSecure: Bool { access.security.isSecure }
 
-    func conversation() -> any Conversation { HTTP1() }
+    func conversation() -> any ClientConversation { HTTP1() }
 
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? {
         try access.security.session { context throws(TLSError) in try context.session(to: endpoint.address, at: wall) }

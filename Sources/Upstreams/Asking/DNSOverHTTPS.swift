@@ -36,7 +36,7 @@ final class DNSOverHTTPS: Dialect {
         authority = server.authority
     }
 
-    func conversation() -> any Conversation {
+    func conversation() -> any ClientConversation {
         let fields = [(name: "accept", value: Self.mediaType)]
         guard !usesGET else {
             return HTTP2(bodyLimit: Int(UInt16.max)) { [authority, path] message in

@@ -33,7 +33,7 @@ final class DNSOverStreams: Dialect {
     var isSecure: Bool { security.isSecure }
     var retriesOnFresh: Bool { server.kind != .plain }
 
-    func conversation() -> any Conversation { DNSFrames { [answers] in answers.nextID() } }
+    func conversation() -> any ClientConversation { DNSFrames { [answers] in answers.nextID() } }
 
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? {
         let protocols = offersProtocol ? ["dot"] : []
@@ -115,7 +115,7 @@ private final class NotAsked: Dialect {
 
     init(_ failure: Failure) { self.failure = failure }
 
-    func conversation() -> any Conversation { HTTP1() }
+    func conversation() -> any ClientConversation { HTTP1() }
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? { throw .library(code: 0) }
     func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
         throw Unaskable(failure: failure)

@@ -11,7 +11,7 @@ package protocol Dialect: AnyObject {
     /// Whether requests go through TLS.
     var isSecure: Bool { get }
     /// A conversation for a new connection.
-    func conversation() -> any Conversation
+    func conversation() -> any ClientConversation
     /// A new session to one of the server's endpoints; nil without TLS.
     /// - Parameter wall: Seconds since 1970.
     func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession?

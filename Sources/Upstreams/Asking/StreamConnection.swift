@@ -22,7 +22,7 @@ final class StreamConnection: Sender {
     private(set) var (queries, answers) = (0, 0)
 
     unowned let upstream: StreamUpstream
-    private var conversation: any Conversation
+    private let conversation: any ClientConversation
     /// What the conversation gave before its next output, in pieces that get a TLS record each.
     private var apart: [[UInt8]] = []
     /// The established stream.
@@ -212,12 +212,12 @@ extension StreamConnection: StreamOwner {
 
     /// Tells the conversation something, and heeds what it says.
     private func converse(
-        _ tell: (inout any Conversation, inout [ConversationEvent]) throws(ConversationFailure) -> Void
+        _ tell: (any ClientConversation, inout [ConversationEvent]) throws(ConversationFailure) -> Void
     ) {
         let upstream = upstream
         var events = upstream.takeEvents()
         var failure: ConversationFailure?
-        do throws(ConversationFailure) { try tell(&conversation, &events) } catch { failure = error }
+        do throws(ConversationFailure) { try tell(conversation, &events) } catch { failure = error }
         guard !events.isEmpty || failure != nil else {
             upstream.giveBack(&events)
             return pump()

@@ -34,7 +34,7 @@ private struct FramesOutcome: Equatable {
 
 private func converse(_ pieces: [ArraySlice<UInt8>]) -> FramesOutcome {
     var next: UInt16 = 0
-    var conversation = DNSFrames {
+    let conversation = DNSFrames {
         next += 1
         return next - 1
     }

@@ -31,7 +31,7 @@ private struct RESPOutcome: Equatable {
 }
 
 private func converse(_ pieces: [ArraySlice<UInt8>]) -> RESPOutcome {
-    var conversation = RESP()
+    let conversation = RESP()
     for number in 0..<8 as Range<UInt64> { conversation.open([1], as: 100 + number) }
     check(conversation.cancel(103), "a command cannot be given up")
     var outcome = RESPOutcome()

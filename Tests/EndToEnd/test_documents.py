@@ -212,6 +212,19 @@ def test_every_option_of_a_script_is_one():
     assert count > 3
 
 
+def test_the_results_of_the_bench_are_as_it_writes_them(tmp_path):
+    """The same headings and rows of titles; the figures are those of a run."""
+    (tmp_path / "results.json").write_text(json.dumps({"cells": [], "command": "make bench", "rounds": 3, "date": "2026-01-01 00:00",
+                                                       "commit": "0", "machine": "one", "versions": {}}))
+    written = subprocess.run([sys.executable, "-B", TOP / "Tests/Performance/bench.py", "--table", tmp_path / "results.json"],
+                             capture_output=True, text=True, check=True).stdout.splitlines()
+    page = (TOP / "docs/performance-results.md").read_text().splitlines()
+    assert len(written) > 40
+    for line in written:
+        if not line.startswith(("`make bench`,", "| hits", "| miss")) and "| not measured" not in line:
+            assert line in page, line
+
+
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory):
     """A folder with the files that examples name."""

@@ -151,7 +151,7 @@ def _judged(summary):
 
 
 def markdown(paths):
-    """The tables for docs/performance.md, over all rounds of all runs."""
+    """docs/performance-results.md, over all rounds of all runs."""
     cells, runs = [], []
     for index, path in enumerate(paths):
         with open(path) as file:
@@ -159,13 +159,17 @@ def markdown(paths):
         cells += [cell | {"run": index} for cell in runs[-1]["cells"]]
     summary, last = summarize(cells), runs[-1]
     versions = ", ".join(f"{name} {version}" for name, version in last["versions"].items())
-    lines = [f"`{last['command']}`, {len(runs)} runs of {last['rounds']} rounds, {last['date'].split(' ')[0]}, commit "
+    lines = ["# Results of the bench", "",
+             "Every figure of the runs that [Performance](performance.md) speaks of. This page is written by",
+             "`Tests/Performance/bench.py --table RESULTS.json…`.", "",
+             f"`{last['command']}`, {len(runs)} runs of {last['rounds']} rounds, {last['date'].split(' ')[0]}, commit "
              f"{last['commit']}; {last['machine']}; {versions}. Medians over all rounds with their range; CPU is user and system, for "
              "each answer.", ""]
-    for columns in GRIDS:
-        lines += [*_grid(summary, columns), ""]
-    lines += [*_growth(summary), ""]
-    lines += ["| target | bound | measured | |", "| --- | --- | --- | --- |"]
+    for title, columns in GRIDS.items():
+        lines += [f"## {title}", "", *_grid(summary, columns), ""]
+    lines += ["## How cost grows", "", *_growth(summary), "", "## Targets", "",
+              "*Limit* is the least that any server can cost, *best rival* the best of the other servers of the same round.", "",
+              "| target | bound | measured | |", "| --- | --- | --- | --- |"]
     for target, value, bound, verdict in _judged(summary):
         lines.append(f"| {target} | {bound} | {'' if value is None else number(value)} | {verdict} |")
     return "\n".join(lines)
@@ -197,18 +201,21 @@ def _growth(summary):
             yield f"| {server.partition(', ')[2]} | " + " | ".join(cells) + " |"
 
 
-GRIDS = [  # title, workload, figure
-    [("hits, 1,000 names: µs", "hits-1000", "cpu"), ("100,000 names: µs", "hits-100000", "cpu"),
-     ("1,000,000 names: µs", "hits-1000000", "cpu"),
-     ("10,000 queries/s: µs", "rate-1000", "cpu"), ("p50 µs", "rate-1000", "p50"), ("p99 µs", "rate-1000", "p99"),
-     ("beside work that gives way: hits' p99, times", "beside-work", "p99 ratio"),
-     ("a TCP connection each: µs", "tcp-connections", "cpu"), ("pipelined: µs", "tcp-pipeline", "cpu")],
-    [("misses over plain DNS: µs", "miss-plain", "cpu"), ("a second", "miss-plain", "rate"),
-     ("one at a time: µs", "miss-plain-one", "cpu"), ("p50 µs", "miss-plain-one", "p50"),
-     ("p50 µs, awake", "miss-plain-one-awake", "p50"),
-     ("20 ms away: a second", "miss-plain-20ms", "rate"), ("idle MB", "idle", "resident"),
-     ("exec to first lookup: ms", "start", "first lookup")],
-    [("encrypted misses: µs", "miss", "cpu"), ("a second", "miss", "rate"), ("one at a time: µs", "miss-one", "cpu"),
-     ("p50 µs", "miss-one", "p50"), ("p50 µs, awake", "miss-one-awake", "p50"), ("20 ms away: a second", "miss-20ms", "rate"),
-     ("5 % misses: hits' p99 µs", "mix", "p99"), ("beside misses: hits' p99, times", "beside-misses", "p99 ratio")],
-]
+GRIDS = {  # title, workload, figure
+    "Hits": [
+        ("hits, 1,000 names: µs", "hits-1000", "cpu"), ("100,000 names: µs", "hits-100000", "cpu"),
+        ("1,000,000 names: µs", "hits-1000000", "cpu"),
+        ("10,000 queries/s: µs", "rate-1000", "cpu"), ("p50 µs", "rate-1000", "p50"), ("p99 µs", "rate-1000", "p99"),
+        ("beside work that gives way: hits' p99, times", "beside-work", "p99 ratio"),
+        ("a TCP connection each: µs", "tcp-connections", "cpu"), ("pipelined: µs", "tcp-pipeline", "cpu")],
+    "Misses over plain DNS, memory, start": [
+        ("misses over plain DNS: µs", "miss-plain", "cpu"), ("a second", "miss-plain", "rate"),
+        ("one at a time: µs", "miss-plain-one", "cpu"), ("p50 µs", "miss-plain-one", "p50"),
+        ("p50 µs, awake", "miss-plain-one-awake", "p50"),
+        ("20 ms away: a second", "miss-plain-20ms", "rate"), ("idle MB", "idle", "resident"),
+        ("exec to first lookup: ms", "start", "first lookup")],
+    "Encrypted misses": [
+        ("encrypted misses: µs", "miss", "cpu"), ("a second", "miss", "rate"), ("one at a time: µs", "miss-one", "cpu"),
+        ("p50 µs", "miss-one", "p50"), ("p50 µs, awake", "miss-one-awake", "p50"), ("20 ms away: a second", "miss-20ms", "rate"),
+        ("5 % misses: hits' p99 µs", "mix", "p99"), ("beside misses: hits' p99, times", "beside-misses", "p99 ratio")],
+}

@@ -2,7 +2,7 @@
 
 # The one list of Debian packages: to build and run, and on top of those to test.
 BUILD_PACKAGES := ca-certificates git gcc g++ libc6-dev libnghttp2-dev libssl-dev libsystemd-dev pkg-config
-TEST_PACKAGES := python3 python3-pytest python3-dnspython python3-cryptography python3-html5lib \
+TEST_PACKAGES := codespell python3 python3-pytest python3-dnspython python3-cryptography python3-html5lib \
 	python3-h2 python3-prometheus-client python3-yaml prometheus unbound dnsdist nginx-light haproxy knot-resolver \
 	knot-dnsutils tcpdump strace redis-server bind9-dnsutils curl iproute2 nftables util-linux systemd-container dnsperf valgrind chromium
 BENCH_PACKAGES := python3 openssl unbound dnsmasq-base dnsdist smartdns knot-resolver dnss stubby
@@ -197,8 +197,11 @@ simulate: swift build-packages ## the daemon in invented time, over an invented 
 	wait $$other || status=1
 	exit $$status
 
-lint: swift test-packages ## format and syntax, without changing anything
+lint: swift test-packages ## format, syntax, spelling and plain words, without changing anything
 	@swift format lint --strict --recursive $(SWIFT_SOURCES)
+	codespell --ignore-words Tests/Words/known.txt --skip '*.png,*.zh-CN.md,*.dict,ceilings.txt,Corpus' \
+	  README.md Makefile config docs systemd Sources Tests
+	$(PYTHON) Tests/Words/words.py
 	find Tests -name '*.py' -exec $(PYTHON) -c 'import sys; [compile(open(file).read(), file, "exec") for file in sys.argv[1:]]' {} +
 
 format: swift ## bring the Swift sources into the house format

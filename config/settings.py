@@ -271,7 +271,7 @@ def of_accounts(servers, account):
     common = {key for there, key, _ in servers if there == section}
     httpdns = {key for there, key, _ in account if there == "httpdns"}
     lines = ["### With a provider\n", "A group with a `provider` also has these keys, and no `servers` and `trustAD`. What each of"
-             " them does stands in the\nsection that is named; only the default may be another.\n",
+             " them does is said in the\nsection that is named; only the default may be another.\n",
              "| key | default | variable | as |", "| --- | --- | --- | --- |"]
     for there, key, default in account:
         if there == section and key not in common:

@@ -73,6 +73,43 @@ def settings():
     return found
 
 
+def skeleton(document):
+    """What a translation has in common with its original: levels of headings, code, tables, and where its links lead."""
+    text = document.read_text()
+    bare = prose(text)
+    # A remark in a block of code is translated.
+    shown = [(language, [re.sub(r"\s*(?:#|//) .*", "", line) for line in block.splitlines()])
+             for language, block in blocks(text) if language]
+    tables = [[re.findall(r"`[^`]+`|\b\d[\d.:]*", row.replace("：", ":")) for row in table.splitlines() if "---" not in row]
+              for table in re.findall(r"(?:^\|.*\n)+", bare, re.MULTILINE)]
+    return {"headings": re.findall(r"^#+(?= )", bare, re.MULTILINE), "blocks": shown, "tables": tables,
+            "columns": [row.count("|") for row in re.findall(r"^\|.*$", bare, re.MULTILINE)],
+            "code": sorted(set(re.findall(r"`([^`\n]+)`", bare))),
+            "links": sorted({path.replace(".zh-CN", "").removeprefix("../")
+                             for path in re.findall(r"\]\(([^)#\s]+)", bare)}),
+            "items": re.findall(r"^(?:-|\d+\.)(?= )", bare, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", ["hosts", "providers", "questions", "upstreams"])
+def test_a_page_in_chinese_has_the_commands_keys_and_tables_of_the_english_one(page):
+    english, chinese = (skeleton(TOP / f"docs/{page}{suffix}.md") for suffix in ("", ".zh-CN"))
+    for part, content in english.items():
+        for one, other in zip(content, chinese[part]):
+            assert one == other, part
+        assert len(content) == len(chinese[part]), part
+
+
+def test_the_chinese_readme_has_the_commands_and_tables_of_the_english_one():
+    """All that stands before the documents."""
+    english, chinese = (re.split(r"^## (?:Documents|文档)$", (TOP / path).read_text(), flags=re.MULTILINE)[0]
+                        for path in ("README.md", "docs/README.zh-CN.md"))
+    assert [re.sub(r"\s*# .*", "", block) for _, block in blocks(english)[1:]] == \
+        [re.sub(r"\s*# .*", "", block) for _, block in blocks(chinese)[1:]]
+    assert sorted(set(re.findall(r"`([^`\n]+)`", prose(english)))) == sorted(set(re.findall(r"`([^`\n]+)`", prose(chinese))))
+    for mark in (r"^#+ ", r"^\|", r"^- ", r"^\d\. "):
+        assert len(re.findall(mark, english, re.MULTILINE)) == len(re.findall(mark, chinese, re.MULTILINE)), mark
+
+
 @pytest.fixture(scope="module")
 def options(binary):
     """The options of each command of the daemon, as its help has them."""

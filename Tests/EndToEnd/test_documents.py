@@ -375,6 +375,6 @@ def test_every_setting_is_one(document):
 
 def test_every_event_is_listed_as_it_is_said():
     source = "".join(path.read_text() for path in (TOP / "Sources").rglob("*.swift"))
-    listed = (TOP / "docs/troubleshooting.md").read_text().split("\n### Events\n")[1].split("\n| event |")[1]
+    listed = (TOP / "docs/log.md").read_text().split("\n## Events\n")[1].split("\n| event |")[1]
     rows = re.findall(r"^\| `([\w-]+)` \| .* \| `([0-9a-f]{32})` \|$", listed, re.MULTILINE)
     assert sorted(rows) == sorted(re.findall(r'"([a-z-]+) ([0-9a-f]{32})"', source)) != []

@@ -1,6 +1,7 @@
+import Base
 internal import COpenSSL
 
-/// The last resumable TLS session of each target: resuming it saves a new connection a round trip and a signature.
+/// The last resumable TLS session of each address and target: resuming it saves a new connection a round trip and a signature.
 ///
 /// All sessions were verified under the policy, pins included, of the one context that keeps them. A resumed session is
 /// not verified again: an attacker who once had a certificate's key could go on with it for as long as tickets are
@@ -17,13 +18,19 @@ final class SessionMemory {
     /// How long a verification is relied on, in seconds.
     static let longestTrust: UInt64 = 86_400
 
-    private final class Entry {
+    /// Where a session goes, and what must be found there.
+    struct Key: Equatable {
+        let address: IPAddress
         let target: TLSTarget
+    }
+
+    private final class Entry {
+        let key: Key
         let session: Owned
         let trust: Range<UInt64>
 
-        init(_ target: TLSTarget, _ session: consuming Owned, _ trust: Range<UInt64>) {
-            self.target = target
+        init(_ key: Key, _ session: consuming Owned, _ trust: Range<UInt64>) {
+            self.key = key
             self.session = session
             self.trust = trust
         }
@@ -36,23 +43,23 @@ final class SessionMemory {
 
     /// Takes over an SSL_SESSION.
     /// - Parameter trust: During which time it may be resumed, in seconds since 1970.
-    func remember(_ session: consuming Owned, for target: TLSTarget, trust: Range<UInt64>) {
-        forget(target)
+    func remember(_ session: consuming Owned, for key: Key, trust: Range<UInt64>) {
+        forget(key)
         if entries.count == Self.limit { entries.removeFirst() }
-        entries.append(Entry(target, session, trust))
+        entries.append(Entry(key, session, trust))
     }
 
-    func forget(_ target: TLSTarget) {
-        entries.removeAll { $0.target == target }
+    func forget(_ key: Key) {
+        entries.removeAll { $0.key == key }
     }
 
-    /// Makes `session` (an SSL that has not begun) offer the session remembered for `target`, if that may be resumed
+    /// Makes `session` (an SSL that has not begun) offer the session remembered for `key`, if that may be resumed
     /// now.
     /// - Parameter now: Seconds since 1970. A clock that was set back to before the verification ends the trust as
     ///   well.
     /// - Returns: During which time the offered session may be resumed; nil if none is offered.
-    func offer(in session: OpaquePointer, for target: TLSTarget, at now: UInt64) -> Range<UInt64>? {
-        guard let entry = entries.last(where: { $0.target == target }), entry.trust.contains(now) else { return nil }
+    func offer(in session: OpaquePointer, for key: Key, at now: UInt64) -> Range<UInt64>? {
+        guard let entry = entries.last(where: { $0.key == key }), entry.trust.contains(now) else { return nil }
         // OpenSSL marks a session that ended in an error, and then does not offer it.
         unsafe _ = SSL_set_session(session, entry.session.pointer)
         return entry.trust

@@ -73,7 +73,7 @@ extension TLSSession {
             guard let session = unsafe TLSSession.of(ssl), let client = session.client, let trust = session.trust,
                 let owned = unsafe Owned(resumable, freedBy: SSL_SESSION_free)
             else { return 0 }
-            client.memory.remember(owned, for: client.target, trust: trust)
+            client.memory.remember(owned, for: client.key, trust: trust)
             return 1
         }
     }

@@ -91,14 +91,18 @@ public final class TLSClientContext {
         return new
     }
 
-    /// A session to `target`, resuming the last one there if it can; its first flight is ready to be taken.
+    /// A session to an address where `target` must be found, resuming the last one there if it can; its first flight is
+    /// ready to be taken.
     /// - Parameter now: Seconds since 1970.
-    public func session(to target: TLSTarget, at now: UInt64) throws(TLSError) -> TLSSession {
+    public func session(
+        to address: IPAddress, _ target: TLSTarget = TLSTarget(), at now: UInt64
+    ) throws(TLSError) -> TLSSession {
+        let key = SessionMemory.Key(address: address, target: target)
         let expected: ExpectedPeer
         if let name = target.name {
             expected = try ExpectedPeer(serverName: name)
         } else {
-            expected = peer ?? .address(target.address)
+            expected = peer ?? .address(address)
         }
         let protocols = protocolList(target.protocols)
         let made = try ready()
@@ -110,38 +114,33 @@ public final class TLSClientContext {
         if !refusesUnsetClock, now < Version.made {
             unsafe X509_VERIFY_PARAM_set_flags(SSL_get0_param(ssl.pointer), UInt(X509_V_FLAG_NO_CHECK_TIME))
         }
-        let trust = unsafe memory.offer(in: ssl.pointer, for: target, at: now)
+        let trust = unsafe memory.offer(in: ssl.pointer, for: key, at: now)
         return try TLSSession(
             ssl,
             client: .init(
-                peer: expected, target: target, began: now, memory: memory, pins: pins,
+                peer: expected, key: key, began: now, memory: memory, pins: pins,
                 hashes: try CertificateHashes(target.hashes), hasCertificate: hasCertificate,
                 systemFile: made.systemFile),
             trust: trust, buffer: buffer)
     }
-
-    /// A session for HTTP/1.1 to an address, with the policy's name or else that address expected in the certificate.
-    public func session(to address: IPAddress, at now: UInt64) throws(TLSError) -> TLSSession {
-        try session(to: TLSTarget(address), at: now)
-    }
 }
 
-/// Where a TLS connection goes, whose certificate it must find there, and which protocols it offers. A session is
-/// resumed only for a target that is the same in all of this.
+/// What a TLS connection must find at its end, and which protocols it offers there.
 public struct TLSTarget: Sendable, Equatable {
-    public var address: IPAddress
-    /// The name the certificate must have, in the form of ``TLSPolicy/serverName``; nil: the policy's.
+    /// The name the certificate must have, in the form of ``TLSPolicy/serverName``; nil: the policy's, or else the address.
     public var name: String?
     /// SHA-256 digests of the signed parts of certificates, 32 octets each, one of which the verified chain must have
     /// (DNS stamps). Empty: any chain that verifies will do.
     public var hashes: [[UInt8]]
     /// The ALPN names of the protocols offered, 1 to 255 octets each, the preferred one first (RFC 7301). Empty: none.
     public var protocols: [String]
+    /// Whether the handshake fails, with ``TLSError/noApplicationProtocol``, if the server chooses none of them.
+    public var requiresProtocol: Bool
 
     public init(
-        _ address: IPAddress, name: String? = nil, hashes: [[UInt8]] = [], protocols: [String] = ["http/1.1"]
+        name: String? = nil, hashes: [[UInt8]] = [], protocols: [String] = ["http/1.1"], requiresProtocol: Bool = false
     ) {
-        (self.address, self.name, self.hashes, self.protocols) = (address, name, hashes, protocols)
+        (self.name, self.hashes, self.protocols, self.requiresProtocol) = (name, hashes, protocols, requiresProtocol)
     }
 }
 

@@ -19,7 +19,7 @@ public final class TLSSession {
     /// The part of a session that only a client has.
     struct Client {
         let peer: ExpectedPeer
-        let target: TLSTarget
+        let key: SessionMemory.Key
         /// When the session began, in seconds since 1970.
         let began: UInt64
         let memory: SessionMemory
@@ -47,11 +47,13 @@ public final class TLSSession {
 
     /// The protocol that ALPN settled on, such as "h2" (RFC 7301); nil until the handshake is done, and when none was
     /// agreed.
-    public var applicationProtocol: String? {
+    public var applicationProtocol: String? { state == .open ? selectedProtocol : nil }
+
+    private var selectedProtocol: String? {
         var name: UnsafePointer<UInt8>?
         var length: UInt32 = 0
         unsafe SSL_get0_alpn_selected(ssl.pointer, &name, &length)
-        guard state == .open, let name = unsafe name, length > 0 else { return nil }
+        guard let name = unsafe name, length > 0 else { return nil }
         // Sound: the session owns this many octets there, and they are copied.
         return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
     }
@@ -212,6 +214,7 @@ public final class TLSSession {
         case .closed: return close()
         case .failed(let error): return fail(refusal ?? explained(error))
         }
+        if client?.key.target.requiresProtocol ?? false, selectedProtocol == nil { return fail(.noApplicationProtocol) }
         state = .open
         isResumed = unsafe SSL_session_reused(ssl.pointer) == 1
         // Sound: the function returns a static string.
@@ -286,6 +289,6 @@ public final class TLSSession {
         state = .failed(error)
         early = []
         // The peer may have failed because of the session that was offered: the next connection begins afresh.
-        if let client { client.memory.forget(client.target) }
+        if let client { client.memory.forget(client.key) }
     }
 }

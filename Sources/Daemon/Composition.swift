@@ -55,7 +55,9 @@ extension ServiceAccess {
         let name = account.certificateName
         let security: Security =
             if account.settings.credential.isHTTPS {
-                .tls(try TLSClientContext(account.tls, account.tlsSection, name, or: account.certificateAddress))
+                .tls(
+                    try TLSClientContext(account.tls, account.tlsSection, name, or: account.certificateAddress),
+                    TLSTarget())
             } else {
                 .plain
             }

@@ -46,9 +46,7 @@ package final class HTTPExchange {
         (self.request, self.done) = (request, done)
         let tls: TLSSession?
         do throws(TLSError) {
-            tls = try security.session { context throws(TLSError) in
-                try context.session(to: server.address, at: WallClock.unixSeconds())
-            }
+            tls = try security.session(to: server.address, at: WallClock.unixSeconds())
         } catch {
             throw .tls(error)
         }

@@ -1,25 +1,33 @@
+package import Base
 package import Cryptography
 
-/// How connections are secured. Nothing that is missing stands for "in the clear".
+/// How connections to one server are secured. Nothing that is missing stands for "in the clear".
 package enum Security {
     /// In the clear.
     case plain
-    case tls(TLSClientContext)
+    /// Through TLS: the target must be found at the address, by the rules of the context.
+    case tls(TLSClientContext, TLSTarget)
 
-    package var isSecure: Bool {
+    package var isSecure: Bool { if case .tls = self { true } else { false } }
+
+    /// A new session to an address of the server; nil in the clear.
+    /// - Parameter now: Seconds since 1970.
+    package func session(to address: IPAddress, at now: UInt64) throws(TLSError) -> TLSSession? {
         switch self {
-        case .plain: false
-        case .tls: true
+        case .plain: nil
+        case .tls(let context, let target): try context.session(to: address, target, at: now)
         }
     }
 
-    /// A new session, which `make` takes from the context; nil in the clear.
-    package func session(
-        _ make: (TLSClientContext) throws(TLSError) -> TLSSession
-    ) throws(TLSError) -> TLSSession? {
-        switch self {
-        case .plain: nil
-        case .tls(let context): try make(context)
+    /// After a handshake that ended because the server has none of the protocols that ALPN offered, none is offered any more,
+    /// unless one is required.
+    /// - Returns: Whether that is new, so that another handshake may do better.
+    package mutating func withdrawProtocols() -> Bool {
+        guard case .tls(let context, var target) = self, !target.requiresProtocol, !target.protocols.isEmpty else {
+            return false
         }
+        target.protocols = []
+        self = .tls(context, target)
+        return true
     }
 }

@@ -45,9 +45,9 @@ struct TLSLink {
 
     init(
         _ client: TLSClientContext, _ server: TLSServerContext, to address: IPAddress = loopback,
-        at now: UInt64 = anyTime
+        _ target: TLSTarget = TLSTarget(), at now: UInt64 = anyTime
     ) throws {
-        self.client = try client.session(to: address, at: now)
+        self.client = try client.session(to: address, target, at: now)
         self.server = try server.session()
     }
 

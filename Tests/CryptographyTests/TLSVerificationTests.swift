@@ -77,6 +77,19 @@ struct TLSVerificationTests {
         #expect(contains(link.server.ciphertext(), bytes("0010000b000908") + Array("http/1.1".utf8)))
     }
 
+    /// The server knows http/1.1 alone, and goes on without a protocol for whoever offers another.
+    @Test(arguments: [tls12, tls13]) func aProtocolThatIsRequired(newest: Int32) throws {
+        for (name, isRequired) in [("h2", true), ("h2", false), ("http/1.1", true)] {
+            let target = TLSTarget(protocols: [name], requiresProtocol: isRequired)
+            let link = try TLSLink(client(), server(newest: newest), target)
+            link.client.send("secret")
+            link.carry()
+            let isRefused = name == "h2" && isRequired
+            #expect(link.client.failure == (isRefused ? .noApplicationProtocol : nil))
+            #expect(link.server.text() == (isRefused ? "" : "secret"))
+        }
+    }
+
     @Test func namesThatNoCertificateCanHave() {
         for name in [".example", "a..example", "*.example", "a b", "a\u{0}.example", "-é", ".", "a:1"] {
             #expect(throws: TLSError.serverName(name)) { try client(name) }

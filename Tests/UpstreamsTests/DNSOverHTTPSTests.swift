@@ -1,5 +1,4 @@
 import Base
-import Cryptography
 import DNSWire
 import Forwarding
 import HTTP
@@ -14,11 +13,9 @@ import Testing
     private let server = Server(
         .https(path: "/dns-query", usesGET: false), .name("dns.example"), port: 443, addresses: [.v4(192, 0, 2, 1)])
 
-    private let context: TLSClientContext
-
-    init() throws { context = try TLSClientContext(TLSPolicy()) }
-
-    private func dialect() -> DNSOverHTTPS { DNSOverHTTPS(server, DNSAnswers(negativeTTL: 30), context) }
+    private func dialect() -> DNSOverHTTPS {
+        DNSOverHTTPS(server, "/dns-query", usesGET: false, DNSAnswers(negativeTTL: 30))
+    }
 
     /// A reply to the question with one address, written by hand.
     private func reply(id: UInt8 = 0, flags: UInt8 = 0x81, code: UInt8 = 0x80, ttl: UInt8 = 60) -> [UInt8] {
@@ -29,7 +26,7 @@ import Testing
     }
 
     private func read(_ response: HTTPResponse) -> Reading {
-        dialect().read(.http(response), to: .message(question), isAnew: false, at: now)
+        dialect().read(.http(response), to: .message(question), isRewritten: false, at: now)
     }
 
     private func answer(_ reading: Reading) -> Answer? {
@@ -37,14 +34,14 @@ import Testing
     }
 
     private func failure(_ reading: Reading) -> Failure? {
-        if case .outcome(.failed(let failure), _, let isInStep) = reading, isInStep { failure } else { nil }
+        if case .outcome(.failed(let failure), _, let isInSync) = reading, isInSync { failure } else { nil }
     }
 
     /// RFC 8484 §4.1: id 0; RFC 8467 §4.1: 128 octets.
     @Test func aQueryHasNoIDAndIsPadded() throws {
         for name in ["a.example", "a-much-longer-name.in.some.zone.example"] {
             let ask = Ask.message(MessageQuestion(name: Name(name)!, type: .aaaa, dnssecOK: true))
-            let message = try dialect().request(ask, isAnew: false, at: now, wall: 0)
+            let message = try dialect().request(ask, isRewritten: false, at: now, wall: 0)
             #expect(message.count == 128 && message[0] == 0 && message[1] == 0)
         }
     }
@@ -78,11 +75,13 @@ import Testing
         #expect(failure(read(HTTPResponse(status: 200, body: reply(id: 1))))?.kind == .badAnswer)
         // A query, and a truncated reply: nobody could do anything with it.
         #expect(failure(read(HTTPResponse(status: 200, body: reply(flags: 0x01))))?.kind == .badAnswer)
-        #expect(failure(read(HTTPResponse(status: 200, body: reply(flags: 0x83))))?.detail == "truncated over HTTPS")
+        #expect(
+            failure(read(HTTPResponse(status: 200, body: reply(flags: 0x83))))?.detail
+                == "truncated, which no answer on a connection may be")
     }
 
     @Test(arguments: [408, 421, 425, 502, 504]) func whatMayPassIsAskedOnceMoreElsewhere(status: Int) {
-        guard case .askElsewhere(let failure) = read(HTTPResponse(status: status, body: [])) else {
+        guard case .retryOnOtherConnection(let failure) = read(HTTPResponse(status: status, body: [])) else {
             Issue.record("not asked elsewhere")
             return
         }

@@ -191,8 +191,8 @@ import Transport
         let read = answers.read(refusal.span, id: 9, to: question)
         let reply = try #require(read)
         guard
-            case .outcome(.answer(let answer)) = answers.meaning(
-                of: reply, from: server, asked: .tried, at: Tick(nanoseconds: 0))
+            case .outcome(.answer(let answer)) = answers.classify(
+                reply, from: server, asked: .tried, at: Tick(nanoseconds: 0))
         else {
             Issue.record("the server has failed")
             return

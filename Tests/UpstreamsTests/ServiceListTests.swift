@@ -38,7 +38,7 @@ import Transport
             settings,
             access: .init(
                 account: try account ?? TencentAccount(.https(token: Array("67890".utf8))),
-                try tls.map { .tls(try TLSClientContext($0)) } ?? .plain, serverName: nil),
+                try tls.map { .tls(try TLSClientContext($0), TLSTarget()) } ?? .plain, serverName: nil),
             loop: loop, report: log.report, at: Tick(nanoseconds: Clock.now()))
         list.value?.changed = { changes.append($0.map(\.description)) }
         loop.deadlineReached = { list.value?.expire(at: Tick(nanoseconds: Clock.now())) }

@@ -46,7 +46,8 @@ import Transport
                 loop: loop,
                 access: ServiceAccess(
                     account: try TencentAccount(.https(token: Array("67890".utf8))),
-                    try server.certificate.map { .tls(try TLSClientContext(TLSPolicy(anchors: $0))) } ?? .plain,
+                    try server.certificate.map { .tls(try TLSClientContext(TLSPolicy(anchors: $0)), TLSTarget()) }
+                        ?? .plain,
                     serverName: nil))
             let outcomes = outcomes
             endpoint = server.endpoint

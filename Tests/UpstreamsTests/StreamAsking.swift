@@ -35,8 +35,8 @@ final class StreamAsking: @unchecked Sendable {
         let tls = try certificates.isEmpty ? nil : TLSClientContext(TLSPolicy(anchors: certificates.flatMap { $0 }))
         let clock = Clockwork()
         upstream = StreamUpstream(
-            answers, tls: tls, loop: loop, tallies: tallies, lookup: lookup(), outbox: outbox
-        ) { clock.now() }
+            loop: loop, tallies: tallies, lookup: lookup(), outbox: outbox, clock: { clock.now() },
+            kind: { [answers] server throws(Unaskable) in try ServerKind(server, answers, tls) })
         clock.asking = self
         let ended = ended
         let numbers = (1...2000 as ClosedRange<UInt32>).map { ($0, QueryID(standalone: $0, of: .fallback)) }

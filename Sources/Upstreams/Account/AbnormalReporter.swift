@@ -60,7 +60,8 @@ package final class AbnormalReporter {
     ) throws(StartFailure) -> Security {
         guard url.isSecure else { return .plain }
         do throws(TLSError) {
-            return .tls(try TLSClientContext(TLSPolicy(serverName: url.address == nil ? url.host : nil)))
+            let policy = TLSPolicy(serverName: url.address == nil ? url.host : nil)
+            return .tls(try TLSClientContext(policy), TLSTarget())
         } catch {
             throw .setting(key: section + ".reportUrl", error.description)
         }

@@ -1,12 +1,11 @@
 import Base
-package import Counters
 import Cryptography
 import DNSWire
 import Forwarding
 import HTTP
 package import HTTPDNS
 package import Streams
-package import Transport
+import Transport
 
 /// How the servers of an HTTPDNS account are asked: the account, and how they are verified.
 package struct ServiceAccess {
@@ -22,20 +21,8 @@ package struct ServiceAccess {
     }
 }
 
-extension StreamUpstream {
-    /// An upstream for the servers of an HTTPDNS account.
-    package convenience init(
-        loop: EventLoop, access: ServiceAccess, tallies: UpstreamTallies = UpstreamTallies()
-    ) {
-        self.init(loop: loop, tallies: tallies) { ServiceDialect($0, access) }
-    }
-
-    /// The account's servers are asked with another access from now on; requests under way go on.
-    package func renew(_ access: ServiceAccess) { renew { ServiceDialect($0, access) } }
-}
-
 /// One server of an account: names are sent in HTTP/1.1 requests, their addresses come back.
-private final class ServiceDialect: Dialect {
+final class ServiceDialect: Dialect {
     private let access: ServiceAccess
     private let host: String
 
@@ -44,49 +31,38 @@ private final class ServiceDialect: Dialect {
         host = server.endpoints[0].hostField(serverName: access.serverName, isSecure: access.security.isSecure)
     }
 
-    /// One request at a time on each connection. Idle ones are kept for less than the minute after which servers and
-    /// NATs begin to drop them.
-    let limits = StreamLimits(
-        connections: 384, mostConnections: 384, sharesConnections: false, idleTime: 50_000_000_000)
-
-    var isSecure: Bool { access.security.isSecure }
-
     func conversation() -> any ClientConversation { HTTP1() }
 
-    func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? {
-        try access.security.session { context throws(TLSError) in try context.session(to: endpoint.address, at: wall) }
-    }
-
-    func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+    func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
         guard case .addresses(let names, let families) = ask else {
-            throw Unaskable(failure: Failure(.badAnswer, "HTTPDNS knows addresses alone"))
+            throw Unaskable(.badAnswer, "HTTPDNS knows addresses alone")
         }
         do throws(RequestError) {
             return try access.account.request(names, family: families, host: host, at: access.clock.time(at: wall))
         } catch {
-            throw Unaskable(failure: Failure(.badAnswer, error.description))
+            throw Unaskable(.badAnswer, error.description)
         }
     }
 
     /// A response that does not fit the request, such as an error that names none of its names, may be another's, and
     /// its own may still come.
-    func read(_ answer: ConversationAnswer, to ask: Ask, isAnew: Bool, at now: Tick) -> Reading {
+    func read(_ answer: ConversationAnswer, to ask: Ask, isRewritten: Bool, at now: Tick) -> Reading {
         guard case .http(let response) = answer, case .addresses(let names, let families) = ask else {
-            return .outcome(.failed(Failure(.badAnswer, "no HTTP")), code: .servFail, isInStep: false)
+            return .outOfSync("no HTTP")
         }
         do throws(ServiceFailure) {
             let results = try access.account.parse(response, names: names, family: families)
-            return .outcome(.addresses(results), code: .noError, isInStep: true)
+            return .outcome(.addresses(results), code: .noError, provesConnectionInSync: true)
         } catch {
-            if !isAnew, isDueToClock(error, response) { return .askAnew }
-            return .outcome(.failed(Failure(error, response)), code: .servFail, isInStep: false)
+            if !isRewritten, isDueToClock(error, response) { return .retryRewritten }
+            return .outcome(.failed(Failure(error, response)), code: .servFail, provesConnectionInSync: false)
         }
     }
 
     /// Whether the service refused the request because of a clock that is corrected now.
     private func isDueToClock(_ failure: ServiceFailure, _ response: HTTPResponse) -> Bool {
         guard access.account.hasExpiry, let time = failure.serviceTime(response) else { return false }
-        return access.clock.learn(time.seconds, at: WallClock.unixSeconds(), isProven: isSecure)
+        return access.clock.learn(time.seconds, at: WallClock.unixSeconds(), isProven: access.security.isSecure)
     }
 }
 

@@ -37,18 +37,30 @@ package final class DNSAnswers {
 
     func random64() -> UInt64 { random.uint64() }
 
-    /// A query for a stream, with the id 0, which conversations with ids of their own replace.
-    /// - Parameter isPadded: Whether to pad it, since its length would reveal something of what TLS hides.
+    /// A query for a connection, with the id 0, which conversations with ids of their own replace.
+    /// - Parameters:
+    ///   - isRewritten: Whether it was asked before, with EDNS.
+    ///   - isPadded: Whether to pad it, since its length would reveal something of what TLS hides.
     func message(
-        _ ask: Ask, to server: Server, hasEDNS: Bool, isPadded: Bool, at now: Tick
+        _ ask: Ask, to server: Server, isRewritten: Bool, isPadded: Bool, at now: Tick
     ) throws(Unaskable) -> [UInt8] {
-        guard case .message(let question) = ask else {
-            throw Unaskable(failure: Failure(.badAnswer, "a resolver is asked questions"))
-        }
+        guard case .message(let question) = ask else { throw Unaskable(.badAnswer, "a resolver is asked questions") }
         return Query.message(
             id: 0, question.name, type: question.type, dnssecOK: question.dnssecOK,
-            checkingDisabled: question.checkingDisabled, hasEDNS: hasEDNS && edns.includes(server, at: now),
+            checkingDisabled: question.checkingDisabled, hasEDNS: !isRewritten && edns.includes(server, at: now),
             subnet: clientSubnet, paddedTo: isPadded ? Query.paddingBlock : 1)
+    }
+
+    /// What a message on a connection means; nil if it does not answer the question.
+    /// - Parameter isRewritten: Whether it answers a query without EDNS, after one with it.
+    func reading(of message: [UInt8], to ask: Ask, from server: Server, isRewritten: Bool, at now: Tick) -> Reading? {
+        guard case .message(let question) = ask, let reply = read(message.span, id: 0, to: question) else { return nil }
+        let code = reply.answer.head.responseCode
+        return switch classify(reply, from: server, asked: isRewritten ? .tried : .used, at: now) {
+        case .withoutEDNS: .retryRewritten
+        case .truncated: .failed(.badAnswer, "truncated, which no answer on a connection may be")
+        case .outcome(let outcome): .outcome(outcome, code: code, provesConnectionInSync: true)
+        }
     }
 
     /// The reply in a message; nil if it does not answer the question.
@@ -67,8 +79,8 @@ package final class DNSAnswers {
     ///
     /// AD says that the server has validated the answer. It proves nothing when it came over a network, where an
     /// attacker on the path can set it (RFC 4035 §4.9.3); over loopback it counts.
-    func meaning(
-        of reply: consuming Response.Reply, from server: Server, asked: SentQuery.EDNS, at now: Tick
+    func classify(
+        _ reply: consuming Response.Reply, from server: Server, asked: EDNSUse, at now: Tick
     ) -> Meaning {
         if reply.responseCode.mayBeAboutEDNS {
             if asked == .used { return .withoutEDNS }

@@ -1,38 +1,25 @@
 import Base
-import Cryptography
 import DNSWire
 import Forwarding
 import HTTP
 import Streams
-import Transport
 
 /// DNS messages over HTTPS (RFC 8484), on HTTP/2 alone. As strict as DNS over TLS: a server without a valid certificate
 /// is not asked.
 final class DNSOverHTTPS: Dialect {
     private let server: Server
     private let answers: DNSAnswers
-    private let context: TLSClientContext
     private let authority: String
     private let path: String
     private let usesGET: Bool
-
-    /// Servers close after a minute or more without a question, some after four seconds, which is learned.
-    let limits = StreamLimits(idleTime: 25_000_000_000)
-    let isSecure = true
-    let retriesOnFresh = true
 
     private static let mediaType = "application/dns-message"
     /// The pause when `Retry-After` is missing, and when a server refuses the request itself, in seconds.
     private static let usualPause = 5
     private static let longPause = 60
 
-    init(_ server: Server, _ answers: DNSAnswers, _ context: TLSClientContext) {
-        (self.server, self.answers, self.context) = (server, answers, context)
-        if case .https(let path, let usesGET) = server.kind {
-            (self.path, self.usesGET) = (path, usesGET)
-        } else {
-            (path, usesGET) = ("/", false)
-        }
+    init(_ server: Server, _ path: String, usesGET: Bool, _ answers: DNSAnswers) {
+        (self.server, self.path, self.usesGET, self.answers) = (server, path, usesGET, answers)
         authority = server.authority
     }
 
@@ -54,44 +41,21 @@ final class DNSOverHTTPS: Dialect {
         }
     }
 
-    func session(to endpoint: Endpoint, at wall: UInt64) throws(TLSError) -> TLSSession? {
-        try context.session(to: TLSTarget(endpoint.address, server, protocols: ["h2"]), at: wall)
+    func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
+        try answers.message(ask, to: server, isRewritten: isRewritten, isPadded: true, at: now)
     }
 
-    /// The server has chosen no protocol that ALPN offered, or ended the handshake because of it.
-    private static let withoutHTTP2 = Failure(
-        .untrusted, "the server does not offer HTTP/2 (ALPN h2), which DNS over HTTPS is asked by")
-
-    func refusal(of stream: Stream) -> Failure? { stream.applicationProtocol == "h2" ? nil : Self.withoutHTTP2 }
-
-    func meaning(of failure: StreamFailure) -> Failure {
-        failure == .tls(.noApplicationProtocol) ? Self.withoutHTTP2 : Failure(failure)
-    }
-
-    func request(_ ask: Ask, isAnew: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
-        try answers.message(ask, to: server, hasEDNS: !isAnew, isPadded: true, at: now)
-    }
-
-    func read(_ answer: ConversationAnswer, to ask: Ask, isAnew: Bool, at now: Tick) -> Reading {
-        guard case .http(let response) = answer, case .message(let question) = ask else {
-            return .outcome(.failed(Failure(.badAnswer, "no HTTP")), code: .servFail, isInStep: false)
-        }
+    func read(_ answer: ConversationAnswer, to ask: Ask, isRewritten: Bool, at now: Tick) -> Reading {
+        guard case .http(let response) = answer else { return .outOfSync("no HTTP") }
         guard (200..<300).contains(response.status) else { return reading(ofStatus: response) }
         if let mediaType = response.mediaType, mediaType != Self.mediaType {
             return .failed(.badAnswer, "an answer that is no DNS message, as a network's login page gives one")
         }
-        guard let reply = answers.read(response.body.span, id: 0, to: question) else {
-            return .failed(.badAnswer, "an answer to another question")
-        }
-        let code = reply.answer.head.responseCode
-        switch answers.meaning(of: reply, from: server, asked: isAnew ? .tried : .used, at: now) {
-        case .withoutEDNS: return .askAnew
-        case .truncated: return .failed(.badAnswer, "truncated over HTTPS")
-        case .outcome(.answer(var answer)):
-            if let age = response.age { answer.spend(seconds: age) }
-            return .outcome(.answer(answer), code: code, isInStep: true)
-        case .outcome(let outcome): return .outcome(outcome, code: code, isInStep: true)
-        }
+        guard let reading = answers.reading(of: response.body, to: ask, from: server, isRewritten: isRewritten, at: now)
+        else { return .failed(.badAnswer, "an answer to another question") }
+        guard let age = response.age, case .outcome(.answer(var answer), let code, _) = reading else { return reading }
+        answer.spend(seconds: age)
+        return .outcome(.answer(answer), code: code, provesConnectionInSync: true)
     }
 
     /// The meaning of a status other than success. Redirects are not followed: their target was not configured.
@@ -99,7 +63,7 @@ final class DNSOverHTTPS: Dialect {
         let status = response.status
         switch status {
         case 408, 421, 425, 502, 504:
-            return .askElsewhere(Failure(.badAnswer, "HTTP status \(status)", statusCode: status))
+            return .retryOnOtherConnection(Failure(.badAnswer, "HTTP status \(status)", statusCode: status))
         case 429, 503:
             return .failed(
                 .tooOften, "HTTP status \(status)", status, retryAfter: response.retryAfter ?? Self.usualPause)
@@ -114,16 +78,6 @@ final class DNSOverHTTPS: Dialect {
                 status, retryAfter: Self.longPause)
         default: return .failed(.badAnswer, "HTTP status \(status)", status)
         }
-    }
-}
-
-extension Reading {
-    /// A failure after which the server goes on being asked on the same connection.
-    fileprivate static func failed(
-        _ kind: Failure.Kind, _ detail: String, _ status: Int? = nil, retryAfter: Int? = nil
-    ) -> Reading {
-        .outcome(
-            .failed(Failure(kind, detail, statusCode: status, retryAfter: retryAfter)), code: .servFail, isInStep: true)
     }
 }
 

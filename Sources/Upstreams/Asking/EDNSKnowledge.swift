@@ -28,6 +28,15 @@ struct EDNSKnowledge {
     }
 }
 
+/// Whether a query has an OPT record.
+enum EDNSUse {
+    case used
+    /// The server is known not to understand it.
+    case omitted
+    /// The same query with it has just been answered with an error.
+    case tried
+}
+
 extension ResponseCode {
     /// Whether this may be the code of a server that does not know EDNS, or not our version of it.
     var mayBeAboutEDNS: Bool { self == .formErr || self == .notImp || self == .badVers }

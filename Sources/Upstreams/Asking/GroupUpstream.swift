@@ -28,13 +28,16 @@ package final class GroupUpstream: Upstream {
     ) {
         (self.answers, self.tls) = (answers, tls)
         plain = LocalUpstream(answers, loop: loop, tallies: tallies, outbox: outbox)
-        streams = StreamUpstream(answers, tls: tls, loop: loop, tallies: tallies, lookup: lookup, outbox: outbox)
+        streams = StreamUpstream(loop: loop, tallies: tallies, lookup: lookup, outbox: outbox) {
+            server throws(Unaskable) in
+            try ServerKind(server, answers, tls)
+        }
     }
 
     /// Verifies encrypted servers by another context from now on; queries under way go on.
     package func renew(_ tls: TLSClientContext) {
         self.tls = tls
-        streams.renew { [answers] in StreamUpstream.dialect($0, answers, tls) }
+        streams.renew { [answers] server throws(Unaskable) in try ServerKind(server, answers, tls) }
     }
 
     /// Another upstream that asks the same servers in the same way. It shares neither connections nor counts with this one,

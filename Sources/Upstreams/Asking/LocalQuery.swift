@@ -39,7 +39,7 @@ final class SentQuery {
     let port: QueryPort
     let bytes: [UInt8]
     /// Whether it has an OPT record.
-    let edns: EDNS
+    let edns: EDNSUse
     /// Whether the name has a letter in upper case, so that an answer shows if the server repeats the case.
     let isMixed: Bool
     /// Whether it was sent a second time, because the server was silent.
@@ -49,18 +49,10 @@ final class SentQuery {
     var sawOtherCase = false
 
     init(
-        id: UInt16, _ query: LocalQuery, from port: QueryPort, bytes: [UInt8], edns: EDNS, isMixed: Bool,
+        id: UInt16, _ query: LocalQuery, from port: QueryPort, bytes: [UInt8], edns: EDNSUse, isMixed: Bool,
         isRepeat: Bool, at: Tick
     ) {
         (self.id, self.query, self.port, self.bytes) = (id, query, port, bytes)
         (self.edns, self.isMixed, self.isRepeat, self.at) = (edns, isMixed, isRepeat, at)
-    }
-
-    enum EDNS {
-        case used
-        /// The server is known not to understand it.
-        case omitted
-        /// The same query with it has just been answered with an error.
-        case tried
     }
 }

@@ -13,7 +13,7 @@ extension LocalUpstream {
         return known
     }
 
-    func send(_ query: LocalQuery, edns: SentQuery.EDNS, isRepeat: Bool, at now: Tick) {
+    func send(_ query: LocalQuery, edns: EDNSUse, isRepeat: Bool, at now: Tick) {
         do throws(SystemError) {
             guard let port = try port(for: query, at: now) else {
                 return failed(query, Failure(.unreachable, "as many ports are open as may be"))

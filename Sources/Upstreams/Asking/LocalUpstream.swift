@@ -41,7 +41,9 @@ package final class LocalUpstream: Upstream, Sender {
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) }
     ) {
         (self.answers, self.tallies, self.loop, self.outbox, self.clock) = (answers, tallies, loop, outbox, clock)
-        streams = StreamUpstream(answers, tls: nil, loop: loop, tallies: tallies)
+        streams = StreamUpstream(loop: loop, tallies: tallies) { server throws(Unaskable) in
+            try ServerKind(server, answers, nil)
+        }
         streams.settle = { [unowned self] id, outcome, toRepeat in
             guard let query = queries[id] else { return }
             streamsSettled(query, outcome, toRepeat: toRepeat)
@@ -67,7 +69,7 @@ package final class LocalUpstream: Upstream, Sender {
         guard let query = queries[id] else { return }
         if query.isOverTCP { return streams.askAgain(id) }
         let now = clock()
-        let edns: SentQuery.EDNS = answers.edns.includes(query.server.server, at: now) ? .used : .omitted
+        let edns: EDNSUse = answers.edns.includes(query.server.server, at: now) ? .used : .omitted
         send(query, edns: edns, isRepeat: true, at: now)
     }
 
@@ -136,7 +138,7 @@ package final class LocalUpstream: Upstream, Sender {
 
     /// An ICMP error has come. It fails the query that it quotes; whatever else it may say could be forged.
     private func reported(_ error: QuerySocket.ReportedError, on port: QueryPort, at now: Tick) {
-        switch port.meaning(of: error) {
+        switch port.owner(of: error) {
         case .nothing: answers.mismatches.errors += 1
         case .endedQuery: return
         case .query(let sent):
@@ -150,7 +152,7 @@ package final class LocalUpstream: Upstream, Sender {
             answers.mismatches.malformed += 1
             return
         }
-        switch port.meaning(of: id) {
+        switch port.owner(of: id) {
         case .nothing: answers.mismatches.otherQuery += 1
         // It comes late, or twice.
         case .endedQuery: return
@@ -187,7 +189,7 @@ package final class LocalUpstream: Upstream, Sender {
         if server.tally == nil { server.tally = tallies.server(server.server) }
         server.tally?.answered(
             reply.answer.head.responseCode, nanoseconds: now.nanoseconds &- min(now.nanoseconds, sent.at.nanoseconds))
-        return answers.meaning(of: reply, from: server.server, asked: sent.edns, at: now)
+        return answers.classify(reply, from: server.server, asked: sent.edns, at: now)
     }
 
     // MARK: Ends

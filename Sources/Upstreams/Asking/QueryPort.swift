@@ -75,21 +75,21 @@ final class QueryPort: EventHandler {
     func isFromServer(_ batch: borrowing ReceiveBatch, _ index: Int) -> Bool { socket.isFromResolver(batch, index) }
 
     /// The query that an id belongs to.
-    enum Meaning {
+    enum Owner {
         case query(SentQuery)
         /// A query that was answered or given up.
         case endedQuery
         case nothing
     }
 
-    func meaning(of id: UInt16) -> Meaning {
+    func owner(of id: UInt16) -> Owner {
         guard let place = place(of: id) else { return .nothing }
         return queries[place].sent.map { .query($0) } ?? .endedQuery
     }
 
     /// The query that an ICMP error fails: the one that it quotes, if it says that the server's port is closed.
-    func meaning(of error: QuerySocket.ReportedError) -> Meaning {
-        error.isRefusal ? error.id.map(meaning(of:)) ?? .nothing : .nothing
+    func owner(of error: QuerySocket.ReportedError) -> Owner {
+        error.isRefusal ? error.id.map(owner(of:)) ?? .nothing : .nothing
     }
 
     private func place(of id: UInt16) -> Int? {

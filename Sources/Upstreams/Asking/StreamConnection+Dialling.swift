@@ -54,7 +54,7 @@ extension StreamConnection {
             do throws(StreamFailure) {
                 let tls: TLSSession?
                 do throws(TLSError) {
-                    tls = try pool.dialect.session(to: endpoint, at: upstream.wall())
+                    tls = try pool.kind.security.session(to: endpoint.address, at: upstream.wall())
                 } catch {
                     throw .tls(error)
                 }
@@ -91,19 +91,13 @@ extension StreamConnection {
         if dialling.failure?.kind != .untrusted { dialling.failure = failure }
     }
 
-    func attemptFailed(_ stream: Stream, _ failure: Failure) {
-        guard removeAttempt(stream) != nil else { return }
-        note(failure)
-        tryNext(at: upstream.now())
-    }
-
     func attemptFailed(_ stream: Stream, _ failure: StreamFailure) {
         let endsInHandshake = stream.isConnected && failure.isEnd
         guard let endpoint = removeAttempt(stream) else { return }
-        if pool.dialect.knowsAnotherWay(after: failure) {
+        if failure == .tls(.noApplicationProtocol), pool.kind.security.withdrawProtocols() {
             dialling.untried.insert(endpoint, at: dialling.untried.startIndex)
         } else {
-            note(pool.dialect.meaning(of: failure))
+            note(pool.kind.describe(failure))
             if endsInHandshake, !dialling.hasTriedAgain {
                 dialling.hasTriedAgain = true
                 dialling.untried.append(endpoint)
@@ -134,7 +128,7 @@ extension StreamConnection {
         pump()
         // Many servers write a session ticket first, and their answer waits until it is acknowledged (RFC 896), for which the
         // kernel would take 40 ms. The option ends with what is sent, so it follows that.
-        if pool.dialect.isSecure { winner.acknowledgeAtOnce() }
+        if pool.kind.security.isSecure { winner.acknowledgeAtOnce() }
         if pool.hasWaiting { upstream.serveWaiting(pool, at: upstream.now()) }
     }
 }

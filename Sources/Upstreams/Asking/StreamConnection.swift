@@ -37,7 +37,7 @@ final class StreamConnection: Sender {
 
     init(_ pool: StreamPool, serial: Int, upstream: StreamUpstream) {
         (self.pool, self.serial, self.upstream, epoch) = (pool, serial, upstream, pool.epoch)
-        conversation = pool.dialect.conversation()
+        conversation = pool.kind.dialect.conversation()
     }
 
     /// Whether the server has said that it takes no more queries.
@@ -115,7 +115,7 @@ final class StreamConnection: Sender {
         QueryLoss(
             losses: query.retries, unanswered: query.unanswered, isAlone: isAlone, answers: answers,
             hasBegun: conversation.hasBegun(query.number),
-            goesOutAgainAfterFresh: stream != nil && pool.dialect.retriesOnFresh)
+            goesOutAgainAfterFresh: stream != nil && pool.kind.limits.retriesOnFresh)
     }
 
     /// Whether it had been idle and no octets have come since: the server may have closed it before any query reached it.
@@ -161,13 +161,12 @@ final class StreamConnection: Sender {
 extension StreamConnection: StreamOwner {
     func connected(_ stream: Stream) {
         upstream.progressed(.connected)
-        if !pool.dialect.isSecure { stands(stream) }
+        if !pool.kind.security.isSecure { stands(stream) }
     }
 
     func secured(_ stream: Stream) {
         pool.tally.secured(isResumed: stream.isResumed, certificateEnd: stream.certificateEnd)
         upstream.progressed(.secured(stream.protocolVersion))
-        if let refusal = pool.dialect.refusal(of: stream) { return attemptFailed(stream, refusal) }
         stands(stream)
     }
 
@@ -205,7 +204,9 @@ extension StreamConnection: StreamOwner {
         case .failed(let number, let failure):
             if let query = takeCarried(number) { upstream.failed(query, Failure(failure), on: self, at: now) }
         case .givenUp(let number, let failure):
-            if let query = takeCarried(number) { upstream.askElsewhere(query, Failure(failure), on: self, at: now) }
+            if let query = takeCarried(number) {
+                upstream.retryOnOtherConnection(query, Failure(failure), on: self, at: now)
+            }
         case .goingAway: retire()
         }
     }

@@ -6,7 +6,7 @@ import Transport
 /// One server with its open connections and what was learned about it.
 final class StreamPool {
     let server: Server
-    let dialect: any Dialect
+    var kind: ServerKind
     private let limits: StreamLimits
     /// Queries that are put on a connection before anything has come on it: what the server took at once when it refused some.
     private(set) var mostOnFresh = Int.max
@@ -37,8 +37,8 @@ final class StreamPool {
     /// Queries that wait are being put on connections.
     var isServing = false
 
-    init(_ server: Server, _ dialect: any Dialect, _ tally: UpstreamTallies.ServerTally) {
-        (self.server, self.dialect, self.tally, limits) = (server, dialect, tally, dialect.limits)
+    init(_ server: Server, _ kind: ServerKind, _ tally: UpstreamTallies.ServerTally) {
+        (self.server, self.kind, self.tally, limits) = (server, kind, tally, kind.limits)
         lessons = ConnectionLessons(limits)
         idleTime = limits.idleTime
         queriesPerConnection = limits.queriesPerConnection

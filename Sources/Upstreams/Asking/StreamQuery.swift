@@ -24,7 +24,8 @@ final class StreamQuery: ForQuery {
     var retries = 0
     /// How often of these the connection had brought no answer.
     var unanswered = 0
-    var isAnew = false
+    /// Whether it was asked before by another request.
+    var isRewritten = false
     var refusals = 0
 
     /// How often a query may be refused unprocessed before it fails.

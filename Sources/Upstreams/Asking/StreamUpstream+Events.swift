@@ -13,14 +13,14 @@ extension StreamUpstream {
     ) {
         let pool = connection.pool
         query.connections.removeAll { $0 === connection }
-        switch pool.dialect.read(answer, to: query.ask, isAnew: query.isAnew, at: now) {
-        case .askAnew where !query.isAnew: askAnew(query, on: connection, at: now)
-        case .askAnew:
+        switch pool.kind.dialect.read(answer, to: query.ask, isRewritten: query.isRewritten, at: now) {
+        case .retryRewritten where !query.isRewritten: retryRewritten(query, on: connection, at: now)
+        case .retryRewritten:
             failed(query, Failure(.badAnswer, "not understood, however it is asked"), on: connection, at: now)
-        case .askElsewhere(let failure): askElsewhere(query, failure, on: connection, at: now)
-        case .outcome(let outcome, let code, let isInStep):
+        case .retryOnOtherConnection(let failure): retryOnOtherConnection(query, failure, on: connection, at: now)
+        case .outcome(let outcome, let code, let isInSync):
             for other in query.connections { other.drop(query, at: now) }
-            if !isInStep { connection.retire() }
+            if !isInSync { connection.retire() }
             pool.answered()
             pool.tally.answered(code, nanoseconds: now.nanoseconds &- query.asked.nanoseconds)
             end(query, outcome, toRepeat: query.repeated === connection)
@@ -29,7 +29,8 @@ extension StreamUpstream {
 
     /// Once more, on another connection; this one takes nothing more.
     /// - Parameter failure: What it is when that has been tried.
-    func askElsewhere(_ query: StreamQuery, _ failure: Failure, on connection: StreamConnection, at now: Tick) {
+    func retryOnOtherConnection(_ query: StreamQuery, _ failure: Failure, on connection: StreamConnection, at now: Tick)
+    {
         connection.retire()
         guard query.retries == 0 else { return failed(query, failure, on: connection, at: now) }
         query.connections.removeAll { $0 === connection }
@@ -37,13 +38,13 @@ extension StreamUpstream {
         if query.connections.isEmpty { putElsewhere(query, after: connection, at: now) }
     }
 
-    private func askAnew(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
+    private func retryRewritten(_ query: StreamQuery, on connection: StreamConnection, at now: Tick) {
         for other in query.connections { other.drop(query, at: now) }
         query.connections = SmallList()
-        query.isAnew = true
+        query.isRewritten = true
         do throws(Unaskable) {
-            query.request = try connection.pool.dialect.request(
-                query.ask, isAnew: true, at: now, wall: wall())
+            query.request = try connection.pool.kind.dialect.request(
+                query.ask, isRewritten: true, at: now, wall: wall())
         } catch {
             return end(query, .failed(error.failure))
         }

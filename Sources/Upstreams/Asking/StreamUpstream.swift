@@ -3,7 +3,7 @@ package import Counters
 import DNSWire
 package import Forwarding
 import Streams
-package import Transport
+import Transport
 
 /// Servers that are asked over kept connections, with as many queries on each as its conversation has room for.
 ///
@@ -23,8 +23,8 @@ package final class StreamUpstream: Upstream {
     let outbox: Outbox?
     /// Memory that the octets of all connections are read into first.
     let scratch = Scratch(16_384)
-    /// Makes the dialect of a server that is asked for the first time.
-    private var makeDialect: (Server) -> any Dialect
+    /// Says how a server is asked that is asked for the first time.
+    private var kind: (Server) throws(Unaskable) -> ServerKind
     private let clock: () -> Tick
     /// Gives the seconds since 1970.
     var wall: () -> UInt64 = { WallClock.unixSeconds() }
@@ -51,18 +51,18 @@ package final class StreamUpstream: Upstream {
     }
 
     /// - Parameter clock: Gives the time for events that no call brought.
-    package init(
+    init(
         loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder? = nil, outbox: Outbox? = nil,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
-        makeDialect: @escaping (Server) -> any Dialect
+        kind: @escaping (Server) throws(Unaskable) -> ServerKind
     ) {
         (self.loop, self.tallies, self.lookup, self.outbox) = (loop, tallies, lookup, outbox)
-        (self.clock, self.makeDialect) = (clock, makeDialect)
+        (self.clock, self.kind) = (clock, kind)
     }
 
-    /// Servers are asked with other dialects from now on; queries under way go on.
-    func renew(_ makeDialect: @escaping (Server) -> any Dialect) {
-        self.makeDialect = makeDialect
+    /// Servers are asked in other ways from now on; queries under way go on.
+    func renew(_ kind: @escaping (Server) throws(Unaskable) -> ServerKind) {
+        self.kind = kind
         keep([])
     }
 
@@ -77,20 +77,24 @@ package final class StreamUpstream: Upstream {
     }
 
     /// Made when a server is first asked, so that servers which are only listed have no counters.
-    private func pool(_ server: Server) -> StreamPool {
+    private func pool(_ server: Server) throws(Unaskable) -> StreamPool {
         if let latest, latest.server == server { return latest }
-        let pool = pools[server] ?? StreamPool(server, makeDialect(server), tallies.server(server))
+        latest = pools[server]
+        if let latest { return latest }
+        let pool = StreamPool(server, try kind(server), tallies.server(server))
         (pools[server], latest) = (pool, pool)
         return pool
     }
 
     package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
-        let pool = pool(server)
         let wall = wall()
-        numbers &+= 1
-        let query = StreamQuery(id, numbers, pool, ask, at: now)
+        let pool: StreamPool
+        let query: StreamQuery
         do throws(Unaskable) {
-            query.request = try pool.dialect.request(ask, isAnew: false, at: now, wall: wall)
+            pool = try self.pool(server)
+            numbers &+= 1
+            query = StreamQuery(id, numbers, pool, ask, at: now)
+            query.request = try pool.kind.dialect.request(ask, isRewritten: false, at: now, wall: wall)
         } catch {
             return settle(id, .failed(error.failure), false)
         }
@@ -98,7 +102,7 @@ package final class StreamUpstream: Upstream {
         let connection = pool.connection(at: wall)
         // A query that did not fit a datagram was already counted as a datagram.
         if server.kind != .plain {
-            pool.tally.connected(isSecure: pool.dialect.isSecure, isReused: connection != nil)
+            pool.tally.connected(isSecure: pool.kind.security.isSecure, isReused: connection != nil)
         }
         if let connection { connection.put(query, at: now) } else { putOnFreshConnection(query, at: now) }
     }

@@ -192,7 +192,7 @@ extension StoreUpstream {
             let endpoint = server.endpoints[dialled % server.endpoints.count]
             let session: TLSSession
             do throws(TLSError) {
-                session = try context.session(to: TLSTarget(endpoint.address, server, protocols: []), at: wall)
+                session = try context.session(to: endpoint.address, TLSTarget(server, protocols: []), at: wall)
             } catch {
                 throw .tls(error)
             }

@@ -1,0 +1,77 @@
+import Base
+import Cryptography
+import Forwarding
+import Streams
+
+/// How a server is asked over connections: how they are secured, what is said on them, and how many there are. Each of the
+/// three knows nothing of the others.
+struct ServerKind {
+    var security: Security
+    let dialect: any Dialect
+    let limits: StreamLimits
+
+    init(_ security: Security, _ dialect: any Dialect, _ limits: StreamLimits) {
+        (self.security, self.dialect, self.limits) = (security, dialect, limits)
+    }
+
+    /// What it means that a connection could not be made.
+    func describe(_ failure: StreamFailure) -> Failure {
+        guard failure == .tls(.noApplicationProtocol), case .tls(_, let target) = security, target.requiresProtocol
+        else { return Failure(failure) }
+        return Failure(.untrusted, "the server does not offer HTTP/2 (ALPN h2), which DNS over HTTPS is asked by")
+    }
+}
+
+// The table of kinds.
+
+extension ServerKind {
+    /// A server that is asked with DNS messages.
+    /// - Parameter tls: How encrypted servers are verified; nil: the group has none.
+    init(_ server: Server, _ answers: DNSAnswers, _ tls: TLSClientContext?) throws(Unaskable) {
+        func secured(_ protocols: String, isRequired: Bool = false) throws(Unaskable) -> Security {
+            guard let tls else { throw Unaskable(.untrusted, "nothing says whom to trust") }
+            return .tls(tls, TLSTarget(server, protocols: [protocols], requiresProtocol: isRequired))
+        }
+        switch server.kind {
+        case .plain: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .oneQueryEach)
+        case .tcp: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .shared)
+        // Some servers know ALPN but not this name: it is not required.
+        case .tls: self.init(try secured("dot"), DNSOverStreams(server, answers, isPadded: true), .shared)
+        case .https(let path, let usesGET):
+            self.init(
+                try secured("h2", isRequired: true), DNSOverHTTPS(server, path, usesGET: usesGET, answers), .shared)
+        case .account: throw Unaskable(.badAnswer, "it is not asked with messages")
+        }
+    }
+
+    /// A server of an HTTPDNS account.
+    init(_ server: Server, _ access: ServiceAccess) {
+        self.init(access.security, ServiceDialect(server, access), .oneRequestAtATime)
+    }
+}
+
+extension StreamLimits {
+    /// For many queries on each connection. Kept a little less than the 30 s after which unbound and BIND close. Others close
+    /// earlier (RFC 7766 §6.2.3 asks for a few seconds, some servers of DNS over HTTPS take four): an idle connection is read,
+    /// so that is seen at once, and learned.
+    fileprivate static let shared = StreamLimits(idleTime: 25_000_000_000, retriesOnFresh: true)
+
+    /// For answers that do not fit a datagram: they are rare, and some servers answer only one question on a connection.
+    fileprivate static let oneQueryEach = StreamLimits(
+        connections: 256, mostConnections: 512, sharesConnections: false, queriesPerConnection: 1, idleTime: 0)
+
+    /// For HTTP/1.1. Idle connections are kept for less than the minute after which servers and NATs begin to drop them.
+    fileprivate static let oneRequestAtATime = StreamLimits(
+        connections: 384, mostConnections: 384, sharesConnections: false, idleTime: 50_000_000_000)
+}
+
+extension TLSTarget {
+    /// What is expected of an encrypted server: a certificate with the server's name, or else its address.
+    init(_ server: Server, protocols: [String], requiresProtocol: Bool = false) {
+        self.init(hashes: server.hashes, protocols: protocols, requiresProtocol: requiresProtocol)
+        switch server.host {
+        case .name(let name): self.name = name
+        case .address: name = server.certificateName
+        }
+    }
+}

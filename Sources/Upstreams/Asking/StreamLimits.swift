@@ -1,0 +1,32 @@
+/// How many connections a server has, and how long they are kept.
+struct StreamLimits: Sendable {
+    /// The most connections opened for queries; a query that finds none with room waits.
+    var connections = 2
+    /// The most connections including those opened to ask again, so that an unstable network does not multiply them.
+    var mostConnections = 6
+    /// Whether a connection carries several queries at once.
+    var sharesConnections = true
+    /// The most queries on one connection in its life.
+    var queriesPerConnection = Int.max
+    /// How long an idle connection is kept, in nanoseconds; 0: not at all. Shorter once the server has closed one
+    /// earlier.
+    var idleTime: UInt64
+    /// How many idle connections are kept for ``idleTime``. Where each request needs a connection of its own, a busy
+    /// second uses more of them again and again, and opening one costs more than many requests; so further ones are
+    /// kept too, for ``surplusTime``.
+    var usualIdle = 16
+    /// Whether a query is sent again even if the connection that ended without an answer was a fresh one.
+    var retriesOnFresh = false
+
+    /// How long an idle connection beyond ``usualIdle`` is kept, in nanoseconds.
+    static let surplusTime: UInt64 = 2_000_000_000
+
+    /// The most octets that wait for a server to read; a request and a handshake are far smaller.
+    static let maximumQueued = 128 * 1024
+    /// The most queries that wait for room on a connection to one server.
+    static let maximumWaiting = 1024
+    /// If the server closes a connection after a shorter idle time, in nanoseconds, idleness was not the reason.
+    static let shortestIdle: UInt64 = 1_000_000_000
+    /// The range of idle times that are learned from servers, in nanoseconds.
+    static let idleRange: ClosedRange<UInt64> = 1_500_000_000...120_000_000_000
+}

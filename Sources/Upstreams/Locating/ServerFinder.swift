@@ -1,0 +1,19 @@
+package import Base
+package import Forwarding
+
+/// Finds the endpoints of servers whose host is a name.
+package struct ServerFinder {
+    /// Calls `then` at once, or when the endpoints were found.
+    let find: (_ server: Server, _ now: Tick, _ then: @escaping (ServerEndpoints) -> Void) -> Void
+    /// Records that a connection to this endpoint was established and its certificate accepted.
+    let worked: (_ server: Server, _ endpoint: Endpoint) -> Void
+    /// Records that none of the endpoints given for this server could be reached.
+    let allFailed: (_ server: Server, _ now: Tick) -> Void
+}
+
+/// The endpoints at which a server can be dialled.
+package enum ServerEndpoints: Equatable {
+    /// The one that worked last comes first; never empty.
+    case known([Endpoint])
+    case unknown(Failure)
+}

@@ -1,0 +1,49 @@
+import Base
+import Cryptography
+import Forwarding
+import HTTPDNS
+import Testing
+
+@testable import Upstreams
+
+/// How each kind of server is asked.
+@Suite struct KindsTests {
+    private let answers = DNSAnswers(negativeTTL: 30)
+
+    private func server(_ kind: Server.Kind) -> Server { Server(kind, .name("dns.example"), port: 443) }
+
+    @Test(arguments: [Server.Kind.plain, .tcp]) func inTheClear(kind: Server.Kind) throws {
+        let (context, server) = (try TLSClientContext(TLSPolicy()), server(kind))
+        for tls in [nil, context] { #expect(try !ServerKind(server, answers, tls).security.isSecure) }
+    }
+
+    @Test(
+        arguments: [(.tls, "dot", false), (.https(path: "/", usesGET: false), "h2", true)]
+            as [(Server.Kind, String, Bool)])
+    func encrypted(kind: Server.Kind, name: String, isRequired: Bool) throws {
+        var row = try ServerKind(server(kind), answers, TLSClientContext(TLSPolicy()))
+        guard case .tls(_, let target) = row.security else {
+            Issue.record("in the clear")
+            return
+        }
+        #expect(target == TLSTarget(name: "dns.example", protocols: [name], requiresProtocol: isRequired))
+        // Without the protocol only a server is asked that needs none; and no more than once.
+        #expect(row.security.withdrawProtocols() == !isRequired)
+        #expect(!row.security.withdrawProtocols() && row.security.isSecure)
+    }
+
+    /// Nothing that is missing stands for "in the clear".
+    @Test(arguments: [Server.Kind.tls, .https(path: "/", usesGET: true)])
+    func anEncryptedServerIsNotAskedWithoutRules(kind: Server.Kind) {
+        #expect(throws: Unaskable.self) { try ServerKind(server(kind), answers, nil) }
+    }
+
+    @Test func anAccountIsNotAskedWithMessages() throws {
+        let context = try TLSClientContext(TLSPolicy())
+        #expect(throws: Unaskable.self) { try ServerKind(server(.account), answers, context) }
+        let account = try TencentAccount(.https(token: Array("67890".utf8)))
+        let access = ServiceAccess(account: account, .tls(context, TLSTarget()), serverName: nil)
+        let row = ServerKind(Server(Endpoint("192.0.2.1:443")!, .account), access)
+        #expect(row.security.isSecure)
+    }
+}

@@ -16,6 +16,10 @@ extension Settings {
     /// Whether a server has to be looked up before it can be asked.
     package var isLookupNeeded: Bool { messageGroups.contains { !$0.named.isEmpty } }
 
+    /// The resolvers of `resolvConf` as a group of their own, which is asked where servers are; nil: none has to be looked up.
+    /// No group of an operator's can have its name.
+    package var resolvers: Group? { isLookupNeeded ? Group(name: "resolv.conf") : nil }
+
     /// Whether the resolvers of `resolvConf` are used.
     package var isResolvConfNeeded: Bool {
         isFallbackNeeded && fallback.group.entries.contains(.resolvConf)

@@ -108,6 +108,14 @@ extension Answer {
         return codes
     }
 
+    /// The text of its first extended error; empty if there is none.
+    public var extendedErrorText: String {
+        let start = body.count - Int(head.extendedErrorLength)
+        guard start + ExtendedErrors.headLength <= body.count else { return "" }
+        let end = start + 4 + Int(body.span.integer16(at: start + 2))
+        return String(decoding: body[min(start + ExtendedErrors.headLength, end)..<min(end, body.count)], as: UTF8.self)
+    }
+
     /// Puts an error in front of the present ones.
     /// - Parameter text: for a person; may be empty. At most 255 octets of it are sent.
     public mutating func add(_ error: ExtendedError, text: String = "") {

@@ -39,6 +39,17 @@ extension Policy {
             privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts)
         setFamilies(settings.families(numbers))
         ranked = RankedNames(settings.cache.rank.map { ($0.name, $0.port) })
+        setServerNames(settings, numbers)
+    }
+
+    /// - Returns: The names that lead in a circle.
+    @discardableResult
+    mutating func setServerNames(_ settings: Settings, _ numbers: GroupNumbers) -> [ServerCircle] {
+        guard let resolvers = settings.resolvers else { return [] }
+        let names = settings.messageGroups.map { (numbers[$0.name], $0.named.compactMap(\.name)) }
+        return setServerNames(
+            Dictionary(uniqueKeysWithValues: names),
+            resolvers: Step(numbers[resolvers.name], hedgeAfter: settings.fallback.hedgeAfter))
     }
 }
 

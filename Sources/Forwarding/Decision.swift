@@ -39,7 +39,10 @@ extension Forwarder {
     ///   - isClients: A client asks it, and not the daemon itself.
     ///   - recursionDesired: false: it is answered only from the cache and local data (RFC 1034 §4.3.1).
     mutating func decide(_ key: Flight.Key, isClients: Bool, recursionDesired: Bool, at now: Tick) -> Decision {
-        let (route, reason) = policy.route(key.name, key.type, for: key.audience)
+        let (route, reason) =
+            key.findsServer
+            ? (policy.routeToServer(key.name, key.type), .addresses)
+            : policy.route(key.name, key.type, for: key.audience)
         var decision = Decision(reason: reason)
         decision.fate = fate(
             of: key, by: route, isClients: isClients, recursionDesired: recursionDesired, &decision, at: now)
@@ -68,7 +71,9 @@ extension Forwarder {
         let steps = decision.route
         let count = decision.before.count
         if count == steps.count, !decision.before.isLastUnproven { return .answer(policy.noRecord(name, type)) }
-        decision.known = cache.find(name, type: type, for: key.audience, at: now.seconds)
+        if !key.findsServer {
+            decision.known = cache.find(name, type: type, for: key.audience, at: now.seconds)
+        }
         if count == steps.count { return .nobody(unproven(steps)) }
         if isClients, decision.known?.isFresh ?? false { return .cached }
         if !recursionDesired {

@@ -27,6 +27,8 @@ final class Flight {
         let name: NameKey
         let type: RecordType
         let audience: Audience
+        /// Whether the daemon asks it to find a server: see ``Policy/routeToServer(_:_:)``.
+        var findsServer = false
 
         /// In one piece with the name's, for 40 instructions less at each look-up. There are few audiences, so the comparison
         /// tells them apart.
@@ -45,8 +47,9 @@ final class Flight {
     private(set) var hedgeAt: Tick?
     private(set) var secondBest: SecondBest?
     private(set) var trouble: Trouble?
-    /// Whether it began under the rules that hold now. If not, its answer is given and not cached, and nobody joins it.
-    private(set) var isCurrent = true
+    /// Whether it began under the rules that hold now. If not, its answer is given and not cached, and nobody joins it. One that
+    /// finds a server never is: its answer did not come by the route of clients' questions.
+    private(set) var isCurrent: Bool
     /// The clients that wait, and the source for which the flight counts, with its index in ``Shares``.
     private(set) var crowd: Crowd
 
@@ -61,7 +64,7 @@ final class Flight {
         _ key: Key, _ route: [Step], id: TableID, for waiter: Waiter?, share: Int, of source: Source,
         after before: StepsBefore, staleAt: Tick?, answerBy: Tick
     ) {
-        (self.key, self.route, self.id) = (key, route, id)
+        (self.key, self.route, self.id, isCurrent) = (key, route, id, !key.findsServer)
         crowd = Crowd(clients: SmallList(waiter), share: share, source: source)
         phase = .open(isWanted: waiter != nil, staleAt: staleAt, answerBy: answerBy)
         for step in 0..<before.count { steps[step] = before.state(of: step) }

@@ -123,7 +123,7 @@ extension Forwarder {
         var answer: Answer
         switch family {
         case .addresses(let addresses, let ttl):
-            let permitted = permitted(addresses, of: name, at: now)
+            let permitted = lookup.findsServer ? addresses : permitted(addresses, of: name, at: now)
             if permitted.isEmpty {
                 // This is an answer and not a failure: another group could give the same private addresses.
                 answer = policy.noPermittedAddress(name, type)
@@ -222,7 +222,10 @@ extension Forwarder {
     /// browsers apply a page's rights by the name in its URL.
     private mutating func permitted(_ answer: Answer, to key: Flight.Key, at now: Tick) -> Answer {
         let name = key.name.name
-        guard policy.refusesPrivate(name), let rest = answer.without(\.isPrivate) else { return answer }
+        // A server may be in a private network, and its certificate says who it is.
+        guard !key.findsServer, policy.refusesPrivate(name), let rest = answer.without(\.isPrivate) else {
+            return answer
+        }
         countPrivate(at: now)
         guard answer.head.responseCode == .noError, answer.answersToTheType > 0, rest.answersToTheType == 0 else {
             return rest

@@ -130,10 +130,10 @@ extension Forwarder {
             !flight.isCurrent
                 && flight.route.indices.contains {
                     flight.isUnderWay($0)
-                        && !policy.mayAsk(flight.route[$0].group, flight.key.name.name, flight.key.type)
+                        && !policy.mayAsk(flight.route[$0].group, flight.key)
                 }
         }
-        desk.takeBack(unless: { policy.mayAsk($0, $1, $2) }, &actions)
+        desk.takeBack(unless: { policy.mayAsk($0, $1) }, &actions)
         for flight in barred { beginAnew(flight, at: now) }
     }
 
@@ -146,8 +146,7 @@ extension Forwarder {
             let source = admission.source(of: client.share)
             admission.answered(client)
             receive(
-                key.name.name, key.type, for: key.audience, from: client.number, of: source, isProven: client.isProven,
-                at: now)
+                key, Asker(number: client.number, source: source, isProven: client.isProven), of: source, at: now)
         }
         if let anew = flightOf[key] { tell(anew, .waitedBefore(phase), at: now) }
     }

@@ -39,9 +39,9 @@ extension Forwarder {
 
     /// Asks the group of a step that has begun.
     mutating func askGroup(_ flight: Flight, _ step: Int, at now: Tick) {
-        let (key, group) = (flight.key, flight.route[step].group)
+        let group = flight.route[step].group
         // By settings of now the group may not be told the name.
-        if !flight.isCurrent, !policy.mayAsk(group, key.name.name, key.type) {
+        if !flight.isCurrent, !policy.mayAsk(group, flight.key) {
             return tell(flight, .exhausted(step: step, .failure, nil, because: nil), at: now)
         }
         desk.ask(flight, step, at: now, &actions)
@@ -50,7 +50,7 @@ extension Forwarder {
     /// What the cache holds for the clients of a flight.
     func known(_ flight: Flight, at now: Tick) -> DNSCache.Held? {
         let key = flight.key
-        return cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
+        return key.findsServer ? nil : cache.find(key.name.name, type: key.type, for: key.audience, at: now.seconds)
     }
 
     /// No step can answer any more: a stale answer is given, else a failure.

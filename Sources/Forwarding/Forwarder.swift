@@ -88,15 +88,28 @@ public struct Forwarder: ~Copyable {
         let client = client.map {
             Asker(number: $0, source: source, recursionDesired: recursionDesired, isProven: isProven)
         }
-        let key = Flight.Key(name: NameKey(name), type: type, audience: audience)
+        receive(Flight.Key(name: NameKey(name), type: type, audience: audience), client, of: source, at: now)
+    }
+
+    /// The daemon asks where a server is: see ``Policy/routeToServer(_:_:)``.
+    /// - Parameters:
+    ///   - type: A or AAAA.
+    ///   - client: the number under which the answer comes back, within ``Timing/answerWithin``, as a client's does.
+    public mutating func findServer(_ name: Name, _ type: RecordType, for client: ClientNumber, at now: Tick) {
+        let key = Flight.Key(
+            name: NameKey(name), type: type, audience: .those(dnssecOK: false, checkingDisabled: false),
+            findsServer: true)
+        receive(key, Asker(number: client, source: .daemon, isProven: true), of: .daemon, at: now)
+    }
+
+    mutating func receive(_ key: Flight.Key, _ client: Asker?, of source: Source, at now: Tick) {
         let decision = decide(
             key, isClients: client != nil, recursionDesired: client?.recursionDesired ?? true, at: now)
         switch decision.fate {
         case .answer(let answer): reply(client, answer)
         case .cached:
-            guard let known = cache.take(name, type: type, for: audience, at: now.seconds) ?? decision.known else {
-                return
-            }
+            let fresh = cache.take(key.name.name, type: key.type, for: key.audience, at: now.seconds)
+            guard let known = fresh ?? decision.known else { return }
             reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache)
         case .join(let flight): join(flight, client, decision.known, at: now)
         case .failedLately(let reason), .nobody(let reason): giveUp(key, client, decision.known, reason)

@@ -144,6 +144,8 @@ extension GroupDesk {
 
     /// Another group's answer to a flight stands in for those of the groups that have failed.
     mutating func noteStandIn(_ flight: Flight, at now: Tick) {
+        // Nothing of it is kept.
+        if flight.key.findsServer { return }
         let end = now.advanced(milliseconds: Int(Timing.standInTTL) * 1000)
         for step in flight.route.indices where flight.steps[step] == .failed {
             let group = flight.route[step].group.rawValue

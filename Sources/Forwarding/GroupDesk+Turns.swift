@@ -166,17 +166,17 @@ extension GroupDesk {
     /// Takes names back from groups that may not be asked for them any more, wherever they wait: for their turn, for a
     /// connection, or for being sent once more. The flights are the caller's to end.
     /// - Parameter mayAsk: by the rules of now.
-    mutating func takeBack(unless mayAsk: (GroupID, Name, RecordType) -> Bool, _ actions: inout [Action]) {
+    mutating func takeBack(unless mayAsk: (GroupID, Flight.Key) -> Bool, _ actions: inout [Action]) {
         func isBarred(_ lookup: Lookup, _ group: GroupID) -> Bool {
-            !lookup.isCurrent && !mayAsk(group, lookup.key.name, .a)
+            !lookup.isCurrent && !mayAsk(group, Flight.Key(name: lookup.key, type: .a, audience: .everyone))
+                && !lookup.flights.contains { $0.key.findsServer && mayAsk(group, $0.key) }
         }
         for id in queries.ids {
             guard let query = queries[id] else { continue }
             let isMeant =
                 switch query.subject {
                 case .message(let messages):
-                    !messages.flight.isCurrent
-                        && !mayAsk(query.group, messages.flight.key.name.name, messages.flight.key.type)
+                    !messages.flight.isCurrent && !mayAsk(query.group, messages.flight.key)
                 case .names(let lookups, _): lookups.contains { isBarred($0, query.group) }
                 // Nobody wants its answer, and what it asks is not known any more.
                 case .measurement: true

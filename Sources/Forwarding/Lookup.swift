@@ -53,9 +53,14 @@ final class Lookup {
         return all.next()?.crowd.source ?? .daemon
     }
 
+    /// Whether nobody but the daemon itself wants the result.
+    var findsServer: Bool { !flights.isEmpty && flights.allSatisfy(\.key.findsServer) }
+
     func outdate() { isCurrent = false }
 
     func add(_ flight: Flight) {
+        // One that was begun to find a server, and is a client's as well from now on.
+        if flight.isCurrent { isCurrent = true }
         var all = flights
         all.append(flight)
         flights = all

@@ -68,10 +68,10 @@ public struct Policy: Sendable {
     private var families: [Families] = []
     /// Whether a route excludes a family for which an account further down it is asked.
     private var excludesFamilies = false
-
     /// The names whose addresses are given in the order in which they answer; nil: none.
     public var ranked: RankedNames?
-
+    /// Nil: no server has to be found.
+    var servers: ServerNames?
     /// TTL of the answers that never change (RFC 6761 names), in seconds.
     static let fixedTTL: UInt32 = 3600
 

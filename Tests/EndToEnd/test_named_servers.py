@@ -1,11 +1,14 @@
-"""Encrypted servers whose host is a name: where they are is asked of the resolver of resolv.conf, and of HTTPDNS."""
+"""Encrypted servers whose host is a name: where they are is asked like any other name, and never by way of themselves."""
 
 import os
+import signal
 import time
 
 import dns.rcode
 import pytest
 
+import daemon as processes
+from daemon import toml
 from dns_client import addresses, ask, extended_errors, reasons
 from httpdns_service import Record
 from networks import PlainDNS
@@ -179,3 +182,47 @@ def test_the_servers_of_resolv_conf_as_a_group(world, named):
     assert addresses(ask("login.portal.example", port=PORT)) == ["127.0.0.6"]
     assert addresses(ask("one.example.org", port=PORT)) == OURS
     assert world.asked == {NAME, "login.portal.example"}
+
+
+def test_a_name_that_a_group_takes_is_asked_of_that_group_alone(world, named, scripted_resolver):
+    """Nobody outside of a wall hears the name of a server behind it."""
+    server = named("tls")
+    inside = scripted_resolver(world._say, address="127.0.0.31")
+    world.run(server.name_url, settings={"upstreams.inside": {"servers": [inside.address],
+                                                              "domains": ["example.net"]}})
+    assert addresses(ask("one.example.org", port=PORT)) == OURS
+    assert world.asked == set()
+    assert {asked.name.to_text(omit_final_dot=True) for asked in inside.questions} == {NAME}
+
+
+def test_what_was_found_for_a_connection_is_given_to_no_client(world, named):
+    """By resolv.conf in the clear, while clients' questions go to the encrypted server."""
+    server = named("tls")
+    world.run(server.name_url)
+    assert addresses(ask("one.example.org", port=PORT)) == OURS
+    assert addresses(ask(NAME, port=PORT)) == OURS
+    assert world.asked == {NAME} and f"{NAME}." in {asked.name.to_text() for asked in server.questions}
+
+
+CIRCLE = {"upstreams.inside": {"servers": [f"tls://{NAME}"], "domains": ["example.net"]}}
+
+
+def test_a_server_that_only_its_own_group_could_find_is_refused(binary, tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text(toml(CIRCLE))
+    ended = processes.run(binary, "check", "-c", str(file))
+    assert ended.returncode == 78 and len(ended.stderr.splitlines()) == 1, ended
+    assert f"{file}:2: upstreams.inside.servers: " in ended.stderr, ended
+    assert f"tls://{NAME} cannot be found: {NAME} is a name that this group takes itself" in ended.stderr, ended
+
+
+def test_a_reload_by_which_only_its_own_group_could_find_it_changes_nothing(world, named):
+    server = named("tls")
+    running = world.run(server.name_url)
+    assert addresses(ask("one.example.org", port=PORT)) == OURS
+    file = running.directory / "httpdnsd.toml"
+    file.write_text(file.read_text() + toml(CIRCLE))
+    running.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "the configuration stays as it was" in running.log(), "it is said", 10)
+    assert f"{NAME} is asked of [upstreams.inside], whose servers cannot be found without this group" in running.log()
+    assert addresses(ask("two.example.org", port=PORT)) == OURS

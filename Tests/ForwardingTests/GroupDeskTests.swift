@@ -297,7 +297,7 @@ import Testing
         world.endTurn()
         for flight in flights { flight.outdate() }
         world.desk.outdateLookups { _ in true }
-        world.desk.takeBack(unless: { _, name, _ in name != Name("a.example") }, &world.actions)
+        world.desk.takeBack(unless: { $1.name.name != Name("a.example") }, &world.actions)
         world.endTurn()
         #expect(world.said() == ["ask 1 a.example b.example", "cancel 0", "ask 1 b.example"])
     }

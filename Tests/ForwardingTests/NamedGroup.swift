@@ -13,6 +13,8 @@ struct NamedGroup {
     /// Whether its servers are asked over TLS.
     var isEncrypted = false
     var takes: [Name] = []
+    /// The names of its servers, if they have to be found.
+    var called: [Name] = []
     var thenTry: [String] = []
     var on: StepEnds
     var concurrency: Int
@@ -37,13 +39,13 @@ struct NamedGroup {
 
     /// What can stand behind a group's servers.
     enum Key: String, CaseIterable {
-        case account, unproven, encrypted, takes, thenTry, on, concurrency, timeout, queriesPerSecond
+        case account, unproven, encrypted, takes, called, thenTry, on, concurrency, timeout, queriesPerSecond
 
         /// Whether it stands for itself, without a value.
         var isFlag: Bool { [.account, .unproven, .encrypted].contains(self) }
     }
 
-    /// `NAME SERVERS [account] [unproven] [encrypted] [takes NAME…] [thenTry GROUP…] [on END…] [concurrency N]
+    /// `NAME SERVERS [account] [unproven] [encrypted] [takes NAME…] [called NAME…] [thenTry GROUP…] [on END…] [concurrency N]
     /// [timeout N] [queriesPerSecond N]`
     init?(_ words: ArraySlice<String>) {
         guard words.count > 1, let id = GroupID(scenario: words.first!), id.rawValue > GroupID.fallback.rawValue,
@@ -70,6 +72,9 @@ struct NamedGroup {
         case .takes:
             guard let name = Name(word) else { return false }
             takes.append(name)
+        case .called:
+            guard let name = Name(word) else { return false }
+            called.append(name)
         case .thenTry:
             guard GroupID(scenario: word) != nil else { return false }
             thenTry.append(word)

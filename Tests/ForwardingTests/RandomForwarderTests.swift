@@ -72,12 +72,18 @@ import Testing
                 if words.starts(with: ["partner"]), group.isAccount { group.id = group.id.ofOtherKind }
                 group.concurrency = [0, 1, 3][chance.below(3)]
                 group.timeout = [200, 2000][chance.below(2)]
+                group.called = ["n1.example", "n2.corp.example", "n3.partner.example"].filter { _ in
+                    chance.below(4) == 0
+                }.map { Name($0)! }
                 guard group.id != wall else { return group }
                 group.isProven = chance.below(2) == 0
                 group.thenTry = [[], ["fallback"], ["httpdns", "fallback"], ["spare", "fallback"]][chance.below(4)]
                 group.on = StepEnds(rawValue: UInt8(chance.below(32)))
                 return group
-            } + [NamedGroup(["spare", "\(chance.below(4))", "account"])!]
+            } + [
+                NamedGroup(["spare", "\(chance.below(4))", "account"])!,
+                NamedGroup(["resolvers", "\(chance.below(3))"])!,
+            ]
         }
 
         private static func afterService(_ chance: inout Chance) -> [String] {
@@ -148,6 +154,9 @@ import Testing
                 clients += 1
             }
             let (name, type) = (name(), types[chance.below(types.count)])
+            if let client, chance.below(8) == 0 {
+                return forwarder.findServer(name, chance.below(2) == 0 ? .a : .aaaa, for: client, at: now)
+            }
             let source = Source(.v4(192, 0, 2, UInt8(chance.below(5))))
             let recursionDesired = chance.below(10) > 0
             let key = Flight.Key(name: NameKey(name), type: type, audience: audience)

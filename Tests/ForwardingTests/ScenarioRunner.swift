@@ -122,8 +122,11 @@ final class ScenarioRunner {
             guard let client = words.next().flatMap({ Int($0) }), words.next() == "asks" else { throw malformed() }
             try ask(client, &words)
         case .daemon:
-            guard words.next() == "asks" else { throw malformed() }
-            try ask(nil, &words)
+            switch words.next() {
+            case "asks": try ask(nil, &words)
+            case "finds": try find(&words)
+            default: throw malformed()
+            }
         case .settings:
             guard words.next() == "become" else { throw malformed() }
             let change = words.rest.split(separator: " ").map(String.init)
@@ -226,6 +229,17 @@ final class ScenarioRunner {
             unexpected.append("\(Said.client) \(client) \(query.reading(reply[..<length]))")
             forwarder.receive(name, type, for: Audience(of: question), from: nil, at: now)
         }
+        collect()
+    }
+
+    private func find(_ words: inout Words) throws(ScenarioFailure) {
+        guard let name = words.next().flatMap({ Name($0) }), let type = words.type(), words.skip("as"),
+            let client = words.number()
+        else { throw malformed() }
+        questions[client] = Query.message(
+            id: UInt16(client), name, type: type, dnssecOK: false, checkingDisabled: false)
+        isTurnOpen = true
+        forwarder.findServer(name, type, for: client, at: now)
         collect()
     }
 

@@ -56,10 +56,16 @@ struct TestUpstreams {
                 (DomainList((hasService ? intercept : []).map { .subtree($0) }), .group(.httpdns)),
                 (DomainList(bypass.map { .subtree($0) }), .group(.fallback)),
             ] + named.map { (DomainList($0.takes.map { .subtree($0) }), .group($0.id)) })
-        return Policy(
+        var policy = Policy(
             groups: groups, routes: routes, rules: rules,
             otherwise: hasService && intercept.isEmpty ? .httpdns : .fallback, negativeTTL: negativeTTL,
             privateAllowed: privateAllowed, hosts: hosts)
+        if let resolvers = number(of: "resolvers") {
+            policy.setServerNames(
+                Dictionary(uniqueKeysWithValues: named.map { ($0.id, $0.called) }),
+                resolvers: Step(resolvers, hedgeAfter: hedgeAfter))
+        }
+        return policy
     }
 
     /// The groups of these names that there are.

@@ -37,14 +37,16 @@ import Transport
 
     /// A loop that runs a reporter for the length of `body`. Each deadline is passed to it at once.
     private func run(
-        _ settings: Settings.HTTPDNS, localServers: [Endpoint] = [],
+        _ settings: Settings.HTTPDNS, finding found: ServerEndpoints? = nil,
         until isDone: @escaping @Sendable (LogLines) -> Bool = { _ in false },
         _ body: (EventLoop, OnLoop<AbnormalReporter>, Gate) throws -> Void
     ) throws {
         let loop = try EventLoop(label: "test")
         let reporter = OnLoop(
             try AbnormalReporter(
-                settings, in: "httpdns", loop: loop, localServers: { localServers },
+                settings, in: "httpdns", loop: loop,
+                finder: ServerFinder(
+                    find: { $2(found ?? .known($0.endpoints)) }, worked: { _, _ in }, allFailed: { _, _ in }),
                 report: log.report))
         let gate = Gate()
         let log = log
@@ -92,12 +94,11 @@ import Transport
         #expect(log.all[1].hasPrefix("notice 127.0.0.1:\(server.endpoint.port) takes reports"))
     }
 
-    @Test func aNameIsLookedUpAtTheLocalResolver() throws {
+    @Test func aNameIsLookedUp() throws {
         let server = try ScriptedServer(["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
-        let resolver = try NameServer(v4: [.v4(127, 0, 0, 1)], v6: [])
         let lookup = lookup
         try run(
-            try settings("http://collector.example:\(server.endpoint.port)/"), localServers: resolver.server.endpoints
+            try settings("http://collector.example:\(server.endpoint.port)/"), finding: .known([server.endpoint])
         ) { loop, reporter, _ in
             loop.submit { reporter.value.add(lookup) }
             #expect(server.requests.next()?.contains("\r\nHost: collector.example:\(server.endpoint.port)\r\n") == true)
@@ -105,21 +106,14 @@ import Transport
     }
 
     @Test func aNameThatCannotBeLookedUpIsSaid() throws {
-        let resolver = try NameServer(v4: [], v6: [])
         let lookup = lookup
-        for (servers, reason) in [
-            ([], "there is no local resolver"),
-            (resolver.server.endpoints, "no address of collector.example: local resolver"),
-        ] as [([Endpoint], String)] {
-            let log = LogLines()
-            let suite = AbnormalReporterTests(log: log)
-            try suite.run(try settings("https://collector.example/"), localServers: servers, until: somethingIsSaid) {
-                loop, reporter, gate in
-                loop.submit { reporter.value.add(lookup) }
-                #expect(gate.wait())
-            }
-            #expect(log.all.first?.contains(reason) == true)
+        let failure = Failure(.unreachable, "no address of collector.example: no group may be asked for it")
+        try run(try settings("https://collector.example/"), finding: .unknown(failure), until: somethingIsSaid) {
+            loop, reporter, gate in
+            loop.submit { reporter.value.add(lookup) }
+            #expect(gate.wait())
         }
+        #expect(log.all.first?.contains(failure.detail) == true)
     }
 
     @Test func withoutAnAddressTheLogGetsThemAndNotTooMany() throws {

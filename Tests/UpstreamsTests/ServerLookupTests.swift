@@ -1,33 +1,34 @@
 import Base
-import Configuration
-import Cryptography
 import DNSWire
-import DemoService
 import Forwarding
 import Foundation
-import HTTPDNS
 import ShellTestSupport
-import Streams
 import Testing
 import Transport
 
 @testable import Upstreams
 
-/// The lookup over real sockets, its time the loop's, and its file.
+/// The lookup on a loop, whose questions the test answers, and its file.
 @Suite struct ServerLookupTests {
     private let log = LogLines()
     private let server = Server(.tls, .name("www.example.com"), port: 853)
 
     /// A loop that runs a lookup for the length of `body`.
+    /// - Parameter addresses: what its questions are answered with; nil: not at all.
     private func run<Result>(
-        file: ServerAddressFile? = nil, listening: [Endpoint] = [],
-        account: ((EventLoop) throws -> (upstream: any Upstream, servers: [Server]))? = nil, resolvers: [Server],
+        file: ServerAddressFile? = nil, listening: [Endpoint] = [], finding addresses: [IPAddress]?,
         _ body: (EventLoop, OnLoop<ServerLookup>) throws -> Result
     ) throws -> Result {
         let loop = try EventLoop(label: "test")
         let lookup = OnLoop(ServerLookup(loop: loop, listening: listening, file: file, report: log.report))
-        lookup.value.ask(
-            account: try account.map { try $0(loop) }, resolvers: resolvers, at: Tick(nanoseconds: Clock.now()))
+        lookup.value.ask = { name, type, number in
+            guard let addresses else { return }
+            let those = addresses.filter { $0.isIPv4 == (type == .a) }
+            let answer: Answer =
+                those.isEmpty
+                ? .noData(name, type: type, negativeTTL: 30) : .addresses(name, type: type, those, ttl: 300)
+            lookup.value.answered(number, answer, by: "resolv.conf: 192.0.2.53")
+        }
         loop.deadlineReached = { lookup.value.expire(at: Tick(nanoseconds: Clock.now())) }
         loop.turnEnded = { loop.setDeadline(lookup.value.nextDeadline?.nanoseconds) }
         loop.start()
@@ -59,57 +60,28 @@ import Transport
         #expect(gate.wait())
     }
 
-    private static func account(_ service: DemoService) -> (EventLoop) throws -> (
-        upstream: any Upstream, servers: [Server]
-    ) {
-        { loop in
-            let account = try TencentAccount(.aes(id: service.account.id, key: service.account.aesKey))
-            let access = ServiceAccess(account: account, .plain, serverName: nil)
-            return (StreamUpstream(loop: loop, access: access), [Server(service.http, .account)])
-        }
-    }
-
-    @Test func theAccountKnowsTheName() throws {
-        let service = try DemoService()
-        defer { service.stop() }
-        let found = try run(account: Self.account(service), resolvers: []) { find(server, $0, $1) }
-        guard case .known(let endpoints) = found else {
-            Issue.record("\(String(describing: found))")
-            return
-        }
-        #expect(endpoints.allSatisfy { $0.port == 853 } && !endpoints.isEmpty)
-    }
-
-    @Test func withADeadAccountTheResolverIsAskedAndBothFamiliesAreTaken() throws {
-        let resolver = try NameServer(v4: [.v4(192, 0, 2, 1)], v6: [IPAddress("2001:db8::1")!])
-        let service = try DemoService()
-        service.stop()
-        let found = try run(account: Self.account(service), resolvers: [resolver.server]) { find(server, $0, $1) }
+    @Test func bothFamiliesAreTaken() throws {
+        let found = try run(finding: [.v4(192, 0, 2, 1), IPAddress("2001:db8::1")!]) { find(server, $0, $1) }
         #expect(found == .known([Endpoint("[2001:db8::1]:853")!, Endpoint("192.0.2.1:853")!]))
         #expect(log.all.isEmpty)
     }
 
-    @Test func aNameThatCannotBeFoundIsSaidWithAllReasons() throws {
-        let resolver = try NameServer(v4: [], v6: [])
-        let (descriptor, closed) = try loopbackSocket(SOCK_DGRAM)
-        close(descriptor)
-        let found = try run(resolvers: [Server(closed), resolver.server]) { loop, lookup in
+    @Test func aNameThatCannotBeFoundIsSaidWithTheReason() throws {
+        let found = try run(finding: []) { loop, lookup in
             let found = find(server, loop, lookup)
             // At once: it is not looked up again so soon.
             #expect(find(server, loop, lookup) == found)
             return found
         }
-        let reason =
-            "local resolver \(closed): recv: Connection refused; local resolver \(resolver.server): no record"
+        let reason = "resolv.conf: 192.0.2.53: no record"
         #expect(found == .unknown(Failure(.unreachable, "no address of www.example.com: \(reason)")))
         #expect(
             log.all == ["warning no address of www.example.com is found, and its servers are not asked: \(reason)"])
     }
 
     @Test func itNeverLeadsBackHere() throws {
-        let resolver = try NameServer(v4: [.v4(127, 0, 0, 1)], v6: [])
         let listening = Endpoint(.v4(0, 0, 0, 0), port: 853)
-        let found = try run(listening: [listening], resolvers: [resolver.server]) { find(server, $0, $1) }
+        let found = try run(listening: [listening], finding: [.v4(127, 0, 0, 1)]) { find(server, $0, $1) }
         guard case .unknown = found else {
             Issue.record("\(String(describing: found))")
             return
@@ -119,7 +91,7 @@ import Transport
 
     @Test func aServerWithAddressesIsNotLookedUp() throws {
         let server = Server(.tls, .name("dns.example"), port: 853, addresses: [.v4(192, 0, 2, 9)])
-        #expect(try run(resolvers: []) { find(server, $0, $1) } == .known([Endpoint("192.0.2.9:853")!]))
+        #expect(try run(finding: []) { find(server, $0, $1) } == .known([Endpoint("192.0.2.9:853")!]))
     }
 
     @Test func whatWorkedOutlivesARestartAndASilentNetwork() throws {
@@ -127,9 +99,8 @@ import Transport
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appending(path: "cache").path
-        let resolver = try NameServer(v4: [.v4(192, 0, 2, 1), .v4(192, 0, 2, 2)], v6: [])
         let file = try ServerAddressFile(beside: path, report: log.report)
-        try run(file: file, resolvers: [resolver.server]) { loop, lookup in
+        try run(file: file, finding: [.v4(192, 0, 2, 1), .v4(192, 0, 2, 2)]) { loop, lookup in
             #expect(find(server, loop, lookup) != nil)
             try worked(server, "192.0.2.2:853", loop, lookup)
             // The second is written when the file is closed, as that is so soon.
@@ -141,10 +112,8 @@ import Transport
         let mode = try FileManager.default.attributesOfItem(atPath: path + ".servers")[.posixPermissions] as? Int
         #expect(mode == 0o600)
 
-        let (descriptor, silent) = try loopbackSocket(SOCK_DGRAM)
-        defer { close(descriptor) }
         let again = try ServerAddressFile(beside: path, report: log.report)
-        let found = try run(file: again, resolvers: [Server(silent)]) { find(server, $0, $1) }
+        let found = try run(file: again, finding: nil) { find(server, $0, $1) }
         #expect(found == .known([Endpoint("192.0.2.1:853")!, Endpoint("192.0.2.2:853")!]))
         try stop(again)
         #expect(log.all.isEmpty)
@@ -155,9 +124,8 @@ import Transport
         try FileManager.default.createDirectory(
             at: folder.appending(path: "cache.servers"), withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let resolver = try NameServer(v4: [.v4(192, 0, 2, 1)], v6: [])
         let file = try ServerAddressFile(beside: folder.appending(path: "cache").path, report: log.report)
-        let found = try run(file: file, resolvers: [resolver.server]) { loop, lookup in
+        let found = try run(file: file, finding: [.v4(192, 0, 2, 1)]) { loop, lookup in
             let found = find(server, loop, lookup)
             try worked(server, "192.0.2.1:853", loop, lookup)
             return found

@@ -1,5 +1,6 @@
 public import Base
 public import Configuration
+import DNSCache
 import DNSWire
 import Forwarding
 import Log
@@ -20,8 +21,8 @@ public final class Probe: @unchecked Sendable {
     private var steps: [Step]
     /// The only group to be asked; nil: HTTPDNS, and then the local resolvers.
     private var only: UpstreamGroup?
-    /// Sets the sources for the addresses of servers whose host is a name.
-    private let lookUp: () -> Void
+    /// Finds servers whose host is a name.
+    private var forwarder: Forwarder
     /// The deadline of the present step.
     private var deadline: Tick?
     private var current: (step: Step, number: UInt32, began: Tick)?
@@ -59,16 +60,15 @@ public final class Probe: @unchecked Sendable {
         numbers.add(settings)
         upstreams = UpstreamRegistry(loop: loop, ServerLookup(loop: loop, listening: settings.listen.addresses))
         upstreams.apply(settings, try UpstreamRegistry.Prepared(settings), numbers)
-        let local = LocalReading(settings, listening: settings.listen.addresses, .resolvers)
+        let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
         let (servers, loops) = local.fallback(of: settings)
-        let resolvers = settings.isLookupNeeded ? local.found ?? [] : []
         let services = settings.services(numbers)
-        lookUp = { [upstreams] in
-            upstreams.lookUp(
-                settings, services: services[.httpdns] ?? [], resolvers: resolvers, at: Tick(nanoseconds: Clock.now()))
-        }
         let any = settings.domains.intercept.first ?? Self.anyName ?? .root
         let described = UpstreamGroups(settings, numbers, services: services) { local.servers(of: $0) }
+        let names = try NameLists(settings, numbers)
+        forwarder = Forwarder(
+            policy: Policy(settings, numbers, described, names, hosts: local.hosts ?? HostsTable()),
+            timing: Timing(settings), groups: described.groups, cache: DNSCache(bytes: 1 << 20, seed: (0, 0)))
         steps = described.groups.flatMap { group in
             let named = settings.upstreams.first { $0.name == group.name }
             let name = named?.domains.lazy.compactMap(\.nameToAsk).first ?? any
@@ -95,13 +95,14 @@ public final class Probe: @unchecked Sendable {
     /// - Parameter done: called once at the end; with nil if questions can be answered as configured, else with what
     ///   does not work, what becomes of clients' questions, and the first reason.
     public func run(_ done: @escaping @Sendable (String?) -> Void) {
-        upstreams.settle = { [unowned self] _, outcome, _ in settle(outcome) }
+        upstreams.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
+        upstreams.lookup.ask = { [unowned self] in forwarder.findServer($0, $1, for: $2, at: now) }
         upstreams.follow { [unowned self] in progressed($0) }
         loop.deadlineReached = { [unowned self] in deadlineReached() }
         loop.turnEnded = { [unowned self] in
             repeat {
                 while current == nil, !steps.isEmpty { begin(steps.removeFirst()) }
-            } while upstreams.outbox.send()
+            } while findServers() || upstreams.outbox.send()
             guard current == nil else { return setDeadline() }
             let trouble = conclude()
             upstreams.close()
@@ -110,21 +111,44 @@ public final class Probe: @unchecked Sendable {
         loop.start()
         loop.submit { [self] in
             for remark in remarks { say(remark) }
-            lookUp()
         }
     }
 
-    private func setDeadline() { loop.setDeadline(deadline.orEarlier(upstreams.nextDeadline)?.nanoseconds) }
+    /// Carries out what the forwarder wants for the servers that are looked up.
+    /// - Returns: whether there was anything.
+    private func findServers() -> Bool {
+        forwarder.endTurn(at: now)
+        let actions = forwarder.takeActions()
+        for action in actions {
+            switch action {
+            case .ask(let id, let server, let ask): upstreams[id.group]?.ask(id, server, ask, at: now)
+            case .askAgain(let id): upstreams[id.group]?.askAgain(id)
+            case .cancel(let id): upstreams[id.group]?.cancel(id)
+            case .reply(let numbers, let answer, _, by: let answerer):
+                for number in numbers { upstreams.lookup.answered(number, answer, by: forwarder.words(of: answerer)) }
+            default: break
+            }
+        }
+        return !actions.isEmpty
+    }
+
+    private var now: Tick { Tick(nanoseconds: Clock.now()) }
+
+    private func setDeadline() {
+        loop.setDeadline(
+            deadline.orEarlier(upstreams.nextDeadline).orEarlier(forwarder.nextDeadline)?.nanoseconds)
+    }
 
     private func deadlineReached() {
-        let now = Tick(nanoseconds: Clock.now())
+        let now = now
+        forwarder.expire(at: now)
         upstreams.expire(at: now)
         if let deadline, deadline <= now { timedOut() }
     }
 
     private func begin(_ step: Step) {
         number += 1
-        let now = Tick(nanoseconds: Clock.now())
+        let now = now
         current = (step, number, now)
         asking("\(who) (\(number) of \(Int(number) + steps.count))")
         deadline = now.advanced(milliseconds: step.group.timeout)
@@ -139,6 +163,13 @@ public final class Probe: @unchecked Sendable {
         case .connected: say("\(who): connected after \(elapsed) ms")
         case .secured(let version): say("\(who): \(version), certificate accepted after \(elapsed) ms")
         }
+    }
+
+    private func settle(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) {
+        guard let current, id == QueryID(standalone: current.number, of: current.step.group.id) else {
+            return forwarder.settle(id, outcome, toRepeat: toRepeat, at: now)
+        }
+        settle(outcome)
     }
 
     private func settle(_ outcome: Outcome) {
@@ -171,7 +202,7 @@ public final class Probe: @unchecked Sendable {
     }
 
     private var elapsed: Int {
-        current.map { Tick(nanoseconds: Clock.now()).milliseconds(since: $0.began) } ?? 0
+        current.map { now.milliseconds(since: $0.began) } ?? 0
     }
 
     /// - Returns: what does not work; nil if the group does, or without a service the local resolver.

@@ -35,9 +35,9 @@ final class Accounts {
     /// May be called from any thread.
     /// - Parameters:
     ///   - old: of the settings in effect; none at the start.
-    ///   - resolvers: gives the present local resolvers of plain DNS; called on the loop.
+    ///   - finder: finds the servers that take reports; called on the loop.
     func prepare(
-        _ new: Settings, after old: [String: GroupIdentity], resolvers: @escaping () -> [Endpoint]
+        _ new: Settings, after old: [String: GroupIdentity], _ finder: ServerFinder
     ) throws(StartFailure) -> Prepared {
         let identities = GroupIdentity.all(new)
         func differs<Part: Equatable>(_ account: Settings.Account, _ part: (GroupIdentity) -> Part) -> Bool {
@@ -51,7 +51,7 @@ final class Accounts {
             let reporter =
                 account.settings.enableReport
                 ? try AbnormalReporter(
-                    account.settings, in: account.section, loop: loop, localServers: resolvers, report: report) : nil
+                    account.settings, in: account.section, loop: loop, finder: finder, report: report) : nil
             prepared.reporters.updateValue(reporter, forKey: account.name)
         }
         return prepared

@@ -41,9 +41,7 @@ final class ForwarderLoop: @unchecked Sendable {
     private var drain: (until: UInt64, done: () -> Void)?
 
     /// Without upstreams, until settings are applied.
-    /// - Parameters:
-    ///   - local: on the same loop.
-    ///   - generations: of the entries of the store; nil: none outlives a restart.
+    /// - Parameter generations: of the entries of the store; nil: none outlives a restart.
     init(
         loop: EventLoop, cache: DNSCache, local: LocalServers, lookup: ServerLookup, generations: Generations? = nil,
         report: Report
@@ -57,8 +55,7 @@ final class ForwarderLoop: @unchecked Sendable {
         inEffect = SettingsInEffect(
             loop: loop, cache: cache, frontend: frontend, local: local, lookup: lookup, generations: generations,
             report: report)
-        upstreams = inEffect.upstreams
-        trials = AddressTrials(loop: loop)
+        (upstreams, trials) = (inEffect.upstreams, AddressTrials(loop: loop))
         forwarder = Forwarder(
             policy: Policy(
                 groups: [], routes: [:], rules: DomainRules(), otherwise: .fallback, negativeTTL: Timing().negativeTTL),
@@ -66,6 +63,7 @@ final class ForwarderLoop: @unchecked Sendable {
         inEffect.change = { [unowned self] in forwarder.change($0, at: $1) }
         inEffect.store.told = { [unowned self] in forwarder.told($0, wall: WallClock.unixSeconds(), at: now) }
         upstreams.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
+        upstreams.lookup.ask = { [unowned self] in forwarder.findServer($0, $1, for: $2, at: now) }
         trials.tried = { [unowned self] in forwarder.tried($0, $1, hasAnswered: $2, at: now) }
         loop.deadlineReached = { [unowned self] in expire(at: now) }
         loop.turnEnded = { [unowned self] in endTurn() }
@@ -259,9 +257,8 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    /// Carries out the actions in their order, and leaves the list empty.
-    /// - Parameters:
-    ///   - actions, clients, outgoing: this object's properties, accessed once for all actions as in ``receive(_:)``.
+    /// Carries out the actions in their order, and leaves the list empty. What it is handed are this object's properties, accessed
+    /// once for all actions as in ``receive(_:)``.
     private func perform(
         _ actions: inout [Action], _ clients: inout WaitingClients, _ outgoing: inout TurnReplies, at now: Tick
     ) {
@@ -271,6 +268,10 @@ final class ForwarderLoop: @unchecked Sendable {
             switch action {
             case .reply(let numbers, let answer, let age, by: let answerer):
                 for number in numbers {
+                    if number < 0 {
+                        upstreams.lookup.answered(number, answer, by: forwarder.words(of: answerer))
+                        continue
+                    }
                     let client = clients.remove(number)
                     let took = now.nanoseconds &- min(now.nanoseconds, client.arrived.nanoseconds)
                     let isHeld =

@@ -79,7 +79,7 @@ final class SettingsInEffect: @unchecked Sendable {
     ) throws(StartFailure) -> Prepared {
         numbers.add(new)
         let before = old.map(GroupIdentity.all) ?? [:]
-        let accounts = try accounts.prepare(new, after: before) { [unowned self] in plainResolvers }
+        let accounts = try accounts.prepare(new, after: before, upstreams.lookup.finder)
         let isSameStore = old.map {
             $0.sharedCache == new.sharedCache && SharedSettings($0) == SharedSettings(new)
         }
@@ -131,7 +131,6 @@ final class SettingsInEffect: @unchecked Sendable {
     private func takeOver(renewed: Set<GroupID> = [], _ suspects: Change.Suspects, at now: Tick) {
         guard let names else { return }
         let described = describeGroups()
-        groups = described.groups
         for group in groups { upstreams[group.id]?.keep(group.servers) }
         change(
             .settings(
@@ -142,31 +141,28 @@ final class SettingsInEffect: @unchecked Sendable {
     /// The servers found by `resolvConf`, or those of an account's list, have changed.
     private func replaceServers() {
         let now = now
-        let new = describeGroups().groups
-        for (before, group) in zip(groups, new) where group.servers != before.servers {
+        let old = groups
+        _ = describeGroups()
+        for (before, group) in zip(old, groups) where group.servers != before.servers {
             upstreams[group.id]?.keep(group.servers)
             change(.servers(group.id, group.servers), now)
         }
-        groups = new
     }
 
     /// The groups with their present servers, and the order in which they are asked. What else depends on the servers is told
     /// of them.
     private func describeGroups() -> UpstreamGroups {
-        upstreams.lookUp(settings, services: accounts.servers[.httpdns] ?? [], resolvers: local.found, at: now)
         store.upstream?.apply(settings.sharedIdentities(numbers) { local.servers(of: $0) })
-        return UpstreamGroups(settings, numbers, services: accounts.servers) { local.servers(of: $0) }
+        let described = UpstreamGroups(settings, numbers, services: accounts.servers) { local.servers(of: $0) }
+        if described.groups != groups { upstreams.lookup.forgetFailures(at: now) }
+        groups = described.groups
+        return described
     }
 
     /// The files of names have changed.
     private func replaceNames(_ names: NameLists) {
         takeOver(Change.Suspects(routes: true), at: now)
         contextChanged(AnswerContext(settings, numbers, names))
-    }
-
-    /// The local resolvers of plain DNS that are in use.
-    private var plainResolvers: [Endpoint] {
-        local.servers(of: settings.fallback.group).filter { $0.kind == .plain }.flatMap(\.endpoints)
     }
 
     /// This machine's addresses or routes have changed.

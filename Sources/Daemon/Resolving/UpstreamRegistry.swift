@@ -18,10 +18,8 @@ final class UpstreamRegistry {
     private(set) var accesses: [GroupID: ServiceAccess] = [:]
     /// The groups that are not configured any more, while queries of theirs may be under way.
     private var gone: Set<GroupID> = []
-    /// A second upstream for the account, by which servers' addresses are looked up: an upstream reports its outcomes
-    /// to one owner.
-    private var lookupAccount: StreamUpstream?
-    private let lookup: ServerLookup
+    /// Finds servers whose host is a name.
+    let lookup: ServerLookup
     private let loop: EventLoop
     private let report: Report?
     /// Holds the queries of a turn; to be sent at its end.
@@ -66,7 +64,6 @@ final class UpstreamRegistry {
     func apply(_ settings: Settings, _ prepared: Prepared, _ numbers: GroupNumbers) {
         for (name, access) in prepared.accesses {
             let id = numbers[name]
-            if id == .httpdns { lookupAccount?.renew(access) }
             accesses[id] = access
             if let account = self[id] as? StreamUpstream {
                 account.renew(access)
@@ -74,7 +71,7 @@ final class UpstreamRegistry {
                 add(StreamUpstream(loop: loop, access: access, tallies: tallies), for: id)
             }
         }
-        let groups = settings.messageGroups
+        let groups = settings.messageGroups + (settings.resolvers.map { [$0] } ?? [])
         let wanted = Set((groups.map(\.name) + settings.accounts.map(\.name)).map { numbers[$0] })
         gone = Set(upstreams.indices.map(GroupID.init)).subtracting(wanted).filter { self[$0] != nil }
         for id in gone { self[id]?.keep([]) }
@@ -95,6 +92,7 @@ final class UpstreamRegistry {
             }
             upstream.answers.apply(group, settings.cache)
         }
+        lookup.keep(groups.flatMap(\.named) + settings.accounts.compactMap { AbnormalReporter.server(of: $0.settings) })
     }
 
     private func add(_ upstream: any Upstream, for group: GroupID) {
@@ -110,22 +108,6 @@ final class UpstreamRegistry {
             (upstreams[id.rawValue], accesses[id]) = (nil, nil)
             gone.remove(id)
         }
-    }
-
-    /// Sets the sources for the addresses of servers whose host is a name; each source is asked for its own names only.
-    /// - Parameters:
-    ///   - services: the servers of HTTPDNS.
-    ///   - resolvers: those of `resolvConf`.
-    func lookUp(_ settings: Settings, services: [Server], resolvers: [Endpoint], at now: Tick) {
-        let servers = settings.messageGroups.flatMap(\.named)
-        lookup.keep(servers)
-        if !servers.isEmpty, !services.isEmpty, let access = accesses[.httpdns] {
-            lookupAccount = lookupAccount ?? StreamUpstream(loop: loop, access: access, tallies: tallies)
-        } else {
-            lookupAccount = nil
-        }
-        let resolvers = servers.isEmpty ? [] : resolvers.map { Server($0) }
-        lookup.ask(account: lookupAccount.map { ($0, services) }, resolvers: resolvers, at: now)
     }
 
     /// Asks servers for an operator; see ``Inquiry``.

@@ -65,6 +65,7 @@ struct NameLists: Sendable, Equatable {
         } catch {
             throw Self.failure(error, sources)
         }
+        try refuseCircles(settings, numbers)
     }
 
     /// Where a pattern of the rules stands: the key that gives it, and its file with the line there; without a file, which item

@@ -12,7 +12,7 @@ struct GroupNumbers: Sendable {
 
     /// Gives new names, and those of groups that have changed their kind, the next numbers; all others keep theirs.
     mutating func add(_ settings: Settings) {
-        for group in settings.upstreams {
+        for group in settings.upstreams + (settings.resolvers.map { [$0] } ?? []) {
             let isAccount = group.account != nil
             if let known = numbers[group.name], known.isAccount == isAccount { continue }
             numbers[group.name] = (GroupID(next), isAccount)
@@ -55,6 +55,11 @@ struct UpstreamGroups {
         groups = [httpdns, fallback(servers)]
         for group in settings.upstreams {
             groups.append(group.account.map { account(group.name, $0) } ?? self.group(group, servers(group)))
+        }
+        if let resolvers = settings.resolvers {
+            var group = group(resolvers, servers(resolvers))
+            group.choice = .lastThatAnswered
+            groups.append(group)
         }
     }
 

@@ -12,13 +12,13 @@ package import Transport
 /// Reports abnormal lookups of one account (`enableReport`): to `reportUrl` in batches, one JSON object a line, or to the log.
 /// Confined to the forwarder's loop, whose deadline it shares.
 ///
-/// No lookup waits for a report, and reports go only to `reportUrl`. If its host is a name, that is looked up at the
-/// local resolvers: a lookup through this daemon could fail, be reported, and so cause further lookups without end.
+/// No lookup waits for a report, and reports go only to `reportUrl`. If its host is a name, that is asked of no account: a lookup
+/// there could fail, be reported, and so cause further lookups without end.
 package final class AbnormalReporter {
     private var line: ReportLine
     private let destination: Destination?
     private let loop: EventLoop
-    private let localServers: () -> [Endpoint]
+    private let finder: ServerFinder
     private let report: Report
     private var queue = ReportQueue()
     private var logRate = LogRate()
@@ -30,29 +30,35 @@ package final class AbnormalReporter {
         let url: Settings.HTTPDNS.ReportURL
         /// Only its endpoints are used here.
         let server: Server
-        let lookup: ServerLookup
         let security: Security
     }
 
     /// - Parameters:
     ///   - section: That of the account's keys, for errors.
-    ///   - localServers: Gives the local resolvers in use.
+    ///   - finder: Finds the server of `reportUrl`.
     package init(
         _ settings: Settings.HTTPDNS, in section: String, loop: EventLoop,
-        localServers: @escaping () -> [Endpoint], report: Report
+        finder: ServerFinder, report: Report
     ) throws(StartFailure) {
         destination = try settings.reportUrl.map { url throws(StartFailure) in
-            let host = url.address.map { Server.Host.address($0, nil) } ?? .name(url.host)
-            let server = Server(.https(path: url.path, usesGET: false), host, port: url.port)
-            return Destination(
-                url: url, server: server, lookup: ServerLookup(loop: loop), security: try Self.security(url, section))
+            Destination(url: url, server: Self.server(url), security: try Self.security(url, section))
         }
-        (self.loop, self.localServers, self.report) = (loop, localServers, report)
+        (self.loop, self.finder, self.report) = (loop, finder, report)
         line = ReportLine(settings)
     }
 
     /// Applies other settings; the destination of reports stays the same.
     package func apply(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
+
+    /// The server that takes the reports of an account; nil: they go nowhere, or to the log.
+    package static func server(of settings: Settings.HTTPDNS) -> Server? {
+        settings.enableReport ? settings.reportUrl.map(server) : nil
+    }
+
+    private static func server(_ url: Settings.HTTPDNS.ReportURL) -> Server {
+        let host = url.address.map { Server.Host.address($0, nil) } ?? .name(url.host)
+        return Server(.https(path: url.path, usesGET: false), host, port: url.port)
+    }
 
     /// Verifies with the system's authorities: those of `[tls]` are for the HTTPDNS service, not for this server.
     private static func security(
@@ -80,10 +86,9 @@ package final class AbnormalReporter {
 
     var isSending: Bool { queue.isSending }
 
-    package var nextDeadline: Tick? { queue.nextDeadline.orEarlier(destination?.lookup.nextDeadline) }
+    package var nextDeadline: Tick? { queue.nextDeadline }
 
     package func expire(at now: Tick) {
-        destination?.lookup.expire(at: now)
         if queue.isSending {
             guard let deadline = queue.nextDeadline, deadline <= now else { return }
             endExchange()
@@ -94,10 +99,7 @@ package final class AbnormalReporter {
         }
     }
 
-    package func close() {
-        destination?.lookup.close()
-        endExchange()
-    }
+    package func close() { endExchange() }
 
     private func endExchange() {
         exchange?.close()
@@ -106,13 +108,7 @@ package final class AbnormalReporter {
 
     private func send(at now: Tick) {
         guard let destination else { return }
-        let resolvers = localServers().map { Server($0) }
-        if destination.url.address == nil, resolvers.isEmpty {
-            let host = destination.url.host
-            return settle(.failed, "there is no local resolver to look \(host) up: name an address", at: now)
-        }
-        destination.lookup.ask(account: nil, resolvers: resolvers, at: now)
-        destination.lookup.endpoints(of: destination.server, at: now) { [weak self] in self?.found($0) }
+        finder.find(destination.server, now) { [weak self] in self?.found($0) }
     }
 
     private func found(_ endpoints: ServerEndpoints) {
@@ -122,7 +118,7 @@ package final class AbnormalReporter {
         case .known(let endpoints):
             // After a failure the next endpoint has its turn.
             let place = queue.failures % endpoints.count
-            if queue.failures > 0, place == 0 { destination.lookup.allFailed(destination.server, at: now) }
+            if queue.failures > 0, place == 0 { finder.allFailed(destination.server, now) }
             post(to: endpoints[place], at: now)
         case .unknown(let failure): settle(.failed, failure.detail, at: now)
         }
@@ -157,7 +153,7 @@ package final class AbnormalReporter {
         switch outcome {
         case .failed(let failure): settle(.failed, failure.description, at: now)
         case .answered(let response):
-            destination.lookup.worked(destination.server, at: endpoint)
+            finder.worked(destination.server, endpoint)
             let reason = "HTTP status \(response.status)"
             switch response.status {
             case 200..<300: settle(.accepted, reason, at: now)

@@ -2,8 +2,8 @@ import Base
 import DNSWire
 import Forwarding
 
-/// The addresses of servers whose host is a name: decides when to look a name up, which sources to ask, and which
-/// addresses to dial; without sockets and clock.
+/// The addresses of servers whose host is a name: decides when a name is looked up, and which addresses are dialled; without
+/// sockets and clock. Whom to ask, how long, and how often is the forwarder's.
 ///
 /// A name is looked up when a connection needs it and nothing is known of it, the TTL of the known addresses is over,
 /// or none of them could be connected to. Known addresses are used meanwhile. A name that no connection needs costs
@@ -14,10 +14,8 @@ import Forwarding
 struct ServerAddresses {
     /// An instruction to the owner, to be carried out in order.
     enum Action: Equatable {
-        /// Ask a server of the account (``GroupID/httpdns``) or a resolver (``GroupID/fallback``).
-        case ask(QueryID, Server, Ask)
-        case askAgain(QueryID)
-        case cancel(QueryID)
+        /// Ask for the addresses of both families: two answers follow, see ``answered(_:_:_:_:at:)``.
+        case ask(Name)
         /// Give the callers that wait for the name the result of ``endpoints(of:port:)``.
         case tell(Name)
         /// ``remembered`` has changed.
@@ -34,26 +32,12 @@ struct ServerAddresses {
         case leadsBack(Name, Endpoint)
     }
 
-    /// A source that can be asked for an address.
-    enum Source: Hashable {
-        case account(Server)
-        case resolver(Server)
-    }
-
     /// The most names; further ones of a configuration are refused.
     static let maximumNames = 64
     /// The most addresses of one name that are kept because they worked, and of each family of the last answer: 8
     /// together.
     static let maximumWorked = 2
     static let maximumOfAFamily = 3
-    /// The most sources asked for one name; the HTTPDNS servers come before the resolvers.
-    static let maximumSources = 16
-    /// Milliseconds for one attempt at a source, and after which the next source is asked beside a silent one (of the
-    /// last source: the same once more).
-    static let attemptTime = 2000
-    static let silence = 1000
-    /// The most milliseconds that a caller waits. The lookup goes on for later callers.
-    static let longestWait = 4000
     /// Milliseconds for which the second family is awaited after the first (RFC 8305 §3: resolution delay).
     static let resolutionDelay = 50
     /// For how many seconds an answer is used, whatever its TTL says.
@@ -61,18 +45,15 @@ struct ServerAddresses {
     /// Seconds until the next lookup after one that failed while the known addresses work.
     static let pauseAfterFailure = 60
 
-    static let isOwn = "its address is this daemon's own"
-
     var actions: [Action] = []
-    var entries: [Name: Entry] = [:]
-    var sources: [Source] = []
-    var asked: [QueryID: Name] = [:]
-    var lastNumber: UInt32 = 0
+    private var entries: [Name: Entry] = [:]
+    /// When callers are answered with what one family has; by names.
+    private var tellAt: [Name: Tick] = [:]
     private let listening: [Endpoint]
     var own: [Endpoint] = []
 
     /// What is known of one name.
-    struct Entry {
+    private struct Entry {
         /// The ports of the servers with this name.
         var ports: Set<UInt16> = []
         /// Addresses that could be connected to, the last one first.
@@ -88,7 +69,7 @@ struct ServerAddresses {
         /// Whether no known address could be connected to; until one works, or an answer comes.
         var allFailed = false
         /// Why the last lookup failed.
-        var failure: String?
+        var failure = ""
         var isLost = false
         var leadsBack = false
         var lookup: Lookup?
@@ -97,6 +78,21 @@ struct ServerAddresses {
 
         /// Seconds between lookups while nothing works: none, 1, 2, 4 … 60.
         var pause: Int { inVain == 0 ? 0 : min(60, 1 << (min(inVain, 7) - 1)) }
+    }
+
+    /// The answers to one lookup.
+    private struct Lookup {
+        /// The families that were not answered yet.
+        var awaited: Set<RecordType> = [.a, .aaaa]
+        /// The shortest TTL in seconds; nil: no address was found.
+        var ttl: UInt32?
+        /// Why there was none.
+        var reasons: [String] = []
+        /// Whether a family was not answered properly.
+        var isPartial = false
+        var leadsBack = false
+        /// Whether callers wait for it.
+        var isAwaited = false
     }
 
     /// - Parameter listening: The endpoints of the daemon itself.
@@ -109,18 +105,17 @@ struct ServerAddresses {
 
     // MARK: For connections
 
-    /// - Returns: nil: the result follows as ``Action/tell(_:)`` within ``longestWait``.
+    /// - Returns: nil: the result follows as ``Action/tell(_:)``.
     mutating func want(_ name: Name, port: UInt16, at now: Tick) -> ServerEndpoints? {
         guard entries[name] != nil || entries.count < Self.maximumNames else {
             return unknown(name, "more than \(Self.maximumNames) names of servers are not looked up")
         }
         entries[name, default: Entry()].ports.insert(port)
-        beginIfDue(name, at: now)
+        lookUpIfDue(name, at: now)
         let endpoints = endpoints(of: name, port: port)
-        guard let entry = entries[name], let lookup = entry.lookup else { return endpoints }
+        guard let entry = entries[name], entry.lookup != nil else { return endpoints }
         if case .known = endpoints, !entry.allFailed { return endpoints }
-        let until = now.advanced(milliseconds: Self.longestWait)
-        entries[name]?.lookup?.waitUntil = lookup.waitUntil.orEarlier(until)
+        entries[name]?.lookup?.isAwaited = true
         return nil
     }
 
@@ -129,8 +124,8 @@ struct ServerAddresses {
         guard let entry = entries[name] else { return unknown(name, "it is no longer configured") }
         let endpoints = endpoints(entry, port)
         if !endpoints.isEmpty { return .known(endpoints) }
-        guard let lookup = entry.lookup else { return unknown(name, entry.failure ?? Self.isOwn) }
-        return unknown(name, lookup.reasons.isEmpty ? "no answer yet" : lookup.reasons.joined(separator: "; "))
+        if entry.lookup != nil { return unknown(name, "no answer yet") }
+        return unknown(name, entry.failure.isEmpty ? Self.isOwn : entry.failure)
     }
 
     private func unknown(_ name: Name, _ reason: String) -> ServerEndpoints {
@@ -151,15 +146,83 @@ struct ServerAddresses {
 
     /// None of the addresses that were given out could be connected to.
     mutating func allFailed(_ name: Name, at now: Tick) {
-        guard var entry = entries[name], entry.lookup == nil else {
-            entries[name]?.allFailed = true
-            return
-        }
+        guard var entry = entries[name] else { return }
         entry.allFailed = true
-        let next = entry.looked.map { $0.advanced(milliseconds: entry.pause * 1000) } ?? now
-        entry.lookAt = min(entry.lookAt, next)
+        if entry.lookup == nil {
+            entry.lookAt = min(entry.lookAt, entry.looked?.advanced(milliseconds: entry.pause * 1000) ?? now)
+        }
         entries[name] = entry
-        beginIfDue(name, at: now)
+        lookUpIfDue(name, at: now)
+    }
+
+    // MARK: Lookups
+
+    private mutating func lookUpIfDue(_ name: Name, at now: Tick) {
+        guard var entry = entries[name], entry.lookup == nil, entry.lookAt <= now else { return }
+        if entry.allFailed || !isUsable(entry) { entry.inVain += 1 }
+        entry.lookup = Lookup()
+        entries[name] = entry
+        actions.append(.ask(name))
+    }
+
+    /// One family's answer to a lookup has come.
+    /// - Parameter reason: Why it holds no address, if it holds none.
+    mutating func answered(_ name: Name, _ type: RecordType, _ answer: Answer, _ reason: String, at now: Tick) {
+        guard var entry = entries[name], var lookup = entry.lookup, lookup.awaited.remove(type) != nil else { return }
+        let (addresses, own) = usable(answer.addresses, entry)
+        if addresses.isEmpty {
+            let reason = own == nil ? reason : Self.isOwn
+            if !lookup.reasons.contains(reason) { lookup.reasons.append(reason) }
+            lookup.isPartial = lookup.isPartial || answer.head.responseCode == .servFail
+        } else {
+            // IPv6 first (RFC 6724 §2.1).
+            let others = lookup.ttl == nil ? [] : entry.found
+            entry.found = (others + addresses).sorted { !$0.isIPv4 && $1.isIPv4 }
+            lookup.ttl = min(lookup.ttl ?? .max, answer.keep)
+            if !lookup.awaited.isEmpty { tellAt[name] = now.advanced(milliseconds: Self.resolutionDelay) }
+        }
+        if let own {
+            lookup.leadsBack = true
+            if !entry.leadsBack { actions.append(.report(.leadsBack(name, own))) }
+            entry.leadsBack = true
+        }
+        entry.lookup = lookup
+        entries[name] = entry
+        if lookup.awaited.isEmpty { conclude(name, entry, lookup, at: now) }
+    }
+
+    private mutating func conclude(_ name: Name, _ before: Entry, _ lookup: Lookup, at now: Tick) {
+        var entry = before
+        (entry.lookup, entry.looked, tellAt[name]) = (nil, now, nil)
+        if !lookup.leadsBack { entry.leadsBack = false }
+        var seconds = entry.inVain > 0 ? entry.pause : Self.pauseAfterFailure
+        if let found = lookup.ttl {
+            // The TTL of one family says nothing about the missing other one.
+            let ttl = lookup.isPartial ? 0 : found
+            seconds = Int(min(max(ttl, Self.lifetimes.lowerBound), Self.lifetimes.upperBound))
+            (entry.failure, entry.allFailed) = ("", false)
+        } else {
+            entry.failure = lookup.reasons.joined(separator: "; ")
+        }
+        entry.lookAt = now.advanced(milliseconds: seconds * 1000)
+        let isLost = !isUsable(entry)
+        if isLost != entry.isLost {
+            entry.isLost = isLost
+            actions.append(.report(isLost ? .lost(name, entry.failure) : .found(name)))
+        }
+        entries[name] = entry
+        if lookup.isAwaited { actions.append(.tell(name)) }
+    }
+
+    /// When callers are answered although one family is late.
+    var nextDeadline: Tick? { tellAt.values.min() }
+
+    mutating func expire(at now: Tick) {
+        for (name, moment) in tellAt where moment <= now {
+            tellAt[name] = nil
+            if entries[name]?.lookup?.isAwaited ?? false { actions.append(.tell(name)) }
+            entries[name]?.lookup?.isAwaited = false
+        }
     }
 
     // MARK: Changes
@@ -170,28 +233,8 @@ struct ServerAddresses {
             .sorted { $0.name.description < $1.name.description }
     }
 
-    /// Sets the sources for further lookups, in this order.
-    mutating func use(_ sources: [Source], at now: Tick) {
-        let sources = Array(sources.prefix(Self.maximumSources))
-        guard sources != self.sources else { return }
-        self.sources = sources
-        forgetFailures(at: now)
-    }
-
-    /// This machine's addresses or routes have changed.
-    /// - Parameter own: This machine's addresses, with port 0.
-    mutating func networkChanged(own: [Endpoint], at now: Tick) {
-        self.own = own
-        forgetFailures(at: now)
-        for (name, entry) in entries {
-            guard let lookup = entry.lookup, !lookup.isRepeated else { continue }
-            entries[name]?.lookup?.isRepeated = true
-            actions += lookup.attempts.flatMap(\.pending).map { .askAgain($0) }
-        }
-    }
-
-    /// After a change of the network or the sources, earlier failures mean nothing.
-    private mutating func forgetFailures(at now: Tick) {
+    /// What has failed before may work now: this machine's addresses or routes have changed, or those who are asked for names.
+    mutating func forgetFailures(at now: Tick) {
         for name in entries.keys {
             entries[name]?.inVain = 0
             entries[name]?.allFailed = false
@@ -202,20 +245,39 @@ struct ServerAddresses {
     /// Sets the names of the servers; what is known of other names is forgotten.
     mutating func keep(_ names: Set<Name>) {
         for (name, entry) in entries where !names.contains(name) {
-            cancel(entry.lookup?.attempts ?? [])
-            entries[name] = nil
+            (entries[name], tellAt[name]) = (nil, nil)
             actions.append(.tell(name))
             if !entry.worked.isEmpty { actions.append(.remember) }
         }
     }
 
-    // MARK: Own addresses
+    // MARK: Usable addresses
 
-    func endpoints(_ entry: Entry, _ port: UInt16) -> [Endpoint] {
+    private static let isOwn = "its address is this daemon's own"
+
+    private func isUsable(_ entry: Entry) -> Bool {
+        entry.ports.contains { !endpoints(entry, $0).isEmpty }
+    }
+
+    private func endpoints(_ entry: Entry, _ port: UInt16) -> [Endpoint] {
         withoutLoops(entry.addresses.map { Endpoint($0, port: port) }).usable
     }
 
-    func withoutLoops(_ endpoints: [Endpoint]) -> (usable: [Endpoint], loops: [Endpoint]) {
+    /// The usable addresses of an answer: limited in number, and without those that lead back to this daemon.
+    private func usable(_ addresses: [IPAddress], _ entry: Entry) -> (addresses: [IPAddress], own: Endpoint?) {
+        var usable: [IPAddress] = []
+        var own: Endpoint?
+        for address in addresses where !usable.contains(address) && usable.count < Self.maximumOfAFamily {
+            if let loop = withoutLoops(entry.ports.map { Endpoint(address, port: $0) }).loops.first {
+                own = own ?? loop
+            } else if address.isOfOneMachine, !address.isIPv6LinkLocal {
+                usable.append(address)
+            }
+        }
+        return (usable, own)
+    }
+
+    private func withoutLoops(_ endpoints: [Endpoint]) -> (usable: [Endpoint], loops: [Endpoint]) {
         ResolverList.withoutLoops(endpoints, listening: listening, own: own)
     }
 }

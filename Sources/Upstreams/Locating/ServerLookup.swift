@@ -1,23 +1,23 @@
 package import Base
-package import Counters
-import DNSWire
-import Forwarding
+package import DNSWire
+package import Forwarding
 package import Log
 import Logging
 package import Transport
 
-/// Looks up the addresses of servers whose host is a name. Confined to the forwarder's loop, whose deadline it shares.
-///
-/// It asks the resolvers directly, and the account through an upstream of its own, since an upstream reports its
-/// outcomes to one owner; a name costs the account the same either way.
+/// Finds servers whose host is a name, and has the forwarder asked where they are. Confined to the forwarder's loop, whose
+/// deadline it shares.
 package final class ServerLookup: @unchecked Sendable {
     // Unchecked: handed back to the loop by what reads elsewhere, and used there alone.
+    /// Puts a question to the forwarder under a number below 0, under which the answer comes back to
+    /// ``answered(_:_:by:)``.
+    package var ask: (Name, RecordType, ClientNumber) -> Void = { _, _, _ in }
     private var addresses: ServerAddresses
-    private var account: (any Upstream)?
-    private let resolvers: LocalUpstream
     private let file: ServerAddressFile?
     private let report: Report?
     private var waiting: [Name: [Waiting]] = [:]
+    private var questions: [ClientNumber: (name: Name, type: RecordType)] = [:]
+    private var lastNumber = 0
     private var isPerforming = false
     private let loop: EventLoop
     /// Increases when the machine's own addresses are to be read: an earlier list is ignored.
@@ -30,23 +30,17 @@ package final class ServerLookup: @unchecked Sendable {
 
     /// The most callers that wait for one name.
     private static let maximumWaiting = 256
-    /// The most servers of the account asked for one name: if they are silent, there must be time for a resolver.
-    private static let maximumAccountServers = 2
 
     /// - Parameters:
     ///   - listening: The endpoints of the daemon itself.
     ///   - file: Keeps the addresses that worked over a restart; nil: they are not kept.
     ///   - report: Nil: the caller reports what went wrong.
     package init(
-        loop: EventLoop, listening: [Endpoint] = [], file: ServerAddressFile? = nil, report: Report? = nil,
-        tallies: UpstreamTallies = UpstreamTallies()
+        loop: EventLoop, listening: [Endpoint] = [], file: ServerAddressFile? = nil, report: Report? = nil
     ) {
-        self.loop = loop
+        (self.loop, self.file, self.report) = (loop, file, report)
         addresses = ServerAddresses(listening: listening, remembered: file?.read() ?? [])
-        resolvers = LocalUpstream(loop: loop, negativeTTL: 0, tallies: tallies)
-        (self.file, self.report) = (file, report)
-        resolvers.settle = { [unowned self] id, outcome, _ in settle(id, outcome) }
-        addresses.networkChanged(own: Self.ownAddresses, at: now)
+        addresses.own = Self.ownAddresses
     }
 
     // MARK: For connections
@@ -76,7 +70,7 @@ package final class ServerLookup: @unchecked Sendable {
         }
         let endpoints = addresses.want(name, port: server.port, at: now)
         if endpoints == nil { waiting[name, default: []].append(Waiting(port: server.port, then: then)) }
-        perform(at: now)
+        perform()
         if let endpoints { then(endpoints) }
     }
 
@@ -84,7 +78,7 @@ package final class ServerLookup: @unchecked Sendable {
     package func worked(_ server: Server, at endpoint: Endpoint) {
         guard let name = server.name else { return }
         addresses.worked(name, endpoint.address)
-        perform(at: now)
+        perform()
     }
 
     /// None of the endpoints given for this server could be reached: its name is looked up again as soon as that is
@@ -92,40 +86,41 @@ package final class ServerLookup: @unchecked Sendable {
     package func allFailed(_ server: Server, at now: Tick) {
         guard let name = server.name else { return }
         addresses.allFailed(name, at: now)
-        perform(at: now)
+        perform()
+    }
+
+    // MARK: Answers
+
+    /// The forwarder has answered a question.
+    /// - Parameter who: who has given the answer, in words.
+    package func answered(_ number: ClientNumber, _ answer: Answer, by who: String) {
+        guard let (name, type) = questions.removeValue(forKey: number) else { return }
+        let why = answer.extendedErrorText
+        addresses.answered(name, type, answer, why.isEmpty ? "\(who): no record" : why, at: now)
+        perform()
+    }
+
+    package var nextDeadline: Tick? { addresses.nextDeadline }
+
+    package func expire(at now: Tick) {
+        addresses.expire(at: now)
+        perform()
     }
 
     // MARK: Changes
 
-    /// Sets the sources: the first of the account's servers, then the resolvers, in order; none of them may lead back
-    /// to this daemon.
-    /// - Parameter account: The upstream is used by this object alone, and closed with it.
-    package func ask(account: (upstream: any Upstream, servers: [Server])?, resolvers: [Server], at now: Tick) {
-        if self.account !== account?.upstream {
-            self.account?.close()
-            self.account = account?.upstream
-            self.account?.settle = { [unowned self] id, outcome, _ in settle(id, outcome) }
-        }
-        let servers = account?.servers ?? []
-        self.account?.keep(servers)
-        self.resolvers.keep(resolvers)
-        let sources = servers.prefix(Self.maximumAccountServers).map { ServerAddresses.Source.account($0) }
-        addresses.use(sources + resolvers.map { .resolver($0) }, at: now)
-        perform(at: now)
+    /// Sets the servers that there are; what is known of others is forgotten.
+    package func keep(_ servers: [Server]) {
+        addresses.keep(Set(servers.compactMap(\.name)))
+        perform()
     }
 
-    /// Sets the servers there are; what is known of others is forgotten.
-    package func keep(_ servers: [Server]) {
-        addresses.keep(Set(servers.filter(\.endpoints.isEmpty).compactMap(\.name)))
-        perform(at: now)
-    }
+    /// Who is asked for names is another, or has other servers.
+    package func forgetFailures(at now: Tick) { addresses.forgetFailures(at: now) }
 
     /// This machine's addresses or routes have changed.
     package func networkChanged(at now: Tick) {
-        account?.networkChanged()
-        resolvers.networkChanged()
-        addresses.networkChanged(own: addresses.own, at: now)
-        perform(at: now)
+        addresses.forgetFailures(at: now)
         networkChanges += 1
         let change = networkChanges
         loop.elsewhere {
@@ -135,50 +130,29 @@ package final class ServerLookup: @unchecked Sendable {
         }
     }
 
-    /// Closes everything; waiting callers get no answer.
+    /// Waiting callers get no answer.
     package func close() {
         waiting = [:]
         networkChanges += 1
-        account?.close()
-        resolvers.close()
-    }
-
-    // MARK: Time
-
-    package var nextDeadline: Tick? {
-        // Asked for in each turn of the loop, and lookups are rare: the whole value would be copied, for 300 instructions.
-        let own = addresses.asked.isEmpty ? nil : addresses.nextDeadline
-        return own.orEarlier(account?.nextDeadline).orEarlier(resolvers.nextDeadline)
-    }
-
-    package func expire(at now: Tick) {
-        account?.expire(at: now)
-        resolvers.expire(at: now)
-        addresses.expire(at: now)
-        perform(at: now)
     }
 
     private var now: Tick { Tick(nanoseconds: Clock.now()) }
 
     private static var ownAddresses: [Endpoint] { (try? Interfaces.addresses()) ?? [] }
 
-    // MARK: What the decisions lead to
-
-    private func settle(_ id: QueryID, _ outcome: Outcome) {
-        addresses.settle(id, outcome, at: now)
-        perform(at: now)
-    }
-
-    private func perform(at now: Tick) {
+    private func perform() {
         // An action that ends at once adds further actions, which the loop below carries out.
         guard !isPerforming else { return }
         isPerforming = true
         defer { isPerforming = false }
         while !addresses.actions.isEmpty {
             switch addresses.actions.removeFirst() {
-            case .ask(let id, let server, let ask): upstream(of: id)?.ask(id, server, ask, at: now)
-            case .askAgain(let id): upstream(of: id)?.askAgain(id)
-            case .cancel(let id): upstream(of: id)?.cancel(id)
+            case .ask(let name):
+                for type in [RecordType.aaaa, .a] {
+                    lastNumber -= 1
+                    questions[lastNumber] = (name, type)
+                    ask(name, type, lastNumber)
+                }
             case .tell(let name):
                 for waiting in waiting.removeValue(forKey: name) ?? [] {
                     waiting.then(addresses.endpoints(of: name, port: waiting.port))
@@ -188,13 +162,13 @@ package final class ServerLookup: @unchecked Sendable {
             }
         }
     }
-
-    private func upstream(of id: QueryID) -> (any Upstream)? { id.group == .httpdns ? account : resolvers }
 }
 
 extension Server {
-    fileprivate var name: Name? {
-        if case .name(let text) = host { Name(text) } else { nil }
+    /// The name by which it is found; nil: its addresses are given.
+    package var name: Name? {
+        guard endpoints.isEmpty, case .name(let text) = host else { return nil }
+        return Name(text)
     }
 }
 

@@ -1,0 +1,26 @@
+import Base
+import Configuration
+import Forwarding
+import Upstreams
+
+extension NameLists {
+    /// Refuses settings by which a server could be found only with its own help: see ``ServerCircle``.
+    func refuseCircles(_ settings: Settings, _ numbers: GroupNumbers) throws(StartFailure) {
+        guard settings.isLookupNeeded else { return }
+        let groups = UpstreamGroups(settings, numbers, services: [:]) { _ in [] }
+        var policy = Policy(settings, numbers, groups, self, hosts: HostsTable())
+        guard let circle = policy.setServerNames(settings, numbers).first,
+            let group = settings.messageGroups.first(where: { numbers[$0.name] == circle.owner }),
+            let taker = settings.upstreams.first(where: { numbers[$0.name] == circle.taker }),
+            let server = group.named.first(where: { $0.name == circle.name })
+        else { return }
+        let why =
+            taker.name == group.name
+            ? "is a name that this group takes itself"
+            : "is asked of [\(taker.path)], whose servers cannot be found without this group"
+        throw .setting(
+            key: "\(group.path).servers", item: group.servers.firstIndex(of: .server(server)).map { $0 + 1 },
+            "\(server) cannot be found: \(circle.name) \(why); give the server's addresses behind #, or take its name out "
+                + "with except")
+    }
+}

@@ -1,0 +1,109 @@
+public import DNSWire
+
+/// Whom the daemon asks where a server is whose host is a name.
+///
+/// It asks the forwarder, as a client would, and the question goes by the rules of names, with three differences:
+///
+/// - `[fallback]` is not asked. In its place, and after `[httpdns]`, the resolvers of `resolvConf` are: their addresses are known.
+/// - A group is left out if one of its servers has that name, or if it has a server that is found only by asking such a group,
+///   directly or by way of others. So no lookup can wait for itself.
+/// - The answer is given and not cached: it did not come by the route of clients' questions.
+///
+/// Where that leaves nobody, names of servers lead in a circle (``ServerCircle``), and the settings are refused.
+struct ServerNames {
+    /// The step at the resolvers of `resolvConf`.
+    let resolvers: Step
+    /// By the name of a server: the groups that are not asked for it.
+    fileprivate(set) var leftOut: [Name: Set<GroupID>] = [:]
+}
+
+/// The name of a server for which only groups could be asked that need that server.
+public struct ServerCircle: Equatable {
+    /// The server's name.
+    public let name: Name
+    /// The group whose server it is.
+    public let owner: GroupID
+    /// The group that takes the name.
+    public let taker: GroupID
+}
+
+extension Policy {
+    /// Sets the names of the servers of each group.
+    /// - Parameter resolvers: The step at the resolvers of `resolvConf`.
+    /// - Returns: The circles, in the order of the groups.
+    @discardableResult
+    public mutating func setServerNames(_ names: [GroupID: [Name]], resolvers: Step) -> [ServerCircle] {
+        var leftOut: [Name: Set<GroupID>] = [:]
+        servers = ServerNames(resolvers: resolvers)
+        var needs = names.mapValues { Set($0.flatMap { stepsToServer($0).map(\.group) }) }
+        // Each round goes one group further along every way.
+        for _ in names {
+            needs = needs.mapValues { groups in groups.reduce(groups) { $0.union(needs[$1] ?? []) } }
+        }
+        for (group, names) in names {
+            let others = needs.filter { $0.value.contains(group) }.keys
+            for name in names { leftOut[name, default: []].formUnion([group] + others) }
+        }
+        servers?.leftOut = leftOut
+        return names.sorted { $0.key.rawValue < $1.key.rawValue }.flatMap { group, names in
+            names.compactMap { name in
+                let steps = stepsToServer(name)
+                guard let first = steps.first, steps.allSatisfy({ leftOut[name]!.contains($0.group) }) else {
+                    return nil
+                }
+                return ServerCircle(name: name, owner: group, taker: first.group)
+            }
+        }
+    }
+
+    /// What becomes of the daemon's own question where a server is. A name that is no server's, as that in `reportUrl`, goes
+    /// where messages go: no account is asked, whose failures are reported there.
+    func routeToServer(_ key: NameKey, _ type: RecordType) -> Route {
+        let (name, way) = (key.name, route(key, type))
+        switch way.reason {
+        case .localhost, .nonexistent, .noData, .hosts: return way.route
+        default: break
+        }
+        let steps =
+            if let leftOut = servers?.leftOut[name] {
+                stepsToServer(name).filter { !leftOut.contains($0.group) }
+            } else {
+                groupRoutes[index(rules.find(name))].messageSteps
+            }
+        let asked = steps.filter { families(of: $0.group).isSuperset(of: Families(of: type) ?? .both) }
+        if !asked.isEmpty, asked.first == steps.first { return .ask(asked) }
+        var answer = Answer.failure(name, type: type, steps.isEmpty ? .servFail : .noError, extendedError: nil)
+        let reason = steps.isEmpty ? "no group may be asked for it" : "addressType leaves this family out"
+        answer.add(.notSupported, text: reason)
+        return .answer(answer)
+    }
+
+    /// Whether a group may be asked what a flight is about.
+    func mayAsk(_ group: GroupID, _ key: Flight.Key) -> Bool {
+        key.findsServer ? routeToServer(key.name, key.type).asks([group]) : mayAsk(group, key.name.name, key.type)
+    }
+
+    /// The steps for the name of a server, before any group is left out.
+    private func stepsToServer(_ name: Name) -> [Step] {
+        guard let resolvers = servers?.resolvers else { return [] }
+        let finding = rules.find(name)
+        let owner = finding.group ?? (finding.reserved == nil ? .httpdns : .fallback)
+        let route = groupRoutes[owner.rawValue]
+        let steps = !finding.isLocal && Self.canBeAddressed(name) ? route.steps : route.messageSteps
+        switch owner {
+        case .httpdns: return steps.filter { $0.group == .httpdns } + [resolvers]
+        case .fallback: return [resolvers]
+        default:
+            return steps.map { step in
+                step.group == .fallback ? Step(resolvers.group, hedgeAfter: step.hedgeAfter, after: step.after) : step
+            }
+        }
+    }
+}
+
+extension Forwarder {
+    /// Who has given an answer, for a reason in the log.
+    public func words(of answerer: Answerer) -> String {
+        if case .server(let group, let server) = answerer { "\(name(of: group)): \(server)" } else { "this daemon" }
+    }
+}

@@ -1,0 +1,110 @@
+import Base
+import Configuration
+import DNSCache
+import DNSWire
+import Forwarding
+import Foundation
+import Names
+import ShellTestSupport
+import Testing
+import Transport
+import Upstreams
+
+@testable import Daemon
+
+/// Settings by which a server could be found by way of itself alone: refused in words, at the start and at a reload.
+@Suite struct ServerCirclesTests {
+    private static func server(_ name: String) -> UpstreamServer {
+        .server(Server(.tls, .name(name), port: 853))
+    }
+
+    /// Settings whose groups take `NAME.example`.
+    private static func settings(_ groups: KeyValuePairs<String, [String]>, fallback: [String] = []) -> Settings {
+        var settings = Settings()
+        settings.fallback.hosts = ""
+        settings.fallback.resolvConf = []
+        settings.fallback.servers = fallback.map(server)
+        settings.upstreams = groups.map { name, servers in
+            var group = Settings.Group(name: name)
+            group.servers = servers.map(server)
+            group.domains = [.subtree(Name("\(name).example")!)]
+            return group
+        }
+        return settings
+    }
+
+    private static func refusal(_ settings: Settings) -> StartFailure? {
+        do throws(StartFailure) {
+            _ = try Daemon.check(settings)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private static let advice = "; give the server's addresses behind #, or take its name out with except"
+
+    @Test func aGroupThatTakesItsOwnServer() {
+        #expect(
+            Self.refusal(Self.settings(["a": ["dns.net", "dns.a.example"]]))
+                == .setting(
+                    key: "upstreams.a.servers", item: 2,
+                    "tls://dns.a.example cannot be found: dns.a.example is a name that this group takes itself\(Self.advice)"
+                ))
+    }
+
+    @Test func groupsThatTakeEachOthersServers() {
+        for names in [["dns.b.example", "dns.a.example"], ["dns.b.example", "dns.c.example", "dns.a.example"]] {
+            let groups = Self.settings(
+                names.count == 2
+                    ? ["a": [names[0]], "b": [names[1]]] : ["a": [names[0]], "b": [names[1]], "c": [names[2]]])
+            #expect(
+                Self.refusal(groups)
+                    == .setting(
+                        key: "upstreams.a.servers", item: 1,
+                        "tls://dns.b.example cannot be found: dns.b.example is asked of [upstreams.b], whose servers cannot be "
+                            + "found without this group\(Self.advice)"))
+        }
+    }
+
+    @Test func byWayOfFallbackThereIsNoneAsItIsAskedForNoServer() {
+        #expect(Self.refusal(Self.settings(["a": ["dns.net"]], fallback: ["dns.a.example", "dot.net"])) == nil)
+    }
+
+    @Test func exceptAndThenTryLeaveNoCircle() {
+        var excepted = Self.settings(["a": ["dns.a.example"]])
+        excepted.upstreams[0].except = [.subtree(Name("dns.a.example")!)]
+        #expect(Self.refusal(excepted) == nil)
+        var others = Self.settings(["a": ["dns.a.example"]])
+        others.upstreams[0].thenTry = [Settings.Group.fallbackName]
+        #expect(Self.refusal(others) == nil)
+    }
+
+    @Test func aReloadThatWouldMakeOneChangesNothing() throws {
+        let loop = try EventLoop(label: "test")
+        let lines = LogLines()
+        let forwarder = ForwarderLoop(
+            loop: loop, cache: DNSCache(bytes: 1 << 20, seed: (1, 2)),
+            local: LocalServers(listening: [], loop: loop, report: lines.report), lookup: ServerLookup(loop: loop),
+            report: lines.report)
+        let before = Self.settings(["a": ["dns.net"]])
+        var numbers = GroupNumbers()
+        forwarder.begin(try forwarder.prepare(before, after: nil, &numbers, Provenance()))
+        #expect(throws: StartFailure.self) {
+            _ = try forwarder.prepare(Self.settings(["a": ["dns.a.example"]]), after: before, &numbers, Provenance())
+        }
+        #expect(forwarder.look { $1.settings == before })
+        forwarder.close()
+    }
+
+    @Test func aFileOfPatternsThatWouldMakeOneIsNotTaken() throws {
+        let file = NSTemporaryDirectory() + "circle-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        try "other.example\n".write(toFile: file, atomically: true, encoding: .utf8)
+        var settings = Self.settings(["a": ["dns.net"]])
+        settings.upstreams[0].domainsFile = file
+        #expect(Self.refusal(settings) == nil)
+        try "net\n".write(toFile: file, atomically: true, encoding: .utf8)
+        #expect(Self.refusal(settings) != nil)
+    }
+}

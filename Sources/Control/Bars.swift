@@ -15,71 +15,73 @@ struct Bars {
 
     private static let height = 100.0
 
-    var svg: String {
+    var svg: HTML {
         let most = Double(counts.max() ?? 0)
-        var columns = ""
+        var columns: [HTML] = []
         for (place, count) in counts.enumerated() where count > 0 {
             let share = Double(count) / most
             // Every column above zero is visible, however small.
             let height = max(2, (isRooted ? share.squareRoot() : share) * Self.height)
             let top = Overview.decimal(Self.height - height, 1)
-            columns +=
-                "<rect x=\"\(place * 10 + 1)\" y=\"\(top)\" width=\"8\" height=\"\(Overview.decimal(height, 1))\"/>"
+            columns.append(
+                "<rect x=\"\(place * 10 + 1)\" y=\"\(top)\" width=\"8\" height=\"\(Overview.decimal(height, 1))\"/>")
         }
         return """
             <svg class="bars" viewBox="0 0 \(counts.count * 10) 100" preserveAspectRatio="none" role="img" \
-            aria-label="\(escaped(label))">\(columns)</svg>
+            aria-label="\(label)">\(columns)</svg>
             """
     }
 
     /// The mean round trip of each minute as columns, the newest on the right; minutes with failures stand out, and one
     /// without any answer has its full height. Heights are by square root, so that one slow minute leaves the others to be
     /// seen.
-    static func roundTrips(_ minutes: [Hour.Answers], label: String) -> String {
+    static func roundTrips(_ minutes: [Hour.Answers], label: String) -> HTML {
         let most = minutes.compactMap(\.mean).max() ?? 0
         let places = Growth<UInt64>.count + 1
-        var columns = ""
+        var columns: [HTML] = []
         for (place, minute) in zip((places - minutes.count)..., minutes) {
             guard minute.mean != nil || minute.failures > 0 else { continue }
             // What failed is to be seen beside answers, too.
             let least = minute.failures > 0 ? 30.0 : 4
             let tall = minute.mean.map { most > 0 ? max(least, ($0 / most).squareRoot() * height) : least } ?? height
-            let mark = minute.failures > 0 ? " class=\"bad\"" : ""
-            columns += """
+            let mark: HTML = minute.failures > 0 ? " class=\"bad\"" : ""
+            columns.append(
+                """
                 <rect\(mark) x="\(place * 10 + 1)" y="\(Overview.decimal(height - tall, 1))" width="8" \
                 height="\(Overview.decimal(tall, 1))"/>
-                """
+                """)
         }
         return """
             <svg class="spark" viewBox="0 0 \(places * 10) 100" preserveAspectRatio="none" role="img" \
-            aria-label="\(escaped(label))">\(columns)</svg>
+            aria-label="\(label)">\(columns)</svg>
             """
     }
 
     /// A bar of several parts beside each other, each by the class of its exposure.
-    static func stack(_ parts: [(exposure: Exposure, count: UInt64)], label: String) -> String {
+    static func stack(_ parts: [(exposure: Exposure, count: UInt64)], label: String) -> HTML {
         let present = parts.filter { $0.count > 0 }
         let all = Double(present.reduce(0) { $0 + $1.count })
         // Every part above zero is visible, however small; all of them together fill the bar.
         let shares = present.map { max(0.01, Double($0.count) / all) }
         let whole = shares.reduce(0, +)
-        var (left, pieces) = (0.0, "")
+        var (left, pieces): (Double, [HTML]) = (0, [])
         for (part, share) in zip(present, shares) {
             let width = share / whole * 100
-            pieces += """
+            pieces.append(
+                """
                 <rect class="\(name(part.exposure))" x="\(Overview.decimal(left, 2))" \
                 width="\(Overview.decimal(width, 2))" height="4"/>
-                """
+                """)
             left += width
         }
         return """
             <svg class="stack" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" \
-            aria-label="\(escaped(label))">\(pieces)</svg>
+            aria-label="\(label)">\(pieces)</svg>
             """
     }
 
     /// The style sheet's class for what went in this way.
-    static func name(_ exposure: Exposure) -> String {
+    static func name(_ exposure: Exposure) -> HTML {
         switch exposure {
         case .none: "stayed"
         case .loopback: "loopback"
@@ -89,11 +91,11 @@ struct Bars {
     }
 
     /// A bar that is filled to a share, 0…1.
-    static func meter(_ share: Double, label: String) -> String {
+    static func meter(_ share: Double, label: String) -> HTML {
         let width = Overview.decimal(min(max(share, 0), 1) * 100, 1)
         return """
             <svg class="meter" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" \
-            aria-label="\(escaped(label)), \(Overview.percent(share))">\
+            aria-label="\(label), \(Overview.percent(share))">\
             <rect class="empty" width="100" height="4"/><rect width="\(width)" height="4"/></svg>
             """
     }

@@ -42,7 +42,7 @@ extension ControlServer {
         case .page:
             give(done) { overview in
                 let page = StatusPage(overview)
-                var response = ControlResponse(.ok, page.html, type: "text/html; charset=utf-8")
+                var response = ControlResponse(.ok, page.html.text, type: "text/html; charset=utf-8")
                 response.fields = page.fields
                 return response
             }

@@ -29,7 +29,7 @@ package final class ControlServer: @unchecked Sendable {
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
     private let watchers: Watchers
     private var history = History(at: Clock.now())
-    private let overviews = Coalescer<Overview>()
+    private let observations = Coalescer<Observation>()
     private let lives = Coalescer<Bool>()
 
     /// The most connections at once on each of the two sockets, so that monitoring cannot keep operators out; those that
@@ -59,8 +59,10 @@ package final class ControlServer: @unchecked Sendable {
         (self.unix, self.metrics, hosts) = (unix, metrics, ServedHosts(host))
         (self.observer, self.report, self.explain, self.flush) = (observer, report, explain, flush)
         watchers = Watchers(watched)
-        overviews.begin = { [unowned self] round in
-            observer.overview { [self] overview in loop.submit { [self] in overviews.arrived(overview, in: round) } }
+        observations.begin = { [unowned self] round in
+            observer.observe { [self] observation in
+                loop.submit { [self] in observations.arrived(observation, in: round) }
+            }
         }
         lives.begin = { [unowned self] round in
             observer.liveness { [self] isAlive in loop.submit { [self] in lives.arrived(isAlive, in: round) } }
@@ -138,7 +140,7 @@ package final class ControlServer: @unchecked Sendable {
     private var nextDeadline: UInt64? {
         let oldest = connections.values.lazy.filter { $0.phase != .watching }.map(\.begun).min()
             .map { $0 + Self.longestConnection }
-        return [oldest, history.next, overviews.nextDeadline, lives.nextDeadline, watchers.nextDeadline]
+        return [oldest, history.next, observations.nextDeadline, lives.nextDeadline, watchers.nextDeadline]
             .compactMap { $0 }.min()
     }
 
@@ -150,7 +152,7 @@ package final class ControlServer: @unchecked Sendable {
         }
         watchers.expire(at: now)
         if history.isOver(at: now) { overview { _ in } }
-        overviews.expire(at: now)
+        observations.expire(at: now)
         lives.expire(at: now)
     }
 
@@ -161,13 +163,12 @@ package final class ControlServer: @unchecked Sendable {
 
     /// - Parameter done: called on the loop; nil: a queue of the daemon is stuck.
     func overview(_ done: @escaping (Overview?) -> Void) {
-        overviews.ask(at: Clock.now()) { [unowned self] overview in
-            guard var overview else { return done(nil) }
-            // The minute may have ended while the overview was made.
-            _ = history.isOver(at: overview.at.nanoseconds)
-            history.take(overview)
-            overview.hour = history.hour(overview)
-            done(overview)
+        observations.ask(at: Clock.now()) { [unowned self] observation in
+            guard let observation else { return done(nil) }
+            // The minute may have ended while the observation was made.
+            _ = history.isOver(at: observation.at.nanoseconds)
+            history.take(observation)
+            done(Overview(observation, history.hour(observation)))
         }
     }
 

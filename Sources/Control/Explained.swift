@@ -16,7 +16,7 @@ package struct Explained: Sendable {
     /// Whether there is an HTTPDNS account.
     package var hasAccount = false
     /// How each account is asked, by its group.
-    package var credentials: [String: Settings.HTTPDNS.Credential] = [:]
+    package var accounts: [String: AccountWay] = [:]
     package var hostsFile = ""
     /// On the scale of the ticks in the groups.
     package var at = Tick(nanoseconds: 0)
@@ -77,7 +77,7 @@ package struct Explained: Sendable {
 extension Explained {
     struct Part {
         let part: Explanation.Part
-        let group: Overview.Group
+        let group: GroupView
         let said: [Said]
         /// Its place in the route.
         let place: Int
@@ -87,7 +87,7 @@ extension Explained {
         explanation.parts.enumerated().map { place, part in
             Part(
                 part: part,
-                group: Overview.Group(part.group, of: credentials[part.group.name]),
+                group: GroupView(part.group, of: accounts[part.group.name], at: at),
                 said: said.indices.contains(place) ? said[place] : [], place: place)
         }
     }

@@ -21,7 +21,7 @@ extension Explained {
             ("privateAddresses", .string(explanation.refusesPrivate ? "refuse" : "pass")),
             ("ranking", rankingJSON),
             ("groups", .array(parts.map(partJSON))),
-            ("advice", .string(advice)),
+            ("advice", advice.map { .string($0) } ?? .null),
         ])
     }
 
@@ -132,12 +132,11 @@ extension Explained {
         ])
     }
 
-    private func serverJSON(_ server: ServerState, at place: Int, of part: Part) -> JSON {
+    private func serverJSON(_ server: ServerView, at place: Int, of part: Part) -> JSON {
         .object([
-            ("address", .string(server.server.description)),
-            ("protocol", .string(part.group.scheme(server))),
-            ("paused", .bool(server.health.isPaused(at: at))),
-            ("setAside", .bool(server.isSetAside)),
+            ("address", .string(server.address)),
+            ("protocol", .string(server.proto)),
+            ("state", .string(server.standing.rawValue)),
             ("says", part.said.indices.contains(place) ? saidJSON(part.said[place]) : .null),
         ])
     }

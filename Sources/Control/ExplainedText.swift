@@ -26,7 +26,7 @@ extension Explained {
         lines += storedLines.map { "       \($0)" }
         lines.append("Now:   \(fateText)")
         lines += partLines
-        lines += ["", advice]
+        if let advice { lines += ["", advice] }
         return lines.joined(separator: "\n")
     }
 
@@ -40,7 +40,7 @@ extension Explained {
             lines.append("\(part.group.heading)\(standing):")
             let servers = part.group.servers
             for (place, server) in servers.prefix(left).enumerated() {
-                lines.append("  \(server.server), \(part.group.way(server))\(state(server, of: part))")
+                lines.append("  \(server.address), \(server.way)\(state(server, of: part))")
                 if part.said.indices.contains(place) { lines.append("    \(text(part.said[place]))") }
             }
             if servers.count > left { lines.append("  and \(servers.count - left) more") }
@@ -49,13 +49,15 @@ extension Explained {
         return lines
     }
 
-    private func state(_ server: ServerState, of part: Part) -> String {
+    private func state(_ server: ServerView, of part: Part) -> String {
         var words = ""
         if case .ready(let next) = part.part.standing, next == server.server, part.group.servers.count > 1 {
             words += ", next to be asked"
         }
-        if server.health.isPaused(at: at) { words += ", paused" } else if server.isSetAside { words += ", set aside" }
-        if let seconds = part.group.secondsUntilNextTry(server, at: at) { words += ", tried again in \(seconds) s" }
-        return words
+        switch server.standing {
+        case .unknown, .answers: break
+        case .setAside, .paused, .fails: words += ", \(server.standing.words)"
+        }
+        return words + (server.nextTry.map { ", \($0)" } ?? "")
     }
 }

@@ -21,8 +21,7 @@ extension Explained {
 
     /// The section of the group that takes the name.
     var takerSection: String {
-        guard let taker = explanation.taker, taker.id != .httpdns else { return "httpdns" }
-        return "upstreams.\(taker.name)"
+        explanation.taker.map { GroupView($0, at: at).section } ?? "httpdns"
     }
 
     private var ruleKey: String { rule?.key ?? "the configuration" }
@@ -83,7 +82,7 @@ extension Explained {
     var routeText: String {
         guard !explanation.parts.isEmpty else { return "nobody" }
         return parts.map { part in
-            let noun = Overview.noun(part.group)
+            let noun = part.group.noun
             guard part.place > 0 else { return noun }
             let hedge = part.part.hedgeAfter.map { $0 > 0 ? ", or takes \($0) ms" : ", and beside it" } ?? ""
             return "then \(noun) if it \(part.part.after.words)\(hedge)"
@@ -104,14 +103,14 @@ extension Explained {
         case .refused: return "\(explanation.type.refusal ?? .refused)"
         case .cached: return "from the cache"
         case .stored(let place):
-            let noun = Overview.noun(parts[place].group)
+            let noun = parts[place].group.noun
             let wait = explanation.sharedCache?.budget ?? 0
             return
                 "from the shared cache, what \(noun) has said, if that comes within \(wait) ms; else \(noun) is asked"
         case .made(let answer): return "made here: \(summary(answer, age: 0))"
         case .asked(let place):
             let part = parts[place]
-            let noun = Overview.noun(part.group)
+            let noun = part.group.noun
             var text = "\(noun) is asked"
             if case .ready(let server) = part.part.standing { text += ", at \(server)" }
             switch part.part.standing {
@@ -162,7 +161,7 @@ extension Explained {
     }
 
     func tellerText(_ held: DNSCache.Held) -> String {
-        if let teller = explanation.teller { return Overview.noun(Overview.Group(teller)) }
+        if let teller = explanation.teller { return GroupView(teller, at: at).noun }
         return held.audience.isOfAccounts ? "HTTPDNS, from cache.file" : "a group that cache.file does not name"
     }
 

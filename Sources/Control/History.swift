@@ -37,7 +37,7 @@ struct Growth<Total: Growing>: Sendable {
     func hour(_ total: Total) -> [Total] { minutes + [thisMinute(total)] }
 }
 
-/// What happened in each of the last sixty minutes, from the totals of an overview once a minute: nothing that answers
+/// What happened in each of the last sixty minutes, from the totals of an observation once a minute: nothing that answers
 /// questions has to count for it.
 struct History {
     /// When the current minute began, in nanoseconds.
@@ -59,7 +59,7 @@ struct History {
     /// When ``isOver(at:)`` is to be asked next.
     var next: UInt64 { begun + Self.minute }
 
-    /// Whether a minute is over, so that ``take(_:)`` is to be called with an overview; true once for each.
+    /// Whether a minute is over, so that ``take(_:)`` is to be called with an observation; true once for each.
     mutating func isOver(at now: UInt64) -> Bool {
         guard now >= next else { return false }
         let minutes = (now - begun) / Self.minute
@@ -69,11 +69,11 @@ struct History {
     }
 
     /// Ends the minutes that are over.
-    mutating func take(_ overview: Overview) {
+    mutating func take(_ observation: Observation) {
         guard passed > 0 else { return }
-        questions.pass(passed, overview.questionTotals)
-        Self.pass(passed, &servers, overview.answerTotals, atMost: Self.maximumServers)
-        Self.pass(passed, &names, overview.nameTotals, atMost: Self.maximumServers)
+        questions.pass(passed, observation.questionTotals)
+        Self.pass(passed, &servers, observation.answerTotals, atMost: Self.maximumServers)
+        Self.pass(passed, &names, observation.nameTotals, atMost: Self.maximumServers)
         passed = 0
     }
 
@@ -96,13 +96,13 @@ struct History {
         kept = new
     }
 
-    /// The last hour, up to this overview.
-    func hour(_ overview: Overview) -> Hour {
-        var hour = Hour(minutes: questions.hour(overview.questionTotals))
-        for (server, total) in overview.answerTotals {
+    /// The last hour, up to this observation.
+    func hour(_ observation: Observation) -> Hour {
+        var hour = Hour(minutes: questions.hour(observation.questionTotals))
+        for (server, total) in observation.answerTotals {
             hour.answers[server] = (servers[server] ?? Growth(from: Hour.Answers())).hour(total)
         }
-        for (group, total) in overview.nameTotals {
+        for (group, total) in observation.nameTotals {
             hour.names[group] = (names[group] ?? Growth(from: 0)).hour(total).reduce(0, +)
         }
         return hour
@@ -177,7 +177,7 @@ struct Hour: Sendable {
 }
 
 /// The totals that an hour is made of.
-extension Overview {
+extension Observation {
     fileprivate var questionTotals: Hour.Questions {
         Hour.Questions(
             asked: asked, encrypted: counters.sentEncrypted, loopback: counters.sentToLoopback,
@@ -202,7 +202,7 @@ extension Overview {
 
     fileprivate var nameTotals: [GroupID: UInt64] {
         var totals: [GroupID: UInt64] = [:]
-        for group in groups where group.isAccount { totals[group.id] = group.counters.names }
+        for group in groups where group.carriesAddresses { totals[group.id] = group.counters.names }
         return totals
     }
 }

@@ -7,14 +7,14 @@ import Forwarding
 package import Synchronization
 import Transport
 
-/// Collects an overview from the daemon's queues, each of which gives its own part. No caller is blocked, and no query
+/// Collects an observation from the daemon's queues, each of which gives its own part. No caller is blocked, and no query
 /// waits longer than a few copies take.
 package final class Observer: Sendable {
     /// The parts of the daemon that it observes.
     package struct Sources: Sendable {
-        /// Calls `done` with an overview that holds the parts known to the queues alone; on one of these queues, and
+        /// Calls `done` with an observation that holds the parts known to the queues alone; on one of these queues, and
         /// never when one is stuck or has ended.
-        let describe: @Sendable (_ done: @escaping @Sendable (Overview) -> Void) -> Void
+        let describe: @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void
         /// For each queue that a query may pass: calls `turned` as soon as the queue makes a turn.
         let queues: [@Sendable (_ turned: @escaping @Sendable () -> Void) -> Void]
         /// The counts of each listener.
@@ -25,7 +25,7 @@ package final class Observer: Sendable {
         let logLinesLost: @Sendable () -> UInt64
 
         package init(
-            describe: @escaping @Sendable (_ done: @escaping @Sendable (Overview) -> Void) -> Void,
+            describe: @escaping @Sendable (_ done: @escaping @Sendable (Observation) -> Void) -> Void,
             queues: [@Sendable (_ turned: @escaping @Sendable () -> Void) -> Void], doors: [Tally],
             forwarderLoop: Tally,
             logLinesLost: @escaping @Sendable () -> UInt64
@@ -53,39 +53,39 @@ package final class Observer: Sendable {
     package func stopping() { isStopping.store(true, ordering: .relaxed) }
 
     /// - Parameter done: called on a queue of the daemon; never when that is stuck or has ended.
-    package func overview(_ done: @escaping @Sendable (Overview) -> Void) {
-        sources.describe { [self] overview in
-            var overview = overview
-            complete(&overview)
-            done(overview)
+    package func observe(_ done: @escaping @Sendable (Observation) -> Void) {
+        sources.describe { [self] observation in
+            var observation = observation
+            complete(&observation)
+            done(observation)
         }
     }
 
     /// Adds the parts that can be read on any thread.
-    private func complete(_ overview: inout Overview) {
+    private func complete(_ observation: inout Observation) {
         let (now, wall) = (Clock.now(), WallClock.unixSeconds())
-        overview.at = Tick(nanoseconds: now)
-        (overview.startedAt, overview.now) = (started.withLock { $0.unixSeconds(at: now, wall: wall) }, wall)
-        overview.isStopping = isStopping.load(ordering: .relaxed)
-        overview.cacheLimit = cacheLimit
-        overview.logLinesLost = sources.logLinesLost()
-        overview.reloads = reloads.withLock { $0 }
+        observation.at = Tick(nanoseconds: now)
+        (observation.startedAt, observation.now) = (started.withLock { $0.unixSeconds(at: now, wall: wall) }, wall)
+        observation.isStopping = isStopping.load(ordering: .relaxed)
+        observation.cacheLimit = cacheLimit
+        observation.logLinesLost = sources.logLinesLost()
+        observation.reloads = reloads.withLock { $0 }
         let doors = sources.doors
         for transport in [Tally.Transport.udp, .tcp] {
             for isIPv4 in [true, false] {
-                var questions = Overview.Questions(transport: transport, isIPv4: isIPv4)
+                var questions = Observation.Questions(transport: transport, isIPv4: isIPv4)
                 for door in doors where door.transport == transport {
                     for kind in 0..<QuestionKind.count {
                         questions.counts[kind] += door.asked(kind, fromIPv4: isIPv4)
                     }
                 }
-                overview.questions.append(questions)
+                observation.questions.append(questions)
             }
         }
         for tally in doors + [sources.forwarderLoop] {
-            for kind in 0..<ResponseKind.count { overview.responses[kind] += tally.answered(kind) }
-            tally.add(to: &overview.durations)
-            overview.prefetches += tally.prefetches
+            for kind in 0..<ResponseKind.count { observation.responses[kind] += tally.answered(kind) }
+            tally.add(to: &observation.durations)
+            observation.prefetches += tally.prefetches
         }
     }
 

@@ -5,16 +5,18 @@ import DNSWire
 package import Forwarding
 import Transport
 
-/// The state and the counts of the daemon at one moment: the single source of `status`, the metrics, the status page
-/// and the service manager's status line.
-package struct Overview: Sendable {
-    /// When it was taken, on the clock of the ticks in it.
+/// What the daemon's queues know at one moment, and what can be read on any thread. Nothing is concluded from it there:
+/// these queues have other work.
+package struct Observation: Sendable {
+    /// When it was made, on the clock of the ticks in it.
     var at = Tick(nanoseconds: 0)
     /// Seconds since 1970.
     var startedAt: UInt64 = 0
     var now: UInt64 = 0
     /// The groups of upstreams: HTTPDNS, the local resolvers, and the operator's own.
-    package var groups: [Group] = []
+    package var groups: [GroupOverview] = []
+    /// How the accounts among them are asked, by name.
+    package var accounts: [String: AccountWay] = [:]
     var isStopping = false
     /// Whether questions are accepted: the cache's file has been read.
     package var isOpen = true
@@ -34,13 +36,11 @@ package struct Overview: Sendable {
     package var upstreams: [Server: UpstreamTallies.Figures] = [:]
     var reloads = Reloads(at: 0)
     var logLinesLost: UInt64 = 0
-    /// Zeros where they were not collected.
-    var process = ProcessFigures()
-    /// The last hour, minute by minute.
-    var hour = Hour(minutes: [])
 
-    /// The overview of a daemon that has done nothing and has no upstreams.
+    /// Of a daemon that has done nothing and has no upstreams.
     package init(_ cache: DNSCache.Statistics) { self.cache = cache }
+
+    var asked: UInt64 { questions.reduce(0) { $0 + $1.counts.reduce(0, +) } }
 
     /// How often limits were hit since the start, and how near they are now.
     package struct Limits: Sendable {
@@ -59,6 +59,31 @@ package struct Overview: Sendable {
     }
 }
 
+/// The state and the counts of the daemon at one moment: the single source of `status`, the metrics, the status page
+/// and the service manager's status line, all of which only put it into their words.
+@dynamicMemberLookup
+package struct Overview: Sendable {
+    private let observation: Observation
+    let groups: [GroupView]
+    /// The last hour, minute by minute.
+    let hour: Hour
+    /// Zeros where they were not collected.
+    var process = ProcessFigures()
+
+    package init(_ observation: Observation) { self.init(observation, Hour(minutes: [])) }
+
+    init(_ observation: Observation, _ hour: Hour) {
+        (self.observation, self.hour) = (observation, hour)
+        groups = observation.groups.map { group in
+            GroupView(
+                group, of: observation.accounts[group.name], figures: observation.upstreams, hour: hour,
+                at: observation.at, wall: observation.now)
+        }
+    }
+
+    package subscript<Value>(dynamicMember path: KeyPath<Observation, Value>) -> Value { observation[keyPath: path] }
+}
+
 /// Conclusions from the numbers.
 extension Overview {
     enum State: String, Sendable {
@@ -72,8 +97,8 @@ extension Overview {
     }
 
     var state: State {
-        if isStopping { return .stopping }
-        if !isOpen { return .starting }
+        if self.isStopping { return .stopping }
+        if !self.isOpen { return .starting }
         if sources.allSatisfy(\.isFailing) { return .down }
         if let account, account.asked?.isFailing ?? false || account.isSwitched { return .degraded }
         if fallback?.asked?.isFailing ?? false || ownGroups.contains(where: \.isFailing) { return .degraded }
@@ -84,17 +109,23 @@ extension Overview {
     /// server has not failed within the last half minute. A server whose failure is older is tried with the next
     /// question, and may answer.
     var isReady: Bool {
-        isOpen && !isStopping && sources.contains { !$0.isFailing || !$0.failedLately(at: at) }
+        self.isOpen && !self.isStopping && sources.contains { !$0.isFailing || !$0.failedLately }
     }
 
     /// The HTTPDNS account of `[httpdns]`; nil without one.
-    var account: Group? { groups.first { $0.id == .httpdns } }
+    var account: GroupView? { groups.first { $0.id == .httpdns } }
     /// The local resolvers; nil if they are not used.
-    var fallback: Group? { groups.first { $0.id == .fallback } }
+    var fallback: GroupView? { groups.first { $0.id == .fallback } }
     /// The groups of `[upstreams.NAME]`.
-    var ownGroups: [Group] { groups.filter(\.isOwn) }
+    var ownGroups: [GroupView] { groups.filter(\.isOwn) }
+    /// The group that answers when this one fails; nil: none.
+    func successor(of group: GroupView) -> GroupView? {
+        group.thenTry.lazy.compactMap { id in groups.first { $0.id == id } }
+            .first { !$0.servers.isEmpty && !$0.isFailing }
+    }
+
     /// The servers for names that no group of the operator's takes; if there are none, the servers for the other names.
-    var sources: [ServerState] {
+    var sources: [ServerView] {
         let main = groups.filter { !$0.isOwn }.flatMap(\.servers)
         return main.isEmpty ? groups.flatMap(\.servers) : main
     }
@@ -102,25 +133,15 @@ extension Overview {
     /// The cache's share of answers, 0…1; nil before the first question that it could have answered. Questions that
     /// need neither the cache nor an upstream, such as the watchdog's own, do not count.
     var hitRate: Double? {
-        let all = cache.hits + counters.flights + counters.joined
-        return all == 0 ? nil : Double(cache.hits) / Double(all)
+        let all = self.cache.hits + self.counters.flights + self.counters.joined
+        return all == 0 ? nil : Double(self.cache.hits) / Double(all)
     }
 
-    /// Seconds until the certificate expires that a server showed at the last handshake, negative after that; nil where
-    /// there was no handshake.
-    func certificateSeconds(_ server: Server) -> Int64? {
-        upstreams[server]?.certificateEnd.map { Int64(clamping: $0) - Int64(clamping: now) }
-    }
-
-    /// Seconds before a certificate's end from which an operator is told; most are renewed a month before.
-    static let certificateIsNear: Int64 = 14 * 86_400
-
-    var asked: UInt64 { questions.reduce(0) { $0 + $1.counts.reduce(0, +) } }
-    var uptimeSeconds: UInt64 { now > startedAt ? now - startedAt : 0 }
+    var uptimeSeconds: UInt64 { self.now > self.startedAt ? self.now - self.startedAt : 0 }
 
     /// Why the local resolver was asked instead of HTTPDNS or beside it, the most frequent reason first.
     var fallbacks: [(reason: FallbackReason, count: UInt64)] {
-        FallbackReason.allCases.map { ($0, counters.fallbacks(because: $0)) }.filter { $0.1 > 0 }
+        FallbackReason.allCases.map { ($0, self.counters.fallbacks(because: $0)) }.filter { $0.1 > 0 }
             .sorted { $0.1 > $1.1 }
     }
 }

@@ -1,13 +1,11 @@
+import Counters
+
 /// Numbers as people read them.
 extension Overview {
-    static func percent(_ share: Double) -> String { "\(Int(share * 100)) %" }
-
-    /// A share in whole per cent; 0 and 100 are said only where they are exact, else `under 1 %` and `over 99 %`.
-    static func share(_ part: UInt64, of all: UInt64) -> String {
-        guard part > 0, part < all else { return part == 0 ? "0 %" : "100 %" }
-        let share = Double(part) / Double(all)
-        if share < 0.01 { return "under 1 %" }
-        return share > 0.99 ? "over 99 %" : "\(Int((share * 100).rounded())) %"
+    /// A share, 0…1, in whole per cent; 0 and 100 are said only where they are exact, else `under 1 %` and `over 99 %`.
+    static func percent(_ share: Double) -> String {
+        if share > 0, share < 0.01 { return "under 1 %" }
+        return share > 0.99 && share < 1 ? "over 99 %" : "\(Int((share * 100).rounded())) %"
     }
 
     /// A number with commas: `1,234,567`.
@@ -28,7 +26,9 @@ extension Overview {
 
     /// - Parameter nanoseconds: a bound of the histogram; nil: above all bounds.
     static func milliseconds(nanoseconds: UInt64?) -> String {
-        guard let nanoseconds else { return "over 8 s" }
+        guard let nanoseconds else {
+            return "over \(milliseconds(nanoseconds: Durations.upperBound(Durations.bucketCount - 2) ?? 0))"
+        }
         return nanoseconds < 100_000
             ? "\((nanoseconds + 500) / 1000) µs" : milliseconds(Double(nanoseconds) / 1_000_000)
     }

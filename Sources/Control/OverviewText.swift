@@ -16,15 +16,15 @@ extension Overview {
             }
         var parts = [head]
         for group in headlined {
-            if let server = group.asked { parts.append("\(group.title) \(brief(server, of: group))") }
+            if let server = group.asked { parts.append("\(group.title) \(brief(server))") }
         }
         if sources.isEmpty { parts.append("nobody to ask") }
-        parts.append("cache \(cache.entries) answers" + (hitRate.map { ", \(Self.percent($0)) hits" } ?? ""))
+        parts.append("cache \(self.cache.entries) answers" + (hitRate.map { ", \(Self.percent($0)) hits" } ?? ""))
         return parts.joined(separator: "; ")
     }
 
     /// The groups to mention: those that names are sent to first, and those that fail.
-    private var headlined: [Group] {
+    private var headlined: [GroupView] {
         let first = (groups.filter { !$0.isOwn } + ownGroups).first { !$0.servers.isEmpty }
         return groups.filter { group in
             group.id == first?.id || group.isFailing || group.id == .fallback && (first?.isFailing ?? false)
@@ -36,10 +36,9 @@ extension Overview {
         ownGroups.filter { !$0.servers.isEmpty && !$0.isFailing }.map(\.title)
     }
 
-    private func brief(_ server: ServerState, of group: Group) -> String {
-        let name = group.brief(server)
-        if server.isFailing { return "\(name) fails" }
-        return server.health.roundTrip.map { "\(name) \(Self.milliseconds($0))" } ?? name
+    private func brief(_ server: ServerView) -> String {
+        if server.isFailing { return "\(server.brief) fails" }
+        return server.brief + (server.health.roundTrip.map { " \(Self.milliseconds($0))" } ?? "")
     }
 
     /// Whether names resolve and through which groups, in one sentence for each group that matters.
@@ -65,15 +64,15 @@ extension Overview {
         guard let first = path.first(where: { !$0.isOwn }) else {
             return "Names resolve through \(path.map(\.title).joined(separator: ", ")) alone."
         }
-        let isKnown = sources.contains(where: \.isKnown)
-        return "\(isKnown ? "Names resolve" : "Ready to resolve names") through \(Self.noun(first))."
+        let isKnown = sources.contains { $0.standing != .unknown }
+        return "\(isKnown ? "Names resolve" : "Ready to resolve names") through \(first.noun)."
     }
 
     /// The consequence of a group whose servers all fail.
-    private func failure(_ group: Group) -> String {
+    private func failure(_ group: GroupView) -> String {
         let names = group.isOwn ? "Its names" : "Names"
         guard let successor = successor(of: group) else { return "\(group.heading) fails. Its names do not resolve." }
-        return "\(group.heading) fails. \(names) come from \(Self.noun(successor))."
+        return "\(group.heading) fails. \(names) come from \(successor.noun)."
     }
 
     /// The reasons for the verdict, in one or two sentences.
@@ -87,34 +86,36 @@ extension Overview {
         case .degraded: return groups.filter(isTroubled).map(reason).joined(separator: " ")
         case .healthy:
             let inUse = groups.first { !$0.servers.isEmpty }
-            guard let group = inUse, let server = group.asked, server.isKnown else { return "Nobody has asked yet." }
+            guard let group = inUse, let server = group.asked, server.standing != .unknown else {
+                return "Nobody has asked yet."
+            }
             let speed = server.health.roundTrip.map { " in about \(Self.milliseconds($0))" } ?? ""
-            return "\(group.brief(server)) answers\(group.encryption.map { " over \($0)" } ?? "")\(speed)."
+            return "\(server.brief) answers\(group.account.map { " over \($0.encryption.rawValue)" } ?? "")\(speed)."
         }
     }
 
-    private func isTroubled(_ group: Group) -> Bool {
+    private func isTroubled(_ group: GroupView) -> Bool {
         group.isFailing || group.id == .httpdns && (group.asked?.isFailing ?? false || group.isSwitched)
     }
 
     /// Why the group's current server fails, or the one before that was given up.
-    private func reason(_ group: Group) -> String {
+    private func reason(_ group: GroupView) -> String {
         let asked = group.asked.flatMap { $0.isFailing ? $0 : nil }
         guard let server = asked ?? group.servers.first else { return "" }
-        let detail = server.health.lastFailure?.detail ?? "it does not answer"
-        return "\(group.heading) \(group.brief(server)) \(server.isFailing ? "fails" : "has failed"): \(detail)."
+        let detail = server.last?.detail ?? "it does not answer"
+        return "\(group.heading) \(server.brief) \(server.isFailing ? "fails" : "has failed"): \(detail)."
     }
 
     /// What `httpdnsd status` prints.
     var text: String {
         var lines = [headline, "", verdict]
-        if now < Version.made {
+        if self.now < Version.made {
             lines.append(
                 "The clock is wrong: it stands before this version was made. Certificates cannot be judged by it.")
         }
-        lines.append("Up \(Self.span(uptimeSeconds)); \(Self.grouped(asked)) questions.")
+        lines.append("Up \(Self.span(uptimeSeconds)); \(Self.grouped(self.asked)) questions.")
         lines.append("Last hour: \(whereQuestionsWent).")
-        if durations.total > 0 {
+        if self.durations.total > 0 {
             lines.append("Half of the answers took \(bound(0.5)), 99 in 100 \(bound(0.99)).")
         }
         lines += groupLines
@@ -124,12 +125,18 @@ extension Overview {
         return lines.joined(separator: "\n") + "\n"
     }
 
+    /// Which group is asked next: `then the local resolver`. Empty for the local resolver, which is always the last.
+    private func order(of group: GroupView) -> String {
+        if group.isWall { return "nobody else is asked" }
+        let next = group.thenTry.compactMap { id in groups.first { $0.id == id }?.noun }
+        return next.isEmpty ? "" : "then \(next.joined(separator: ", "))"
+    }
+
     /// A line for each group, and below it one for each of its servers, in columns.
     private var groupLines: [String] {
         let rows = groups.map { group in
             group.servers.map { server in
-                let mark = group.servers.count > 1 && group.isInUse(server) ? "in use" : ""
-                return [server.server.description, group.way(server), mark, stateText(server, of: group)]
+                [server.address, server.way, group.servers.count > 1 && server.isInUse ? "in use" : "", server.text]
             }
         }
         let widths = (0..<3).map { column in rows.joined().map { $0[column].count }.max() ?? 0 }
@@ -146,76 +153,23 @@ extension Overview {
     }
 
     /// Who is asked after a group, what it was asked, and what it is billed.
-    func facts(_ group: Group) -> [String] {
+    func facts(_ group: GroupView) -> [String] {
         let count = group.counters.questions
         var facts = [order(of: group), "\(Self.grouped(count)) question\(count == 1 ? "" : "s")"]
         if group.isAccount {
             let names = group.counters.names
             facts.append(
                 "billed for at most \(Self.grouped(names)) name\(names == 1 ? "" : "s"), "
-                    + "\(Self.grouped(hour.names[group.id] ?? 0)) in the last hour")
+                    + "\(Self.grouped(group.namesLastHour ?? 0)) in the last hour")
         }
         return facts.filter { !$0.isEmpty }
     }
 
     private var cacheLine: String {
-        "Cache: \(cache.entries) answers, \(Self.octets(cache.bytes)) of \(Self.octets(cacheLimit))"
+        "Cache: \(self.cache.entries) answers, \(Self.octets(self.cache.bytes)) of \(Self.octets(self.cacheLimit))"
             + (hitRate.map { ", \(Self.percent($0)) hits" } ?? "")
-            + "; \(Self.grouped(cache.evictions)) evicted, \(Self.grouped(counters.servedStale)) served stale, "
-            + "\(Self.grouped(prefetches)) refreshed before their end"
-    }
-
-    /// The state of a server, with its last failure and the time of that.
-    private func stateText(_ server: ServerState, of group: Group) -> String {
-        let health = server.health
-        guard server.isKnown else { return "not asked yet" }
-        let last = health.lastFailure.map { failure in
-            let when = health.lastFailureAt.map { "\(Self.span(UInt64(at.milliseconds(since: $0) / 1000))) ago" } ?? ""
-            return "\(failure.detail), \(when)"
-        }
-        var parts: [String] = []
-        if server.isFailing {
-            parts.append("fails (\(health.consecutiveFailures) in a row): \(last ?? "")")
-        } else {
-            parts.append("answers" + (health.roundTrip.map { " in \(Self.milliseconds($0))" } ?? ""))
-            parts += latest(server.server)
-            if let span = roundTrips(server.server) { parts.append("\(span) in the last hour") }
-            if let last { parts.append("last failure: \(last)") }
-        }
-        if let passedOver = passedOver(server, of: group) { parts.append(passedOver) }
-        if let expiry = expiry(server.server) { parts.append(expiry) }
-        return parts.joined(separator: "; ")
-    }
-
-    /// The durations of a server's latest answers, and how its connection began.
-    func latest(_ server: Server) -> [String] {
-        var parts: [String] = []
-        let figures = upstreams[server]
-        if let half = figures?.latest.milliseconds(ofShare: 0.5),
-            let most = figures?.latest.milliseconds(ofShare: 0.95)
-        {
-            parts.append("lately half within \(Self.milliseconds(half)), 95 % within \(Self.milliseconds(most))")
-        }
-        if let isResumed = figures?.isResumed {
-            parts.append(isResumed ? "TLS session resumed" : "full TLS handshake")
-        }
-        return parts
-    }
-
-    /// The shortest and the longest round trip of a minute of the last hour: `12 ms to 95 ms`; nil: there was none.
-    func roundTrips(_ server: Server) -> String? {
-        let means = (hour.answers[server] ?? []).compactMap(\.mean)
-        guard let least = means.min(), let most = means.max() else { return nil }
-        let (first, last) = (Self.milliseconds(least), Self.milliseconds(most))
-        return first == last ? first : "\(first) to \(last)"
-    }
-
-    /// When a server's certificate expires, if that is near.
-    func expiry(_ server: Server) -> String? {
-        guard let seconds = certificateSeconds(server), seconds < Self.certificateIsNear else { return nil }
-        return seconds > 0
-            ? "certificate expires in \(Self.span(UInt64(seconds)))"
-            : "certificate expired \(Self.span(UInt64(-seconds))) ago"
+            + "; \(Self.grouped(self.cache.evictions)) evicted, \(Self.grouped(self.counters.servedStale)) served stale, "
+            + "\(Self.grouped(self.prefetches)) refreshed before their end"
     }
 
     /// How many questions of the last hour left this machine, and in which way, in one sentence without its full stop.
@@ -223,7 +177,7 @@ extension Overview {
         let questions = hour.questions
         guard questions.all > 0 else { return "nobody has asked" }
         let parts = questionParts.filter { $0.count > 0 }.map { part in
-            "\(Self.share(part.count, of: questions.all)) \(part.words)"
+            "\(Self.percent(Double(part.count) / Double(questions.all))) \(part.words)"
         }
         return
             "\(Self.grouped(questions.all)) question\(questions.all == 1 ? "" : "s"), \(parts.joined(separator: ", "))"
@@ -239,17 +193,9 @@ extension Overview {
         ]
     }
 
-    /// Why a server is passed over, and until when: `paused, next try in 12 s`; nil: it is not passed over.
-    func passedOver(_ server: ServerState, of group: Group) -> String? {
-        let isPaused = server.health.isPaused(at: at)
-        let why = isPaused ? "paused, " : server.isSetAside ? "set aside, " : ""
-        guard let seconds = group.secondsUntilNextTry(server, at: at) else { return nil }
-        return why + (seconds > 0 ? "next try in \(Self.span(UInt64(seconds)))" : "next try with the next question")
-    }
-
     /// `under 4 ms`, by the histogram's bounds.
     func bound(_ share: Double) -> String {
-        guard let bound = durations.bound(ofShare: share) else { return "more than 8 s" }
-        return "under \(Self.milliseconds(nanoseconds: bound))"
+        let bound = self.durations.bound(ofShare: share)
+        return (bound == nil ? "" : "under ") + Self.milliseconds(nanoseconds: bound)
     }
 }

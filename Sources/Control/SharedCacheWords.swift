@@ -4,7 +4,7 @@ import Forwarding
 /// The shared cache in words.
 extension Overview {
     /// `Shared cache: in use; 12 of 30 looks found something; waits 1 ms at most`; nil: nothing is shared.
-    var sharedCacheLine: String? { sharedCache.map { "Shared cache: \(text(of: $0))" } }
+    var sharedCacheLine: String? { self.sharedCache.map { "Shared cache: \(text(of: $0))" } }
 
     func text(of shared: SharedCacheOverview) -> String {
         let counters = shared.counters
@@ -12,7 +12,7 @@ extension Overview {
         guard shared.isOn else {
             var parts = [shared.state]
             if let next = shared.nextTry {
-                parts.append("next try in \(Self.span(UInt64(next.milliseconds(since: at) / 1000)))")
+                parts.append("next try in \(Self.span(UInt64(next.milliseconds(since: self.at) / 1000)))")
             }
             return (parts + [found]).joined(separator: "; ")
         }

@@ -25,7 +25,7 @@ struct StatusPage {
         """
     }
 
-    var html: String {
+    var html: HTML {
         """
         <!doctype html>
         <html lang="en">
@@ -34,7 +34,7 @@ struct StatusPage {
         <meta name="viewport" content="width=device-width, initial-scale=1">
         <meta name="color-scheme" content="light dark">
         <meta http-equiv="refresh" content="10">
-        <title>\(escaped(overview.verdict)) httpdnsd</title>
+        <title>\(overview.verdict) httpdnsd</title>
         <link rel="icon" href="data:image/svg+xml,\(icon)">
         <style nonce="\(nonce)">
         \(StatusPage.style)
@@ -44,8 +44,8 @@ struct StatusPage {
         <main>
         <header>
         <p class="name">httpdnsd</p>
-        <h1>\(escaped(overview.verdict))</h1>
-        <p class="why">\(escaped(overview.explanation))</p>
+        <h1>\(overview.verdict)</h1>
+        <p class="why">\(overview.explanation)</p>
         </header>
         \(figures)
         \(section("What left this machine in the last hour", whatLeft))
@@ -68,8 +68,8 @@ struct StatusPage {
     }
 
     /// The icon for the browser's tab: a dot in the colour of the state.
-    private var icon: String {
-        let colour =
+    private var icon: HTML {
+        let colour: HTML =
             switch overview.state {
             case .healthy: "2a9d5c"
             case .degraded, .starting, .stopping: "c98a00"
@@ -79,135 +79,141 @@ struct StatusPage {
             "%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'%3E%3Ccircle cx='4' cy='4' r='4' fill='%23\(colour)'/%3E%3C/svg%3E"
     }
 
-    private func section(_ title: String, _ content: String) -> String {
+    private func section(_ title: HTML, _ content: HTML) -> HTML {
         "<section>\n<h2>\(title)</h2>\n\(content)\n</section>"
     }
 
-    private var figures: String {
-        let half =
-            overview.durations.total > 0
-            ? Overview.milliseconds(nanoseconds: overview.durations.bound(ofShare: 0.5)) : "–"
+    private var figures: HTML {
         let questions = overview.hour.questions
-        var figures = [
+        var figures: [(label: HTML, value: String)] = [
+            ("left in the clear in the last hour", questions.clearShare.map(Overview.percent) ?? "–"),
             (
-                questions.all > 0 ? Overview.share(questions.clear, of: questions.all) : "–",
-                "left in the clear in the last hour"
+                "median answer, at most",
+                overview.durations.total > 0
+                    ? Overview.milliseconds(nanoseconds: overview.durations.bound(ofShare: 0.5)) : "–"
             ),
-            (half, "median answer, at most"),
-            (overview.hitRate.map(Overview.percent) ?? "–", "answered from the cache"),
-            (Overview.grouped(questions.asked), "questions in the last hour"),
+            ("answered from the cache", overview.hitRate.map(Overview.percent) ?? "–"),
+            ("questions in the last hour", Overview.grouped(questions.asked)),
         ]
         if !overview.hour.names.isEmpty {
             let names = overview.hour.names.values.reduce(0, +)
-            figures.append((Overview.grouped(names), "names billed in the last hour, at most"))
+            figures.append(("names billed in the last hour, at most", Overview.grouped(names)))
         }
-        return "<dl class=\"figures\">\n"
-            + figures.map { "<div><dt>\($0.1)</dt><dd>\($0.0)</dd></div>\n" }.joined() + "</dl>"
+        let items = figures.map { figure -> HTML in
+            "<div><dt>\(figure.label)</dt><dd>\(figure.value)</dd></div>"
+        }
+        return "<dl class=\"figures\">\n\(items)\n</dl>"
     }
 
     // MARK: Where questions went
 
-    private var whatLeft: String {
+    private var whatLeft: HTML {
         let questions = overview.hour.questions
         guard questions.all > 0 else { return "<p class=\"quiet\">Nobody has asked.</p>" }
         let parts = overview.questionParts.filter { $0.count > 0 || $0.exposure == .clear }
-        let items = parts.map { part in
-            let share = Overview.share(part.count, of: questions.all)
-            let place = "<span>\(Overview.grouped(part.count))</span>"
-            return "<li class=\"\(Bars.name(part.exposure))\"><b>\(share)</b> \(part.words) \(place)</li>"
+        let items = parts.map { part -> HTML in
+            """
+            <li class="\(Bars.name(part.exposure))">\
+            <b>\(Overview.percent(Double(part.count) / Double(questions.all)))</b> \
+            \(part.words) <span>\(Overview.grouped(part.count))</span></li>
+            """
         }
         return """
             \(Bars.stack(parts.map { ($0.exposure, $0.count) }, label: overview.whereQuestionsWent))
             <ul class="parts">
-            \(items.joined(separator: "\n"))
+            \(items)
             </ul>
             """
     }
 
     // MARK: Servers
 
-    private var servers: String {
+    private var servers: HTML {
         if overview.groups.allSatisfy(\.servers.isEmpty) {
             return "<p class=\"quiet\">Nobody: only what is cached is answered.</p>"
         }
-        return overview.groups.map(group).joined(separator: "\n")
+        return "\(overview.groups.map(group))"
     }
 
-    private func group(_ group: Overview.Group) -> String {
-        let way = group.exposureText.map { "<em class=\"\(Bars.name(group.exposure ?? .none))\">\($0)</em>" } ?? ""
-        let list =
+    private func group(_ group: GroupView) -> HTML {
+        let way: HTML =
+            group.exposureText.map { "<em class=\"\(Bars.name(group.exposure ?? .none))\">\($0)</em>" } ?? ""
+        let list: HTML =
             group.servers.isEmpty
             ? "<p class=\"quiet\">It has no server: what only it could answer fails.</p>"
-            : "<ul class=\"servers\">\n\(group.servers.map { item($0, group) }.joined(separator: "\n"))\n</ul>"
+            : "<ul class=\"servers\">\n\(group.servers.map { item($0, isAlone: group.servers.count == 1) })\n</ul>"
         return """
             <div class="group">
-            <h3>\(escaped(group.heading)) \(way) <span>\(escaped(overview.facts(group).joined(separator: "; ")))</span></h3>
+            <h3>\(group.heading) \(way) <span>\(overview.facts(group).joined(separator: "; "))</span></h3>
             \(list)
             </div>
             """
     }
 
-    private func item(_ server: ServerState, _ group: Overview.Group) -> String {
-        let health = server.health
-        let (state, word) =
-            !server.isKnown
-            ? ("idle", "not asked yet")
-            : server.isFailing
-                ? ("bad", health.isPaused(at: overview.at) ? "paused" : "fails")
-                : server.isSetAside ? ("warn", "set aside") : ("good", "answers")
+    private func item(_ server: ServerView, isAlone: Bool) -> HTML {
         var facts: [String] = []
         // How fast one was that fails now would read as if it answered.
         if !server.isFailing {
-            if let roundTrip = health.roundTrip { facts.append("in about \(Overview.milliseconds(roundTrip))") }
-            facts += overview.latest(server.server)
+            if let roundTrip = server.health.roundTrip { facts.append("in about \(Overview.milliseconds(roundTrip))") }
+            facts += server.latest
         }
-        if server.isKnown { facts.append("\(Overview.grouped(health.answers)) answered") }
-        if health.failures > 0 { facts.append("\(Overview.grouped(health.failures)) failed") }
-        if let passedOver = overview.passedOver(server, of: group) { facts.append(passedOver) }
-        var last = ""
-        if let failure = health.lastFailure {
-            let when = health.lastFailureAt.map { overview.at.milliseconds(since: $0) / 1000 } ?? 0
-            let head = server.isFailing ? "Fails" : "Last failure"
-            last = "<p class=\"failure\">\(head): \(escaped(failure.detail)), \(Overview.span(UInt64(when))) ago</p>"
-        }
-        if let expiry = overview.expiry(server.server) { last += "<p class=\"failure warn\">\(expiry)</p>" }
-        let mark = group.servers.count > 1 && group.isInUse(server) ? ", in use" : ""
+        if server.standing != .unknown { facts.append("\(Overview.grouped(server.health.answers)) answered") }
+        if server.health.failures > 0 { facts.append("\(Overview.grouped(server.health.failures)) failed") }
+        if let nextTry = server.nextTry { facts.append(nextTry) }
+        let last: HTML =
+            server.last.map { last in
+                "<p class=\"failure\">\(server.isFailing ? "Fails" : "Last failure"): \(last.text)</p>"
+            } ?? ""
+        let expiry: HTML = server.expiry.map { "<p class=\"failure warn\">\($0)</p>" } ?? ""
         return """
             <li>
-            <p class="server">\(escaped(server.server.description))</p>
-            <p class="way">\(escaped(group.way(server)))\(mark)</p>
-            <p class="state \(state)">\(word)</p>
-            <p class="facts">\(escaped(facts.joined(separator: ", ")))</p>\(last)\(roundTrips(server.server))
+            <p class="server">\(server.address)</p>
+            <p class="way">\(server.way)\(!isAlone && server.isInUse ? ", in use" : "")</p>
+            <p class="state \(tone(server.standing))">\(server.standing.words)</p>
+            <p class="facts">\(facts.joined(separator: ", "))</p>\(last)\(expiry)\(roundTrips(server))
             </li>
             """
     }
 
+    /// The class of the style sheet.
+    private func tone(_ standing: Standing) -> HTML {
+        switch standing {
+        case .unknown: "idle"
+        case .answers: "good"
+        case .setAside: "warn"
+        case .paused, .fails: "bad"
+        }
+    }
+
     /// The round trips of the last hour: a column for each minute, red where attempts failed.
-    private func roundTrips(_ server: Server) -> String {
-        let minutes = overview.hour.answers[server] ?? []
-        let failures = minutes.reduce(0) { $0 + $1.failures }
-        let span = overview.roundTrips(server).map { "Round trips \($0)" }
+    private func roundTrips(_ server: ServerView) -> HTML {
+        let failures = server.hour.reduce(0) { $0 + $1.failures }
+        let span = server.roundTrips.map { "Round trips \($0)" }
         guard span != nil || failures > 0 else { return "" }
         let failed = failures > 0 ? "\(Overview.grouped(failures)) failed (red)" : nil
         let words = [span, failed].compactMap(\.self).joined(separator: ", ") + " in the last hour"
-        return "<div class=\"trips\">\(Bars.roundTrips(minutes, label: words))<p class=\"facts\">\(words)</p></div>"
+        return "<div class=\"trips\">\(Bars.roundTrips(server.hour, label: words))<p class=\"facts\">\(words)</p></div>"
     }
 
     // MARK: Pictures
 
-    private var speed: String {
+    private var speed: HTML {
         let durations = overview.durations
         guard durations.total > 0 else { return "<p class=\"quiet\">Nothing was answered yet.</p>" }
         let words = "Half of the answers took \(overview.bound(0.5)), 99 in 100 \(overview.bound(0.99))."
+        // A bar's bound at each quarter, and at the end.
+        let axis = (0...4).map { quarter -> HTML in
+            "<span>\(Overview.milliseconds(nanoseconds: Durations.upperBound(quarter * (Durations.bucketCount - 1) / 4)))</span>"
+        }
         return """
             <p>\(words)</p>
             \(Bars(durations.counts, isRooted: true, label: words).svg)
-            <p class="axis"><span>16 µs</span><span>0.5 ms</span><span>16 ms</span><span>0.5 s</span><span>more</span></p>
+            <p class="axis">\(axis)</p>
             <p class="quiet">From bar to bar the time doubles; heights by square root, so that few are seen, too.</p>
             """
     }
 
-    private var lastHour: String {
+    private var lastHour: HTML {
         let minutes = overview.hour.minutes.map(\.asked)
         let peak = minutes.max() ?? 0
         let words =
@@ -221,11 +227,11 @@ struct StatusPage {
             """
     }
 
-    private var sharedCache: String {
-        overview.sharedCacheLine.map { "\n<p class=\"quiet\">\(escaped($0)).</p>" } ?? ""
+    private var sharedCache: HTML {
+        overview.sharedCacheLine.map { "\n<p class=\"quiet\">\($0).</p>" } ?? ""
     }
 
-    private var cache: String {
+    private var cache: HTML {
         let cache = overview.cache
         let share = overview.cacheLimit > 0 ? Double(cache.bytes) / Double(overview.cacheLimit) : 0
         let fill = "\(Overview.octets(cache.bytes)) of \(Overview.octets(overview.cacheLimit))"
@@ -240,38 +246,22 @@ struct StatusPage {
             """
     }
 
-    private var fallbacks: String {
+    private var fallbacks: HTML {
         let fallbacks = overview.fallbacks
         guard let most = fallbacks.first?.count else {
             return "<p class=\"quiet\">No question for HTTPDNS had to go to a local resolver.</p>"
         }
-        let items = fallbacks.map { reason, count in
+        let items = fallbacks.map { reason, count -> HTML in
             """
-            <li><p><b>\(Overview.grouped(count))</b> \(escaped(reason.text))</p>\
+            <li><p><b>\(Overview.grouped(count))</b> \(reason.text)</p>\
             \(Bars.meter(Double(count) / Double(most), label: reason.text))</li>
             """
         }
         return """
             <p>Questions for HTTPDNS that a local resolver was asked:</p>
             <ul class="reasons">
-            \(items.joined(separator: "\n"))
+            \(items)
             </ul>
             """
     }
-}
-
-/// A text escaped for HTML. The words of a failure may come from a server's certificate.
-func escaped(_ text: String) -> String {
-    var escaped = ""
-    for character in text.unicodeScalars {
-        switch character {
-        case "&": escaped += "&amp;"
-        case "<": escaped += "&lt;"
-        case ">": escaped += "&gt;"
-        case "\"": escaped += "&quot;"
-        case "'": escaped += "&#39;"
-        default: escaped.unicodeScalars.append(character)
-        }
-    }
-    return escaped
 }

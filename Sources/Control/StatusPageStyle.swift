@@ -1,6 +1,6 @@
 extension StatusPage {
     /// The page's style sheet.
-    static let style = """
+    static let style: HTML = """
         :root {
           --ground: #fbfaf8; --card: #ffffff; --ink: #1d1f23; --quiet: #5d636d; --line: #e4e2dd;
           --good: #17794a; --warn: #8f5f00; --bad: #b3261e; --bar: #3a5a8c; --empty: #e9e7e2; --stayed: #8d929c; --tone: var(--good);

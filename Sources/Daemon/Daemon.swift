@@ -147,7 +147,7 @@ public final class Daemon: @unchecked Sendable {
         if let metricsEndpoint { report.metrics(on: metricsEndpoint) }
         let watched = Watchdog.Sources(
             liveness: { [observer] in observer.liveness($0) },
-            headline: { [observer] say in observer.overview { say($0.headline) } })
+            headline: { [observer] say in observer.observe { say(Overview($0).headline) } })
         watchdog = Watchdog(watched, report: report)
         watchdog?.start()
     }

@@ -19,8 +19,7 @@ extension Explained {
         self.init(explanation)
         at = now
         hasAccount = settings.httpdns != nil
-        credentials = Dictionary(
-            settings.accounts.map { ($0.name, $0.settings.credential) }, uniquingKeysWith: { first, _ in first })
+        accounts = settings.waysOfAccounts
         hostsFile = settings.fallback.hosts
         if case .group(let taker) = explanation.rule.taker {
             remark = provenance.proxies.first { numbers[$0.account] == taker }?.text

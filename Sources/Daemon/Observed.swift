@@ -14,15 +14,15 @@ extension Observer.Sources {
         self.init(
             describe: { done in
                 forwarderLoop.loop.submit {
-                    var overview = Overview(cache.statistics)
-                    overview.isOpen = forwarderLoop.isOpen
-                    overview.limits.refusedForRoom = forwarderLoop.queue.refused
-                    forwarderLoop.look { overview.add($0, $1) }
-                    streams.loop.submit { [overview] in
-                        var overview = overview
-                        overview.limits.tcpClients = streams.openClients
-                        overview.limits.clients = streams.counters
-                        done(overview)
+                    var observation = Observation(cache.statistics)
+                    observation.isOpen = forwarderLoop.isOpen
+                    observation.limits.refusedForRoom = forwarderLoop.queue.refused
+                    forwarderLoop.look { observation.add($0, $1) }
+                    streams.loop.submit { [observation] in
+                        var observation = observation
+                        observation.limits.tcpClients = streams.openClients
+                        observation.limits.clients = streams.counters
+                        done(observation)
                     }
                 }
             },
@@ -33,16 +33,22 @@ extension Observer.Sources {
     }
 }
 
-extension Overview {
+extension Observation {
     fileprivate mutating func add(_ forwarder: borrowing Forwarder, _ inEffect: SettingsInEffect) {
-        let accounts = inEffect.settings.accounts
-        groups = forwarder.groupOverviews.map { group in
-            Group(group, of: accounts.first { $0.name == group.name }?.settings.credential)
-        }
+        groups = forwarder.groupOverviews
+        accounts = inEffect.settings.waysOfAccounts
         counters = forwarder.counters
         sharedCache = forwarder.sharedCacheOverview
         limits.flights = forwarder.flightsUnderWay
         limits.mismatches = inEffect.upstreams.mismatches
         upstreams = inEffect.upstreams.tallies.figures
+    }
+}
+
+extension Settings {
+    /// How each account is asked, by its group's name.
+    var waysOfAccounts: [String: AccountWay] {
+        Dictionary(
+            accounts.map { ($0.name, AccountWay($0.settings.credential)) }, uniquingKeysWith: { first, _ in first })
     }
 }

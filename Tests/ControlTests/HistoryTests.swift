@@ -31,68 +31,69 @@ import Testing
         func isOver(_ now: UInt64) -> Bool { history.isOver(at: now) }
         #expect(!isOver(5 + minute - 1))
         #expect(isOver(5 + minute) && !isOver(5 + minute))
-        history.take(overview(asked: 10))
+        history.take(observation(asked: 10))
         #expect(asked(history, 12) == [10, 2])
         #expect(isOver(5 + 4 * minute + 1) && history.next == 5 + 5 * minute)
-        history.take(overview(asked: 15))
+        history.take(observation(asked: 15))
         #expect(asked(history, 15) == [10, 5, 0, 0, 0])
         // What was not asked for, since no minute is over, changes nothing.
-        history.take(overview(asked: 20))
+        history.take(observation(asked: 20))
         #expect(asked(history, 20) == [10, 5, 0, 0, 5])
         // A minute whose totals never came belongs to the next.
         #expect(isOver(5 + 5 * minute) && isOver(5 + 6 * minute))
-        history.take(overview(asked: 21))
+        history.take(observation(asked: 21))
         #expect(asked(history, 21) == [10, 5, 0, 0, 6, 0, 0])
         #expect(isOver(.max / 2))
-        history.take(overview(asked: 22))
+        history.take(observation(asked: 22))
         #expect(asked(history, 22).count == 61)
     }
 
     private func asked(_ history: History, _ total: UInt64) -> [UInt64] {
-        history.hour(overview(asked: total)).minutes.map(\.asked)
+        history.hour(observation(asked: total)).minutes.map(\.asked)
     }
 
-    private func overview(
+    private func observation(
         asked: UInt64 = 0, clear: UInt64 = 0, encrypted: UInt64 = 0, servers: [Server] = [], failures: UInt64 = 0,
         _ tallies: UpstreamTallies = UpstreamTallies()
-    ) -> Overview {
-        var overview = Overview(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)
-        var questions = Overview.Questions(transport: .udp, isIPv4: true)
+    ) -> Observation {
+        var observation = Observation(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)
+        var questions = Observation.Questions(transport: .udp, isIPv4: true)
         questions.counts[0] = asked
-        overview.questions = [questions]
-        (overview.counters.sentInClear, overview.counters.sentEncrypted) = (clear, encrypted)
+        observation.questions = [questions]
+        (observation.counters.sentInClear, observation.counters.sentEncrypted) = (clear, encrypted)
         let states = servers.map { server in
             var health = ServerHealth()
             health.failures = failures
             return ServerState(server, health: health)
         }
         let group = UpstreamGroup(.fallback, servers, .messages, .lastThatAnswered, timeout: 1000)
-        overview.groups = [Overview.Group(GroupOverview(group, states))]
-        overview.upstreams = tallies.figures
-        return overview
+        observation.groups = [GroupOverview(group, states)]
+        observation.upstreams = tallies.figures
+        return observation
     }
 
     @Test("where questions went is said in shares that hide neither few nor the rest")
     func shares() {
         var history = History(at: 0)
         _ = history.isOver(at: History.minute)
-        history.take(overview(asked: 500, clear: 400, encrypted: 10))
+        history.take(observation(asked: 500, clear: 400, encrypted: 10))
         for minute in 2...62 {
             _ = history.isOver(at: UInt64(minute) * History.minute)
-            history.take(overview(asked: 1000, clear: 401, encrypted: 260))
+            history.take(observation(asked: 1000, clear: 401, encrypted: 260))
         }
         // The first minute is an hour ago.
-        var now = overview(asked: 1500, clear: 402, encrypted: 260)
-        now.hour = history.hour(now)
+        let last = observation(asked: 1500, clear: 402, encrypted: 260)
+        func words(_ minute: Hour.Questions...) -> String { Overview(last, Hour(minutes: minute)).whereQuestionsWent }
+        let now = Overview(last, history.hour(last))
         #expect(now.hour.minutes.count == 61 && now.hour.questions.asked == 500 && now.hour.questions.clear == 1)
         #expect(now.whereQuestionsWent == "500 questions, under 1 % left in the clear, over 99 % stayed here")
-        now.hour = Hour(minutes: [Hour.Questions(asked: 3, encrypted: 1, loopback: 0, clear: 2)])
-        #expect(now.whereQuestionsWent == "3 questions, 67 % left in the clear, 33 % left encrypted")
+        #expect(
+            words(Hour.Questions(asked: 3, encrypted: 1, loopback: 0, clear: 2))
+                == "3 questions, 67 % left in the clear, 33 % left encrypted")
         // Names that the daemon looks up by itself were sent, and asked by nobody.
-        now.hour = Hour(minutes: [Hour.Questions(asked: 0, encrypted: 4, loopback: 0, clear: 0)])
-        #expect(now.whereQuestionsWent == "4 questions, 100 % left encrypted" && now.hour.questions.clearShare == 0)
-        now.hour = Hour(minutes: [])
-        #expect(now.whereQuestionsWent == "nobody has asked" && now.hour.questions.clearShare == nil)
+        let own = Hour.Questions(asked: 0, encrypted: 4, loopback: 0, clear: 0)
+        #expect(words(own) == "4 questions, 100 % left encrypted" && own.clearShare == 0)
+        #expect(words() == "nobody has asked" && Hour(minutes: []).questions.clearShare == nil)
     }
 
     @Test("round trips and failures of each minute, of the servers there are")
@@ -104,25 +105,25 @@ import Testing
         var history = History(at: 0)
         answers(10, 30)
         _ = history.isOver(at: History.minute)
-        history.take(overview(servers: [server], tallies))
+        history.take(observation(servers: [server], tallies))
         _ = history.isOver(at: 2 * History.minute)
-        history.take(overview(servers: [server], failures: 3, tallies))
+        history.take(observation(servers: [server], failures: 3, tallies))
         answers(95)
         tallies.server(server).answered(.nxDomain, nanoseconds: 5_000_000)
-        var now = overview(servers: [server], failures: 3, tallies)
-        now.hour = history.hour(now)
-        let minutes = now.hour.answers[server] ?? []
+        let last = observation(servers: [server], failures: 3, tallies)
+        let view = Overview(last, history.hour(last)).groups[0].servers[0]
+        let minutes = view.hour
         #expect(minutes.map(\.mean) == [20, nil, 50] && minutes.map(\.failures) == [0, 3, 0])
-        #expect(now.roundTrips(server) == "20 ms to 50 ms" && now.roundTrips(other) == nil)
+        #expect(view.roundTrips == "20 ms to 50 ms")
         // Forgotten with the server, and begun again with another.
         _ = history.isOver(at: 3 * History.minute)
-        history.take(overview(servers: [other]))
-        #expect(history.hour(overview(servers: [other, server])).answers[server]?.count == 1)
+        history.take(observation(servers: [other]))
+        #expect(history.hour(observation(servers: [other, server])).answers[server]?.count == 1)
         // A thousand servers take no more room than there is.
         let many = (0..<1000).map { Server(Endpoint(IPAddress(v4: $0), port: 53)) }
         _ = history.isOver(at: 4 * History.minute)
-        history.take(overview(servers: many))
-        let kept = history.hour(overview(servers: many)).answers.values.filter { $0.count > 1 }
+        history.take(observation(servers: many))
+        let kept = history.hour(observation(servers: many)).answers.values.filter { $0.count > 1 }
         #expect(kept.count == History.maximumServers)
     }
 
@@ -130,7 +131,7 @@ import Testing
     func stack() throws {
         let bar = Bars.stack(
             [(.none, 1_000_000), (.loopback, 1), (.encrypted, 0), (.clear, 1)], label: "where questions went")
-        let widths = bar.matches(of: /<rect class="[a-z]+" x="([0-9.]+)" width="([0-9.]+)"/).map {
+        let widths = bar.text.matches(of: /<rect class="[a-z]+" x="([0-9.]+)" width="([0-9.]+)"/).map {
             (left: Double($0.1)!, width: Double($0.2)!)
         }
         try #require(widths.count == 3)

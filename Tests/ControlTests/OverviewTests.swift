@@ -2,6 +2,7 @@ import Base
 import Configuration
 import Counters
 import DNSCache
+import DNSWire
 import Testing
 
 @testable import Control
@@ -27,31 +28,32 @@ import Testing
 
     private func group(
         _ id: GroupID, _ name: String, _ servers: [ServerState], current: Int = 0, thenTry: [GroupID] = []
-    ) -> Overview.Group {
+    ) -> GroupOverview {
         var group = UpstreamGroup(
             id, servers.map(\.server), id == .httpdns ? .addresses(namesPerRequest: 8) : .messages, .lastThatAnswered,
             timeout: 2000)
         group.name = name
-        return Overview.Group(
-            GroupOverview(
-                group, servers, current: servers.indices.contains(current) ? servers[current].server : nil,
-                thenTry: thenTry),
-            of: id == .httpdns ? .https(token: Secret([])) : nil)
+        return GroupOverview(
+            group, servers, current: servers.indices.contains(current) ? servers[current].server : nil, thenTry: thenTry
+        )
     }
 
     /// - Parameter resolvers: nil: nobody asks them (`httpOnly`).
     private func overview(
-        _ services: [ServerState], _ resolvers: [ServerState]?, current: Int = 0, own: [Overview.Group] = []
+        _ services: [ServerState], _ resolvers: [ServerState]?, current: Int = 0, own: [GroupOverview] = [],
+        _ change: (inout Observation) -> Void = { _ in }
     ) -> Overview {
-        var overview = Overview(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)
-        overview.at = Self.now
+        var observation = Observation(DNSCache(bytes: 1 << 20, seed: (1, 2)).statistics)
+        observation.at = Self.now
+        observation.accounts = ["httpdns": AccountWay(.https(token: Secret([])))]
         if !services.isEmpty {
             let thenTry: [GroupID] = resolvers == nil ? [] : [.fallback]
-            overview.groups.append(group(.httpdns, "httpdns", services, current: current, thenTry: thenTry))
+            observation.groups.append(group(.httpdns, "httpdns", services, current: current, thenTry: thenTry))
         }
-        if let resolvers { overview.groups.append(group(.fallback, "fallback", resolvers)) }
-        overview.groups += own
-        return overview
+        if let resolvers { observation.groups.append(group(.fallback, "fallback", resolvers)) }
+        observation.groups += own
+        change(&observation)
+        return Overview(observation)
     }
 
     @Test("who answers and who does not make the state, and what is said of it")
@@ -85,7 +87,7 @@ import Testing
     func ownGroups() {
         let (good, local) = (server("119.29.29.99:443", .account), server("192.0.2.53:53"))
         let (fine, gone) = (server("10.1.0.53:853", .tls), server("10.1.0.53:853", .tls, failedBefore: 1))
-        func office(_ server: ServerState, thenTry: [GroupID] = []) -> Overview.Group {
+        func office(_ server: ServerState, thenTry: [GroupID] = []) -> GroupOverview {
             group(GroupID(2), "office", [server], thenTry: thenTry)
         }
         let healthy = overview([good], [local], own: [office(fine)])
@@ -129,27 +131,27 @@ import Testing
         #expect(overview.text.contains(expected + "\n"), "\(overview.text)")
     }
 
-    @Test("programs are told of every group what they are told of the first two")
+    @Test("programs are told the same of every group")
     func groupsAsJSON() {
         let server = server("10.1.0.53:853", .tls)
-        var overview = overview([], [], own: [group(GroupID(2), "office", [server], thenTry: [.fallback])])
         let tallies = UpstreamTallies()
         for milliseconds in 1...99 {
             tallies.server(server.server).answered(.noError, nanoseconds: UInt64(milliseconds) * 1_000_000)
         }
         tallies.server(server.server).secured(isResumed: true, certificateEnd: 7)
-        overview.upstreams = tallies.figures
+        let overview = overview([], [], own: [group(GroupID(2), "office", [server], thenTry: [.fallback])]) {
+            $0.upstreams = tallies.figures
+        }
         let expected = """
             {"name":"office","kind":"dns","provider":null,"protocols":["tls"],"way":"encrypted","wall":false,"thenTry":["fallback"],\
             "servers":[\
-            {"address":"tls://10.1.0.53","protocol":"tls","state":"answers","inUse":true,"paused":false,"setAside":false,\
+            {"address":"tls://10.1.0.53","protocol":"tls","state":"answers","inUse":true,\
             "secondsUntilNextTry":null,"roundTripMilliseconds":21.0,"p50Milliseconds":50.0,"p95Milliseconds":95.0,\
             "resumed":true,"certificateExpiresAt":7,"lastHour":{"roundTripMilliseconds":[],"failures":[]},"answers":1,"failures":0,"consecutiveFailures":0,"lastFailure":null}],\
             "counters":{"questions":0,"queries":0,"names":null,"namesLastHour":null,"repeats":0,"failures":0}}
             """
         let text = overview.json.text
         #expect(text.contains(expected), "\(text)")
-        #expect(text.contains(#""httpdns":null,"localResolvers":[]"#))
     }
 
     @Test("servers that only their certificates tell apart are one sample, and no label ends early")
@@ -160,15 +162,62 @@ import Testing
         }
         let tallies = UpstreamTallies()
         for server in servers { tallies.server(server).connected(isSecure: true, isReused: false) }
-        var overview = overview(
-            [], [], own: [group(GroupID(2), "office", servers.map { ServerState($0, health: ServerHealth()) })])
-        overview.upstreams = tallies.figures
+        let office = group(GroupID(2), "office", servers.map { ServerState($0, health: ServerHealth()) })
+        let overview = overview([], [], own: [office]) { $0.upstreams = tallies.figures }
         let lines = overview.metrics.split(separator: "\n").filter { $0.contains("dns.example") }
         #expect(Set(lines.map { $0.prefix { $0 != " " } }).count == lines.count)
-        #expect(
-            lines.contains(#"httpdnsd_proxy_conn_cache_misses_total{to="https://dns.example/a\"b\\",proto="https"} 2"#),
-            "\(lines)")
-        #expect(lines.contains(#"httpdnsd_upstream_up{group="office",to="https://dns.example/a\"b\\"} 1"#), "\(lines)")
+        let labels = #"group="office",server="https://dns.example/a\"b\\",protocol="https""#
+        #expect(lines.contains("httpdnsd_server_requests_total{\(labels),connection=\"new\"} 2"), "\(lines)")
+        #expect(lines.contains("httpdnsd_server_up{\(labels)} 1"), "\(lines)")
+    }
+
+    /// By the text, the JSON, the page, the metrics and `explain` alike.
+    @Test func howAServerIsDoingIsSaidAlike() throws {
+        func state(
+            failures: Int = 0, answers: UInt64 = 1, pausedFor seconds: UInt64 = 0, refusals: Int = 0
+        ) -> ServerState {
+            var state = server("192.0.2.1:53", roundTrip: answers > 0 ? 21 : nil)
+            state.health.consecutiveFailures = failures
+            state.health.failures = UInt64(failures)
+            if failures > 0 || seconds > 0 {
+                state.health.lastFailure = Failure(.tooOften, "asked too often")
+                state.health.lastFailureAt = Self.now
+            }
+            if seconds > 0 {
+                state.health.pausedUntil = Tick(nanoseconds: Self.now.nanoseconds + seconds * 1_000_000_000)
+            }
+            for _ in 0..<refusals { state.refused(at: Self.now) }
+            return state
+        }
+        let other = server("192.0.2.2:53")
+        for (state, standing, isUp) in [
+            (state(answers: 0), Standing.unknown, 1), (state(), .answers, 1), (state(failures: 2), .fails, 0),
+            (state(refusals: 3), .setAside, 0), (state(failures: 1, pausedFor: 7), .paused, 0),
+            // The answer to a question from before the pause.
+            (state(pausedFor: 7), .paused, 0),
+        ] {
+            let office = group(GroupID(2), "office", [state, other], current: 1)
+            let overview = overview([], [], own: [office])
+            let words = standing.words
+            let json = overview.json.text
+            #expect(json.contains(#""address":"192.0.2.1:53","protocol":"plain","state":"\#(standing)""#), "\(json)")
+            #expect(overview.text.contains("  192.0.2.1:53  DNS over UDP and TCP, in the clear          \(words)"))
+            #expect(StatusPage(overview).html.text.contains(">\(words)</p>"))
+            #expect(
+                overview.metrics.contains(
+                    "server_up{group=\"office\",server=\"192.0.2.1:53\",protocol=\"plain\"} \(isUp)\n"))
+            let isTold = standing != .unknown && standing != .answers
+            let question = Name("www.example.com")!
+            var explanation = Explanation(
+                question, .a, PolicyDecision(taker: .group(GroupID(2)), pattern: nil, place: nil), .addresses, .asked(0)
+            )
+            explanation.parts = [Explanation.Part(office, after: .failure, hedgeAfter: nil, .ready(other.server))]
+            var explained = Explained(explanation)
+            explained.at = Self.now
+            #expect(
+                explained.text.contains(
+                    "  192.0.2.1:53, DNS over UDP and TCP, in the clear\(isTold ? ", \(words)" : "\n")"))
+        }
     }
 
     @Test("ready is who has somebody to ask that did not fail within the last half minute")
@@ -178,16 +227,15 @@ import Testing
         #expect(overview([server("192.0.2.1:443", failedBefore: 30)], []).isReady)
         #expect(overview([server("192.0.2.1:443", failedBefore: 1)], [server("192.0.2.53:53")]).isReady)
         #expect(!overview([], []).isReady)
-        var stopping = overview([server("192.0.2.1:443")], [])
-        stopping.isStopping = true
+        let stopping = overview([server("192.0.2.1:443")], []) { $0.isStopping = true }
         #expect(!stopping.isReady && stopping.headline.hasPrefix("stopping; "))
     }
 
     @Test("what a server says of itself is text on the page, not markup")
     func escaping() {
         let page = StatusPage(overview([server("192.0.2.1:443", failedBefore: 5)], []))
-        #expect(!page.html.contains("<b>\"x\""))
-        #expect(page.html.contains("&lt;b&gt;&quot;x&quot;&lt;/b&gt; &amp; &#39;y&#39;"))
+        #expect(!page.html.text.contains("<b>\"x\""))
+        #expect(page.html.text.contains("&lt;b&gt;&quot;x&quot;&lt;/b&gt; &amp; &#39;y&#39;"))
         #expect(StatusPage(page.overview).fields != page.fields)
     }
 
@@ -197,12 +245,15 @@ import Testing
             (Overview.milliseconds(0.25), "0.25 ms"), (Overview.milliseconds(2.04), "2 ms"),
             (Overview.milliseconds(21.4), "21 ms"), (Overview.milliseconds(1500), "1.5 s"),
             (Overview.milliseconds(nanoseconds: 15_625), "16 µs"),
-            (Overview.milliseconds(nanoseconds: nil), "over 8 s"),
+            (Overview.milliseconds(nanoseconds: nil), "over 8.2 s"),
             (Overview.octets(9999), "9999 B"), (Overview.octets(32 << 20), "32 MiB"),
             (Overview.octets(20_000), "20 KiB"),
             (Overview.span(59), "59 s"), (Overview.span(3 * 3600 + 61), "3 h 1 min"),
             (Overview.span(90_000), "1 d 1 h"),
-            (Overview.percent(0.999), "99 %"), (Overview.decimal(1.005, 1), "1"), (Overview.decimal(1.05, 2), "1.05"),
+            (Overview.percent(0.999), "over 99 %"), (Overview.percent(0.001), "under 1 %"),
+            (Overview.percent(1), "100 %"),
+            (Overview.percent(0), "0 %"), (Overview.percent(0.666), "67 %"), (Overview.decimal(1.005, 1), "1"),
+            (Overview.decimal(1.05, 2), "1.05"),
             (Overview.decimal(-0.75, 2), "-0.75"),
         ])
     func numbers(_ text: String, _ expected: String) {

@@ -132,7 +132,7 @@ def test_the_demo_asks_its_resolver_by_tls(demo, machine_resolver, unbound):
     assert "10 mx1.example.com." in output(*at, "example.com", "MX").splitlines()
     assert len(output(*at, "big.example.com", "TXT").splitlines()) == 30, "more than a datagram holds"
     page = re.search(r"http://127\.0\.0\.1:\d+/", said).group()
-    counts = re.findall(r'^httpdnsd_proxy_request_duration_seconds_count{to="([^"]+)"[^}]*} (\d+)$',
+    counts = re.findall(r'^httpdnsd_server_request_duration_seconds_count{group="[^"]*",server="([^"]+)"[^}]*} (\d+)$',
                         output("curl", "--silent", "--fail", page + "metrics"), re.MULTILINE)
     assert sum(int(count) for to, count in counts if to == f"tls://127.0.0.1:{tls}") == 2, counts
     assert not [to for to, count in counts if int(count) and not to.startswith(("tls://", "https://"))]

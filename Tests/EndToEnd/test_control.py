@@ -11,7 +11,7 @@ import time
 import pytest
 
 import daemon as processes
-from control import Control, fetch
+from control import Control, fetch, metrics
 from dns_client import addresses, ask
 from waiting import eventually, waited_since
 
@@ -46,16 +46,15 @@ def test_status_says_how_it_is(controlled, service):
     overview = operator.json()
     assert overview["state"] == "healthy" and overview["ready"] is True
     assert overview["verdict"] == "Names resolve through HTTPDNS."
-    server = overview["httpdns"]["servers"][0]
-    assert server["state"] == "answers" and server["answers"] == 1 and server["lastFailure"] is None
     account, fallback = overview["groups"]
+    [server] = account["servers"]
+    assert server["state"] == "answers" and server["answers"] == 1 and server["lastFailure"] is None
     assert account["name"] == "httpdns" and account["kind"] == "httpdns" and account["protocols"] == ["httpdns-https"]
-    assert account["thenTry"] == ["fallback"] and account["wall"] is False and account["servers"] == [server]
+    assert account["thenTry"] == ["fallback"] and account["wall"] is False
     assert account["counters"] == {"questions": 1, "queries": 1, "names": 1, "namesLastHour": 1, "repeats": 0, "failures": 0}
     assert server["inUse"] and server["protocol"] == "httpdns-https" and server["resumed"] is False
     assert 0 < server["p50Milliseconds"] == server["p95Milliseconds"] < 2000 and server["secondsUntilNextTry"] is None
     assert fallback["name"] == "fallback" and fallback["protocols"] == ["plain"]
-    assert fallback["servers"] == overview["localResolvers"]
     assert overview["cache"]["hits"] == 3 and overview["cache"]["answers"] == 2
     # One of them was the test's own question whether it is ready.
     assert overview["questions"]["asked"] == 6
@@ -76,7 +75,7 @@ def test_status_says_who_fails_and_why(controlled, service):
     overview = operator.json()
     assert overview["state"] == "degraded" and overview["ready"] is True
     assert overview["verdict"] == "HTTPDNS fails. Names come from the local resolver."
-    server = overview["httpdns"]["servers"][0]
+    [server] = overview["groups"][0]["servers"]
     assert server["state"] == "fails" and server["lastFailure"]["reason"] == "connect: Connection refused"
     assert server["lastFailure"]["kind"] == "unreachable" and server["lastFailure"]["secondsAgo"] < 10
     assert overview["fallbacks"] == {"unreachable": 1}
@@ -88,7 +87,6 @@ def test_a_group_nobody_asks_is_not_shown(controlled, service):
     _, operator = controlled(service("aes"), {"httpdns": {"httpOnly": True}})
     overview = operator.json()
     assert [group["name"] for group in overview["groups"]] == ["httpdns"] and overview["groups"][0]["wall"] is True
-    assert overview["localResolvers"] == [] and overview["httpdns"]["httpOnly"] is True
     assert "HTTPDNS: encrypted; nobody else is asked" in operator("status")
 
 
@@ -253,16 +251,19 @@ def test_what_is_no_request(controlled, sent):
 
 
 def test_many_servers_are_shown_whole(controlled):
-    """A response is as long as the settings make it."""
+    """A response is as long as the settings make it: here as many groups and servers as there may be."""
     groups = {f"upstreams.group{number}": {"domains": [f"d{number}.example"],
-                                           "servers": [f"tls://192.0.2.{server}#dns{server}.example" for server in range(1, 41)]}
-              for number in range(50)}
+                                           "servers": [f"tls://192.0.2.{server}#dns{server}.example" for server in range(1, 65)]}
+              for number in range(62)}
     _, operator = controlled(None, groups)
+    every = {(f"group{number}", f"tls://192.0.2.{server}") for number in range(62) for server in range(1, 65)}
     status, _, text = fetch("/metrics")
-    assert status == 200 and len(text) > 1 << 20 and text.endswith("\n")
-    assert 'group="group49"' in text
-    assert fetch("/")[2].endswith("</html>\n")
-    assert len([group for group in operator.json()["groups"] if group["name"].startswith("group")]) == 50
+    samples = [dict(labels) for name, labels in metrics(text) if name == "httpdnsd_server_up"]
+    assert status == 200 and {(one["group"], one["server"]) for one in samples} >= every
+    page = fetch("/")[2]
+    assert page.endswith("</html>\n") and page.count('<p class="server">tls://192.0.2.') == len(every)
+    shown = {(group["name"], server["address"].partition("#")[0]) for group in operator.json()["groups"] for server in group["servers"]}
+    assert shown >= every
 
 
 def test_slow_clients_are_nobodys_affair(controlled, service):

@@ -33,7 +33,7 @@ def test_many_questions_share_a_connection(asked_of, encrypted_resolver, protoco
     check_answers(at_once(next(names) for _ in range(30)))
     check_answers(at_once(next(names) for _ in range(30)))
     # Where the machine stands still, the server is silent for so long that it is asked once more.
-    repeats = metrics()["httpdnsd_resolver_repeats_total", ()]
+    repeats = total(metrics(), "httpdnsd_group_repeats_total")
     assert server.connections <= 2 and len(server.questions) - repeats == 60
 
 
@@ -95,7 +95,7 @@ def test_a_connection_that_ends_under_queries(asked_of, encrypted_resolver, prot
     assert not running.log_lines("fails") and failures() == 0, running.log()
     counted = metrics()
     assert total(counted, "httpdnsd_group_questions_total", group="fallback") == 6
-    assert total(counted, "httpdnsd_proxy_request_duration_seconds_count") == 6
+    assert total(counted, "httpdnsd_server_request_duration_seconds_count") == 6
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 20])

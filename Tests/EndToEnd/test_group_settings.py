@@ -176,7 +176,7 @@ def test_metrics_by_group(shown):
     for group, up in (("office", 1), ("broken", 0)):
         assert total(samples, "httpdnsd_group_questions_total", group=group) == 1
         server = shown.good if group == "office" else shown.bad
-        assert total(samples, "httpdnsd_upstream_up", group=group, to=server.url) == up
+        assert total(samples, "httpdnsd_server_up", group=group, server=server.url) == up
     assert total(samples, "httpdnsd_group_failures_total", group="broken") >= 1
     assert total(samples, "httpdnsd_group_failures_total", group="office") == 0
 

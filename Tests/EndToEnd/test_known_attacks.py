@@ -86,7 +86,7 @@ def held(resolver, name):
 
 
 def mismatches(reason):
-    return total(metrics(), "httpdnsd_resolver_mismatches_total", reason=reason)
+    return total(metrics(), "httpdnsd_mismatches_total", reason=reason)
 
 
 # --- Somebody off the path forges answers ---

@@ -44,21 +44,19 @@ def test_they_are_what_a_client_saw(daemon, service):
     assert changes(before, after, "httpdnsd_cache_hits_total") == 4
     assert changes(before, after, "httpdnsd_cache_misses_total") == 4
     assert after["httpdnsd_cache_entries", ()] >= 4 and after["httpdnsd_cache_bytes", ()] > 0
-    assert total(after, "httpdnsd_httpdns_requests_total") == len(chosen.requests)
-    assert total(after, "httpdnsd_httpdns_names_total") == len(chosen.names)
-    to = f"{chosen.address}:{chosen.port}"
-    assert total(after, "httpdnsd_proxy_request_duration_seconds_count", to=to, rcode="NOERROR") == 2
-    assert total(after, "httpdnsd_proxy_conn_cache_misses_total", to=to, proto="https") == 1
-    assert total(after, "httpdnsd_proxy_conn_cache_hits_total", to=to, proto="https") == 1
-    assert total(after, "httpdnsd_proxy_healthy", to=to, kind="httpdns") == 1
-    assert total(after, "httpdnsd_upstream_up", group="httpdns", to=to) == 1
-    assert total(after, "httpdnsd_upstream_in_use", group="httpdns", to=to) == 1
+    server = {"group": "httpdns", "server": f"{chosen.address}:{chosen.port}", "protocol": "httpdns-https"}
+    assert total(after, "httpdnsd_server_request_duration_seconds_count", rcode="NOERROR", **server) == 2
+    assert total(after, "httpdnsd_server_requests_total", connection="new", **server) == 1
+    assert total(after, "httpdnsd_server_requests_total", connection="open", **server) == 1
+    assert total(after, "httpdnsd_server_up", **server) == 1
+    assert total(after, "httpdnsd_server_in_use", **server) == 1
     # n1, whose AAAA records came with the A records, and n2.
     assert changes(before, after, "httpdnsd_group_questions_total", group="httpdns") == 2
     assert changes(before, after, "httpdnsd_group_questions_total", group="fallback") == 1
     assert total(after, "httpdnsd_group_queries_total", group="httpdns") == len(chosen.requests)
+    assert total(after, "httpdnsd_group_names_total", group="httpdns") == len(chosen.names)
     assert total(after, "httpdnsd_group_failures_total", group="httpdns") == 0
-    assert total(after, "httpdnsd_resolver_queries_total") >= 1
+    assert total(after, "httpdnsd_group_queries_total", group="fallback") >= 1
     assert "example" not in fetch("/metrics")[2]
 
 
@@ -68,18 +66,18 @@ def test_failures_show(daemon, service):
     chosen.stop()
     for i in range(3):
         ask(f"n{i}.example.com")
-    to = f"{chosen.address}:{chosen.port}"
+    server = {"group": "httpdns", "server": f"{chosen.address}:{chosen.port}", "protocol": "httpdns-aes"}
     failed = metrics()
-    assert total(failed, "httpdnsd_proxy_failures_total", to=to) == 3
-    assert total(failed, "httpdnsd_proxy_healthy", to=to) == 0
-    assert total(failed, "httpdnsd_upstream_up", group="httpdns", to=to) == 0
+    assert total(failed, "httpdnsd_server_failures_total", **server) == 3
+    assert total(failed, "httpdnsd_server_up", **server) == 0
+    assert total(failed, "httpdnsd_server_failing", reason="unreachable", **server) == 1
     assert total(failed, "httpdnsd_group_failures_total", group="httpdns") == 3
     assert total(failed, "httpdnsd_fallbacks_total", reason="unreachable") == 3
     assert total(failed, "httpdnsd_fallbacks_total") == 3
     assert failed["httpdnsd_ready", ()] == 1
     chosen.start()
     eventually(lambda: addresses(ask("n9.example.com")) == ["203.0.113.9"] and
-               total(metrics(), "httpdnsd_proxy_healthy", to=to) == 1, "it is healthy again")
+               total(metrics(), "httpdnsd_server_up", **server) == 1, "it is healthy again")
 
 
 def test_refusals_and_what_cannot_be_read(daemon):

@@ -214,7 +214,7 @@ class Load:
 
 def opened():
     """Questions so far that needed a new connection."""
-    return total(metrics(), "httpdnsd_proxy_conn_cache_misses_total")
+    return total(metrics(), "httpdnsd_server_requests_total", connection="new")
 
 
 @pytest.mark.parametrize("kind", KINDS)

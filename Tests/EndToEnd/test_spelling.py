@@ -54,7 +54,7 @@ def test_a_forged_answer_in_another_case_is_not_believed_and_counted(daemon, scr
     for number in range(20):
         assert addresses(ask(f"forged{number}.example.net", port=PORT)) == ["192.0.2.1"]
     # The second may come when the answer over TCP has.
-    assert 20 <= total(metrics(), "httpdnsd_resolver_mismatches_total", reason="other_case") <= 40
+    assert 20 <= total(metrics(), "httpdnsd_mismatches_total", reason="other_case") <= 40
 
 
 def test_a_server_that_does_not_repeat_letters_is_asked_without(daemon, scripted_resolver):

@@ -1,0 +1,260 @@
+import Base
+package import Configuration
+import Counters
+import Forwarding
+
+/// How a server is doing. What the texts, the JSON, the page, the metrics and `explain` say of it is this, decided here
+/// alone.
+enum Standing: String, Sendable {
+    /// It was never asked.
+    case unknown
+    /// Its last attempt was answered.
+    case answers
+    /// The same, but other servers of its group are asked first: it refused several questions in a row, or was given up
+    /// for the next one.
+    case setAside
+    /// It said that it does not want to be asked for a while.
+    case paused
+    /// Its last attempt failed.
+    case fails
+
+    /// - Parameter isPassedOver: other servers of its group are asked first.
+    init(_ server: ServerState, isPassedOver: Bool, at now: Tick) {
+        let health = server.health
+        if health.isPaused(at: now) {
+            self = .paused
+        } else if health.consecutiveFailures > 0 {
+            self = .fails
+        } else if isPassedOver || server.isSetAside {
+            self = .setAside
+        } else {
+            self = health.answers + health.failures > 0 ? .answers : .unknown
+        }
+    }
+
+    /// Whether a question that is sent to it now is likely to fail.
+    var isFailing: Bool { self == .paused || self == .fails }
+
+    var words: String {
+        switch self {
+        case .unknown: "not asked yet"
+        case .answers: "answers"
+        case .setAside: "set aside"
+        case .paused: "paused"
+        case .fails: "fails"
+        }
+    }
+}
+
+/// How an HTTPDNS account is asked.
+package struct AccountWay: Sendable {
+    let provider: Provider
+    let encryption: Provider.Encryption
+
+    package init(_ credential: Settings.HTTPDNS.Credential) {
+        (provider, encryption) = (credential.provider, credential.encryption)
+    }
+}
+
+/// What is shown of one server of a group.
+package struct ServerView: Sendable {
+    let server: Server
+    let standing: Standing
+    /// Whether it is the server of its group that is asked first.
+    let isInUse: Bool
+    /// Seconds until it is asked again, 0: with the next question; nil: it is not passed over.
+    let secondsUntilNextTry: Int?
+    let last: LastFailure?
+    let health: ServerHealth
+    let figures: UpstreamTallies.Figures
+    /// Seconds until the certificate expires that it showed at the last handshake, negative after that; nil where there
+    /// was no handshake.
+    let certificateSeconds: Int64?
+    /// Its last hour, minute by minute, the newest last.
+    let hour: [Hour.Answers]
+    private let account: AccountWay?
+
+    struct LastFailure: Sendable {
+        let detail: String
+        let kind: FallbackReason
+        let secondsAgo: UInt64
+
+        var text: String { "\(detail), \(Overview.span(secondsAgo)) ago" }
+    }
+
+    /// Seconds before a certificate's end from which an operator is told; most are renewed a month before.
+    static let certificateIsNear: Int64 = 14 * 86_400
+    /// A failure of longer ago, in seconds, says little about the next attempt.
+    private static let lately = 30
+
+    fileprivate init(
+        _ server: ServerState, of group: GroupOverview, _ account: AccountWay?,
+        _ figures: UpstreamTallies.Figures, _ hour: [Hour.Answers], at now: Tick, wall: UInt64
+    ) {
+        (self.server, self.account, health) = (server.server, account, server.health)
+        (self.figures, self.hour) = (figures, hour)
+        isInUse = server.server == group.current
+        secondsUntilNextTry = group.nextTry(of: server, at: now).map {
+            max(0, ($0.milliseconds(since: now) + 999) / 1000)
+        }
+        standing = Standing(server, isPassedOver: secondsUntilNextTry != nil, at: now)
+        last = server.health.lastFailure.map { failure in
+            let milliseconds = server.health.lastFailureAt.map { now.milliseconds(since: $0) } ?? 0
+            return LastFailure(
+                detail: failure.detail, kind: FallbackReason(failure.kind),
+                secondsAgo: UInt64(max(0, milliseconds) / 1000))
+        }
+        certificateSeconds = figures.certificateEnd.map { Int64(clamping: $0) - Int64(clamping: wall) }
+    }
+
+    var isFailing: Bool { standing.isFailing }
+    var failedLately: Bool { last.map { $0.secondsAgo < Self.lately } ?? false }
+}
+
+/// What is shown of one group of upstreams.
+package struct GroupView: Sendable {
+    let id: GroupID
+    let name: String
+    /// The name within a sentence, and at the beginning of one or alone.
+    let title: String
+    var heading: String { id == .fallback ? "Local resolver" : title }
+    /// The same as the subject of a sentence.
+    var noun: String { id == .fallback ? "the local resolver" : title }
+    let isAccount: Bool
+    /// How an HTTPDNS account is asked; nil for a group that is asked with DNS messages.
+    let account: AccountWay?
+    let thenTry: [GroupID]
+    let counters: GroupCounters
+    /// Names that were sent to an account in the last hour.
+    let namesLastHour: UInt64?
+    let servers: [ServerView]
+
+    init(
+        _ group: GroupOverview, of account: AccountWay? = nil,
+        figures: [Server: UpstreamTallies.Figures] = [:], hour: Hour = Hour(minutes: []), at now: Tick, wall: UInt64 = 0
+    ) {
+        (id, name, title, isAccount) = (group.id, group.name, group.title, group.carriesAddresses)
+        (self.account, thenTry, counters) = (account, group.thenTry, group.counters)
+        namesLastHour = hour.names[group.id]
+        servers = group.servers.map { server in
+            ServerView(
+                server, of: group, account, figures[server.server] ?? UpstreamTallies.Figures(),
+                hour.answers[server.server] ?? [], at: now, wall: wall)
+        }
+    }
+
+    var isOwn: Bool { id != .httpdns && id != .fallback }
+    /// Whether the names of this group are never sent to another group.
+    var isWall: Bool { id != .fallback && thenTry.isEmpty }
+    /// Whether none of its servers answers.
+    var isFailing: Bool { !servers.isEmpty && servers.allSatisfy(\.isFailing) }
+
+    /// The server that is asked now; for resolvers, as far as it is known.
+    var asked: ServerView? { servers.first { isAccount ? $0.isInUse : !$0.isFailing } ?? servers.first }
+
+    /// Whether an account uses another server than the first, which was given up.
+    var isSwitched: Bool { isAccount && asked?.server != servers.first?.server }
+
+    /// How questions go to the group's servers, all together: the most readable way counts. Nil without servers.
+    var exposure: Exposure? { servers.map(\.server.exposure).max() }
+
+    /// The same in words.
+    var exposureText: String? {
+        switch exposure {
+        case nil, .some(.none): nil
+        case .loopback: "on this machine"
+        case .encrypted: "encrypted"
+        case .clear: servers.contains { $0.server.exposure == .encrypted } ? "partly in the clear" : "in the clear"
+        }
+    }
+}
+
+/// A server in words.
+extension ServerView {
+    var address: String { server.description }
+
+    /// The same without the port if that is the usual one.
+    var brief: String {
+        let usualPort: UInt16 = server.kind == .account ? encryption == .https ? 443 : 80 : 53
+        switch (server.kind, server.host) {
+        case (.plain, .address(let address, nil)), (.account, .address(let address, nil)):
+            return server.port == usualPort ? address.description : server.description
+        default: return server.description
+        }
+    }
+
+    /// How it is asked, and what an observer on the path can read of that.
+    var way: String {
+        guard server.kind == .account else {
+            let clear = server.exposure == .loopback ? "in the clear on this machine" : "in the clear"
+            return "\(server.kind.facts.title), \(server.isEncrypted ? "encrypted" : clear)"
+        }
+        let provider = account.flatMap { $0.provider == .tencent ? nil : " of \($0.provider.facts.title)" } ?? ""
+        let worth =
+            switch encryption {
+            case .aes: "encrypted but not proven"
+            case .des: "weakly encrypted and not proven"
+            default: "encrypted"
+            }
+        return "HTTPDNS\(provider) by \(encryption.rawValue), \(worth)"
+    }
+
+    /// How it is asked as one word, for programs.
+    var proto: String {
+        server.kind == .account
+            ? "httpdns-\(encryption.rawValue)" : server.kind.facts.scheme ?? "plain"
+    }
+
+    private var encryption: Provider.Encryption { account?.encryption ?? .https }
+
+    /// How it is doing, with its last failure and when that was.
+    var text: String {
+        guard standing != .unknown else { return standing.words }
+        var parts: [String] = []
+        if isFailing {
+            let times = health.consecutiveFailures > 0 ? " (\(health.consecutiveFailures) in a row)" : ""
+            parts.append("\(standing.words)\(times): \(last?.text ?? "")")
+        } else {
+            let roundTrip = standing == .answers ? health.roundTrip : nil
+            parts.append(standing.words + (roundTrip.map { " in \(Overview.milliseconds($0))" } ?? ""))
+            parts += latest
+            if let roundTrips { parts.append("\(roundTrips) in the last hour") }
+            if let last { parts.append("last failure: \(last.text)") }
+        }
+        return (parts + [nextTry, expiry].compactMap(\.self)).joined(separator: "; ")
+    }
+
+    /// The durations of its latest answers, and how its connection began.
+    var latest: [String] {
+        var parts: [String] = []
+        if let half = figures.latest.milliseconds(ofShare: 0.5), let most = figures.latest.milliseconds(ofShare: 0.95) {
+            parts.append(
+                "lately half within \(Overview.milliseconds(half)), 95 % within \(Overview.milliseconds(most))")
+        }
+        if let isResumed = figures.isResumed { parts.append(isResumed ? "TLS session resumed" : "full TLS handshake") }
+        return parts
+    }
+
+    /// The shortest and the longest round trip of a minute of the last hour: `12 ms to 95 ms`; nil: there was none.
+    var roundTrips: String? {
+        let means = hour.compactMap(\.mean)
+        guard let least = means.min(), let most = means.max() else { return nil }
+        let (first, last) = (Overview.milliseconds(least), Overview.milliseconds(most))
+        return first == last ? first : "\(first) to \(last)"
+    }
+
+    /// When it is asked again; nil: it is not passed over.
+    var nextTry: String? {
+        secondsUntilNextTry.map { seconds in
+            seconds > 0 ? "next try in \(Overview.span(UInt64(seconds)))" : "next try with the next question"
+        }
+    }
+
+    /// When its certificate expires, if that is near.
+    var expiry: String? {
+        guard let seconds = certificateSeconds, seconds < Self.certificateIsNear else { return nil }
+        return seconds > 0
+            ? "certificate expires in \(Overview.span(UInt64(seconds)))"
+            : "certificate expired \(Overview.span(UInt64(-seconds))) ago"
+    }
+}

@@ -36,36 +36,4 @@ extension Explained {
             return "\(summary(answer, age: isFresh ? elapsed : 0)); written \(elapsed) s ago; \(state)"
         }
     }
-
-    var storeJSON: JSON {
-        guard let shared = explanation.sharedCache, let storeText else { return .null }
-        return .object([
-            ("inUse", .bool(shared.isOn)),
-            ("text", .string(storeText)),
-            ("waitMilliseconds", .integer(UInt64(shared.isOn ? shared.budget : 0))),
-            (
-                "entries",
-                .array(
-                    parts.compactMap { part in
-                        part.part.stored.map { .object([("group", .string(part.group.name))] + members($0)) }
-                    })
-            ),
-        ])
-    }
-
-    private func members(_ stored: Explanation.Stored) -> [(String, JSON)] {
-        func members(_ result: String) -> [(String, JSON)] { [("result", .string(result))] }
-        switch stored {
-        case .nothing: return members("nothing")
-        case .outOfTime: return members("outOfTime")
-        case .unknown(let why): return members("failure") + [("reason", .string(why))]
-        case .entry(.noRecord, let elapsed, _):
-            return members("noRecord") + [("ageSeconds", .integer(UInt64(elapsed)))]
-        case .entry(.answer(let answer), let elapsed, let isFresh):
-            return members(isFresh ? "fresh" : "stale") + answerJSON(answer, age: isFresh ? elapsed : 0) + [
-                ("ageSeconds", .integer(UInt64(elapsed))),
-                ("ttlSeconds", .integer(isFresh ? UInt64(answer.keep - elapsed) : 0)),
-            ]
-        }
-    }
 }

@@ -228,23 +228,15 @@ extension Settings.Origins.Place {
 }
 
 extension StepEnds {
-    /// How a group may end: `fails or has no record`.
-    var words: String {
-        let all: [(StepEnds, String)] = [
-            (.failure, "fails"), (.refused, "refuses"), (.nxDomain, "says NXDOMAIN"), (.noData, "has no such data"),
-            (.noRecord, "has no record"),
-        ]
-        return all.filter { contains($0.0) }.map(\.1).joined(separator: " or ")
-    }
+    /// How a group may end, in words and as `thenTryOn` has it.
+    private static let all: [(end: StepEnds, words: String, key: String)] = [
+        (.failure, "fails", "failure"), (.refused, "refuses", "refused"), (.nxDomain, "says NXDOMAIN", "nxdomain"),
+        (.noData, "has no such data", "nodata"), (.noRecord, "has no record", "norecord"),
+    ]
 
-    /// As `thenTryOn` calls them.
-    var keys: [String] {
-        let all: [(StepEnds, String)] = [
-            (.failure, "failure"), (.refused, "refused"), (.nxDomain, "nxdomain"), (.noData, "nodata"),
-            (.noRecord, "norecord"),
-        ]
-        return all.filter { contains($0.0) }.map(\.1)
-    }
+    /// `fails or has no record`.
+    var words: String { Self.all.filter { contains($0.end) }.map(\.words).joined(separator: " or ") }
+    var keys: [String] { Self.all.filter { contains($0.end) }.map(\.key) }
 }
 
 extension DomainPattern {

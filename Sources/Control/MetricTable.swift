@@ -9,61 +9,66 @@ extension Metric {
     static let all = general + ofQuestions + ofCache + ofSharedCache + ofServers + ofGroups + ofLookups + ofProcess
 
     private static let general: [Metric] = [
-        .each("httpdnsd_build_info", .gauge, ["version"], "1, with the version as a label") { _ in
+        each("httpdnsd_build_info", ["version"], "1, with the version as a label") { _ in
             [([Version.current], 1)]
         },
-        .one("httpdnsd_ready", .gauge, "1 while a question can be expected to be answered, as /readyz says") {
+        one("httpdnsd_ready", "1 while a question can be expected to be answered, as /readyz says") {
             $0.isReady ? 1 : 0
         },
     ]
 
     private static let ofQuestions: [Metric] = [
-        .each(
-            "httpdnsd_dns_requests_total", .counter, ["proto", "family", "type"],
-            "Questions of clients, by transport, IP version of the client, and type", \.questionSamples),
-        .each(
-            "httpdnsd_dns_responses_total", .counter, ["rcode"], "Answers to clients, by response code",
-            \.responseSamples),
-        .histogram(
-            "httpdnsd_dns_request_duration_seconds", [], "Time from the arrival of a question to its answer"
-        ) { [([], $0.durations)] },
+        each(
+            "httpdnsd_dns_requests_total", ["proto", "family", "type"],
+            "Questions of clients, by transport, IP version of the client, and type"
+        ) {
+            $0.questions.flatMap { questions in
+                questions.counts.enumerated().map { kind, count in
+                    ([questions.transport.rawValue, questions.isIPv4 ? "1" : "2", QuestionKind.names[kind]], count)
+                }
+            }
+        },
+        each("httpdnsd_dns_responses_total", ["rcode"], "Answers to clients, by response code") {
+            $0.responses.enumerated().map { ([ResponseKind.name($0)], $1) }
+                .filter { $1 > 0 || !$0[0].hasPrefix("RCODE") }
+        },
+        histogram("httpdnsd_dns_request_duration_seconds", [], "Time from the arrival of a question to its answer") {
+            [([], $0.durations)]
+        },
     ]
 
     private static let ofCache: [Metric] = [
-        .one("httpdnsd_cache_entries", .gauge, "Answers in the cache, expired ones included") { $0.cache.entries },
-        .one("httpdnsd_cache_bytes", .gauge, "Memory that the answers in the cache take") { $0.cache.bytes },
-        .one("httpdnsd_cache_limit_bytes", .gauge, "Memory that the cache may take") { $0.cacheLimit },
-        .one("httpdnsd_cache_hits_total", .counter, "Questions answered from the cache") { $0.cache.hits },
-        .one("httpdnsd_cache_misses_total", .counter, "Questions that the cache had no answer to") { $0.cache.misses },
-        .one("httpdnsd_cache_evictions_total", .counter, "Answers removed from the cache to make room for newer ones") {
+        one("httpdnsd_cache_entries", "Answers in the cache, expired ones included") { $0.cache.entries },
+        one("httpdnsd_cache_bytes", "Memory that the answers in the cache take") { $0.cache.bytes },
+        one("httpdnsd_cache_limit_bytes", "Memory that the cache may take") { $0.cacheLimit },
+        one("httpdnsd_cache_hits_total", "Questions answered from the cache") { $0.cache.hits },
+        one("httpdnsd_cache_misses_total", "Questions that the cache had no answer to") { $0.cache.misses },
+        one("httpdnsd_cache_evictions_total", "Answers removed from the cache to make room for newer ones") {
             $0.cache.evictions
         },
-        .one(
-            "httpdnsd_cache_served_stale_total", .counter, "Expired answers given to clients because no server answered"
-        ) { $0.counters.servedStale },
-        .one(
-            "httpdnsd_cache_prefetch_total", .counter,
-            "Answers looked up again before their end, as clients ask for them"
-        ) { $0.prefetches },
+        one("httpdnsd_cache_served_stale_total", "Expired answers given to clients because no server answered") {
+            $0.counters.servedStale
+        },
+        one("httpdnsd_cache_prefetch_total", "Answers looked up again before their end, as clients ask for them") {
+            $0.prefetches
+        },
     ]
 
     private static let ofSharedCache: [Metric] = [
-        shared("httpdnsd_shared_cache_up", .gauge, [], "0 while the shared cache is not in use") {
-            [([], $0.isOn ? 1 : 0)]
-        },
+        shared("httpdnsd_shared_cache_up", "0 while the shared cache is not in use") { $0.isOn ? 1 : 0 },
         shared(
-            "httpdnsd_shared_cache_reads_total", .counter, ["result"],
+            "httpdnsd_shared_cache_reads_total", ["result"],
             "Reads of the shared cache, by result: hit, miss (nothing that may be given), or failed"
         ) {
             let (reads, hits, failures) = ($0.counters.reads, $0.counters.hits, $0.counters.failures)
             return [(["hit"], hits), (["failed"], failures), (["miss"], reads - min(reads, hits + failures))]
         },
         shared(
-            "httpdnsd_shared_cache_late_total", .counter, [],
+            "httpdnsd_shared_cache_late_total",
             "Reads of the shared cache that took longer than a question waits for it"
-        ) { [([], $0.counters.late)] },
+        ) { $0.counters.late },
         shared(
-            "httpdnsd_shared_cache_writes_total", .counter, ["result"],
+            "httpdnsd_shared_cache_writes_total", ["result"],
             "Writes to the shared cache, by result: written, failed, or dropped because too many waited"
         ) {
             let counters = $0.counters
@@ -72,84 +77,75 @@ extension Metric {
             ]
         },
         shared(
-            "httpdnsd_shared_cache_refused_total", .counter, [],
+            "httpdnsd_shared_cache_refused_total",
             "Entries deleted because no daemon of this fleet sealed them, or because they are not answers"
-        ) { [([], $0.counters.refused)] },
+        ) { $0.counters.refused },
         shared(
-            "httpdnsd_shared_cache_future_total", .counter, [],
+            "httpdnsd_shared_cache_future_total",
             "Entries ignored because they are from the future: the clock of a machine is wrong"
-        ) { [([], $0.counters.ignored)] },
+        ) { $0.counters.ignored },
         shared(
-            "httpdnsd_shared_cache_leases_lost_total", .counter, [],
+            "httpdnsd_shared_cache_leases_lost_total",
             "Refreshes left out because another daemon of the fleet does them"
-        ) { [([], $0.counters.leasesLost)] },
-        shared(
-            "httpdnsd_shared_cache_outages_total", .counter, [], "Times that the use of the shared cache was ended"
-        ) { [([], $0.counters.outages)] },
-        shared(
-            "httpdnsd_shared_cache_wait_seconds", .gauge, [], "Longest time that a question waits for the shared cache"
-        ) { [([], $0.isOn ? Double($0.budget) / 1000 : 0)] },
+        ) { $0.counters.leasesLost },
+        shared("httpdnsd_shared_cache_outages_total", "Times that the use of the shared cache was ended") {
+            $0.counters.outages
+        },
+        shared("httpdnsd_shared_cache_wait_seconds", "Longest time that a question waits for the shared cache") {
+            $0.isOn ? Double($0.budget) / 1000 : 0
+        },
     ]
 
-    /// The labels of what is counted for each server of each group.
-    static let ofServer = ["group", "server", "protocol"]
-
     private static let ofServers: [Metric] = [
-        .histogram(
+        histogram(
             "httpdnsd_server_request_duration_seconds", ofServer + ["rcode"],
             "Time from a request to this server to its answer; what HTTPDNS refuses, or cannot be read, counts as SERVFAIL"
-        ) { $0.samplesOfServers(\.durationSamples) },
-        .each(
-            "httpdnsd_server_requests_total", .counter, ofServer + ["connection"],
+        ) {
+            $0.ofServers { server in
+                server.figures.durations.sorted { $0.key < $1.key }.map { ([ResponseKind.name($0.key)], $0.value) }
+            }
+        },
+        server(
+            "httpdnsd_server_requests_total", ["connection"],
             "Requests over connections, by whether one was open or a new one was needed"
-        ) { $0.samplesOfServers(\.connectionSamples) },
-        .each(
-            "httpdnsd_server_up", .gauge, ofServer,
+        ) { $0.figures.connections.map { [(["open"], $0.reused), (["new"], $0.fresh)] } ?? [] },
+        server(
+            "httpdnsd_server_up",
             "0 while the last attempt at this server failed, or other servers are asked before it for having failed or refused"
-        ) { $0.byServer { $0.standing == .answers || $0.standing == .unknown ? 1 : 0 } },
-        .each("httpdnsd_server_in_use", .gauge, ofServer, "1 for the server of its group that is asked first") {
-            $0.byServer { $0.isInUse ? 1 : 0 }
+        ) { $0.standing == .answers || $0.standing == .unknown ? 1 : 0 },
+        server("httpdnsd_server_in_use", "1 for the server of its group that is asked first") { $0.isInUse ? 1 : 0 },
+        server("httpdnsd_server_failures_total", "Attempts at this server that failed") { $0.health.failures },
+        server("httpdnsd_server_failing", ["reason"], "1 while the last attempt at this server failed for this reason")
+        { server in
+            FallbackReason.failures.map { ([$0.label], server.isFailing && $0 == server.last?.kind ? 1 : 0) }
         },
-        .each("httpdnsd_server_failures_total", .counter, ofServer, "Attempts at this server that failed") {
-            $0.byServer(\.health.failures)
+        server("httpdnsd_server_round_trip_seconds", "Smoothed time to an answer of this server") {
+            $0.health.roundTrip.map { $0 / 1000 }
         },
-        .each(
-            "httpdnsd_server_failing", .gauge, ofServer + ["reason"],
-            "1 while the last attempt at this server failed for this reason"
-        ) { $0.samplesOfServers(\.failureSamples) },
-        .each(
-            "httpdnsd_server_round_trip_seconds", .gauge, ofServer, "Smoothed time to an answer of this server"
-        ) { $0.byServer { $0.health.roundTrip.map { $0 / 1000 } } },
-        .each(
-            "httpdnsd_server_certificate_expiry_seconds", .gauge, ofServer,
+        server(
+            "httpdnsd_server_certificate_expiry_seconds",
             "Time until the certificate expires that this server showed at the last handshake"
-        ) { $0.byServer(\.certificateSeconds) },
+        ) { $0.certificateSeconds },
     ]
 
     private static let ofGroups: [Metric] = [
-        .each("httpdnsd_group_questions_total", .counter, ["group"], "Questions that came to this group") {
-            $0.groups.map { ([$0.name], $0.counters.questions) }
+        group("httpdnsd_group_questions_total", "Questions that came to this group") { $0.counters.questions },
+        group(
+            "httpdnsd_group_queries_total", "Requests and queries to the servers of this group, repeated ones included"
+        ) { $0.counters.queries + $0.counters.repeats },
+        group("httpdnsd_group_repeats_total", "Queries that were repeated since a server was silent") {
+            $0.counters.repeats
         },
-        .each(
-            "httpdnsd_group_queries_total", .counter, ["group"],
-            "Requests and queries to the servers of this group, repeated ones included"
-        ) { $0.groups.map { ([$0.name], $0.counters.queries + $0.counters.repeats) } },
-        .each(
-            "httpdnsd_group_repeats_total", .counter, ["group"], "Queries that were repeated since a server was silent"
-        ) { $0.groups.map { ([$0.name], $0.counters.repeats) } },
-        .each(
-            "httpdnsd_group_failures_total", .counter, ["group"], "Requests and queries to this group that failed"
-        ) { $0.groups.map { ([$0.name], $0.counters.failures) } },
-        .each(
-            "httpdnsd_group_names_total", .counter, ["group"],
-            "Names in requests to an HTTPDNS account, which it is billed for"
-        ) { $0.groups.filter(\.isAccount).map { ([$0.name], $0.counters.names) } },
-        .each(
-            "httpdnsd_fallbacks_total", .counter, ["reason"],
-            "Questions for HTTPDNS that a local resolver was asked, by reason"
-        ) { overview in FallbackReason.allCases.map { ([$0.label], overview.counters.fallbacks(because: $0)) } },
-        .each(
-            "httpdnsd_mismatches_total", .counter, ["reason"],
+        group("httpdnsd_group_failures_total", "Requests and queries to this group that failed") {
+            $0.counters.failures
+        },
+        group("httpdnsd_group_names_total", "Names in requests to an HTTPDNS account, which it is billed for") {
+            $0.isAccount ? $0.counters.names : nil
+        },
+        each("httpdnsd_fallbacks_total", ["reason"], "Questions for HTTPDNS that a local resolver was asked, by reason")
+        { overview in FallbackReason.allCases.map { ([$0.label], overview.counters.fallbacks(because: $0)) } },
+        each(
+            "httpdnsd_mismatches_total", ["reason"],
             "Datagrams to the port of a query that were not its answer, as when an attacker guesses answers"
         ) {
             let mismatches = $0.limits.mismatches
@@ -161,16 +157,15 @@ extension Metric {
     ]
 
     private static let ofLookups: [Metric] = [
-        .one("httpdnsd_lookups_in_flight", .gauge, "Lookups under way") { $0.limits.flights },
-        .one(
-            "httpdnsd_lookups_joined_total", .counter, "Questions that waited for the answer to an equal one"
-        ) { $0.counters.joined },
-        .one(
-            "httpdnsd_lookups_overdue_total", .counter,
-            "Lookups that took too long: clients got an expired answer or SERVFAIL"
-        ) { $0.counters.overdue },
-        .each(
-            "httpdnsd_lookups_sent_total", .counter, ["way"],
+        one("httpdnsd_lookups_in_flight", "Lookups under way") { $0.limits.flights },
+        one("httpdnsd_lookups_joined_total", "Questions that waited for the answer to an equal one") {
+            $0.counters.joined
+        },
+        one("httpdnsd_lookups_overdue_total", "Lookups that took too long: clients got an expired answer or SERVFAIL") {
+            $0.counters.overdue
+        },
+        each(
+            "httpdnsd_lookups_sent_total", ["way"],
             "Lookups that were sent to a server, by the most readable way in which they were sent"
         ) {
             let counters = $0.counters
@@ -179,9 +174,7 @@ extension Metric {
                 (["clear"], counters.sentInClear),
             ]
         },
-        .each(
-            "httpdnsd_refused_total", .counter, ["limit"], "Questions and connections refused because of a limit"
-        ) {
+        each("httpdnsd_refused_total", ["limit"], "Questions and connections refused because of a limit") {
             let (counters, limits) = ($0.counters, $0.limits)
             return [
                 (["lookups"], counters.refusedFlights), (["waiting"], counters.refusedWaiting),
@@ -190,47 +183,44 @@ extension Metric {
                 (["tcp_clients_of_source"], limits.clients.refusedOfOneSource),
             ]
         },
-        .one(
-            "httpdnsd_private_addresses_refused_total", .counter,
+        one(
+            "httpdnsd_private_addresses_refused_total",
             "Answers that private addresses were removed from (domains.privateAddresses)"
         ) { $0.counters.withoutPrivate },
-        .each(
-            "httpdnsd_rank_connections_total", .counter, ["result"],
+        each(
+            "httpdnsd_rank_connections_total", ["result"],
             "Connections made to addresses to find out which answers first (cache.rank)"
         ) { [(["answered"], $0.counters.rankAnswered), (["failed"], $0.counters.rankFailed)] },
-        .one("httpdnsd_tcp_clients", .gauge, "Open TCP connections of clients") { $0.limits.tcpClients },
-        .one("httpdnsd_tcp_accepted_total", .counter, "TCP connections of clients that were accepted") {
+        one("httpdnsd_tcp_clients", "Open TCP connections of clients") { $0.limits.tcpClients },
+        one("httpdnsd_tcp_accepted_total", "TCP connections of clients that were accepted") {
             $0.limits.clients.accepted
         },
-        .each(
-            "httpdnsd_tcp_closed_total", .counter, ["reason"], "TCP connections of clients that the daemon closed"
-        ) {
+        each("httpdnsd_tcp_closed_total", ["reason"], "TCP connections of clients that the daemon closed") {
             let clients = $0.limits.clients
             return [(["idle"], clients.closedIdle), (["room"], clients.closedForRoom), (["unread"], clients.cutOff)]
         },
     ]
 
     private static let ofProcess: [Metric] = [
-        .each("httpdnsd_config_reloads_total", .counter, ["result"], "Reloads of the configuration, by result") {
+        each("httpdnsd_config_reloads_total", ["result"], "Reloads of the configuration, by result") {
             [(["success"], $0.reloads.succeeded), (["failure"], $0.reloads.failed)]
         },
-        .one(
-            "httpdnsd_config_last_reload_successful", .gauge,
+        one(
+            "httpdnsd_config_last_reload_successful",
             "0 after a reload that found the configuration wrong: the settings of before are in effect"
         ) { $0.reloads.lastSucceeded ? 1 : 0 },
-        .one(
-            "httpdnsd_config_last_reload_success_timestamp_seconds", .gauge,
+        one(
+            "httpdnsd_config_last_reload_success_timestamp_seconds",
             "When the settings in effect were read, in seconds since 1970"
         ) { $0.reloads.lastSuccess },
-        .one(
-            "httpdnsd_log_lines_lost_total", .counter,
-            "Lines of the log that were lost because they were not read in time"
-        ) { $0.logLinesLost },
-        .one("process_cpu_seconds_total", .counter, "User and system time of the processor", \.process.cpuSeconds),
-        .one("process_resident_memory_bytes", .gauge, "Resident memory", \.process.residentBytes),
-        .one("process_virtual_memory_bytes", .gauge, "Virtual memory", \.process.virtualBytes),
-        .one("process_open_fds", .gauge, "Open file descriptors", \.process.descriptors),
-        .one("process_max_fds", .gauge, "Most file descriptors that may be open", \.process.maximumDescriptors),
-        .one("process_start_time_seconds", .gauge, "When the daemon started, in seconds since 1970") { $0.startedAt },
+        one("httpdnsd_log_lines_lost_total", "Lines of the log that were lost because they were not read in time") {
+            $0.logLinesLost
+        },
+        one("process_cpu_seconds_total", "User and system time of the processor", \.process.cpuSeconds),
+        one("process_resident_memory_bytes", "Resident memory", \.process.residentBytes),
+        one("process_virtual_memory_bytes", "Virtual memory", \.process.virtualBytes),
+        one("process_open_fds", "Open file descriptors", \.process.descriptors),
+        one("process_max_fds", "Most file descriptors that may be open", \.process.maximumDescriptors),
+        one("process_start_time_seconds", "When the daemon started, in seconds since 1970") { $0.startedAt },
     ]
 }

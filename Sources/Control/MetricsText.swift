@@ -49,7 +49,7 @@ extension Overview {
         var text = MetricsText()
         for metric in Metric.all {
             text.begin(metric)
-            metric.write(self, metric, &text)
+            metric.write(self, &text)
         }
         return text.text
     }

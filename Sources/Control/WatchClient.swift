@@ -9,16 +9,14 @@ package final class WatchClient: @unchecked Sendable {
     private let path: String
     private let loop: EventLoop
     private var stream: Stream?
-    /// The head of the response as far as it has come, and the text of a refusal.
-    private var incoming: [UInt8] = []
-    private var status: Int?
+    private var reader = HTTPResponseReader()
+    /// The daemon has begun to send lines.
+    private var isWatching = false
     private var write: ([UInt8]) -> Bool = { _ in true }
     private var ended: @Sendable (ControlClient.Failed?) -> Void = { _ in }
     /// Itself from start to end: answers come on the loop whether or not the command that has started it still waits.
     private var running: WatchClient?
 
-    /// The longest head of a response, and the longest text of a refusal, in octets.
-    private static let headLimit = 8 * 1024
     /// The longest request, and the most that is read at once, in octets.
     private static let maximumRead = 64 * 1024
 
@@ -64,51 +62,28 @@ package final class WatchClient: @unchecked Sendable {
             ended(why.map { ControlClient.Failed(description: $0, isWrongUsage: isWrongUsage) })
         }
     }
-
-    /// Takes the head of the response; false while it is not whole.
-    private func takeHead() -> Bool {
-        let mark = Array("\r\n\r\n".utf8)
-        guard let start = (0..<max(0, incoming.count - 3)).first(where: { incoming[$0..<$0 + 4].elementsEqual(mark) })
-        else { return false }
-        let line = incoming.prefix { $0 != UInt8(ascii: "\r") }
-        // `HTTP/1.1 200 OK`
-        status = line.split(separator: UInt8(ascii: " ")).dropFirst().first.flatMap {
-            Int(String(decoding: $0, as: UTF8.self))
-        }
-        incoming.removeFirst(start + mark.count)
-        return true
-    }
 }
 
 extension WatchClient: StreamOwner {
     func received(_ bytes: Span<UInt8>, on stream: Stream) {
-        incoming.append(bytes)
-        if status == nil {
-            guard takeHead() else {
-                if incoming.count > Self.headLimit { end("what answers at \(path) is no daemon") }
-                return
+        do throws(HTTPError) {
+            if let refusal = try reader.receive(bytes) {
+                let line = String(decoding: refusal.body.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+                return end(line, isWrongUsage: refusal.status == ControlResponse.Status.badRequest.rawValue)
             }
+        } catch {
+            return end("what answers at \(path) is no daemon: \(error)")
         }
-        guard status == 200 else {
-            if incoming.count > Self.headLimit { end("what answers at \(path) is no daemon") }
-            return
-        }
-        let lines = exchange(&incoming, with: [])
+        guard let lines = reader.takeBody() else { return }
+        isWatching = true
         if !lines.isEmpty, !write(lines) { end(nil) }
     }
 
     func ended(_ stream: Stream, isCut: Bool) {
-        switch status {
-        case 200: end("the daemon has ended")
-        case nil: end("no daemon answers at \(path): closed by the server")
-        case let status?:
-            end(
-                String(decoding: incoming.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self),
-                isWrongUsage: status == ControlResponse.Status.badRequest.rawValue)
-        }
+        end(isWatching ? "the daemon has ended" : "no daemon answers at \(path): closed by the server")
     }
 
     func failed(_ stream: Stream, _ failure: StreamFailure) {
-        end(status == 200 ? "the daemon has ended: \(failure)" : "no daemon answers at \(path): \(failure)")
+        end(isWatching ? "the daemon has ended: \(failure)" : "no daemon answers at \(path): \(failure)")
     }
 }

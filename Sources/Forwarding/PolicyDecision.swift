@@ -1,7 +1,7 @@
 public import Names
 
 /// Why a question takes its route: the first that holds.
-public enum RouteReason: Sendable, Equatable {
+public enum RouteReason: String, Sendable {
     /// The name is reserved, and the daemon answers it itself: see ``ReservedName``.
     case localhost, nonexistent, noData
     /// Type ANY is answered here (RFC 8482).

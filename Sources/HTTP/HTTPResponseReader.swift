@@ -84,6 +84,13 @@ public struct HTTPResponseReader: Sendable {
         }
     }
 
+    /// What has come of a body that ends with the connection, since this was last called; nil for any other response, and
+    /// before its head is whole. What is taken is no part of the response at its end.
+    public mutating func takeBody() -> [UInt8]? {
+        guard case .untilClose = state else { return nil }
+        return exchange(&body, with: [])
+    }
+
     private mutating func advance() throws(HTTPError) -> HTTPResponse? {
         while true {
             switch state {

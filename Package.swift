@@ -101,7 +101,7 @@ let package = Package(
         .executableTarget(
             name: "httpdnsd",
             dependencies: [
-                "Base", "DNSWire", "Configuration", "Transport", "Log", "Control", "Daemon", "DemoService",
+                "Base", "DNSWire", "Names", "Configuration", "Transport", "Log", "Control", "Daemon", "DemoService",
                 argumentParser,
                 logging,
             ],

@@ -248,11 +248,6 @@ extension Daemon {
         guard let (server, source) = found.loops.first else { return words + [Report.noLocalResolver] }
         return words + [Report.loop(server, source)]
     }
-
-    /// The servers that a daemon with these settings would ask for `[fallback]`.
-    public static func fallbackServers(_ settings: Settings) -> [Server] {
-        LocalReading(settings, listening: settings.listen.addresses, .resolvers).fallback(of: settings).usable
-    }
 }
 
 extension Report {

@@ -1,13 +1,13 @@
 internal import Base
 internal import HTTP
 
-/// DNS over TLS (RFC 7858) with one client: its queries are answered in any order.
+/// DNS over TLS (RFC 7858) with one client: its queries are answered in their order.
 final class DNSOverTLSConversation: DemoConversation {
-    private let resolver: DemoResolver
+    private let resolver = DemoResolver()
     private let send: Send
     private var incoming: [UInt8] = []
 
-    init(_ resolver: DemoResolver, send: @escaping Send) { (self.resolver, self.send) = (resolver, send) }
+    init(send: @escaping Send) { self.send = send }
 
     /// Each message stands behind its length in two octets (RFC 1035 §4.2.2).
     func receive(_ bytes: Span<UInt8>) {
@@ -16,8 +16,7 @@ final class DNSOverTLSConversation: DemoConversation {
         while incoming.count - offset >= 2 {
             let end = offset + 2 + (Int(incoming[offset]) << 8 | Int(incoming[offset + 1]))
             guard end <= incoming.count else { break }
-            resolver.answer(Array(incoming[offset + 2..<end])) { [send] reply in
-                guard let reply else { return }
+            if let reply = resolver.answer(Array(incoming[offset + 2..<end])) {
                 send(
                     [UInt8(truncatingIfNeeded: reply.count >> 8), UInt8(truncatingIfNeeded: reply.count)] + reply, false
                 )
@@ -33,14 +32,14 @@ final class DNSOverHTTPSConversation: DemoConversation {
     static let path = "/dns-query"
     private static let mediaType = "application/dns-message"
 
-    private let resolver: DemoResolver
+    private let resolver = DemoResolver()
     private let send: Send
     private let session: HTTP2Server
 
     /// Nil: there is no memory for it.
-    init?(_ resolver: DemoResolver, send: @escaping Send) {
+    init?(send: @escaping Send) {
         guard let session = try? HTTP2Server(bodyLimit: Int(UInt16.max)) else { return nil }
-        (self.resolver, self.send, self.session) = (resolver, send, session)
+        (self.send, self.session) = (send, session)
     }
 
     func receive(_ bytes: Span<UInt8>) {
@@ -53,14 +52,10 @@ final class DNSOverHTTPSConversation: DemoConversation {
         switch Self.query(in: request) {
         case .failure(let refusal): session.answer(request.stream, status: refusal.status, body: [])
         case .success(let query):
-            resolver.answer(query) { [weak self] reply in
-                guard let self else { return }
-                if let reply {
-                    session.answer(request.stream, status: 200, contentType: Self.mediaType, body: reply)
-                } else {
-                    session.answer(request.stream, status: 400, body: [])
-                }
-                flush()
+            if let reply = resolver.answer(query) {
+                session.answer(request.stream, status: 200, contentType: Self.mediaType, body: reply)
+            } else {
+                session.answer(request.stream, status: 400, body: [])
             }
         }
     }

@@ -25,9 +25,7 @@ public final class DemoService: Sendable {
     private let loop: EventLoop
 
     /// Starts the service on free ports of 127.0.0.1.
-    /// - Parameter resolver: The DNS resolver asked for what the one here does not know by itself; without one that has no
-    ///   answer.
-    public init(resolver: Endpoint? = nil) throws(DemoError) {
+    public init() throws(DemoError) {
         let address = IPAddress.v4(127, 0, 0, 1)
         let account = DemoAccount.random()
         let certificate = try Self.certificate(for: address)
@@ -41,21 +39,19 @@ public final class DemoService: Sendable {
             Self.context(certificate, ["http/1.1"]), Self.context(certificate, ["dot"]),
             Self.context(certificate, ["h2"])
         )
-        let (loop, system) = try Self.loop(resolver)
-        let dns = DemoResolver(ask: system.map { system in { system.ask($0, done: $1) } })
-        let server = DemoServer(loop: loop)
         do throws(SystemError) {
+            loop = try EventLoop(label: "httpdnsd.demo")
+            let server = DemoServer(loop: loop)
             http = try server.listen(on: address, nil) { engine.conversation(isSecure: false, client: $0, send: $1) }
             self.https = try server.listen(on: address, https) {
                 engine.conversation(isSecure: true, client: $0, send: $1)
             }
-            dnsOverTLS = try server.listen(on: address, tls) { DNSOverTLSConversation(dns, send: $1) }
-            dnsOverHTTPS = try server.listen(on: address, h2) { DNSOverHTTPSConversation(dns, send: $1) }
+            dnsOverTLS = try server.listen(on: address, tls) { DNSOverTLSConversation(send: $1) }
+            dnsOverHTTPS = try server.listen(on: address, h2) { DNSOverHTTPSConversation(send: $1) }
         } catch {
             throw .system(error)
         }
         self.account = account
-        self.loop = loop
         certificatePEM = certificate.certificatePEM
         loop.start()
     }
@@ -84,17 +80,6 @@ public final class DemoService: Sendable {
                 certificatePEM: certificate.certificatePEM, keyPEM: certificate.keyPEM, protocols: protocols)
         } catch {
             throw .tls(error)
-        }
-    }
-
-    private static func loop(_ resolver: Endpoint?) throws(DemoError) -> (EventLoop, SystemResolver?) {
-        do throws(SystemError) {
-            let loop = try EventLoop(label: "httpdnsd.demo")
-            let system = resolver.map { SystemResolver($0, loop: loop) }
-            loop.deadlineReached = system.map { system in { system.expire() } }
-            return (loop, system)
-        } catch {
-            throw .system(error)
         }
     }
 }

@@ -54,12 +54,13 @@ struct DemoZone {
     }
 
     /// What DNS says of a name; nil if it is not known.
-    func answer(_ query: SystemQuery) -> Answer? {
-        guard query.recordClass == .in, let entry = entries[query.name] else { return nil }
-        switch query.type {
-        case .a: return .addresses(query.name, type: .a, entry.ipv4, ttl: entry.ttl)
-        case .aaaa: return .addresses(query.name, type: .aaaa, entry.ipv6, ttl: entry.ttl)
-        default: return .noData(query.name, type: query.type, negativeTTL: entry.ttl)
+    func answer(_ name: Name, _ type: RecordType) -> Answer? {
+        entries[name].map { entry in
+            switch type {
+            case .a: .addresses(name, type: .a, entry.ipv4, ttl: entry.ttl)
+            case .aaaa: .addresses(name, type: .aaaa, entry.ipv6, ttl: entry.ttl)
+            default: .noData(name, type: type, negativeTTL: entry.ttl)
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ import Configuration
 import Daemon
 import DemoService
 import Log
+import Names
 import Transport
 
 /// Runs the daemon with an HTTPDNS service on loopback: the true code paths without an account, root or network.
@@ -11,7 +12,8 @@ struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
         abstract: "Run the daemon with an embedded HTTPDNS service: no account, no root, no network needed.",
-        discussion: "What that service does not know is asked of an embedded resolver, over TLS or HTTPS.")
+        discussion:
+            "example.net is asked of an embedded resolver, over TLS or HTTPS, and all else of the machine's own.")
 
     @Option(
         help: "Listen on ADDRESS:PORT; may be given again.", transform: Endpoint.init(argument:))
@@ -31,7 +33,7 @@ struct Demo: ParsableCommand {
             do throws(DemoError) {
                 service = try Progress.during("making certificates, and a service and a resolver on loopback") {
                     _ throws(DemoError) in
-                    try DemoService(resolver: Daemon.fallbackServers(Settings()).lazy.flatMap(\.endpoints).first)
+                    try DemoService()
                 }
             } catch {
                 throw Ending.system("\(error)")
@@ -73,11 +75,14 @@ struct Demo: ParsableCommand {
         settings.httpdns = httpdns
         settings.tls.anchors = service.certificatePEM
         settings.tls.serverName = "\(service.https.address)"
-        settings.fallback.servers = [
+        var resolver = Settings.Group(name: "encrypted")
+        resolver.domains = [DomainPattern("example.net")].compactMap(\.self)
+        resolver.servers = [
             .server(Server(service.dnsOverTLS, .tls)),
             .server(Server(service.dnsOverHTTPS, .https(path: DemoService.dnsOverHTTPSPath, usesGET: false))),
         ]
-        settings.fallback.tls.anchors = service.certificatePEM
+        resolver.tls.anchors = service.certificatePEM
+        settings.upstreams = [resolver]
         // For the status page.
         settings.control.metrics = Endpoint(.v4(127, 0, 0, 1), port: 0)
         return settings
@@ -92,15 +97,15 @@ struct Demo: ParsableCommand {
             """
             An HTTPDNS service runs on \(service.https) (https) and \(service.http) (aes, des); the daemon asks it \
             over https, as \(provider.facts.title) is asked.
-            A resolver runs on tls://\(tls) and https://\(https)\(path); the daemon asks it what HTTPDNS does not know. It \
-            knows example.net, and asks the resolver of this machine for all else.
+            A resolver runs on tls://\(tls) and https://\(https)\(path); the daemon asks it for example.net. What neither \
+            knows, the daemon asks of the resolver of this machine.
 
             Ask the daemon in another terminal:
                 \(dig) example.com             # HTTPDNS
                 \(dig) example.com AAAA
                 \(dig) example.com +tcp
                 \(dig) example.net             # DNS over TLS
-                \(dig) example.com MX          # DNS over TLS, and from there the resolver of this machine
+                \(dig) example.com MX          # the resolver of this machine
 
             Ask the resolver itself (kdig is in the package knot-dnsutils):
                 kdig @\(tls.address) -p \(tls.port) +tls example.net

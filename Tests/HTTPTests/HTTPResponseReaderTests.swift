@@ -60,6 +60,17 @@ struct Reading: Equatable {
         #expect(all.error == nil)
     }
 
+    /// A body that ends with the connection can be taken as it comes; any other is given whole.
+    @Test func bodiesAreTakenAsTheyCome() throws {
+        var reader = HTTPResponseReader(bodyLimit: 8)
+        var taken: [String?] = []
+        for part in ["HTTP/1.1 200 OK\r\n", "\r\none", "two", "three", "and four"] {
+            #expect(try reader.receive(Array(part.utf8).span) == nil)
+            taken.append(reader.takeBody().map { String(decoding: $0, as: UTF8.self) })
+        }
+        #expect(taken == [nil, "one", "two", "three", "and four"])
+    }
+
     /// Split at each byte, and byte by byte.
     @Test(arguments: [fixed + fixed, chunked + chunked, untilClose, interim + folded])
     func splitting(text: String) {

@@ -45,11 +45,11 @@ extension Policy {
     /// - Returns: The names that lead in a circle.
     @discardableResult
     mutating func setServerNames(_ settings: Settings, _ numbers: GroupNumbers) -> [ServerCircle] {
-        guard let resolvers = settings.resolvers else { return [] }
         let names = settings.messageGroups.map { (numbers[$0.name], $0.named.compactMap(\.name)) }
         return setServerNames(
             Dictionary(uniqueKeysWithValues: names),
-            resolvers: Step(numbers[resolvers.name], hedgeAfter: settings.fallback.hedgeAfter))
+            reports: settings.accounts.compactMap { AbnormalReporter.server(of: $0.settings)?.name },
+            resolvers: settings.resolvers.map { Step(numbers[$0.name], hedgeAfter: settings.fallback.hedgeAfter) })
     }
 }
 

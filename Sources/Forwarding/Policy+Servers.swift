@@ -11,8 +11,10 @@ public import DNSWire
 ///
 /// Where that leaves nobody, names of servers lead in a circle (``ServerCircle``), and the settings are refused.
 struct ServerNames {
-    /// The step at the resolvers of `resolvConf`.
-    let resolvers: Step
+    /// The step at the resolvers of `resolvConf`; nil: no server has to be found.
+    var resolvers: Step?
+    /// The names in `reportUrl`.
+    var reports: Set<Name> = []
     /// By the name of a server: the groups that are not asked for it.
     fileprivate(set) var leftOut: [Name: Set<GroupID>] = [:]
 }
@@ -29,12 +31,16 @@ public struct ServerCircle: Equatable {
 
 extension Policy {
     /// Sets the names of the servers of each group.
-    /// - Parameter resolvers: The step at the resolvers of `resolvConf`.
+    /// - Parameters:
+    ///   - reports: Names that are found for reports alone: no account is asked for them, whose failures are reported.
+    ///   - resolvers: The step at the resolvers of `resolvConf`; nil: there are no names of servers.
     /// - Returns: The circles, in the order of the groups.
     @discardableResult
-    public mutating func setServerNames(_ names: [GroupID: [Name]], resolvers: Step) -> [ServerCircle] {
+    public mutating func setServerNames(
+        _ names: [GroupID: [Name]], reports: [Name] = [], resolvers: Step?
+    ) -> [ServerCircle] {
         var leftOut: [Name: Set<GroupID>] = [:]
-        servers = ServerNames(resolvers: resolvers)
+        servers = ServerNames(resolvers: resolvers, reports: Set(reports))
         var needs = names.mapValues { Set($0.flatMap { stepsToServer($0).map(\.group) }) }
         // Each round goes one group further along every way.
         for _ in names {
@@ -44,7 +50,7 @@ extension Policy {
             let others = needs.filter { $0.value.contains(group) }.keys
             for name in names { leftOut[name, default: []].formUnion([group] + others) }
         }
-        servers?.leftOut = leftOut
+        servers.leftOut = leftOut
         return names.sorted { $0.key.rawValue < $1.key.rawValue }.flatMap { group, names in
             names.compactMap { name in
                 let steps = stepsToServer(name)
@@ -56,8 +62,7 @@ extension Policy {
         }
     }
 
-    /// What becomes of the daemon's own question where a server is. A name that is no server's, as that in `reportUrl`, goes
-    /// where messages go: no account is asked, whose failures are reported there.
+    /// What becomes of the daemon's own question where a server is. No group is asked for what is no name of a server's any more.
     func routeToServer(_ key: NameKey, _ type: RecordType) -> Route {
         let (name, way) = (key.name, route(key, type))
         switch way.reason {
@@ -65,10 +70,10 @@ extension Policy {
         default: break
         }
         let steps =
-            if let leftOut = servers?.leftOut[name] {
+            if let leftOut = servers.leftOut[name] {
                 stepsToServer(name).filter { !leftOut.contains($0.group) }
             } else {
-                groupRoutes[index(rules.find(name))].messageSteps
+                servers.reports.contains(name) ? groupRoutes[index(rules.find(name))].messageSteps : []
             }
         let asked = steps.filter { families(of: $0.group).isSuperset(of: Families(of: type) ?? .both) }
         if !asked.isEmpty, asked.first == steps.first { return .ask(asked) }
@@ -85,7 +90,7 @@ extension Policy {
 
     /// The steps for the name of a server, before any group is left out.
     private func stepsToServer(_ name: Name) -> [Step] {
-        guard let resolvers = servers?.resolvers else { return [] }
+        guard let resolvers = servers.resolvers else { return [] }
         let finding = rules.find(name)
         let owner = finding.group ?? (finding.reserved == nil ? .httpdns : .fallback)
         let route = groupRoutes[owner.rawValue]

@@ -70,8 +70,8 @@ public struct Policy: Sendable {
     private var excludesFamilies = false
     /// The names whose addresses are given in the order in which they answer; nil: none.
     public var ranked: RankedNames?
-    /// Nil: no server has to be found.
-    var servers: ServerNames?
+    /// The names that the daemon itself looks up.
+    var servers = ServerNames()
     /// TTL of the answers that never change (RFC 6761 names), in seconds.
     static let fixedTTL: UInt32 = 3600
 

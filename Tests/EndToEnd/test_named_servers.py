@@ -226,3 +226,13 @@ def test_a_reload_by_which_only_its_own_group_could_find_it_changes_nothing(worl
     eventually(lambda: "the configuration stays as it was" in running.log(), "it is said", 10)
     assert f"{NAME} is asked of [upstreams.inside], whose servers cannot be found without this group" in running.log()
     assert addresses(ask("two.example.org", port=PORT)) == OURS
+
+
+def test_probe_finds_it_in_the_same_way(world, named, binary, tmp_path):
+    server = named("tls")
+    file = tmp_path / "own.toml"
+    file.write_text(toml({"fallback": {"servers": [server.name_url], "resolvConf": [str(world.file)],
+                                       "caFile": str(world.authority.file)}}))
+    ended = processes.run(binary, "probe", "-c", str(file))
+    assert ended.returncode == 0 and "certificate accepted" in ended.stdout, ended
+    assert world.asked == {NAME}

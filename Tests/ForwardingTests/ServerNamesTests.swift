@@ -29,7 +29,8 @@ import Testing
             groups: [account], routes: routes, rules: rules, otherwise: hasAccount ? .httpdns : .fallback,
             negativeTTL: 30)
         let names = servers.mapValues { $0.map { Name($0)! } }
-        let circles = policy.setServerNames(names, resolvers: Step(Self.resolvers))
+        let circles = policy.setServerNames(
+            names, reports: ["collector.net", "collector.a.example"].map { Name($0)! }, resolvers: Step(Self.resolvers))
         return (policy, circles)
     }
 
@@ -58,6 +59,8 @@ import Testing
     @Test func whatIsNoServersNameIsAskedOfNoAccount() {
         #expect(asked("collector.net", policy([Self.a: ["dns.net"]], hasAccount: true).policy) == [.fallback])
         #expect(asked("collector.a.example", policy([:], hasAccount: true).policy) == [Self.a])
+        // And what is neither of no group.
+        #expect(asked("gone.net", policy([Self.a: ["dns.net"]], hasAccount: true).policy).isEmpty)
     }
 
     @Test func aGroupIsAskedForTheNamesItTakesButNotFallback() {

@@ -57,14 +57,13 @@ package final class ServerLookup: @unchecked Sendable {
     package var onlooker: ServerFinder {
         ServerFinder(
             find: { [unowned self] server, _, then in
-                guard server.endpoints.isEmpty, let name = server.name else { return then(.known(server.endpoints)) }
-                then(addresses.endpoints(of: name, port: server.port))
+                then(server.name.map { addresses.endpoints(of: $0, port: server.port) } ?? .known(server.endpoints))
             }, worked: { _, _ in }, allFailed: { _, _ in })
     }
 
     /// Gives a server's endpoints: at once, or within 4 s when they have to be looked up.
     package func endpoints(of server: Server, at now: Tick, then: @escaping (ServerEndpoints) -> Void) {
-        guard server.endpoints.isEmpty, let name = server.name else { return then(.known(server.endpoints)) }
+        guard let name = server.name else { return then(.known(server.endpoints)) }
         if waiting[name]?.count ?? 0 >= Self.maximumWaiting {
             return then(.unknown(Failure(.unreachable, "too many wait for the address of \(name)")))
         }

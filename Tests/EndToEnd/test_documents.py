@@ -262,6 +262,44 @@ def test_the_results_of_the_bench_are_as_it_writes_them(tmp_path):
             assert line in page, line
 
 
+def test_the_five_figures_are_those_of_the_results():
+    """Rounded. Lookups at HTTPDNS are compared with those over DNS over TLS and HTTPS."""
+    results = (TOP / "docs/performance-results.md").read_text()
+    cells = {}
+    for table in re.findall(r"(?:^\|.*\n)+", results, re.MULTILINE):
+        titles, _, *rows = [[cell.strip().strip("*") for cell in row.split("|")[1:-1]] for row in table.splitlines()]
+        for row in rows:
+            for title, value in zip(titles[1:], row[1:]):
+                if number := re.match(r"[\d,.]+", value):
+                    cells[title, row[0]] = float(number[0].replace(",", ""))
+
+    def others(title, encrypted):
+        return [value for (of, server), value in cells.items()
+                if of == title and not server.startswith(("httpdnsd", "limit")) and (" do" in server or not encrypted)]
+    page = (TOP / "docs/performance.md").read_text()
+    figures = [[float(value.replace(",", "")) for value in re.findall(r"\| ([\d,.]+) ", row)]
+               for row in re.search(r"\| what \|.*\n.*\n((?:\|.*\n)+)", page)[1].splitlines()]
+    expected = [
+        ("hits, 1,000 names: µs", "httpdnsd", min, 0.05), ("encrypted misses: µs", "httpdnsd https", min, 0.05),
+        ("a second", "httpdnsd https", max, 500), ("idle MB", "httpdnsd", min, 0.5),
+        ("exec to first lookup: ms", "httpdnsd", min, 0.06),
+    ]
+    assert len(figures) == len(expected)
+    for (ours, best), (title, server, choose, near) in zip(figures, expected):
+        assert abs(cells[title, server] - ours) <= near, title
+        assert abs(choose(others(title, encrypted=" https" in server)) - best) <= near, title
+
+
+def test_there_are_thirty_questions_with_answers():
+    text = (TOP / "docs/questions.md").read_text()
+    parts = re.split(r"^### (\d+)\. (.*)$", text, flags=re.MULTILINE)[1:]
+    assert [int(number) for number in parts[::3]] == list(range(1, 31))
+    for question, answer in zip(parts[1::3], parts[2::3]):
+        assert question.endswith("?")
+        assert "](" in answer or "`" in answer or "*No" in answer, f"{question} leads nowhere"
+    assert TOP / "docs/questions.md" in links(TOP / "README.md")
+
+
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory):
     """A folder with the files that examples name."""

@@ -138,7 +138,8 @@ let package = Package(
         tests(
             "UpstreamsTests", "Base", "DNSWire", "DNSCache", "Configuration", "Cryptography", "HTTP", "HTTPDNS",
             "Forwarding",
-            "Transport", "Counters", "Upstreams", "DemoService", "ShellTestSupport", "TestSupport"),
+            "Transport", "Streams", "Counters", "Upstreams", "DemoService", "ShellTestSupport", "TestSupport",
+            resources: [.copy("Scenarios")]),
         tests(
             "ControlTests", "Base", "DNSWire", "Names", "Configuration", "DNSCache", "Forwarding", "Transport",
             "Streams", "Counters", "Control", "ShellTestSupport"),

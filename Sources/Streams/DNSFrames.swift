@@ -31,6 +31,7 @@ package final class DNSFrames: ClientConversation {
     package init(nextID: @escaping () -> UInt16) { self.nextID = nextID }
 
     package var room: Int { max(0, Self.maximumUnderWay - waiting) }
+    package var mostAtOnce: Int { Self.maximumUnderWay }
     package var mayTakeMore: Bool { straysLeft >= 0 }
     package var isIdle: Bool { waiting == 0 && incoming.isEmpty }
 

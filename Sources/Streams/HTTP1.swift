@@ -13,6 +13,7 @@ package final class HTTP1: ClientConversation {
     package init() {}
 
     package var room: Int { request == nil && mayTakeMore ? 1 : 0 }
+    package var mostAtOnce: Int { 1 }
 
     package var isIdle: Bool { request == nil && reader.isIdle }
 

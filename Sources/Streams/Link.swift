@@ -55,7 +55,7 @@ package enum LinkEnd: Error, Equatable, CustomStringConvertible {
     /// The peer leaves more unread than is kept for it.
     case tooSlow
 
-    init(_ failure: StreamFailure) {
+    package init(_ failure: StreamFailure) {
         switch failure {
         case .system(let error): self = error.isTimeout ? .timedOut(error) : .reset(error)
         case .tls(let error): self = .untrusted(error)
@@ -83,7 +83,7 @@ package protocol LinkOwner: AnyObject {
     /// The link was established after it had been given its stream. What was waiting leaves after this call.
     func opened(_ link: StreamLink)
     func happened(_ event: ConversationEvent, on link: any Link)
-    /// The events that came together were told, and what followed from them was sent: there may be room again.
+    /// Octets have come. Their events, if any, were told, and what followed from them was sent: there may be room again.
     func advanced(_ link: any Link)
     /// The link is closed.
     func ended(_ link: any Link, _ end: LinkEnd)

@@ -108,7 +108,6 @@ package final class StreamLink: Link {
         var events = exchange(&events, with: [])
         isHearing = true
         do throws(ConversationFailure) { try give(&events) } catch { failure = error }
-        let hasHappened = !events.isEmpty
         if events.count > 1 { events.reverse() }
         while let event = events.popLast() { if !isClosed { owner.happened(event, on: self) } }
         isHearing = false
@@ -117,7 +116,7 @@ package final class StreamLink: Link {
         flush()
         if let failure {
             end(.protocolBroken(failure.reason))
-        } else if hasHappened, !isLast, !isClosed {
+        } else if !isLast, !isClosed {
             owner.advanced(self)
         }
     }

@@ -2,16 +2,9 @@ import Base
 import DNSCache
 import DNSWire
 import Foundation
+import TestSupport
 
 @testable import Forwarding
-
-/// What a scenario and the forwarder disagree about, and where.
-struct ScenarioFailure: Error, CustomStringConvertible {
-    var file: String
-    var line: Int
-    var message: String
-    var description: String { "\(file):\(line): \(message)" }
-}
 
 /// Runs a scenario: a text of settings and of lines `TIME SUBJECT VERB …` in the order of their times, in the language of
 /// `Scenarios/README.md`.

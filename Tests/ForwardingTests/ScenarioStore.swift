@@ -1,6 +1,7 @@
 import Base
 import DNSCache
 import DNSWire
+import TestSupport
 
 @testable import Forwarding
 

@@ -2,68 +2,12 @@ import Base
 import DNSCache
 import DNSWire
 import Foundation
+import TestSupport
 
 @testable import Forwarding
 
-/// The words of a line, taken from the front.
-struct Words {
-    private var words: ArraySlice<String>
-
-    init(_ words: [String]) { self.words = words[...] }
-
-    var isEmpty: Bool { words.isEmpty }
-    /// What is left, taken.
-    var rest: String {
-        mutating get {
-            defer { words = [] }
-            return words.joined(separator: " ")
-        }
-    }
-    mutating func next() -> String? { words.popFirst() }
-    mutating func skip(_ word: String) -> Bool {
-        guard words.first == word else { return false }
-        words.removeFirst()
-        return true
-    }
-    mutating func number() -> Int? {
-        guard let number = words.first.flatMap({ Int($0) }) else { return nil }
-        words.removeFirst()
-        return number
-    }
-    mutating func type() -> RecordType? {
-        guard let type = words.first.flatMap(RecordType.init(parsing:)) else { return nil }
-        words.removeFirst()
-        return type
-    }
-}
-
-extension String {
-    /// `0.02s`, `1700ms`, `10m`, `2h` in nanoseconds.
-    var duration: UInt64? {
-        for (unit, nanoseconds) in [("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)] where hasSuffix(unit) {
-            return Double(dropLast(unit.count)).map { UInt64(($0 * nanoseconds).rounded()) }
-        }
-        return nil
-    }
-}
-
-extension [String] {
-    /// With `a{1-3}b` put out as `a1b a2b a3b`.
-    func expanded<E: Error>(orThrow error: E) throws(E) -> [String] {
-        var all: [String] = []
-        for word in self {
-            guard let open = word.firstIndex(of: "{"), let close = word.firstIndex(of: "}"), open < close else {
-                all.append(word)
-                continue
-            }
-            let bounds = word[word.index(after: open)..<close].split(separator: "-").compactMap { Int($0) }
-            guard bounds.count == 2, bounds[0] <= bounds[1] else { throw error }
-            for number in bounds[0]...bounds[1] {
-                all.append(word[..<open] + "\(number)" + word[word.index(after: close)...])
-            }
-        }
-        return all
-    }
+extension Words {
+    mutating func type() -> RecordType? { next(as: RecordType.init(parsing:)) }
 }
 
 extension [UInt8] {

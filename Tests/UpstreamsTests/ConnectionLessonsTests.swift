@@ -1,4 +1,5 @@
 import Base
+import Streams
 import Testing
 
 @testable import Upstreams
@@ -140,36 +141,22 @@ import Testing
 
     // MARK: What is lost
 
-    /// How the connection ended, how many answers had come on it, how often the query was lost before, and whether it goes out
-    /// once more after a fresh one or one that had answered.
-    @Test(arguments: [
-        (ConnectionEnd.closed, 0, 0, true), (.closed, 0, 1, false), (.closed, 5, 2, true), (.closed, 5, 3, false),
-        (.brokenProtocol, 0, 0, true), (.brokenProtocol, 5, 0, true), (.brokenProtocol, 5, 1, false),
-        (.givenUp, 5, 0, false),
-    ])
-    func whatGoesOutOnceMore(end: ConnectionEnd, answers: Int, losses: Int, isAgain: Bool) {
-        var loss = QueryLoss(
-            losses: losses, unanswered: answers > 0 ? 0 : losses, isAlone: true, answers: answers, hasBegun: false,
-            goesOutAgainAfterFresh: true)
-        #expect(loss.goesOutAgain(after: end) == isAgain)
-        loss.goesOutAgainAfterFresh = false
-        #expect(loss.goesOutAgain(after: end) == (isAgain && answers > 0))
-        loss.hasBegun = true
-        #expect(!loss.goesOutAgain(after: end))
-    }
-
     /// How often a query was lost beside answers, how often without any, the answers on the connection that ended, and whether it
     /// goes out once more: a server that has answered others gets further tries, one that never answers gets one.
     @Test(arguments: [
-        (0, 0, 0, true), (0, 1, 0, false), (1, 0, 0, true), (1, 2, 0, true), (1, 3, 0, false), (2, 3, 1, true),
+        (0, 0, 0, true), (0, 1, 0, false), (1, 0, 0, true), (1, 2, 0, true), (1, 3, 0, false), (2, 0, 5, true),
+        (2, 3, 1, true),
         (3, 0, 0, true), (3, 0, 1, false), (0, 1, 1, true),
     ])
     func lossesWithoutAnyAnswerCountApart(answered: Int, unanswered: Int, answers: Int, isAgain: Bool) {
-        var loss = QueryLoss(
-            losses: answered + unanswered, unanswered: unanswered, isAlone: false, answers: answers, hasBegun: false,
-            goesOutAgainAfterFresh: true)
-        #expect(loss.goesOutAgain(after: .closed) == isAgain)
-        loss.isAlone = true
-        #expect(loss.goesOutAgain(after: .closed) == (answers > 0 ? isAgain : answered + unanswered == 0))
+        func goesOutAgain(after end: LinkEnd = .closedByPeer(cleanly: true), isAlone: Bool = false) -> Bool {
+            var query = PlannedQuery(at: Self.at(10))
+            (query.losses, query.unanswered) = (answered + unanswered, unanswered)
+            return query.goesOutAgain(after: end, answers: answers, isAlone: isAlone)
+        }
+        #expect(goesOutAgain() == isAgain)
+        #expect(goesOutAgain(isAlone: true) == (answers > 0 ? isAgain : answered + unanswered == 0))
+        #expect(goesOutAgain(after: .tooSlow) == isAgain)
+        #expect(goesOutAgain(after: .protocolBroken("")) == (answered + unanswered == 0))
     }
 }

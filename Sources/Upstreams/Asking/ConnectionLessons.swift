@@ -66,9 +66,17 @@ struct ConnectionLessons {
     init(_ limits: StreamLimits) { self.limits = limits }
 
     /// For how long an idle connection is kept, in nanoseconds.
-    func idleTime(at now: Tick) -> UInt64 {
-        guard let learned = idle.learned, now < learned.until else { return limits.idleTime }
-        return min(limits.idleTime, learned.value)
+    /// - Parameter told: For how long the server has said that it keeps one, if it has.
+    func idleTime(told: UInt64? = nil, at now: Tick) -> UInt64 {
+        let usual = told.map(Self.kept) ?? limits.idleTime
+        guard let learned = idle.learned, now < learned.until else { return usual }
+        return min(usual, learned.value)
+    }
+
+    /// A little less than the server keeps it, so that no query meets the end.
+    private static func kept(_ time: UInt64) -> UInt64 {
+        let range = StreamLimits.idleRange
+        return max(range.lowerBound, min(range.upperBound, time / 5 * 4))
     }
 
     /// The most queries on one connection in its life.
@@ -87,9 +95,7 @@ struct ConnectionLessons {
             // It was something else than idleness.
             guard time >= StreamLimits.shortestIdle else { return }
             guard let (time, _) = idle.take(time, of: serial, newest: newest, at: now) else { return }
-            let range = StreamLimits.idleRange
-            let kept = max(range.lowerBound, min(range.upperBound, time / 5 * 4))
-            idle.learned = (kept, now.advanced(milliseconds: Self.memory))
+            idle.learned = (Self.kept(time), now.advanced(milliseconds: Self.memory))
         case .busy(let answers, let isClean, let isAgain):
             guard answers > 0,
                 let (count, areClean) = busy.take(

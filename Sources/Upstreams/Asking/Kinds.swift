@@ -1,6 +1,7 @@
 import Base
 import Cryptography
 import Forwarding
+import HTTP
 import Streams
 
 /// How a server is asked over connections: how they are secured, what is said on them, and how many there are. Each of the
@@ -34,12 +35,12 @@ extension ServerKind {
         }
         switch server.kind {
         case .plain: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .oneQueryEach)
-        case .tcp: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .shared)
+        case .tcp: self.init(.plain, DNSOverStreams(server, answers, isPadded: false), .frames)
         // Some servers know ALPN but not this name: it is not required.
-        case .tls: self.init(try secured("dot"), DNSOverStreams(server, answers, isPadded: true), .shared)
+        case .tls: self.init(try secured("dot"), DNSOverStreams(server, answers, isPadded: true), .frames)
         case .https(let path, let usesGET):
             self.init(
-                try secured("h2", isRequired: true), DNSOverHTTPS(server, path, usesGET: usesGET, answers), .shared)
+                try secured("h2", isRequired: true), DNSOverHTTPS(server, path, usesGET: usesGET, answers), .http2)
         case .account: throw Unaskable(.badAnswer, "it is not asked with messages")
         }
     }
@@ -54,15 +55,19 @@ extension StreamLimits {
     /// For many queries on each connection. Kept a little less than the 30 s after which unbound and BIND close. Others close
     /// earlier (RFC 7766 §6.2.3 asks for a few seconds, some servers of DNS over HTTPS take four): an idle connection is read,
     /// so that is seen at once, and learned.
-    fileprivate static let shared = StreamLimits(idleTime: 25_000_000_000, retriesOnFresh: true)
+    static func shared(atOnce: Int) -> StreamLimits {
+        StreamLimits(atOnce: atOnce, idleTime: 25_000_000_000, retriesOnFresh: true)
+    }
+    static let frames = shared(atOnce: DNSFrames.maximumUnderWay)
+    static let http2 = shared(atOnce: HTTP2Session.assumedLimit)
 
     /// For answers that do not fit a datagram: they are rare, and some servers answer only one question on a connection.
-    fileprivate static let oneQueryEach = StreamLimits(
-        connections: 256, mostConnections: 512, sharesConnections: false, queriesPerConnection: 1, idleTime: 0)
+    static let oneQueryEach = StreamLimits(
+        connections: 256, mostConnections: 512, queriesPerConnection: 1, idleTime: 0)
 
     /// For HTTP/1.1. Idle connections are kept for less than the minute after which servers and NATs begin to drop them.
-    fileprivate static let oneRequestAtATime = StreamLimits(
-        connections: 384, mostConnections: 384, sharesConnections: false, idleTime: 50_000_000_000)
+    static let oneRequestAtATime = StreamLimits(
+        connections: 384, mostConnections: 384, idleTime: 50_000_000_000)
 }
 
 extension TLSTarget {

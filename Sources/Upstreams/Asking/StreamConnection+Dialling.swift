@@ -36,7 +36,7 @@ extension StreamConnection {
             case .known(let endpoints):
                 let new = endpoints.filter { !dialling.given.contains($0) }
                 dial(dialling.hasLookedAgain ? new : endpoints, at: upstream.now())
-            case .unknown(let failure): upstream.lost(self, dialling.failure ?? failure)
+            case .unknown(let failure): fail(dialling.failure ?? failure)
             }
         }
     }
@@ -83,7 +83,7 @@ extension StreamConnection {
                 return begin(at: now)
             }
         }
-        upstream.lost(self, dialling.failure ?? Failure(.unreachable, "no address of the server is known"))
+        fail(dialling.failure ?? Failure(.unreachable, "no address of the server is known"))
     }
 
     /// Keeps the most telling of several failures: that of an endpoint which was reached.
@@ -110,25 +110,5 @@ extension StreamConnection {
         stream.close()
         let place = dialling.attempts.firstIndex { $0.stream === stream }
         return place.map { dialling.attempts.remove(at: $0).endpoint }
-    }
-
-    /// The attempt that is used from now on.
-    func stands(_ winner: Stream) {
-        for attempt in dialling.attempts {
-            guard attempt.stream === winner else {
-                attempt.stream.close()
-                continue
-            }
-            pool.preferred = attempt.endpoint
-            if pool.isLookedUp { upstream.lookup?.worked(pool.server, attempt.endpoint) }
-        }
-        (stream, dialling) = (winner, Dialling())
-        pool.decided(self)
-        established(at: upstream.now())
-        pump()
-        // Many servers write a session ticket first, and their answer waits until it is acknowledged (RFC 896), for which the
-        // kernel would take 40 ms. The option ends with what is sent, so it follows that.
-        if pool.kind.security.isSecure { winner.acknowledgeAtOnce() }
-        if pool.hasWaiting { upstream.serveWaiting(pool, at: upstream.now()) }
     }
 }

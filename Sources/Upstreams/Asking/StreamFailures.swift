@@ -14,12 +14,17 @@ extension StreamFailure {
 }
 
 extension Failure {
-    init(_ failure: StreamFailure) {
-        switch failure {
-        case .tls: self.init(.untrusted, failure.description)
-        case .system, .closed, .unread: self.init(.unreachable, failure.description)
-        }
+    init(_ end: LinkEnd) {
+        let kind: Failure.Kind =
+            switch end {
+            case .untrusted: .untrusted
+            case .protocolBroken: .badAnswer
+            case .finished, .closedByPeer, .reset, .timedOut, .tooSlow: .unreachable
+            }
+        self.init(kind, end.description)
     }
+
+    init(_ failure: StreamFailure) { self.init(LinkEnd(failure)) }
 
     init(_ failure: ConversationFailure) { self.init(.badAnswer, failure.reason) }
 

@@ -4,8 +4,9 @@ struct StreamLimits: Sendable {
     var connections = 2
     /// The most connections including those opened to ask again, so that an unstable network does not multiply them.
     var mostConnections = 6
-    /// Whether a connection carries several queries at once.
-    var sharesConnections = true
+    /// The most queries that a new connection carries at once, until the server says otherwise; 1: connections are not shared.
+    var atOnce = 1
+    var sharesConnections: Bool { atOnce > 1 }
     /// The most queries on one connection in its life.
     var queriesPerConnection = Int.max
     /// How long an idle connection is kept, in nanoseconds; 0: not at all. Shorter once the server has closed one

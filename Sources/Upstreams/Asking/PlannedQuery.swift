@@ -1,0 +1,88 @@
+import Base
+import Forwarding
+import Streams
+
+/// What is to be done.
+enum PlanAction: Equatable {
+    /// Begin to connect. ``ConnectionPlan/established(_:at:)`` follows, or ``ConnectionPlan/ended(_:_:_:hasBegun:at:)``.
+    case dial(ConnectionNumber)
+    /// Send the query on the connection when it is established.
+    /// - Parameters:
+    ///   - wasIdle: nothing was under way there. Octets that have come meanwhile would be taken for its answer.
+    ///   - isRace: it is under way on another one as well.
+    case send(QueryNumber, on: ConnectionNumber, wasIdle: Bool, isRace: Bool)
+    /// The answer is not wanted from this connection.
+    case cancel(QueryNumber, on: ConnectionNumber)
+    case close(ConnectionNumber)
+    /// The query has failed.
+    /// - Parameter wasAnswered: the server has said something about it.
+    case fail(QueryNumber, Failure, wasAnswered: Bool)
+}
+
+/// A query under way.
+struct PlannedQuery {
+    let asked: Tick
+    /// When it was last put on a connection, or that connection was established.
+    var sent: Tick
+    /// The connections that carry it; none while it waits for room.
+    var connections = SmallList<ConnectionNumber>()
+    /// Whether it waits for a connection with room, alone or beside a connection that is doubted.
+    var isWaiting = false
+    /// Nanoseconds of silence after which it is raced; nil: it is not, or was already.
+    var patience: UInt64?
+    /// The first connection on which it was put because the first ones were doubted.
+    var second: ConnectionNumber?
+    /// How often it was sent again because its connection had ended or the server gave it up.
+    var losses = 0
+    /// How often of these the connection had brought no answer.
+    var unanswered = 0
+    var refusals = 0
+
+    /// How often a query goes out again while others are answered on the connections that it loses: a server that closes after
+    /// some answers ends the connections of many queries until that is known of it.
+    static let mostLosses = 3
+
+    init(at now: Tick) { (asked, sent) = (now, now) }
+
+    /// When it is raced unless there is an answer; nil: it is not, or waits for a connection.
+    var racedAt: Tick? {
+        guard let patience, !connections.isEmpty else { return nil }
+        return Tick(nanoseconds: sent.nanoseconds &+ patience)
+    }
+
+    /// Whether it goes out once more after the end of a connection that carried it. That a server is asked for the same twice does
+    /// no harm.
+    /// - Parameters:
+    ///   - answers: Those that had come on the connection.
+    ///   - isAlone: No other query was under way on it.
+    func goesOutAgain(after end: LinkEnd, answers: Int, isAlone: Bool) -> Bool {
+        if case .protocolBroken = end { return losses < 1 }
+        if answers > 0 { return losses - unanswered < Self.mostLosses }
+        if isAlone { return losses < 1 }
+        // A reset may take others' answers along that had come and were not read yet.
+        return unanswered < (losses > unanswered ? Self.mostLosses : 1)
+    }
+
+    /// Whether one of its connections is such.
+    func isOn(_ isMeant: (ConnectionNumber) -> Bool) -> Bool { !connections.allSatisfy { !isMeant($0) } }
+}
+
+/// A connection as the plan sees it.
+struct PlannedConnection {
+    var carried: [QueryNumber] = []
+    /// How many requests the server takes at once, as far as it has said so.
+    var mostAtOnce: Int
+    var isEstablished = false
+    /// It takes no further query, and is closed when none is under way.
+    var isDraining = false
+    /// A query was sent again elsewhere because this connection was silent. It gets no further query until octets come.
+    var isDoubted = false
+    /// Queries that were sent on it, and answered, in its life.
+    var queries = 0
+    var answers = 0
+    /// When it became idle, in nanoseconds; 0: it is not.
+    var idleSince: UInt64 = 0
+    /// How long it had been idle when its last query was sent, in nanoseconds, until octets come: the server may have closed it
+    /// before any query reached it.
+    var idleBefore: UInt64 = 0
+}

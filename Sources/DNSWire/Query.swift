@@ -9,17 +9,19 @@ public enum Query {
     ///   - hasEDNS: False: without the OPT record, and so without DO.
     ///   - subnet: An address for whose network the answer is wanted (ECS, RFC 7871): 24 bits of it are sent, of an
     ///     IPv6 address 56 (§11.1). Nil: no such option.
+    ///   - keepAlive: Ask how long the server keeps the connection when it is idle (RFC 7828 §3.2.1).
     ///   - block: The message is padded to a multiple of this many octets, so that its length reveals less of the name
     ///     (RFC 7830, RFC 8467 §4.1); 1: not padded.
     public static func message(
         id: UInt16, _ name: Name, type: RecordType, recordClass: RecordClass = .in, dnssecOK: Bool,
-        checkingDisabled: Bool, hasEDNS: Bool = true, subnet: IPAddress? = nil, paddedTo block: Int = 1
+        checkingDisabled: Bool, hasEDNS: Bool = true, subnet: IPAddress? = nil, keepAlive: Bool = false,
+        paddedTo block: Int = 1
     ) -> [UInt8] {
         var length = Header.length + name.wire.count + 4
         var optionsLength = 0
         var padding = 0
         if hasEDNS {
-            optionsLength = subnet.map { 8 + sentOctets(of: $0) } ?? 0
+            optionsLength = (subnet.map { 8 + sentOctets(of: $0) } ?? 0) + (keepAlive ? 4 : 0)
             length += EDNS.recordLength + optionsLength
             if block > 1 {
                 padding = (block - (length + 4) % block) % block
@@ -43,6 +45,7 @@ public enum Query {
             message.append32(dnssecOK ? EDNS.dnssecOKBit : 0)
             message.append16(UInt16(optionsLength))
             if let subnet { append(subnet, to: &message) }
+            if keepAlive { message.append32(UInt32(EDNS.keepAliveOption) << 16) }
             guard block > 1 else { return }
             message.append16(EDNS.paddingOption)
             message.append16(UInt16(padding))

@@ -12,6 +12,9 @@ public enum Response {
         public var truncated: Bool
         /// The whole code, with OPT's upper bits.
         public var responseCode: ResponseCode
+        /// For how long the server keeps the connection when it is idle, in tenths of a second, as it says (RFC 7828 §3.1); nil: it
+        /// does not.
+        public var keepAlive: UInt16?
     }
 
     /// The id that a message begins with; nil for one that has no whole header.
@@ -78,7 +81,8 @@ public enum Response {
         guard code == wholeCode else {
             var failure = asked.failure(wholeCode, nil)
             failure.append(records.extendedErrors)
-            return Reply(answer: failure, truncated: false, responseCode: wholeCode)
+            return Reply(
+                answer: failure, truncated: false, responseCode: wholeCode, keepAlive: records.keepAlive)
         }
         let isAuthentic = message.integer16(at: 2) & Header.authenticData != 0
         var answer = records.answer(message, asked, code, authenticData: isAuthentic)
@@ -96,7 +100,7 @@ public enum Response {
             answer = rewritten
         }
         answer.append(records.extendedErrors)
-        return Reply(answer: answer, truncated: false, responseCode: code)
+        return Reply(answer: answer, truncated: false, responseCode: code, keepAlive: records.keepAlive)
     }
 
     /// The longest body that fits the smallest datagram, so that it is not looked whether it could be shorter.
@@ -141,6 +145,7 @@ struct ResponseRecords: ~Copyable {
     private(set) var extendedErrors = ExtendedErrors()
     private(set) var repeatedLabels = RepeatedLabels()
     private(set) var upperCodeBits: UInt16 = 0
+    private(set) var keepAlive: UInt16?
     /// Behind the last record of the authority section.
     private var keptEnd: Int
     private var rewritten: RewrittenFields
@@ -218,8 +223,11 @@ struct ResponseRecords: ~Copyable {
             guard record.end - option >= 4 else { throw .badOption(at: option) }
             let length = Int(message.integer16(at: option + 2))
             guard record.end - option - 4 >= length else { throw .badOption(at: option) }
-            if message.integer16(at: option) == EDNS.extendedErrorOption {
+            switch message.integer16(at: option) {
+            case EDNS.extendedErrorOption:
                 extendedErrors.append(message, option + 4..<option + 4 + length, question: Header.length)
+            case EDNS.keepAliveOption where length == 2: keepAlive = message.integer16(at: option + 4)
+            default: break
             }
             option += 4 + length
         }

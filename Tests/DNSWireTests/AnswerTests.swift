@@ -140,6 +140,18 @@ struct AnswerTests {
         #expect(Array(padded[13..<15]) == hex("000c") && Int(padded[1]) == padded.count - 2)
     }
 
+    /// RFC 7828 §3.1: without a time in a query, before the padding.
+    @Test func aQueryAsksHowLongAConnectionIsKept() {
+        func options(paddedTo block: Int) -> [UInt8] {
+            let message = Query.message(
+                id: 0, name, type: .a, dnssecOK: false, checkingDisabled: false, keepAlive: true, paddedTo: block)
+            #expect(message.count % block == 0)
+            return Array(message[(12 + 17 + 4 + 9)...])
+        }
+        #expect(options(paddedTo: 1) == hex("0004 000b 0000"))
+        #expect(Array(options(paddedTo: 128)[2..<8]) == hex("000b 0000 000c"))
+    }
+
     // python3 -c 'import dns.message
     // m = dns.message.make_query("www.example.com", "A", use_edns=0, payload=1232, want_dnssec=True); m.id = 0x1234
     // m.flags |= dns.flags.AD | dns.flags.CD; print(m.to_wire().hex())'

@@ -41,12 +41,15 @@ import Testing
             let query = try #require(seen.queries.next())
             #expect(query.count == 128)
             let name = 2 + "w\(number)".utf8.count + "example".utf8.count + 1
-            let option = 12 + name + 4 + 11
+            let options = 12 + name + 4 + 11
+            // Before it stands what asks for how long the server keeps the connection (RFC 7828).
+            #expect(query[options..<options + 4] == [0, 11, 0, 0])
+            let option = options + 4
             #expect(query[option..<option + 2] == [0, 12])
             #expect(Int(query[option + 2]) << 8 | Int(query[option + 3]) == query.count - option - 4)
             #expect(query[(option + 4)...].allSatisfy { $0 == 0 })
             // All of it is one OPT record.
-            #expect(Int(query[option - 2]) << 8 | Int(query[option - 1]) == query.count - option)
+            #expect(Int(query[options - 2]) << 8 | Int(query[options - 1]) == query.count - options)
         }
         #expect(seen.protocols.next() == "dot")
         asking.end()

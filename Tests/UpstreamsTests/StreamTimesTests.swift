@@ -121,6 +121,29 @@ import Testing
         asking.end()
     }
 
+    /// The server says in tenths of a second for how long it keeps idle connections (RFC 7828), and 0 for not at all; what is no
+    /// such option says nothing. Only what is asked on kept connections asks for it.
+    @Test(
+        arguments: [
+            ([0, 11, 0, 2, 0, 100], 8000), ([0, 11, 0, 2, 255, 255], 120_000), ([0, 11, 0, 2, 0, 0], nil),
+            ([0, 11, 0, 0], 25_000),
+        ] as [([UInt8], Int?)])
+    func whatAServerSaysOfIdleConnectionsCounts(option: [UInt8], kept: Int?) throws {
+        let server = try FramesServer { _, connection in
+            while let query = connection.query() {
+                #expect(query.suffix(4) == [0, 11, 0, 0])
+                var message = answer(to: query)
+                message[11] = 1
+                message += [0, 0, 41, 16, 0, 0, 0, 0, 0, 0, UInt8(option.count)] + option
+                connection.answer(message)
+            }
+        }
+        let asking = try StreamAsking()
+        #expect(asking.ask(Server(server.endpoint, .tcp), 1)?.address == 1)
+        #expect(Self.nextDeadline(asking) == kept)
+        asking.end()
+    }
+
     @Test func anotherNetworkEndsTheTrustInOpenConnections() throws {
         let go = Gate()
         let server = try FramesServer { number, connection in

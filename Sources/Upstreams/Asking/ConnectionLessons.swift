@@ -68,15 +68,10 @@ struct ConnectionLessons {
     /// For how long an idle connection is kept, in nanoseconds.
     /// - Parameter told: For how long the server has said that it keeps one, if it has.
     func idleTime(told: UInt64? = nil, at now: Tick) -> UInt64 {
-        let usual = told.map(Self.kept) ?? limits.idleTime
+        // A little less than the server keeps it, so that no query meets the end.
+        let usual = told.map { min(StreamLimits.idleRange.upperBound, $0 / 5 * 4) } ?? limits.idleTime
         guard let learned = idle.learned, now < learned.until else { return usual }
         return min(usual, learned.value)
-    }
-
-    /// A little less than the server keeps it, so that no query meets the end.
-    private static func kept(_ time: UInt64) -> UInt64 {
-        let range = StreamLimits.idleRange
-        return max(range.lowerBound, min(range.upperBound, time / 5 * 4))
     }
 
     /// The most queries on one connection in its life.
@@ -95,7 +90,9 @@ struct ConnectionLessons {
             // It was something else than idleness.
             guard time >= StreamLimits.shortestIdle else { return }
             guard let (time, _) = idle.take(time, of: serial, newest: newest, at: now) else { return }
-            idle.learned = (Self.kept(time), now.advanced(milliseconds: Self.memory))
+            let range = StreamLimits.idleRange
+            let kept = max(range.lowerBound, min(range.upperBound, time / 5 * 4))
+            idle.learned = (kept, now.advanced(milliseconds: Self.memory))
         case .busy(let answers, let isClean, let isAgain):
             guard answers > 0,
                 let (count, areClean) = busy.take(

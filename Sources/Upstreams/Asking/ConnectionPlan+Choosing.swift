@@ -45,9 +45,7 @@ extension ConnectionPlan {
 
     // MARK: Sending
 
-    mutating func send(
-        _ query: QueryNumber, on number: ConnectionNumber, isRace: Bool = false, at now: Tick
-    ) {
+    mutating func send(_ query: QueryNumber, on number: ConnectionNumber, at now: Tick) {
         stopWaiting(query)
         let idleSince = exchange(&connections[number].idleSince, with: 0)
         if idleSince > 0 { connections[number].idleBefore = now.nanoseconds &- idleSince }
@@ -56,25 +54,22 @@ extension ConnectionPlan {
         if limits.sharesConnections, connections[number].carried.count == 1, !shared.contains(number) {
             shared.append(number)
         }
-        if isRace, !queries[query].connections.isEmpty, queries[query].second == nil { queries[query].second = number }
+        let isRace = !queries[query].connections.isEmpty
+        if isRace, queries[query].second == nil { queries[query].second = number }
         queries[query].connections.append(number)
         queries[query].sent = now
-        act(.send(query, on: number, wasIdle: idleSince > 0, isRace: queries[query].connections.count > 1))
+        act(.send(query, on: number, wasIdle: idleSince > 0, isRace: isRace))
     }
 
     /// Sends a query once more, on a connection made later than this one, unless it is under way elsewhere or waits.
     mutating func sendElsewhere(_ query: QueryNumber, after number: ConnectionNumber, at now: Tick) {
         guard queries[query].connections.isEmpty, !queries[query].isWaiting else { return }
-        if let other = connection(after: number, since: queries[query].asked.nanoseconds) {
-            send(query, on: other, at: now)
-        } else {
-            sendOnNew(query, at: now)
-        }
+        send(query, after: number, since: queries[query].asked.nanoseconds, at: now)
     }
 
-    mutating func sendAnywhere(_ query: QueryNumber, at now: Tick) {
-        guard let connection = connection(after: 0, since: 0) else { return sendOnNew(query, at: now) }
-        send(query, on: connection, at: now)
+    mutating func send(_ query: QueryNumber, after number: ConnectionNumber = 0, since tick: UInt64 = 0, at now: Tick) {
+        guard let other = connection(after: number, since: tick) else { return sendOnNew(query, at: now) }
+        send(query, on: other, at: now)
     }
 
     mutating func sendOnNew(_ query: QueryNumber, at now: Tick) {
@@ -88,13 +83,13 @@ extension ConnectionPlan {
         }
     }
 
-    mutating func dial(for query: QueryNumber, isRace: Bool = false, at now: Tick) {
+    mutating func dial(for query: QueryNumber, at now: Tick) {
         if connections.count >= limits.mostConnections, let first = quiet.first { close(first) }
         let number = connectionNumbers.next()
         connections.insert(PlannedConnection(mostAtOnce: limits.atOnce), as: number)
         newest = number
         act(.dial(number))
-        send(query, on: number, isRace: isRace, at: now)
+        send(query, on: number, at: now)
     }
 
     // MARK: Keeping

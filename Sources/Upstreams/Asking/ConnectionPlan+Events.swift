@@ -39,17 +39,16 @@ extension ConnectionPlan {
 
     /// The server has said for how long it keeps idle connections (RFC 7828 §3.4).
     /// - Parameter time: In nanoseconds; 0: the connection is to be closed when nothing is under way on it.
-    mutating func told(_ number: ConnectionNumber, idleTime time: UInt64, at now: Tick) {
+    mutating func told(_ number: ConnectionNumber, idleTime time: UInt64) {
         guard time > 0 else { return drain(number) }
         toldIdleTime = time
-        heedLessons(at: now)
     }
 
     /// A query was to be sent on a connection, which is not to be used any more, or does not take it.
     mutating func notTaken(_ query: QueryNumber, by number: ConnectionNumber, at now: Tick) {
         drain(number)
         guard unload(query, from: number) else { return }
-        if queries[query].connections.isEmpty, !queries[query].isWaiting { sendAnywhere(query, at: now) }
+        if queries[query].connections.isEmpty, !queries[query].isWaiting { send(query, at: now) }
         keepOrClose(number, at: now)
     }
 

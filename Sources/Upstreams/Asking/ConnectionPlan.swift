@@ -105,7 +105,7 @@ struct ConnectionPlan {
     mutating func want(at now: Tick) -> QueryNumber {
         let query = queryNumbers.next()
         queries.insert(PlannedQuery(at: now), as: query)
-        sendAnywhere(query, at: now)
+        send(query, at: now)
         return query
     }
 
@@ -139,9 +139,9 @@ struct ConnectionPlan {
             newest = max(newest, connection)
         }
         if let connection = connection(after: newest, since: query.asked.nanoseconds) {
-            send(number, on: connection, isRace: true, at: now)
+            send(number, on: connection, at: now)
         } else if hasPlace {
-            dial(for: number, isRace: true, at: now)
+            dial(for: number, at: now)
         } else {
             _ = wait(number)
         }
@@ -181,7 +181,7 @@ struct ConnectionPlan {
     mutating func stopWaiting(_ query: QueryNumber) {
         guard queries[query].isWaiting else { return }
         queries[query].isWaiting = false
-        waiting.removeAll { $0 == query }
+        if let index = waiting.firstIndex(of: query) { waiting.remove(at: index) }
     }
 
     mutating func serveWaiting(mayDial: Bool = true, at now: Tick) {
@@ -190,11 +190,11 @@ struct ConnectionPlan {
                 stopWaiting(query)
                 // One that is doubted no more may carry it already.
                 guard !queries[query].isOn({ $0 == connection }) else { continue }
-                send(query, on: connection, isRace: !queries[query].connections.isEmpty, at: now)
+                send(query, on: connection, at: now)
             } else if isPaused(at: now) {
                 failWaiting(.paused)
             } else if mayDial, self.mayDial {
-                dial(for: query, isRace: !queries[query].connections.isEmpty, at: now)
+                dial(for: query, at: now)
             } else {
                 return
             }

@@ -40,21 +40,27 @@ package final class DNSAnswers {
     /// A query for a connection, with the id 0, which conversations with ids of their own replace.
     /// - Parameters:
     ///   - isRewritten: Whether it was asked before, with EDNS.
+    ///   - keepAlive: Whether to ask for how long the server keeps idle connections.
     ///   - isPadded: Whether to pad it, since its length would reveal something of what TLS hides.
     func message(
-        _ ask: Ask, to server: Server, isRewritten: Bool, isPadded: Bool, at now: Tick
+        _ ask: Ask, to server: Server, isRewritten: Bool, keepAlive: Bool = false, isPadded: Bool, at now: Tick
     ) throws(Unaskable) -> [UInt8] {
         guard case .message(let question) = ask else { throw Unaskable(.badAnswer, "a resolver is asked questions") }
         return Query.message(
             id: 0, question.name, type: question.type, dnssecOK: question.dnssecOK,
             checkingDisabled: question.checkingDisabled, hasEDNS: !isRewritten && edns.includes(server, at: now),
-            subnet: clientSubnet, paddedTo: isPadded ? Query.paddingBlock : 1)
+            subnet: clientSubnet, keepAlive: keepAlive, paddedTo: isPadded ? Query.paddingBlock : 1)
     }
 
     /// What a message on a connection means; nil if it does not answer the question.
-    /// - Parameter isRewritten: Whether it answers a query without EDNS, after one with it.
-    func reading(of message: [UInt8], to ask: Ask, from server: Server, isRewritten: Bool, at now: Tick) -> Reading? {
+    /// - Parameters:
+    ///   - isRewritten: Whether it answers a query without EDNS, after one with it.
+    ///   - keepAlive: Gets for how long the server keeps idle connections, as it says, in tenths of a second.
+    func reading(
+        of message: [UInt8], to ask: Ask, from server: Server, isRewritten: Bool, keepAlive: inout UInt16?, at now: Tick
+    ) -> Reading? {
         guard case .message(let question) = ask, let reply = read(message.span, id: 0, to: question) else { return nil }
+        keepAlive = reply.keepAlive
         let code = reply.answer.head.responseCode
         return switch classify(reply, from: server, asked: isRewritten ? .tried : .used, at: now) {
         case .withoutEDNS: .retryRewritten

@@ -51,7 +51,11 @@ final class DNSOverHTTPS: Dialect {
         if let mediaType = response.mediaType, mediaType != Self.mediaType {
             return .failed(.badAnswer, "an answer that is no DNS message, as a network's login page gives one")
         }
-        guard let reading = answers.reading(of: response.body, to: ask, from: server, isRewritten: isRewritten, at: now)
+        // HTTP keeps connections by its own rules.
+        var keepAlive: UInt16?
+        guard
+            let reading = answers.reading(
+                of: response.body, to: ask, from: server, isRewritten: isRewritten, keepAlive: &keepAlive, at: now)
         else { return .failed(.badAnswer, "an answer to another question") }
         guard let age = response.age, case .outcome(.answer(var answer), let code, _) = reading else { return reading }
         answer.spend(seconds: age)

@@ -8,6 +8,7 @@ final class DNSOverStreams: Dialect {
     private let server: Server
     private let answers: DNSAnswers
     private let isPadded: Bool
+    private(set) var keepAlive: UInt16?
 
     /// - Parameter isPadded: Whether queries are padded, since their lengths would reveal something of what TLS hides.
     init(_ server: Server, _ answers: DNSAnswers, isPadded: Bool) {
@@ -18,12 +19,14 @@ final class DNSOverStreams: Dialect {
 
     /// The conversation sets the id.
     func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8] {
-        try answers.message(ask, to: server, isRewritten: isRewritten, isPadded: isPadded, at: now)
+        try answers.message(
+            ask, to: server, isRewritten: isRewritten, keepAlive: server.kind != .plain, isPadded: isPadded, at: now)
     }
 
     func read(_ answer: ConversationAnswer, to ask: Ask, isRewritten: Bool, at now: Tick) -> Reading {
         guard case .message(let message) = answer,
-            let reading = answers.reading(of: message, to: ask, from: server, isRewritten: isRewritten, at: now)
+            let reading = answers.reading(
+                of: message, to: ask, from: server, isRewritten: isRewritten, keepAlive: &keepAlive, at: now)
         else { return .outOfSync("an answer to another question") }
         return reading
     }

@@ -12,6 +12,12 @@ protocol Dialect: AnyObject {
     /// - Throws: The server cannot be asked this.
     func request(_ ask: Ask, isRewritten: Bool, at now: Tick, wall: UInt64) throws(Unaskable) -> [UInt8]
     func read(_ answer: ConversationAnswer, to ask: Ask, isRewritten: Bool, at now: Tick) -> Reading
+    /// For how long the server keeps idle connections, as the answer that was read last says, in tenths of a second.
+    var keepAlive: UInt16? { get }
+}
+
+extension Dialect {
+    var keepAlive: UInt16? { nil }
 }
 
 /// Why a query cannot be put to a server.

@@ -63,7 +63,9 @@ final class StreamPool {
     ) {
         plan.heard(connection, isAnswer: true)
         guard plan.isOn(number, connection), let query = queries.find(number) else { return }
-        switch kind.dialect.read(answer, to: query.ask, isRewritten: query.isRewritten, at: now) {
+        let reading = kind.dialect.read(answer, to: query.ask, isRewritten: query.isRewritten, at: now)
+        if let tenths = kind.dialect.keepAlive { plan.told(connection, idleTime: UInt64(tenths) * 100_000_000) }
+        switch reading {
         case .retryRewritten where !query.isRewritten: rewrite(query, on: connection, at: now)
         case .retryRewritten:
             plan.failed(number, on: connection, Failure(.badAnswer, "not understood, however it is asked"))

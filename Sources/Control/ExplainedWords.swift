@@ -52,13 +52,13 @@ extension Explained {
         case .nonexistent: return "answered here: there is no such name in the DNS"
         case .noData: return "answered here: it has no records"
         case .any: return "answered here: type ANY gets one HINFO (RFC 8482)"
-        case .hosts: return "answered here: it stands in \(hostsFile.isEmpty ? "the hosts file" : hostsFile)"
+        case .hosts: return "answered here: it is in \(hostsFile.isEmpty ? "the hosts file" : hostsFile)"
         case .familyLeftOut:
             return "answered here: \(account) is not asked for \(type) (\(takerSection).addressType)"
         case .addresses: return nil
         case .serviceBinding:
             return
-                "HTTPDNS is asked for addresses alone, and the hints in \(type) of somebody else would undo its protection"
+                "HTTPDNS is asked for addresses alone, and the hints in \(type) of another server would undo its protection"
         case _ where !leavesOutAccount: return nil
         case .localName: return "it means something on this network alone, so HTTPDNS is not asked"
         case .singleLabel: return "a single label means something on this network alone, so HTTPDNS is not asked"
@@ -119,11 +119,11 @@ extension Explained {
             case .waiting: text += " after the names that wait already"
             default: break
             }
-            if let stale = staleText { text += "; if nobody answers within 1.7 s, \(stale)" }
+            if let stale = staleText { text += "; if no server answers within 1.7 s, \(stale)" }
             return text
         case .failedLately(let answer):
-            return "nobody is asked for a moment, since nobody answered a moment ago: \(staleOr(answer))"
-        case .nobody(let answer): return "there is nobody to ask: \(staleOr(answer))"
+            return "no server is asked for a moment, since none answered a moment ago: \(staleOr(answer))"
+        case .nobody(let answer): return "there is no server to ask: \(staleOr(answer))"
         }
     }
 

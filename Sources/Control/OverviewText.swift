@@ -18,7 +18,7 @@ extension Overview {
         for group in headlined {
             if let server = group.asked { parts.append("\(group.title) \(brief(server))") }
         }
-        if sources.isEmpty { parts.append("nobody to ask") }
+        if sources.isEmpty { parts.append("no server to ask") }
         parts.append("cache \(self.cache.entries) answers" + (hitRate.map { ", \(Self.percent($0)) hits" } ?? ""))
         return parts.joined(separator: "; ")
     }
@@ -46,7 +46,7 @@ extension Overview {
         switch state {
         case .stopping: return "Stopping: no new questions are taken."
         case .starting: return "Starting: the cache file is being read."
-        case .down where sources.isEmpty: return "There is nobody to ask for names."
+        case .down where sources.isEmpty: return "There is no server to ask for names."
         case .down:
             let rest = ownAnswering.joined(separator: ", ")
             return rest.isEmpty ? "Names do not resolve." : "Names do not resolve, but for those of \(rest)."
@@ -87,7 +87,7 @@ extension Overview {
         case .healthy:
             let inUse = groups.first { !$0.servers.isEmpty }
             guard let group = inUse, let server = group.asked, server.standing != .unknown else {
-                return "Nobody has asked yet."
+                return "No question yet."
             }
             let speed = server.health.roundTrip.map { " in about \(Self.milliseconds($0))" } ?? ""
             return "\(server.brief) answers\(group.account.map { " over \($0.encryption.rawValue)" } ?? "")\(speed)."
@@ -127,7 +127,7 @@ extension Overview {
 
     /// Which group is asked next: `then the local resolver`. Empty for the local resolver, which is always the last.
     private func order(of group: GroupView) -> String {
-        if group.isWall { return "nobody else is asked" }
+        if group.isWall { return "no other server is asked" }
         let next = group.thenTry.compactMap { id in groups.first { $0.id == id }?.noun }
         return next.isEmpty ? "" : "then \(next.joined(separator: ", "))"
     }
@@ -175,7 +175,7 @@ extension Overview {
     /// How many questions of the last hour left this machine, and in which way, in one sentence without its full stop.
     var whereQuestionsWent: String {
         let questions = hour.questions
-        guard questions.all > 0 else { return "nobody has asked" }
+        guard questions.all > 0 else { return "no question yet" }
         let parts = questionParts.filter { $0.count > 0 }.map { part in
             "\(Self.percent(Double(part.count) / Double(questions.all))) \(part.words)"
         }

@@ -109,7 +109,7 @@ struct StatusPage {
 
     private var whatLeft: HTML {
         let questions = overview.hour.questions
-        guard questions.all > 0 else { return "<p class=\"quiet\">Nobody has asked.</p>" }
+        guard questions.all > 0 else { return "<p class=\"quiet\">No question yet.</p>" }
         let parts = overview.questionParts.filter { $0.count > 0 || $0.exposure == .clear }
         let items = parts.map { part -> HTML in
             """
@@ -130,7 +130,7 @@ struct StatusPage {
 
     private var servers: HTML {
         if overview.groups.allSatisfy(\.servers.isEmpty) {
-            return "<p class=\"quiet\">Nobody: only what is cached is answered.</p>"
+            return "<p class=\"quiet\">No server: only what is cached is answered.</p>"
         }
         return "\(overview.groups.map(group))"
     }

@@ -186,7 +186,7 @@ extension Report {
     static func namedInVain(_ settings: Settings) -> [String] {
         settings.upstreams.flatMap { group in
             group.domains.filter { DomainRules.areNeverAsked($0) }.map {
-                "\(group.path).domains names \($0) in vain: it is answered here, and nobody is asked for it"
+                "\(group.path).domains names \($0) without effect: it is answered here, and no server is asked for it"
             }
         }
     }
@@ -198,13 +198,13 @@ extension Report {
         case .https: nil
         case .aes:
             prefix
-                + "encryptType \"aes\" hides names and proves nothing: whoever is on the path can repeat old answers, write those "
+                + "encryptType \"aes\" hides names and proves nothing: an attacker on the path can repeat old answers, write those "
                 + "of short names, and give one name's for another that differs in its first 16 characters alone; "
-                + "\"https\" proves"
+                + "only \"https\" proves who answers"
         case .des:
             prefix
-                + "encryptType \"des\" hides names from a passer-by only and proves nothing: whoever is on the path can repeat old "
-                + "answers, and put new ones together from pieces of them; \"https\" proves"
+                + "encryptType \"des\" hides names from casual observers only and proves nothing: an attacker on the path can repeat old "
+                + "answers, and put new ones together from pieces of them; only \"https\" proves who answers"
         }
     }
 

@@ -109,7 +109,7 @@ extension ForwarderLoop {
             let group = part.group
             return group.servers.map { server in
                 if group.carriesAddresses, !question.asksAccounts {
-                    return (nil, "it bills for that; --ask has it asked")
+                    return (nil, "it bills for that; with --ask it is asked")
                 }
                 guard count < Explained.mostServers else { return (nil, "there are too many") }
                 count += 1

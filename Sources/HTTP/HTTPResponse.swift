@@ -84,7 +84,7 @@ public enum HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
         case .contentEncoding: "unwanted Content-Encoding"
         case .badChunk: "malformed HTTP chunk"
         case .interim: "unwanted interim HTTP responses"
-        case .excess: "data nobody asked for"
+        case .excess: "unsolicited data"
         case .truncated: "the connection ended inside a response"
         }
     }

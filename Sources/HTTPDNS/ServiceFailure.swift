@@ -87,7 +87,7 @@ public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
         case .nameCount(let count): "\(count) names do not fit into one request"
         case .forbiddenName(let name): "\(name) is not a name the service can be asked for"
         case .forbiddenHost: "the host is neither a name nor an address"
-        case .badToken: "the token has characters that cannot stand in a URL"
+        case .badToken: "the token has characters that cannot be in a URL"
         case .badSecret(let key): "\(key) is not hexadecimal; give it as the console shows it"
         case .noList: "the service has no list of its addresses"
         case .encryption(let error): error.description

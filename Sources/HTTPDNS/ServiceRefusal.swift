@@ -34,13 +34,13 @@ public struct ServiceRefusal: Sendable, Equatable, CustomStringConvertible {
 
     /// What the codes of all services mean. A code that is not here means what its HTTP status does.
     private static let table: [(codes: [String], remedy: ServiceFailure.Remedy, words: String)] = [
-        (["SignatureExpired"], .clock, "the time in it was over; is this machine's clock right?"),
+        (["SignatureExpired"], .clock, "it had expired; is this machine's clock right?"),
         (["InvalidSignature"], .account, "is dnsKey right?"),
         (["InvalidAccount", "AccountNotExists"], .account, "is dnsId right?"),
         (["UnsignedInterfaceDisabled"], .account, "the account takes signed requests alone; give its dnsKey"),
         (["InvalidDuration"], .account, "it is valid for too long; give a shorter authExpirySeconds"),
         (["MissingArgument"], .account, "something is missing in it; is provider right?"),
-        (["MethodNotAllowed"], .account, "it is asked in another way there; is provider right?"),
+        (["MethodNotAllowed"], .account, "it is asked by another method there; is provider right?"),
         (["InvalidHost"], .names, "it takes no such name; are the names of domains registered with the account?"),
         (["TooManyHosts"], .names, "there are too many names in it; give a smaller batch"),
         (["ServiceLevelDeny"], .askAnother, "this server does not serve the account now"),

@@ -94,7 +94,7 @@ public final class LogWriter: Sendable {
 
 extension LogText {
     fileprivate static func lost(_ count: UInt64) -> LogText {
-        LogText(level: .warning, text: "\(count) log line\(count == 1 ? " was" : "s were") lost: nobody read the log")
+        LogText(level: .warning, text: "\(count) log line\(count == 1 ? " was" : "s were") lost: the log was not read")
     }
 
     /// About how many octets the line takes.

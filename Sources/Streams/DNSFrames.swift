@@ -96,7 +96,7 @@ package final class DNSFrames: ClientConversation {
     ) throws(ConversationFailure) {
         guard let place = wireIDs.firstIndex(of: UInt16(message[0]) << 8 | UInt16(message[1])) else {
             straysLeft -= 1
-            guard mayTakeMore else { throw ConversationFailure("answers that nobody asked for") }
+            guard mayTakeMore else { throw ConversationFailure("unsolicited answers") }
             return
         }
         // The last one takes its place.

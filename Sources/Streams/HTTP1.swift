@@ -31,7 +31,7 @@ package final class HTTP1: ClientConversation {
     package func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
-        guard request != nil else { throw ConversationFailure("bytes that nobody asked for") }
+        guard request != nil else { throw ConversationFailure("unsolicited bytes") }
         do throws(HTTPError) {
             if let response = try reader.receive(bytes) { answered(response, &events) }
         } catch {

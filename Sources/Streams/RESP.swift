@@ -60,7 +60,7 @@ package final class RESP: ClientConversation {
         defer { incoming.removeFirst(offset) }
         while let (reply, length) = try read(at: offset) {
             offset += length
-            guard answered < underWay.count else { throw ConversationFailure("a reply that nobody asked for") }
+            guard answered < underWay.count else { throw ConversationFailure("an unsolicited reply") }
             if let id = underWay[answered] { events.append(.answered(id, .store(reply))) }
             answered += 1
             if answered >= Self.maximumUnderWay || answered == underWay.count {
@@ -105,7 +105,7 @@ package final class RESP: ClientConversation {
         guard incoming.count - start >= count + 2 else { return nil }
         let end = start + count
         guard incoming[end] == UInt8(ascii: "\r"), incoming[end + 1] == UInt8(ascii: "\n") else {
-            throw ConversationFailure("a value of another length than it says")
+            throw ConversationFailure("a value that is not as long as it says")
         }
         return (.value(Array(incoming[start..<end])), count + 2)
     }

@@ -10,7 +10,7 @@ import Transport
 struct ControlOptions: ParsableArguments {
     @OptionGroup var configuration: ConfigurationOptions
 
-    @Option(help: "The daemon's control socket, in the place of control.socket.")
+    @Option(help: "The daemon's control socket, instead of control.socket.")
     var socket: String?
 
     /// Makes a client of the daemon's socket.
@@ -50,7 +50,7 @@ struct Status: ParsableCommand {
     @Flag(help: "As JSON.")
     var json = false
 
-    @Flag(help: "End with 0 if every queue of the daemon turns, else with 69; print nothing then but why not.")
+    @Flag(help: "End with 0 if every queue of the daemon makes progress, else with 69; print nothing then but why not.")
     var alive = false
 
     @Flag(help: "End with 0 if the daemon could answer a question now, else with 69; print nothing then but why not.")
@@ -76,7 +76,7 @@ struct Status: ParsableCommand {
 struct Flush: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "flush",
-        abstract: "Have the running daemon forget names, all types of each, or without a name everything.")
+        abstract: "Make the running daemon forget names, all types of each; without a name, everything.")
 
     @OptionGroup var options: ControlOptions
 

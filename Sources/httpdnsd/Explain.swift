@@ -10,7 +10,7 @@ struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
         abstract: "Say where a name goes and why, what is cached of it, and what each server says right now.",
-        discussion: "Without a running daemon it says what the configuration alone does, and asks nobody.")
+        discussion: "Without a running daemon it says what the configuration alone does, and asks no server.")
 
     @Argument(help: "The name.", transform: Name.init(explained:))
     var name: Name
@@ -25,7 +25,7 @@ struct Explain: ParsableCommand {
     @Flag(help: "As JSON.")
     var json = false
 
-    @Flag(help: "Have HTTPDNS asked as well, which bills for it.")
+    @Flag(help: "Ask HTTPDNS as well, which bills for it.")
     var ask = false
 
     func run() throws {
@@ -54,7 +54,7 @@ struct Explain: ParsableCommand {
                 asJSON: json)
         }
         StandardOutput.write(text)
-        if ask { throw Ending.unreachable("nobody was asked, which takes a running daemon: \(why)") }
+        if ask { throw Ending.unreachable("no server was asked, which takes a running daemon: \(why)") }
     }
 }
 

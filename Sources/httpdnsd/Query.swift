@@ -7,7 +7,7 @@ import Daemon
 struct Query: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "query",
-        abstract: "Ask the HTTPDNS service straight, several names in one request.")
+        abstract: "Ask the HTTPDNS service directly, several names in one request.")
 
     enum Family: String, ExpressibleByArgument, CaseIterable {
         case a, aaaa, both

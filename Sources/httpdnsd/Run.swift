@@ -14,7 +14,7 @@ struct Run: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     @Option(
-        help: "Listen on ADDRESS:PORT, in the place of listen.addresses; may be given again.",
+        help: "Listen on ADDRESS:PORT, instead of listen.addresses; may be given again.",
         transform: Endpoint.init(argument:))
     var listen: [Endpoint] = []
 

@@ -58,7 +58,7 @@ struct Watch: ParsableCommand {
             // A reader that falls behind loses lines; one that takes the daemon's core costs answers.
             Machine.giveWay()
             let client = try options.connecting { path throws(SystemError) in try WatchClient(path) }
-            let progress = Progress("nothing that is to be shown was asked yet; Ctrl-C ends it")
+            let progress = Progress("no question to show yet; Ctrl-C ends it")
             defer { progress.end() }
             SignalSource.ignoreBrokenPipe()
             let failed: ControlClient.Failed? = waiting { done in

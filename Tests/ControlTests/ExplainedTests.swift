@@ -141,7 +141,8 @@ import Testing
         let stale = cached(says(7), elapsed: 100)
         #expect(stale.heldText.hasSuffix("stale, past its TTL for 40 s"))
         #expect(
-            stale.fateText.contains("if nobody answers within 1.7 s, what is stale in the cache: NOERROR: A 192.0.2.7"))
+            stale.fateText.contains(
+                "if no server answers within 1.7 s, what is stale in the cache: NOERROR: A 192.0.2.7"))
     }
 
     @Test func addressesThatAreTakenOut() {

@@ -93,7 +93,7 @@ import Testing
         // Names that the daemon looks up by itself were sent, and asked by nobody.
         let own = Hour.Questions(asked: 0, encrypted: 4, loopback: 0, clear: 0)
         #expect(words(own) == "4 questions, 100 % left encrypted" && own.clearShare == 0)
-        #expect(words() == "nobody has asked" && Hour(minutes: []).questions.clearShare == nil)
+        #expect(words() == "no question yet" && Hour(minutes: []).questions.clearShare == nil)
     }
 
     @Test("round trips and failures of each minute, of the servers there are")

@@ -74,7 +74,7 @@ import Testing
         #expect(
             overview([bad], [local]).headline
                 == "serving; HTTPDNS 119.29.29.99 fails; local resolver 192.0.2.53 21 ms; cache 0 answers")
-        #expect(overview([], []).headline == "serving from the cache alone; nobody to ask; cache 0 answers")
+        #expect(overview([], []).headline == "serving from the cache alone; no server to ask; cache 0 answers")
         let second = overview([bad, other], [], current: 1)
         #expect(second.verdict == "The first HTTPDNS server is given up. The next answers.")
         #expect(overview([bad], [local]).verdict == "HTTPDNS fails. Names come from the local resolver.")
@@ -124,7 +124,7 @@ import Testing
               119.29.29.99:443  HTTPDNS by https, encrypted                 not asked yet
             Local resolver: in the clear; 0 questions
               192.0.2.53:53     DNS over UDP and TCP, in the clear          answers in 21 ms
-            office: partly in the clear; nobody else is asked; 0 questions
+            office: partly in the clear; no other server is asked; 0 questions
               tls://10.1.0.53   DNS over TLS, encrypted                     fails (1 in a row): certificate is for <b>"x"</b> & 'y', 4 s ago
               [2001:db8::1]:53  DNS over UDP and TCP, in the clear  in use  answers in 21 ms
             """

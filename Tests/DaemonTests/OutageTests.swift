@@ -67,8 +67,8 @@ import Testing
         (
             ["httpdns", "fallback"],
             [
-                "HTTPDNS is out of use, and so is the local resolver: questions get SERVFAIL, or what is cached, be it stale",
-                "local resolver is out of use, and so is HTTPDNS: questions get SERVFAIL, or what is cached, be it stale",
+                "HTTPDNS is out of use, and so is the local resolver: questions get SERVFAIL, or what is cached, even if stale",
+                "local resolver is out of use, and so is HTTPDNS: questions get SERVFAIL, or what is cached, even if stale",
             ]
         ),
         (["office"], ["office is out of use: its names get SERVFAIL, or what is stale"]),
@@ -106,7 +106,7 @@ import Testing
         for groups in [[lonely], [lonely, group(.fallback, "fallback", health: [])]] {
             lines.report.outage(of: lonely, among: groups, out: [.httpdns])
         }
-        let line = "warning HTTPDNS is out of use: questions get SERVFAIL, or what is cached, be it stale"
+        let line = "warning HTTPDNS is out of use: questions get SERVFAIL, or what is cached, even if stale"
         #expect(lines.all == [line, line])
     }
 }

@@ -87,7 +87,7 @@ def test_a_group_nobody_asks_is_not_shown(controlled, service):
     _, operator = controlled(service("aes"), {"httpdns": {"httpOnly": True}})
     overview = operator.json()
     assert [group["name"] for group in overview["groups"]] == ["httpdns"] and overview["groups"][0]["wall"] is True
-    assert "HTTPDNS: encrypted; nobody else is asked" in operator("status")
+    assert "HTTPDNS: encrypted; no other server is asked" in operator("status")
 
 
 def test_it_is_said_that_nobody_answers_any_more(controlled, service):
@@ -100,7 +100,7 @@ def test_it_is_said_that_nobody_answers_any_more(controlled, service):
     lines = [line for line in running.log().splitlines() if "out of use" in line]
     assert len(lines) == 2, lines
     assert "HTTPDNS is out of use" in lines[0] + lines[1] and "is asked in its place" not in lines[1], lines
-    assert "and so is" in lines[1] and lines[1].endswith("questions get SERVFAIL, or what is cached, be it stale"), lines
+    assert "and so is" in lines[1] and lines[1].endswith("questions get SERVFAIL, or what is cached, even if stale"), lines
     assert operator.json()["verdict"] == "Names do not resolve."
     chosen.start()
     eventually(lambda: ask("n9.example.com").answer and running.log_lines("HTTPDNS is in use again"), "it is back")

@@ -54,7 +54,7 @@ struct LogWriterTests {
         #expect(writer.linesLost == 3)
         reader.open()
         for number in 0..<LogWriter.mostLines { #expect(reader.lines.next() == "\(number)") }
-        #expect(reader.lines.next() == "3 log lines were lost: nobody read the log")
+        #expect(reader.lines.next() == "3 log lines were lost: the log was not read")
         write("after", to: writer)
         #expect(reader.lines.next() == "after")
         #expect(writer.linesLost == 3)
@@ -73,7 +73,7 @@ struct LogWriterTests {
         #expect(writer.linesLost == 2)
         reader.open()
         #expect(reader.lines.next() == long)
-        #expect(reader.lines.next() == "2 log lines were lost: nobody read the log")
+        #expect(reader.lines.next() == "2 log lines were lost: the log was not read")
     }
 
     @Test("a line that is longer than all that may wait is lost alone")
@@ -82,7 +82,7 @@ struct LogWriterTests {
         reader.open()
         let writer = LogWriter(reader.sink)
         write(String(repeating: "x", count: LogWriter.mostOctets + 1), to: writer)
-        #expect(reader.lines.next() == "1 log line was lost: nobody read the log")
+        #expect(reader.lines.next() == "1 log line was lost: the log was not read")
         write("after", to: writer)
         #expect(reader.lines.next() == "after")
     }

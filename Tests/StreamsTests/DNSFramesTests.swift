@@ -82,7 +82,7 @@ import Testing
             #expect(try Self.receive(Self.frame(9, 1), conversation).isEmpty)
         }
         #expect(conversation.mayTakeMore)
-        #expect(throws: ConversationFailure("answers that nobody asked for")) {
+        #expect(throws: ConversationFailure("unsolicited answers")) {
             try Self.receive(Self.frame(9, 1), conversation)
         }
         #expect(!conversation.mayTakeMore)

@@ -57,7 +57,7 @@ import Testing
 
     @Test func whatNobodyAskedForIsAFailure() {
         let conversation = HTTP1()
-        #expect(throws: ConversationFailure("bytes that nobody asked for")) {
+        #expect(throws: ConversationFailure("unsolicited bytes")) {
             try Self.receive(Self.response, conversation)
         }
     }

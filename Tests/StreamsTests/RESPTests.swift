@@ -84,7 +84,7 @@ import Testing
         ("$99999999999999999999\r\n", "a length that is none"),
         ("$\(RESP.maximumValueLength + 1)\r\n", "a value that is too long"),
         ("$10485760\r\n", "a value that is too long"),
-        ("$1\r\nab\r\n", "a value of another length than it says"),
+        ("$1\r\nab\r\n", "a value that is not as long as it says"),
         (":one\r\n", "a number that is none"), ("+OK\rOK\r\n", "a line without its end"),
         ("-" + String(repeating: "x", count: RESP.maximumLineLength + 2), "a line that is too long"),
     ])
@@ -96,7 +96,7 @@ import Testing
     @Test func aReplyThatNobodyAskedForEndsIt() throws {
         let conversation = Self.asking(1)
         var events: [ConversationEvent] = []
-        #expect(throws: ConversationFailure("a reply that nobody asked for")) {
+        #expect(throws: ConversationFailure("an unsolicited reply")) {
             try conversation.receive(Self.bytes("+OK\r\n+OK\r\n").span, into: &events)
         }
         // What came before it counts.

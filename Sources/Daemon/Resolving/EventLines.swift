@@ -64,7 +64,7 @@ extension Report {
     }
 
     private func noRecordBudgetSpent(_ group: GroupOverview) {
-        let head = "\(group.title) is asked for names without a record below one domain as if somebody made them up"
+        let head = "\(group.title) is asked for names without a record below one domain as if an attacker made them up"
         let text =
             group.id == .httpdns
             ? "\(head): new ones below it go to the local resolver, or are refused with httpOnly; httpdnsd watch shows who asks"
@@ -82,7 +82,7 @@ extension Report {
     func otherCase(_ server: Server) {
         say(
             .notice, .otherCase, about: "spelling of \(server)",
-            "resolver \(server) has answered with other letters' case than the question's, or somebody guesses at its answers; the question is asked again over TCP",
+            "resolver \(server) has answered in other upper and lower case than the question's, or an attacker guesses its answers; the question is asked again over TCP",
             ["server": "\(server)"])
     }
 

@@ -70,7 +70,7 @@ extension Report {
         switch group.id {
         case .fallback where account != nil && mates.isEmpty:
             return "\(head): what HTTPDNS does not answer gets SERVFAIL, or what is stale"
-        case .httpdns, .fallback: return "\(head): questions get SERVFAIL, or what is cached, be it stale"
+        case .httpdns, .fallback: return "\(head): questions get SERVFAIL, or what is cached, even if stale"
         default: return "\(head): its names get SERVFAIL, or what is stale"
         }
     }

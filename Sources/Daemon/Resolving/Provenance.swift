@@ -24,7 +24,7 @@ struct ProxyFound: Equatable {
         let who = Self.noun(account)
         guard let next else {
             return
-                "\(variable) is set, but \(section).thenTry leaves nobody else to ask: \(who) is asked all the same"
+                "\(variable) is set, but \(section).thenTry names no other group to ask: \(who) is asked all the same"
         }
         return
             "\(variable) is set, and \(section).proxy is \"bypass\": \(who) is not asked, \(Self.noun(next)) answers its names"

@@ -185,7 +185,7 @@ extension Report {
         "no local resolver found: what HTTPDNS does not answer gets SERVFAIL; name one in fallback.servers"
 
     static func loop(_ server: Endpoint, _ source: String) -> String {
-        "\(source) names \(server), which is this daemon itself or asks it: left out, it would ask itself for ever"
+        "\(source) names \(server), which is this daemon itself or asks it: left out, since it would ask itself without end"
     }
 
     /// Why files that may change cannot be watched.

@@ -211,7 +211,7 @@ extension Report {
 
     func reportsFail(_ url: Settings.HTTPDNS.ReportURL, _ reason: String) {
         log.warning(
-            "\(url.authority) does not take reports of abnormal lookups, names are looked up as ever: \(reason)")
+            "\(url.authority) does not take reports of abnormal lookups, names are looked up all the same: \(reason)")
     }
 
     func reportsAreTaken(_ url: Settings.HTTPDNS.ReportURL, dropped: UInt64) {

@@ -186,7 +186,7 @@ extension Report {
         case .leadsBack(let name, let endpoint):
             say(
                 .warning, .serverNameFails, about: "name \(name)",
-                "\(name) leads to \(endpoint), which is this daemon itself: left out, it would ask itself for ever",
+                "\(name) leads to \(endpoint), which is this daemon itself: left out, since it would ask itself without end",
                 ["server": "\(name)", "reason": "\(endpoint)"])
         }
     }

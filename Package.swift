@@ -119,7 +119,7 @@ let package = Package(
         tests("ConfigurationTests", "Base", "DNSWire", "Configuration", "TestSupport"),
         tests("DNSCacheTests", "Base", "DNSWire", "DNSCache", "CAllocations", "TestSupport"),
         tests("CryptographyTests", "Base", "Cryptography", "TestSupport"),
-        tests("HTTPTests", "HTTP", "CAllocations", "TestSupport", resources: [.copy("peer.py")]),
+        tests("HTTPTests", "Base", "HTTP", "CAllocations", "TestSupport", resources: [.copy("peer.py")]),
         tests("HTTPDNSTests", "Base", "DNSWire", "Cryptography", "HTTP", "HTTPDNS", "TestSupport"),
         tests(
             "ForwardingTests", "Base", "DNSWire", "Names", "DNSCache", "Forwarding", "TestSupport",

@@ -89,6 +89,13 @@ extension UInt64 {
 func each(_ octet: UInt8) -> UInt64 { UInt64(octet) &* 0x0101_0101_0101_0101 }
 
 extension [UInt8] {
+    /// Text, with room for more.
+    package init(_ text: StaticString, capacity: Int) {
+        self.init()
+        reserveCapacity(capacity)
+        append(text)
+    }
+
     /// Appends a copy of the bytes.
     package mutating func append(_ bytes: Span<UInt8>) {
         // Sound: they are copied during the call.
@@ -150,7 +157,8 @@ package func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: StaticS
 /// Whether the bytes are `text`, which must be ASCII.
 @inlinable @inline(__always)
 package func isSame(_ bytes: Span<UInt8>, _ range: Range<Int>, as text: StaticString) -> Bool {
-    range.count == text.utf8CodeUnitCount && begins(bytes, at: range.lowerBound, with: text)
+    guard range.count == text.utf8CodeUnitCount else { return false }
+    return begins(bytes, at: range.lowerBound, with: text)
 }
 
 @usableFromInline

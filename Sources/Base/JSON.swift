@@ -22,28 +22,6 @@ package indirect enum JSON {
         }
     }
 
-    /// Where, from an octet of a string on, the next one stands that is not plain text: a quote, a backslash, a control
-    /// character or one beyond ASCII. The end of `bytes` if there is none.
-    package static func endOfPlainText(_ bytes: Span<UInt8>, from start: Int) -> Int {
-        var index = start
-        while index + 8 <= bytes.count {
-            let octets = eightOctets(bytes, at: index)
-            let low = octets & each(0x7F)
-            // The high bit of each octet: clear where the low bits are 0 (equal), or below 0x20.
-            let isOtherThanQuote = (low ^ each(UInt8(ascii: "\""))) &+ each(0x7F)
-            let isOtherThanBackslash = (low ^ each(UInt8(ascii: "\\"))) &+ each(0x7F)
-            let isPlain = isOtherThanQuote & isOtherThanBackslash & (low &+ each(0x60)) & ~octets & each(0x80)
-            guard isPlain == each(0x80) else { return index + (isPlain ^ each(0x80)).trailingZeroBitCount / 8 }
-            index += 8
-        }
-        while index < bytes.count {
-            let octet = bytes[index]
-            guard octet >= 0x20, octet < 0x80, octet != UInt8(ascii: "\""), octet != UInt8(ascii: "\\") else { break }
-            index += 1
-        }
-        return index
-    }
-
     /// A string with its quotes (§7).
     package static func quoted(_ text: String) -> String {
         var quoted = "\""

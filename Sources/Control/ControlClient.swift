@@ -59,7 +59,7 @@ public final class ControlClient: @unchecked Sendable {
             }
             do throws(SystemError) {
                 exchange = try HTTPExchange(
-                    Array(request.head.utf8), on: StreamSocket.connect(toPath: path), loop: loop
+                    request.octets, on: StreamSocket.connect(toPath: path), loop: loop
                 ) { [self] _, outcome in
                     loop.setDeadline(nil)
                     switch outcome {
@@ -80,18 +80,21 @@ public final class ControlClient: @unchecked Sendable {
 }
 
 extension ControlClient.Request {
-    fileprivate var head: String {
-        let line =
-            switch self {
-            case .status(let asJSON): "GET /status\(asJSON ? "?format=json" : "")"
-            case .alive: "GET /healthz"
-            case .ready: "GET /readyz"
-            case .flush(let names):
-                "POST /flush?" + names.map { "name=" + RequestTarget.encoded($0) }.joined(separator: "&")
-            case .explain(let name, let type, let asksAccounts, let asJSON):
-                "GET /explain?name=\(RequestTarget.encoded(name))&type=\(RequestTarget.encoded(type))"
-                    + (asksAccounts ? "&ask=accounts" : "") + (asJSON ? "&format=json" : "")
-            }
-        return "\(line) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    fileprivate var octets: [UInt8] {
+        let writer = HTTPRequestWriter(host: "localhost", keepsConnection: false)
+        let target: String
+        switch self {
+        case .status(let asJSON): target = "/status\(asJSON ? "?format=json" : "")"
+        case .alive: target = "/healthz"
+        case .ready: target = "/readyz"
+        case .flush(let names):
+            let query = names.map { "name=" + RequestTarget.encoded($0) }.joined(separator: "&")
+            return writer.post(Array("/flush?\(query)".utf8))
+        case .explain(let name, let type, let asksAccounts, let asJSON):
+            target =
+                "/explain?name=\(RequestTarget.encoded(name))&type=\(RequestTarget.encoded(type))"
+                + (asksAccounts ? "&ask=accounts" : "") + (asJSON ? "&format=json" : "")
+        }
+        return writer.get(Array(target.utf8))
     }
 }

@@ -47,9 +47,9 @@ package final class WatchClient: @unchecked Sendable {
             } catch {
                 return end("no daemon answers: \(error.explained)")
             }
-            let request =
-                "GET /watch?form=\(form.rawValue)&\(filter.query) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-            stream?.send(Array(request.utf8).span)
+            let request = HTTPRequestWriter(host: "localhost", keepsConnection: false)
+                .get(Array("/watch?form=\(form.rawValue)&\(filter.query)".utf8))
+            stream?.send(request.span)
         }
     }
 

@@ -37,9 +37,9 @@ final class SignedRequests {
         let ends = UInt64(expiry) / (form.provider == .volcengine ? 1000 : 1)
         guard !names.isEmpty, names.count <= most, ends >= unixSeconds() else { throw .unauthorized }
         let begun = ends &- UInt64(form.provider.facts.validity)
-        let expected = try? account.request(names, family: family, host: "h", at: begun)
-        let start = Array("GET ".utf8)
-        guard let expected, expected.starts(with: start + target + Array(" ".utf8)) else { throw .unauthorized }
+        var expected: [UInt8] = []
+        try? account.appendTarget(names, family: family, at: begun, to: &expected)
+        guard target == expected else { throw .unauthorized }
         return Array(form.body(names.map { result($0, family) }, unixSeconds()).text.utf8)
     }
 }

@@ -23,37 +23,26 @@ struct AlibabaList {
         digest = try SecretDigest(signing.secret)
     }
 
-    func request(host: String, at unixSeconds: UInt64) throws(RequestError) -> [UInt8] {
-        let random = randomBytes(Self.nonceLength)
+    func target(at unixSeconds: UInt64) -> [UInt8] {
         var nonce: [UInt8] = []
-        Hexadecimal.append(random.span, to: &nonce)
-        return try request(nonce: nonce, host: host, at: unixSeconds)
+        Hexadecimal.append(randomBytes(Self.nonceLength).span, to: &nonce)
+        return target(nonce: nonce, at: unixSeconds)
     }
 
-    func request(nonce: [UInt8], host: String, at unixSeconds: UInt64) throws(RequestError) -> [UInt8] {
-        var request = Array("GET /\(id)/ss?n=".utf8)
-        request.append(contentsOf: nonce)
-        let subject = request.count - nonce.count..<request.count
-        try digest.appendEnd(of: subject, until: unixSeconds &+ Self.validity, as: "&s=", host: host, to: &request)
-        return request
+    func target(nonce: [UInt8], at unixSeconds: UInt64) -> [UInt8] {
+        var target = Array("/\(id)/ss?n=".utf8) + nonce
+        let subject = target.count - nonce.count..<target.count
+        digest.appendEnd(of: subject, until: unixSeconds &+ Self.validity, as: "&s=", to: &target)
+        return target
     }
 
     /// Reads `{"service_ip":[…],"service_ipv6":[…]}`.
     func parse(_ response: HTTPResponse) throws(ServiceFailure) -> ServiceConfiguration {
-        try response.checkStatus()
+        let json = try response.json()
         var list = ServiceConfiguration(addresses: [], ttlMinutes: Self.minutes)
-        let body = response.body.span
-        var reader = JSONReader()
-        try reader.object(body) { reader, body, member throws(ServiceFailure) in
-            if isSame(body, member, as: "service_ip") || isSame(body, member, as: "service_ipv6") {
-                try reader.array(body) { reader, body, _ throws(ServiceFailure) in
-                    try list.add(IPAddress(parsing: body.extracting(try reader.string(body))))
-                }
-            } else {
-                try reader.skip(body)
-            }
+        for member in ["service_ip", "service_ipv6"] as [StaticString] {
+            for element in try json.elements(of: json.member(member)) { try list.add(json.address(element)) }
         }
-        try reader.end(body)
         guard !list.addresses.isEmpty else { throw .unparsable }
         return list
     }

@@ -15,109 +15,50 @@ public final class AlibabaV1Account: ServiceAccount {
     private let validity: UInt64
     private let digest: SecretDigest
     private let list: AlibabaList
-    private let namesPerRequest = Provider.alibabaV1.facts.namesPerRequest
 
     init(_ signing: Signing) throws(RequestError) {
-        start = Array("GET /\(signing.id)/sign_".utf8)
-        route = signing.routeParameter
+        start = Array("/\(signing.id)/sign_".utf8)
+        route = signing.route
         validity = signing.validity
         digest = try SecretDigest(signing.secret)
         list = try AlibabaList(signing)
     }
 
-    public func request(
-        _ names: [Name], family: Families, host: String, at unixSeconds: UInt64
-    ) throws(RequestError) -> [UInt8] {
-        var request: [UInt8] = []
-        request.reserveCapacity(names.reduce(0) { $0 + $1.wire.count } + host.utf8.count + 320)
-        request.append(contentsOf: start)
+    public func appendTarget(
+        _ names: [Name], family: Families, at unixSeconds: UInt64, to request: inout [UInt8]
+    ) throws(RequestError) {
+        request += start
         request.append(names.count > 1 ? "resolve?host=" : "d?host=")
         let first = request.count
-        try request.appendNames(names, most: namesPerRequest)
+        try request.appendNames(names, to: .alibabaV1)
         let subject = first..<request.count
-        switch family {
-        case .ipv4: request.append("&query=4")
-        case .ipv6: request.append("&query=6")
-        default: request.append("&query=4,6")
-        }
-        request.append(contentsOf: route)
-        try digest.appendEnd(of: subject, until: unixSeconds &+ validity, as: "&s=", host: host, to: &request)
-        return request
+        request.append(family.choose("&query=4", "&query=6", both: "&query=4,6"))
+        request.append("&ip=", route)
+        digest.appendEnd(of: subject, until: unixSeconds &+ validity, as: "&s=", to: &request)
     }
 
+    /// Reads `{"dns":[…]}` of several names, or for one name what stands there:
+    /// `{"host":…,"ips":[…],"ipsv6":[…],"ttl":…,"type":…}`.
     public func parse(
         _ response: HTTPResponse, names: [Name], family: Families
     ) throws(ServiceFailure) -> [NameAddresses] {
-        try response.checkStatus()
-        let body = response.body.span
-        var reader = JSONReader()
+        let json = try response.json()
         var answer = JSONAnswer(names, family)
-        var results = Results(count: names.count)
-        if names.count == 1 {
-            try results.readName(&reader, body, &answer)
-        } else {
-            try reader.object(body) { reader, body, member throws(ServiceFailure) in
-                guard isSame(body, member, as: "dns") else {
-                    try reader.skip(body)
-                    return
-                }
-                try reader.array(body) { reader, body, _ throws(ServiceFailure) in
-                    try results.readName(&reader, body, &answer)
-                }
-            }
+        func read(_ name: Int) throws(ServiceFailure) {
+            let list = try answer.list(json, name, "ips", of: .both, and: "ipsv6")
+            try answer.add(json, json.string(json.member("host", of: name)), list, list, joins: true)
         }
-        try reader.end(body)
-        for (index, lists) in results.lists.enumerated() {
-            if let lists { answer.set(index, lists.ipv4, lists.ipv6) }
+        if names.count == 1 {
+            try read(JSONText.root)
+        } else {
+            for name in try json.elements(of: json.member("dns")) { try read(name) }
         }
         return try answer.results()
     }
 
-    public func configurationRequest(host: String, at unixSeconds: UInt64) throws(RequestError) -> [UInt8] {
-        try list.request(host: host, at: unixSeconds)
-    }
+    public func listTarget(at unixSeconds: UInt64) throws(RequestError) -> [UInt8] { list.target(at: unixSeconds) }
 
     public func parseConfiguration(_ response: HTTPResponse) throws(ServiceFailure) -> ServiceConfiguration {
         try list.parse(response)
-    }
-}
-
-/// What is said of each name, in one object or in two.
-private struct Results {
-    var lists: [(ipv4: AddressList, ipv6: AddressList)?]
-
-    init(count: Int) { lists = Array(repeating: nil, count: count) }
-
-    /// Reads `{"host":…,"ips":[…],"ipsv6":[…],"ttl":…,"type":…}`.
-    mutating func readName(
-        _ reader: inout JSONReader, _ text: Span<UInt8>, _ answer: inout JSONAnswer
-    ) throws(ServiceFailure) {
-        var name: Range<Int>?
-        var list = AddressList()
-        try reader.object(text) { reader, text, member throws(ServiceFailure) in
-            if isSame(text, member, as: "host") {
-                name = try reader.string(text)
-            } else if isSame(text, member, as: "ips") {
-                try answer.read(&reader, text, into: &list, of: .both)
-            } else if isSame(text, member, as: "ipsv6") {
-                try answer.read(&reader, text, into: &list, of: .ipv6)
-            } else if isSame(text, member, as: "ttl") {
-                try answer.readTTL(&reader, text, into: &list)
-            } else {
-                try reader.skip(text)
-            }
-        }
-        guard let name else { throw .unparsable }
-        list.finish()
-        let index = try answer.index(text, name)
-        guard let before = lists[index] else {
-            lists[index] = (list, list)
-            return
-        }
-        // The second object may only speak of the other family.
-        guard before.ipv4.ipv4.isEmpty || list.ipv4.isEmpty, before.ipv6.ipv6.isEmpty || list.ipv6.isEmpty else {
-            throw .unparsable
-        }
-        lists[index] = (before.ipv4.ipv4.isEmpty ? list : before.ipv4, before.ipv6.ipv6.isEmpty ? list : before.ipv6)
     }
 }

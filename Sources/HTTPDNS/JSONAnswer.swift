@@ -2,7 +2,7 @@ internal import Base
 internal import DNSWire
 internal import HTTP
 
-/// What an answer in JSON says of the names that were asked, gathered while it is read.
+/// What an answer in JSON says of the names that were asked.
 struct JSONAnswer {
     private let asked: AskedNames
     private let families: Families
@@ -16,64 +16,56 @@ struct JSONAnswer {
         found = [NameAddresses?](repeating: nil, count: names.count)
     }
 
-    /// Reads an object with a list of addresses and its `ttl`.
+    /// The addresses in an object, with its `ttl`.
     /// - Parameters:
-    ///   - addresses: The member that is the list.
-    ///   - family: Of what family the addresses must be.
+    ///   - member: The array of addresses, and of what families those must be.
+    ///   - other: A further one, of IPv6 addresses.
     func list(
-        _ reader: inout JSONReader, _ text: Span<UInt8>, addresses: StaticString, of family: Families
+        _ json: JSONText, _ object: Int, _ member: StaticString, of families: Families, and other: StaticString? = nil
     ) throws(ServiceFailure) -> AddressList {
         var list = AddressList()
-        try reader.object(text) { reader, text, member throws(ServiceFailure) in
-            if isSame(text, member, as: addresses) {
-                try read(&reader, text, into: &list, of: family)
-            } else if isSame(text, member, as: "ttl") {
-                try readTTL(&reader, text, into: &list)
-            } else {
-                try reader.skip(text)
-            }
-        }
+        try Self.read(json, object, member, of: families, into: &list)
+        if let other { try Self.read(json, object, other, of: .ipv6, into: &list) }
         list.finish()
+        let ttl = try json.member("ttl", of: object)
+        if !json.isMissing(ttl) {
+            let most = isEncrypted ? ServiceProtocol.maximumEncryptedTTL : ServiceProtocol.maximumTTL
+            (list.ttl, list.hasTTL) = (UInt32(try json.integer(ttl, maximum: Int(most))), true)
+        }
         return list
     }
 
-    /// Reads an array of addresses of these families.
-    func read(
-        _ reader: inout JSONReader, _ text: Span<UInt8>, into list: inout AddressList, of families: Families
+    private static func read(
+        _ json: JSONText, _ object: Int, _ member: StaticString, of families: Families, into list: inout AddressList
     ) throws(ServiceFailure) {
-        try reader.array(text) { reader, text, _ throws(ServiceFailure) in
-            guard let address = IPAddress(parsing: text.extracting(try reader.string(text))),
-                families.contains(address.isIPv4 ? .ipv4 : .ipv6)
-            else { throw .unparsable }
+        for element in try json.elements(of: json.member(member, of: object)) {
+            guard let address = try json.address(element), families.contains(address.isIPv4 ? .ipv4 : .ipv6) else {
+                throw .unparsable
+            }
             list.add(address)
         }
     }
 
-    func readTTL(_ reader: inout JSONReader, _ text: Span<UInt8>, into list: inout AddressList) throws(ServiceFailure) {
-        let most = isEncrypted ? ServiceProtocol.maximumEncryptedTTL : ServiceProtocol.maximumTTL
-        (list.ttl, list.hasTTL) = (UInt32(try reader.integer(text, maximum: Int(most))), true)
-    }
-
-    /// The index of the name that stands at this place of the text.
-    /// - Throws: ``ServiceFailure/otherName`` if it was not asked.
-    mutating func index(_ text: Span<UInt8>, _ name: Range<Int>) throws(ServiceFailure) -> Int {
-        guard let index = asked.index(of: text, name, next: next) else { throw .otherName }
-        next = index + 1
-        return index
-    }
-
-    /// Adds what is said of the name that stands at this place of the text; each may stand there once.
+    /// Adds what is said of a name.
+    /// - Parameters:
+    ///   - name: Where it stands in the text.
+    ///   - joins: Whether a second object may speak of the other family of the same name; else each name may be there
+    ///     once.
+    /// - Throws: ``ServiceFailure/otherName`` if the name was not asked.
     mutating func add(
-        _ text: Span<UInt8>, _ name: Range<Int>, _ ipv4: AddressList, _ ipv6: AddressList
+        _ json: JSONText, _ name: Range<Int>, _ ipv4: AddressList, _ ipv6: AddressList, joins: Bool = false
     ) throws(ServiceFailure) {
-        let index = try index(text, name)
-        guard found[index] == nil else { throw .unparsable }
-        set(index, ipv4, ipv6)
-    }
-
-    /// Sets what is said of the name with this index.
-    mutating func set(_ index: Int, _ ipv4: AddressList, _ ipv6: AddressList) {
-        found[index] = NameAddresses(asked.names[index], ipv4, ipv6, asked: families)
+        guard let index = asked.index(of: json.octets.span, name, next: next) else {
+            throw .otherName
+        }
+        next = index + 1
+        var result = NameAddresses(asked.names[index], ipv4, ipv6, asked: families)
+        if let before = found[index] {
+            guard joins else { throw .unparsable }
+            result = NameAddresses(
+                name: before.name, ipv4: try before.ipv4.joined(result.ipv4), ipv6: try before.ipv6.joined(result.ipv6))
+        }
+        found[index] = result
     }
 
     /// - Throws: ``ServiceFailure/unparsable`` if nothing is said of any name.
@@ -84,39 +76,41 @@ struct JSONAnswer {
     }
 }
 
-extension HTTPResponse {
-    /// Checks that the response can be an answer in JSON.
-    /// - Throws: What the service says is wrong: `{"code":…}` or `{"msg":…}`, or else the status.
-    func checkStatus() throws(ServiceFailure) {
-        guard isWhole else { throw .cutOff }
-        if status != 200 { throw refusal ?? .status(status) }
-    }
-
-    private var refusal: ServiceFailure? {
-        var (code, time): (Range<Int>?, UInt64?)
-        var reader = JSONReader()
-        do throws(ServiceFailure) {
-            try reader.object(body.span) { reader, body, member throws(ServiceFailure) in
-                if reader.isString(body), isSame(body, member, as: "code") || isSame(body, member, as: "msg") {
-                    code = try reader.string(body)
-                } else if isSame(body, member, as: "timestamp"), !reader.isString(body) {
-                    time = UInt64(try reader.integer(body, maximum: .max))
-                } else {
-                    try reader.skip(body)
-                }
-            }
-            try reader.end(body.span)
-        } catch {
-            return nil
+extension FamilyAddresses {
+    /// What two objects say of one family, of which only one may give addresses.
+    fileprivate func joined(_ other: FamilyAddresses) throws(ServiceFailure) -> FamilyAddresses {
+        switch (self, other) {
+        case (.addresses, .addresses): throw .unparsable
+        case (.addresses, _): self
+        default: other
         }
-        return code.map { .refused(ServiceRefusal(Array(body.span, $0), status: status, serviceTime: time)) }
     }
 }
 
-extension [UInt8] {
-    /// A part of a text.
-    init(_ text: Span<UInt8>, _ range: Range<Int>) {
-        self.init()
-        append(text.extracting(range))
+extension HTTPResponse {
+    /// The answer in JSON.
+    /// - Parameter success: The member that says what is wrong, and what it says of an answer; nil: an answer has none.
+    /// - Throws: What the service says is wrong, or else the status.
+    func json(_ success: (member: StaticString, value: StaticString)? = nil) throws(ServiceFailure) -> JSONText {
+        guard isWhole else { throw .cutOff }
+        guard status == 200 else { throw (try? JSONText(body).refusal(status)) ?? .status(status) }
+        let answer = try JSONText(body)
+        if let success, !isSame(body.span, try answer.string(answer.member(success.member)), as: success.value) {
+            throw try answer.refusal(status) ?? .unparsable
+        }
+        return answer
+    }
+}
+
+extension JSONText {
+    /// What the service says is wrong, by `code` or `msg`; nil if it does not say.
+    fileprivate func refusal(_ status: Int) throws(ServiceFailure) -> ServiceFailure? {
+        for member in ["code", "msg"] as [StaticString] {
+            let code = try self.member(member)
+            guard isString(code) else { continue }
+            let time = try? integer(self.member("timestamp"))
+            return .refused(ServiceRefusal(try unescaped(code), status: status, serviceTime: time.map(UInt64.init)))
+        }
+        return nil
     }
 }

@@ -27,50 +27,31 @@ public struct ServiceConfiguration: Sendable, Equatable {
     /// - Throws: ``ServiceFailure/unparsable``
     init(parsing text: Span<UInt8>) throws(ServiceFailure) {
         let whole = trimmed(text, 0..<text.count)
-        var known: Set<Field> = []
         self.init(addresses: [], ttlMinutes: Self.defaultTTLMinutes)
+        var fields: [String: Range<Int>] = [:]
         var start = whole.lowerBound
         repeat {
             let end = firstIndex(of: UInt8(ascii: "|"), in: text, start..<whole.upperBound) ?? whole.upperBound
             // The first colon: IPv6 addresses hold more of them.
             guard let colon = firstIndex(of: UInt8(ascii: ":"), in: text, start..<end) else { throw .unparsable }
-            let value = colon + 1..<end
-            let field = try Field(text, start..<colon)
+            let (name, value) = ((start..<colon).map { text[$0] }, colon + 1..<end)
+            let field = String(decoding: name, as: UTF8.self)
+            let isOther = !["log", "domain", "ip", "ttl"].contains(field)
+            guard !name.isEmpty, name.allSatisfy(isLowerLetter),
+                fields.updateValue(value, forKey: field) == nil || isOther,
+                field == "ip" || decimal(text, value, maximum: .max) != nil
+            else { throw .unparsable }
             start = end + 1
-            guard field == .other || known.insert(field).inserted else { throw .unparsable }
-            if field == .ip {
-                if !value.isEmpty { addresses = try Self.addresses(text, value) }
-                continue
-            }
-            guard let number = decimal(text, value, maximum: .max) else { throw .unparsable }
-            if field == .ttl, number >= 1, number <= Self.maximumTTLMinutes { ttlMinutes = number }
         } while start <= whole.upperBound
-        guard known.isSuperset(of: [.log, .domain]) else { throw .unparsable }
-    }
-
-    private enum Field {
-        case log, domain, ip, ttl, other
-
-        init(_ text: Span<UInt8>, _ name: Range<Int>) throws(ServiceFailure) {
-            guard !name.isEmpty, name.allSatisfy({ isLowerLetter(text[$0]) }) else { throw .unparsable }
-            if isEqual(text, name, to: "log") {
-                self = .log
-            } else if isEqual(text, name, to: "domain") {
-                self = .domain
-            } else if isEqual(text, name, to: "ip") {
-                self = .ip
-            } else if isEqual(text, name, to: "ttl") {
-                self = .ttl
-            } else {
-                self = .other
-            }
+        guard fields["log"] != nil, fields["domain"] != nil else { throw .unparsable }
+        if let ip = fields["ip"], !ip.isEmpty {
+            try forEachAddress(text, ip) { address throws(ServiceFailure) in try add(address) }
         }
-    }
-
-    private static func addresses(_ text: Span<UInt8>, _ range: Range<Int>) throws(ServiceFailure) -> [IPAddress] {
-        var list = ServiceConfiguration(addresses: [], ttlMinutes: defaultTTLMinutes)
-        try forEachAddress(text, range) { address throws(ServiceFailure) in try list.add(address) }
-        return list.addresses
+        if let ttl = fields["ttl"], let minutes = decimal(text, ttl, maximum: .max),
+            (1...Self.maximumTTLMinutes).contains(minutes)
+        {
+            ttlMinutes = minutes
+        }
     }
 
     /// Adds an address once; nil: what should have been one is none.

@@ -71,8 +71,6 @@ public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
     case nameCount(Int)
     /// The root, or a label with a character other than letters, digits, `-` and `_`.
     case forbiddenName(Name)
-    /// The host is empty or could not stand in an HTTP field.
-    case forbiddenHost
     /// The token or account is empty or could not stand in a URL.
     case badToken
     /// A secret is empty, or not hexadecimal where it has to be.
@@ -86,7 +84,6 @@ public enum RequestError: Error, Equatable, Sendable, CustomStringConvertible {
         switch self {
         case .nameCount(let count): "\(count) names do not fit into one request"
         case .forbiddenName(let name): "\(name) is not a name the service can be asked for"
-        case .forbiddenHost: "the host is neither a name nor an address"
         case .badToken: "the token has characters that cannot be in a URL"
         case .badSecret(let key): "\(key) is not hexadecimal; give it as the console shows it"
         case .noList: "the service has no list of its addresses"

@@ -36,10 +36,6 @@ public enum ServiceProtocol {
     /// Echo the name, give the TTL, give the client address: always requested, so that an answer can be checked and
     /// cached.
     static let flags = "&ttl=1&query=1&clientip=1"
-    static let requestLineStart = "GET /d?dn="
-    static let configurationStart = "GET /conf?"
-    /// The header fields behind the host. The version is left out: it would show an observer which daemons are old.
-    static let fields = "\r\nUser-Agent: httpdnsd\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n"
     /// The length of the initialization vector of AES-CBC, which precedes each ciphertext.
     static let initializationVectorLength = 16
 }

@@ -8,6 +8,6 @@ struct Signing {
     /// Seconds for which a request is valid.
     let validity: UInt64
 
-    /// The client subnet as Alibaba Cloud's version 1 and Baidu take it; empty if there is none.
-    var routeParameter: [UInt8] { Array((routeIp.map { "&ip=\($0)" } ?? "").utf8) }
+    /// The client subnet as text; empty if there is none.
+    var route: [UInt8] { Array((routeIp?.description ?? "").utf8) }
 }

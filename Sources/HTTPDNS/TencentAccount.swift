@@ -5,10 +5,10 @@ public import HTTP
 
 /// An account of Tencent's HTTPDNS (`/d`, `/conf`).
 public final class TencentAccount: ServiceAccount {
-    /// The parameters of a request behind its names, for each choice of families.
-    private let afterNames: (ipv4: [UInt8], ipv6: [UInt8], both: [UInt8])
     /// `id` and `alg`, or `token`, without a separator in front.
     private let credentials: [UInt8]
+    /// The parameters behind the credentials and the families.
+    private let tail: [UInt8]
     /// Nil in https mode, where TLS protects the names.
     private let cipher: PayloadCipher?
     /// The route address to be encrypted anew for each request; nil when it goes in clear, or not at all.
@@ -17,10 +17,6 @@ public final class TencentAccount: ServiceAccount {
     private let emptyPayloadLength: Int
     /// Seconds for which a request is valid; 0: for ever.
     private let authExpirySeconds: UInt64
-    private let namesPerRequest = Provider.tencent.facts.namesPerRequest
-    /// A buffer that is kept between requests to reuse its storage.
-    private var joinedNames: [UInt8] = []
-    private var end = RequestEnd()
 
     /// - Parameters:
     ///   - credential: The account's key or token, which also selects the mode.
@@ -52,12 +48,7 @@ public final class TencentAccount: ServiceAccount {
             // An encrypted `ip=` is appended to each request, since each has its own initialization vector.
             if routeIpToEncrypt == nil { tail += route }
         }
-        let start = [UInt8(ascii: "&")] + credentials
-        afterNames = (
-            ipv4: start + tail,
-            ipv6: start + Array("&type=aaaa".utf8) + tail,
-            both: start + Array("&type=addrs".utf8) + tail
-        )
+        self.tail = tail
     }
 
     public var hasExpiry: Bool { authExpirySeconds > 0 }
@@ -75,40 +66,23 @@ public final class TencentAccount: ServiceAccount {
         }
     }
 
-    public func request(
-        _ names: [Name], family: Families, host: String, at unixSeconds: UInt64
-    ) throws(RequestError) -> [UInt8] {
-        var joined = exchange(&joinedNames, with: [])
-        defer { joinedNames = joined }
-        joined.removeAll(keepingCapacity: true)
-        try joined.appendNames(names, most: namesPerRequest)
+    public func appendTarget(
+        _ names: [Name], family: Families, at unixSeconds: UInt64, to request: inout [UInt8]
+    ) throws(RequestError) {
+        var joined: [UInt8] = []
+        joined.reserveCapacity(256)
+        try joined.appendNames(names, to: .tencent)
         if authExpirySeconds > 0 {
             // One expiry for the whole batch, encrypted with the names.
             joined.append(UInt8(ascii: ";"))
             joined.appendDecimal(unixSeconds &+ authExpirySeconds)
         }
-        let tail =
-            switch family {
-            case .ipv4: afterNames.ipv4
-            case .ipv6: afterNames.ipv6
-            default: afterNames.both
-            }
-        var request: [UInt8] = []
-        // Hexadecimal doubles the length, encryption adds an IV and a block at most; the constants and an `ip=` fit
-        // into 320.
-        request.reserveCapacity(2 * joined.count + tail.count + host.utf8.count + 320)
-        request.append(contentsOf: ServiceProtocol.requestLineStart.utf8)
-        if let cipher {
-            try Self.appendEncrypted(joined, with: cipher, to: &request)
-        } else {
-            request.append(contentsOf: joined)
-        }
-        request.append(contentsOf: tail)
-        if let cipher, let routeIpToEncrypt {
-            try Self.appendEncrypted(routeIpToEncrypt, with: cipher, to: &request)
-        }
-        try end.append(host: host, to: &request)
-        return request
+        request.append("/d?dn=")
+        if let cipher { try request.appendEncrypted(joined, with: cipher) } else { request += joined }
+        request.append("&", credentials)
+        request.append(family.choose("", "&type=aaaa", both: "&type=addrs"))
+        request += tail
+        if let cipher, let routeIpToEncrypt { try request.appendEncrypted(routeIpToEncrypt, with: cipher) }
     }
 
     public func parse(
@@ -140,24 +114,11 @@ public final class TencentAccount: ServiceAccount {
         return try? cipher.decrypt(payload.span)
     }
 
-    public func configurationRequest(host: String, at unixSeconds: UInt64) throws(RequestError) -> [UInt8] {
-        var request = Array(ServiceProtocol.configurationStart.utf8) + credentials
-        try end.append(host: host, to: &request)
-        return request
+    public func listTarget(at unixSeconds: UInt64) throws(RequestError) -> [UInt8] {
+        Array("/conf?".utf8) + credentials
     }
 
     public func parseConfiguration(_ response: HTTPResponse) throws(ServiceFailure) -> ServiceConfiguration {
         try read(response, ServiceConfiguration.init(parsing:))
-    }
-
-    private static func appendEncrypted(
-        _ text: [UInt8], with cipher: PayloadCipher, to request: inout [UInt8]
-    ) throws(RequestError) {
-        do {
-            let payload = try cipher.encrypt(text.span)
-            Hexadecimal.append(payload.span, to: &request)
-        } catch {
-            throw .encryption(error)
-        }
     }
 }

@@ -105,13 +105,3 @@ extension HTTPExchange: StreamOwner {
 
     package func failed(_ stream: Stream, _ failure: StreamFailure) { finish(.failed(.stream(failure))) }
 }
-
-extension Endpoint {
-    /// The value of a request's `Host` field (RFC 9110 §7.2).
-    /// - Parameter serverName: The server's name; nil or empty: its address is used.
-    package func hostField(serverName: String?, isSecure: Bool) -> String {
-        let usualPort: UInt16 = isSecure ? 443 : 80
-        guard let serverName, !serverName.isEmpty else { return port == usualPort ? "\(address)" : "\(self)" }
-        return port == usualPort ? serverName : "\(serverName):\(port)"
-    }
-}

@@ -66,7 +66,7 @@ import Testing
         let other = try ServiceEngine(account, addresses: addresses("192.0.2.1", "2001:db8::1"))
         let client = try TencentAccount(.aes(id: 12345, key: account.aesKey))
         let talk = Talk(other)
-        talk.say(try client.configurationRequest(host: "h", at: 0))
+        talk.say(HTTPRequestWriter(host: "h", keepsConnection: true).get(try client.listTarget(at: 0)))
         var reader = HTTPResponseReader()
         let bytes = Array(talk.responses[0].utf8)
         let response = try #require(try reader.receive(bytes.span))

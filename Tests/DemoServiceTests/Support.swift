@@ -4,6 +4,7 @@ import DNSWire
 import DemoService
 import Foundation
 import Glibc
+import HTTP
 import HTTPDNS
 
 /// Key, id and vectors as in the tests of HTTPDNS.
@@ -90,8 +91,12 @@ private func withAddress<T>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, so
 }
 
 extension TencentAccount {
-    /// A request whose time does not matter.
-    func request(_ names: [Name], family: Families, host: String) throws(RequestError) -> [UInt8] {
-        try request(names, family: family, host: host, at: 0)
+    /// A whole request.
+    func request(
+        _ names: [Name], family: Families, host: String, at unixSeconds: UInt64 = 0
+    ) throws(RequestError) -> [UInt8] {
+        try HTTPRequestWriter(host: host, keepsConnection: true).get { request throws(RequestError) in
+            try appendTarget(names, family: family, at: unixSeconds, to: &request)
+        }
     }
 }

@@ -209,24 +209,14 @@ import Testing
     }
 }
 
-@Suite struct JSONReaderTests {
-    private func skips(_ text: String) -> Bool {
-        let octets = Array(text.utf8)
-        var reader = JSONReader()
-        do {
-            try reader.skip(octets.span)
-            try reader.end(octets.span)
-            return true
-        } catch {
-            return false
-        }
-    }
+@Suite struct JSONTextTests {
+    private func isValid(_ text: [UInt8]) -> Bool { (try? JSONText(text)) != nil }
 
     @Test(arguments: [
         "{}", "[]", " [ 1 , -2.5e+3 , 0 , true , false , null , \"\\\"\\u00e9\\n\" ] ", "{\"a\":{\"a\":{}},\"b\":[[]]}",
         "\"é\"", "0.0", "1E9", String(repeating: "[", count: 8) + String(repeating: "]", count: 8),
     ])
-    func valid(text: String) { #expect(skips(text)) }
+    func valid(text: String) { #expect(isValid(Array(text.utf8))) }
 
     @Test(arguments: [
         "", " ", "{", "[1,]", "{\"a\":1,}", "{a:1}", "{\"a\" 1}", "[1 2]", "01", "-", "1.", ".5", "1e", "+1", "tru",
@@ -234,12 +224,46 @@ import Testing
         "nul", "\"", "\"\\x\"", "\"\\u12g4\"", "\"\n\"", "{\"a\":1,\"a\":2}", "{} {}", "[]]", "'a'", "NaN",
         String(repeating: "[", count: 9) + String(repeating: "]", count: 9),
         "{" + (0...64).map { "\"\($0)\":0" }.joined(separator: ",") + "}",
+        "[" + (1...2048).map(String.init).joined(separator: ",") + "]", "{\"a\\/\":1}", "{\"a\":1,}", "[,1]", "\u{0}",
     ])
-    func invalid(text: String) { #expect(!skips(text)) }
+    func invalid(text: String) { #expect(!isValid(Array(text.utf8))) }
 
-    @Test func numbersAreBounded() throws {
-        var reader = JSONReader()
-        #expect(try reader.integer(Array("99999999999999999999999".utf8).span, maximum: 600) == 600)
+    @Test func octetsThatAreNoUTF8() {
+        for octets: [UInt8] in [[0xFF], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xE9]] {
+            #expect(!isValid([0x22] + octets + [0x22]))
+        }
+        #expect((try? JSONText(Array("\"é\"".utf8), isInAnyScript: false)) == nil)
+    }
+
+    @Test func values() throws {
+        let text = """
+            { "a" : [ {"n" : 99999999999999999999999}, null, "x" ], "b":null ,"c":"a\\/b\\/", "d":-1, "e":"\\n","f":0.5,\
+            "g":"192.0.2.1","aa":{"a":1}}
+            """
+        let json = try JSONText(Array(text.utf8))
+        let a = try json.member("a")
+        let elements = Array(try json.elements(of: a))
+        #expect(elements.count == 3 && json.isString(elements[2]) && !json.isString(elements[1]))
+        #expect(try json.integer(json.member("n", of: elements[0]), maximum: 600) == 600)
+        for nothing in [elements[1], try json.member("b"), try json.member("nothing")] {
+            #expect(try json.isMissing(nothing) && json.isMissing(json.member("x", of: nothing)))
+            #expect(try Array(json.elements(of: nothing)).isEmpty && Array(json.members(of: nothing)).isEmpty)
+        }
+        #expect(try json.unescaped(json.member("c")) == Array("a/b/".utf8))
+        #expect(try json.address(json.member("g")) == .v4(192, 0, 2, 1))
+        #expect(try json.integer(json.member("a", of: json.member("aa"))) == 1)
+        let names = try json.members(of: JSONText.root).map { Array(json.octets[json.name($0)]) }
+        #expect(names.map { String(decoding: $0, as: UTF8.self) } == ["a", "b", "c", "d", "e", "f", "g", "aa"])
+        for wrong in ["d", "f", "c", "b", "nothing"] as [StaticString] {
+            #expect(throws: ServiceFailure.unparsable) { try json.integer(json.member(wrong)) }
+        }
+        for wrong in ["c", "d", "b", "a", "aa", "nothing"] as [StaticString] {
+            #expect(throws: ServiceFailure.unparsable) { try json.string(json.member(wrong)) }
+        }
+        #expect(throws: ServiceFailure.unparsable) { try json.unescaped(json.member("e")) }
+        #expect(throws: ServiceFailure.unparsable) { try json.members(of: a) }
+        #expect(throws: ServiceFailure.unparsable) { try json.elements(of: json.member("aa")) }
+        #expect(throws: ServiceFailure.unparsable) { try json.member("n", of: a) }
     }
 }
 

@@ -36,7 +36,7 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
         let cipher = try PayloadCipher(.aes, key: aesKey)
         var seen: Set<String> = []
         for _ in 0..<3 {
-            let request = text(try account.request(names("a.example", "b.example"), family: .ipv6, host: "::1"))
+            let request = text(try account.request(names("a.example", "b.example"), family: .ipv6, host: "[::1]"))
             let parts = try #require(
                 request.wholeMatch(
                     of:
@@ -88,16 +88,6 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
         #expect(try decrypted(match.1, PayloadCipher(.aes, key: aesKey)) == "203.0.113.7")
     }
 
-    @Test(arguments: [
-        ("2001:db8::1", "[2001:db8::1]"), ("[2001:db8::1]:8443", "[2001:db8::1]:8443"),
-        ("192.0.2.1:8080", "192.0.2.1:8080"), ("dns.example", "dns.example"),
-    ])
-    func hostField(host: String, expected: String) throws {
-        let account = try TencentAccount(.https(token: Array("1".utf8)))
-        let request = try account.request(names("example.com"), family: .ipv4, host: host)
-        #expect(text(request).contains("\r\nHost: \(expected)\r\n"))
-    }
-
     /// 1744701968 + 600 = 1744702568.
     @Test func theExpiryIsEncryptedWithTheNames() throws {
         let account = try TencentAccount(.des(id: 12345, key: desKey), authExpirySeconds: 600)
@@ -131,25 +121,14 @@ let aesKey = Array("Swift-HTTPDNS-16".utf8)
                 == plain.request(names("qq.com"), family: .ipv4, host: "h", at: 2))
     }
 
-    @Test func configurationRequests() throws {
+    @Test func listTargets() throws {
         let expected: [(ServiceCredential, String)] = [
             (.https(token: Array("67890".utf8)), "token=67890"), (.aes(id: 12345, key: aesKey), "id=12345&alg=aes"),
             (.des(id: 12345, key: desKey), "id=12345&alg=des"),
         ]
         for (credential, query) in expected {
             let account = try TencentAccount(credential, routeIp: .v4(1, 2, 3, 4), authExpirySeconds: 600)
-            #expect(
-                text(try account.configurationRequest(host: "192.0.2.1"))
-                    == "GET /conf?\(query) HTTP/1.1\r\nHost: 192.0.2.1\r\n" + fields)
-            #expect(throws: RequestError.forbiddenHost) { try account.configurationRequest(host: "a b") }
-        }
-    }
-
-    @Test(arguments: ["", "a b", "a\r\nX: y", "a/b", "ä"])
-    func forbiddenHost(host: String) throws {
-        let account = try TencentAccount(.https(token: Array("1".utf8)))
-        #expect(throws: RequestError.forbiddenHost) {
-            try account.request(names("example.com"), family: .ipv4, host: host)
+            #expect(text(try account.listTarget(at: 0)) == "/conf?\(query)")
         }
     }
 

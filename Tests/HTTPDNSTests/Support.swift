@@ -39,13 +39,13 @@ extension HTTPResponse {
     }
 }
 
-extension TencentAccount {
-    /// A request whose time does not matter.
-    func request(_ names: [Name], family: Families, host: String) throws(RequestError) -> [UInt8] {
-        try request(names, family: family, host: host, at: 0)
-    }
-
-    func configurationRequest(host: String) throws(RequestError) -> [UInt8] {
-        try configurationRequest(host: host, at: 0)
+extension ServiceAccount {
+    /// The whole request, as upstreams send it.
+    func request(
+        _ names: [Name], family: Families, host: String, at unixSeconds: UInt64 = 0
+    ) throws(RequestError) -> [UInt8] {
+        try HTTPRequestWriter(host: host, keepsConnection: true).get { request throws(RequestError) in
+            try appendTarget(names, family: family, at: unixSeconds, to: &request)
+        }
     }
 }

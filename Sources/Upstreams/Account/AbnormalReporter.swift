@@ -126,19 +126,10 @@ package final class AbnormalReporter {
 
     private func post(to endpoint: Endpoint, at now: Tick) {
         guard let destination else { return }
-        let url = destination.url
-        let head = """
-            POST \(url.path) HTTP/1.1\r
-            Host: \(url.authority)\r
-            User-Agent: httpdnsd\r
-            Content-Type: application/x-ndjson\r
-            Content-Length: \(body.count)\r
-            Connection: close\r
-            \r
-
-            """
+        let request = HTTPRequestWriter(host: destination.url.authority, keepsConnection: false)
+            .post(Array(destination.url.path.utf8), body: ("application/x-ndjson", body))
         do throws(StreamFailure) {
-            exchange = try HTTPExchange(Array(head.utf8) + body, to: endpoint, destination.security, loop: loop) {
+            exchange = try HTTPExchange(request, to: endpoint, destination.security, loop: loop) {
                 [weak self] in self?.settle($0, $1, at: endpoint)
             }
         } catch {

@@ -19,16 +19,22 @@ package struct ServiceAccess {
     package init(account: any ServiceAccount, _ security: Security, serverName: String?) {
         (self.account, self.security, self.serverName) = (account, security, serverName)
     }
+
+    func writer(to server: Endpoint, keepsConnection: Bool) -> HTTPRequestWriter {
+        HTTPRequestWriter(
+            host: server.hostField(serverName: serverName, isSecure: security.isSecure),
+            keepsConnection: keepsConnection)
+    }
 }
 
 /// One server of an account: names are sent in HTTP/1.1 requests, their addresses come back.
 final class ServiceDialect: Dialect {
     private let access: ServiceAccess
-    private let host: String
+    private let writer: HTTPRequestWriter
 
     init(_ server: Server, _ access: ServiceAccess) {
         self.access = access
-        host = server.endpoints[0].hostField(serverName: access.serverName, isSecure: access.security.isSecure)
+        writer = access.writer(to: server.endpoints[0], keepsConnection: true)
     }
 
     func conversation() -> any ClientConversation { HTTP1() }
@@ -38,7 +44,10 @@ final class ServiceDialect: Dialect {
             throw Unaskable(.badAnswer, "HTTPDNS knows addresses alone")
         }
         do throws(RequestError) {
-            return try access.account.request(names, family: families, host: host, at: access.clock.time(at: wall))
+            return try writer.get { request throws(RequestError) in
+                try access.account.appendTarget(
+                    names, family: families, at: access.clock.time(at: wall), to: &request)
+            }
         } catch {
             throw Unaskable(.badAnswer, error.description)
         }

@@ -1,6 +1,7 @@
 package import Base
 package import Configuration
 import Forwarding
+import HTTP
 import HTTPDNS
 package import Log
 import Logging
@@ -85,9 +86,8 @@ package final class ServiceList {
     private func ask(_ server: Endpoint, at now: Tick) {
         let failure: Failure
         do {
-            let request = try access.account.configurationRequest(
-                host: server.hostField(serverName: access.serverName, isSecure: access.security.isSecure),
-                at: access.clock.time(at: WallClock.unixSeconds()))
+            let request = access.writer(to: server, keepsConnection: false).get(
+                try access.account.listTarget(at: access.clock.time(at: WallClock.unixSeconds())))
             exchange = try HTTPExchange(request, to: server, access.security, loop: loop) { [weak self] in
                 self?.settle($0, $1)
             }

@@ -1,0 +1,56 @@
+package import Base
+
+/// Writes HTTP/1.1 requests to one server (RFC 9112 §3): all that this program sends.
+package struct HTTPRequestWriter: Sendable {
+    /// What stands between the target and what is said of a body.
+    private let fields: [UInt8]
+
+    /// The version is left out of User-Agent: it would show an observer which daemons are old.
+    /// - Parameters:
+    ///   - host: The value of Host: a name or an address, with `:PORT` unless that is the scheme's default. Octets that
+    ///     no host has are left out, so that it cannot end its field.
+    ///   - keepsConnection: Whether another request may follow on the connection.
+    package init(host: String, keepsConnection: Bool) {
+        var fields = Array(" HTTP/1.1\r\nHost: ".utf8)
+        fields += host.utf8.filter(isHostByte)
+        fields.append("\r\nUser-Agent: httpdnsd\r\nAccept: */*\r\nConnection: ")
+        fields.append(keepsConnection ? "keep-alive\r\n" : "close\r\n")
+        self.fields = fields
+    }
+
+    /// - Parameter target: Path and query: visible ASCII alone, which the caller sees to.
+    package func get(_ target: [UInt8]) -> [UInt8] { get { $0 += target } }
+
+    /// - Parameter appendTarget: Appends the target to the request.
+    package func get<Failure>(
+        _ appendTarget: (inout [UInt8]) throws(Failure) -> Void
+    ) throws(Failure) -> [UInt8] {
+        var request = [UInt8]("GET ", capacity: 640)
+        try appendTarget(&request)
+        request += fields
+        request.append("\r\n")
+        return request
+    }
+
+    /// - Parameters:
+    ///   - target: As above.
+    ///   - body: Its media type, and the octets; nil: none.
+    package func post(_ target: [UInt8], body: (mediaType: StaticString, octets: [UInt8])? = nil) -> [UInt8] {
+        var request = Array("POST ".utf8) + target + fields
+        if let body {
+            request += Array("Content-Type: \(body.mediaType)\r\nContent-Length: \(body.octets.count)\r\n".utf8)
+        }
+        return request + [0x0D, 0x0A] + (body?.octets ?? [])
+    }
+}
+
+extension Endpoint {
+    /// The value of a request's `Host` field (RFC 9110 §7.2).
+    /// - Parameter serverName: The server's name; nil or empty: its address is used.
+    package func hostField(serverName: String?, isSecure: Bool) -> String {
+        let name = serverName ?? ""
+        let text = name.isEmpty ? "\(address)" : name
+        let host = text.contains(":") ? "[\(text)]" : text
+        return port == (isSecure ? 443 : 80) ? host : "\(host):\(port)"
+    }
+}

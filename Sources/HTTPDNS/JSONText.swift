@@ -1,0 +1,284 @@
+internal import Base
+
+/// A JSON text (RFC 8259), read whole: its values are nodes, known by their places, which have the order of the text.
+///
+/// It is strict, since a text that two readers could read differently is no answer: it must be UTF-8; a member may
+/// stand in an object once; names of members, and strings that are used, have no escapes (but `\/`, see
+/// ``unescaped(_:)``); numbers that are used are whole and not negative. What is missing, and `null`, stands for an
+/// empty object or array, as services written in Go have it. What is not used is checked for its form alone.
+///
+/// Depth, members and values are limited by the constants, the length by that of a body of HTTP.
+struct JSONText {
+    /// How deep objects and arrays may stand in each other; the services need six.
+    static let maximumDepth = 8
+    /// The most members of an object: ten names are asked at once at most.
+    static let maximumMembers = 64
+    /// The most values, names of members among them: those of ten names with 90 addresses of each family.
+    static let maximumValues = 2048
+
+    fileprivate enum Kind: UInt8 { case object, array, string, escaped, number, bool, null }
+
+    fileprivate struct Node {
+        let kind: Kind
+        /// Where the name of a member stands in the text; empty for what is no member.
+        let name: Range<Int>
+        /// Where it stands in the text; a string without its quotes.
+        let range: Range<Int>
+        /// The place of the node behind it and all that it holds.
+        var next: Int
+    }
+
+    let octets: [UInt8]
+    /// The one of a null, for whatever is missing, then that of the whole text.
+    private var nodes: [Node] = []
+    /// How far the text is read.
+    private var position = 0
+
+    private static let missing = 0
+    static let root = 1
+
+    /// - Parameter isInAnyScript: Whether strings may have characters beyond ASCII. Not in a text that came encrypted:
+    ///   whoever changes it on the way makes 16 random octets of a block, which could hide in a string that is not
+    ///   used.
+    init(_ octets: [UInt8], isInAnyScript: Bool = true) throws(ServiceFailure) {
+        guard isInAnyScript ? (try? UTF8Span(validating: octets.span)) != nil : octets.allSatisfy({ $0 < 0x80 }) else {
+            throw .unparsable
+        }
+        self.octets = octets
+        nodes.reserveCapacity(octets.count / 6 + 2)
+        try add(.null, 0..<0, 0..<0)
+        try readValue(octets.span, 0..<0, depth: 0)
+        guard next(octets.span) == nil else { throw .unparsable }
+    }
+
+    // MARK: What stands in it
+
+    func isMissing(_ place: Int) -> Bool { nodes[place].kind == .null }
+
+    func isString(_ place: Int) -> Bool { nodes[place].kind == .string || nodes[place].kind == .escaped }
+
+    /// The place of the value of a member of an object.
+    func member(_ wanted: StaticString, of object: Int = root) throws(ServiceFailure) -> Int {
+        let content = try content(of: object, .object)
+        var place = content.lowerBound
+        while place < content.upperBound {
+            if isSame(octets.span, nodes[place].name, as: wanted) { return place }
+            place = nodes[place].next
+        }
+        return Self.missing
+    }
+
+    /// Where the name of a member stands in ``octets``, without its quotes.
+    func name(_ place: Int) -> Range<Int> { nodes[place].name }
+
+    /// The places of the values of an object's members.
+    func members(of object: Int) throws(ServiceFailure) -> Children {
+        Children(nodes: nodes, rest: try content(of: object, .object))
+    }
+
+    /// The places of the elements of an array.
+    func elements(of array: Int) throws(ServiceFailure) -> Children {
+        Children(nodes: nodes, rest: try content(of: array, .array))
+    }
+
+    @inline(__always)
+    private func content(of place: Int, _ kind: Kind) throws(ServiceFailure) -> Range<Int> {
+        guard nodes[place].kind == kind || nodes[place].kind == .null else { throw .unparsable }
+        return place + 1..<nodes[place].next
+    }
+
+    /// The places of what an object or array holds.
+    struct Children: Sequence, IteratorProtocol {
+        fileprivate let nodes: [Node]
+        fileprivate var rest: Range<Int>
+
+        mutating func next() -> Int? {
+            guard let place = rest.first else { return nil }
+            rest = nodes[place].next..<rest.upperBound
+            return place
+        }
+    }
+
+    /// Where a string without escapes stands in ``octets``, without its quotes.
+    func string(_ place: Int) throws(ServiceFailure) -> Range<Int> {
+        guard nodes[place].kind == .string else { throw .unparsable }
+        return nodes[place].range
+    }
+
+    /// The octets of a string, which may have a `\` before each `/`, as some writers put one there.
+    func unescaped(_ place: Int) throws(ServiceFailure) -> [UInt8] {
+        guard isString(place) else { throw .unparsable }
+        let pieces = octets[nodes[place].range]
+            .split(separator: UInt8(ascii: "\\"), omittingEmptySubsequences: false)
+        guard pieces.dropFirst().allSatisfy({ $0.first == UInt8(ascii: "/") }) else { throw .unparsable }
+        return Array(pieces.joined())
+    }
+
+    /// A whole number, 0 or more; what exceeds `maximum` is `maximum`.
+    func integer(_ place: Int, maximum: Int = .max) throws(ServiceFailure) -> Int {
+        guard nodes[place].kind == .number, let value = decimal(octets.span, nodes[place].range, maximum: maximum)
+        else { throw .unparsable }
+        return value
+    }
+
+    /// A string as an address; nil if it is none.
+    func address(_ place: Int) throws(ServiceFailure) -> IPAddress? {
+        IPAddress(parsing: octets.span.extracting(try string(place)))
+    }
+}
+
+// MARK: How it is read
+
+extension JSONText {
+    /// Skips white space, and gives the octet behind it; nil at the end.
+    @inline(__always)
+    private mutating func next(_ text: Span<UInt8>) -> UInt8? {
+        while position < text.count {
+            // Nearly all octets between values are above the space, which is looked at first.
+            let octet = text[position]
+            if octet > 0x20 || !isWhiteSpace(octet) { return octet }
+            position &+= 1
+        }
+        return nil
+    }
+
+    @inline(__always)
+    private mutating func take(_ octet: UInt8, _ text: Span<UInt8>) -> Bool {
+        guard next(text) == octet else { return false }
+        position &+= 1
+        return true
+    }
+
+    private mutating func add(_ kind: Kind, _ name: Range<Int>, _ range: Range<Int>) throws(ServiceFailure) {
+        guard nodes.count < Self.maximumValues else { throw .unparsable }
+        nodes.append(Node(kind: kind, name: name, range: range, next: nodes.count + 1))
+    }
+
+    private mutating func readValue(
+        _ text: Span<UInt8>, _ name: Range<Int>, depth: Int
+    ) throws(ServiceFailure) {
+        switch next(text) {
+        case UInt8(ascii: "\""):
+            let (range, hasEscapes) = try readString(text)
+            try add(hasEscapes ? .escaped : .string, name, range)
+        case UInt8(ascii: "{"): try readContent(text, name, .object, until: UInt8(ascii: "}"), depth)
+        case UInt8(ascii: "["): try readContent(text, name, .array, until: UInt8(ascii: "]"), depth)
+        case UInt8(ascii: "t"): try readWord(text, name, "true", .bool)
+        case UInt8(ascii: "f"): try readWord(text, name, "false", .bool)
+        case UInt8(ascii: "n"): try readWord(text, name, "null", .null)
+        default: try readNumber(text, name)
+        }
+    }
+
+    private mutating func readContent(
+        _ text: Span<UInt8>, _ name: Range<Int>, _ kind: Kind, until end: UInt8, _ depth: Int
+    ) throws(ServiceFailure) {
+        guard depth < Self.maximumDepth else { throw .unparsable }
+        let place = nodes.count
+        try add(kind, name, position..<position)
+        position += 1
+        if !take(end, text) {
+            repeat {
+                try readValue(text, kind == .object ? try readName(text, in: place) : 0..<0, depth: depth + 1)
+            } while take(UInt8(ascii: ","), text)
+            guard take(end, text) else { throw .unparsable }
+        }
+        nodes[place].next = nodes.count
+    }
+
+    /// Reads the name of a member, which no other of its object may have, and the colon behind it.
+    private mutating func readName(_ text: Span<UInt8>, in object: Int) throws(ServiceFailure) -> Range<Int> {
+        guard next(text) == UInt8(ascii: "\"") else { throw .unparsable }
+        let (name, hasEscapes) = try readString(text)
+        guard !hasEscapes, take(UInt8(ascii: ":"), text) else { throw .unparsable }
+        var (other, count) = (object + 1, 1)
+        while other < nodes.count {
+            let range = nodes[other].name
+            if range.count == name.count {
+                var offset = 0
+                while offset < name.count, text[name.lowerBound + offset] == text[range.lowerBound + offset] {
+                    offset += 1
+                }
+                guard offset < name.count else { throw .unparsable }
+            }
+            other = nodes[other].next
+            count += 1
+        }
+        guard count <= Self.maximumMembers else { throw .unparsable }
+        return name
+    }
+
+    /// Reads a string (§7), and gives its place without the quotes.
+    private mutating func readString(_ text: Span<UInt8>) throws(ServiceFailure) -> (Range<Int>, hasEscapes: Bool) {
+        let start = position + 1
+        var (index, hasEscapes) = (start, false)
+        while index < text.count {
+            let octet = text[index]
+            index &+= 1
+            // Nearly all octets are beyond the quote.
+            if octet > UInt8(ascii: "\""), octet != UInt8(ascii: "\\") { continue }
+            if octet == UInt8(ascii: "\"") {
+                position = index
+                return (start..<index - 1, hasEscapes)
+            }
+            guard octet >= 0x20 else { break }
+            if octet == UInt8(ascii: "\\") {
+                hasEscapes = true
+                index = try Self.endOfEscape(text, index)
+            }
+        }
+        throw .unparsable
+    }
+
+    /// - Parameter index: The place behind the backslash.
+    private static func endOfEscape(_ text: Span<UInt8>, _ index: Int) throws(ServiceFailure) -> Int {
+        guard index < text.count else { throw .unparsable }
+        switch text[index] {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+            return index + 1
+        case UInt8(ascii: "u"):
+            guard index + 5 <= text.count else { throw .unparsable }
+            for digit in index + 1...index + 4 where Hexadecimal.value(text[digit]) == nil { throw .unparsable }
+            return index + 5
+        default: throw .unparsable
+        }
+    }
+
+    /// Reads a number (§6).
+    private mutating func readNumber(_ text: Span<UInt8>, _ name: Range<Int>) throws(ServiceFailure) {
+        let start = position
+        _ = take(UInt8(ascii: "-"), or: UInt8(ascii: "-"), text)
+        let first = position
+        try readDigits(text)
+        guard text[first] != UInt8(ascii: "0") || position == first + 1 else { throw .unparsable }
+        if take(UInt8(ascii: "."), or: UInt8(ascii: "."), text) { try readDigits(text) }
+        if take(UInt8(ascii: "e"), or: UInt8(ascii: "E"), text) {
+            _ = take(UInt8(ascii: "+"), or: UInt8(ascii: "-"), text)
+            try readDigits(text)
+        }
+        try add(.number, name, start..<position)
+    }
+
+    /// Takes one of two octets, if it comes next.
+    private mutating func take(_ first: UInt8, or second: UInt8, _ text: Span<UInt8>) -> Bool {
+        guard position < text.count, text[position] == first || text[position] == second else { return false }
+        position += 1
+        return true
+    }
+
+    private mutating func readDigits(_ text: Span<UInt8>) throws(ServiceFailure) {
+        let start = position
+        while position < text.count, isDigit(text[position]) { position &+= 1 }
+        guard position > start else { throw .unparsable }
+    }
+
+    private mutating func readWord(
+        _ text: Span<UInt8>, _ name: Range<Int>, _ word: StaticString, _ kind: Kind
+    ) throws(ServiceFailure) {
+        let start = position
+        position += word.utf8CodeUnitCount
+        guard position <= text.count, isSame(text, start..<position, as: word) else { throw .unparsable }
+        try add(kind, name, start..<position)
+    }
+}

@@ -1,5 +1,5 @@
-/// Either side of an HTTP/2 connection, as the library sees it: it is told what the library reads and writes, while one of
-/// its calls of the library runs. A side overrides what it wants to know; everything else is ignored.
+/// The base of client and server session: its methods are nghttp2's callbacks, called while the session calls nghttp2. A
+/// session overrides those that it needs; the others do nothing.
 package class HTTP2Owner {
     private let frameLimit: Int
     /// Frames since the last whole request or response.

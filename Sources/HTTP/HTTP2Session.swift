@@ -174,6 +174,7 @@ package final class HTTP2Session: HTTP2Owner {
         }
     }
 
+    /// - Parameter keepingOutput: True while nghttp2 writes to `output`, which must not be touched then (exclusive access).
     private func end(_ error: HTTP2Error, keepingOutput: Bool = false) {
         guard !hasEnded else { return }
         hasEnded = true

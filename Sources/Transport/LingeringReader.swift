@@ -7,7 +7,7 @@ internal import Synchronization
 public protocol DatagramReceiver: ~Copyable, Sendable {
     /// Called on the reader's queue with a batch of datagrams; the replies added to `replies` are sent when it returns.
     /// There may be at most one for each datagram.
-    mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout ReplyBatch)
+    mutating func receive(_ batch: borrowing ReceiveBatch, _ replies: inout SendBatch)
     /// Whether the reader has to leave further datagrams alone for a moment, for something that needs its processor.
     var isInTheWay: Bool { get }
 }
@@ -36,7 +36,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
     private struct Desk: ~Copyable {
         var receiver: Receiver
         var batch: ReceiveBatch
-        var replies: ReplyBatch
+        var replies: SendBatch
     }
 
     /// How long the reader stays in `recvmmsg` without a datagram, in microseconds. It is also what stopping may take.
@@ -48,7 +48,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
 
     /// - Parameters:
     ///   - socket: Becomes a blocking socket with a receive time-out. Sending from elsewhere does not wait all the same
-    ///     (``ReplyBatch/flush(_:)``).
+    ///     (``SendBatch/flush(_:)``).
     ///   - slots: The most datagrams read at once.
     ///   - failed: The socket could not be read; it will be tried again.
     public init(
@@ -57,7 +57,7 @@ public final class LingeringReader<Receiver: DatagramReceiver & ~Copyable>: @unc
     ) {
         self.socket = socket
         queue = DispatchQueue(label: label)
-        desk = Desk(receiver: receiver, batch: ReceiveBatch(slots: slots), replies: ReplyBatch(slots: slots))
+        desk = Desk(receiver: receiver, batch: ReceiveBatch(slots: slots), replies: SendBatch(slots: slots))
         self.failed = failed
     }
 

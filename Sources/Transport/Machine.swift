@@ -9,7 +9,7 @@ package enum Machine {
     }
 
     /// Lets everything else go first from now on, for this thread and those that it begins (sched(7)).
-    package static func giveWay() {
+    package static func lowerPriority() {
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
     }
 

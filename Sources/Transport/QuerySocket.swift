@@ -75,7 +75,7 @@ public struct QuerySocket: ~Copyable, Sendable {
 
     /// Sends what was committed to a batch, to the resolver. What the socket has no room for is dropped. Fails as
     /// ``send(_:)-(Span<UInt8>)`` does; then some may have been sent.
-    public func send(_ batch: inout ReplyBatch) throws(SystemError) {
+    public func send(_ batch: inout SendBatch) throws(SystemError) {
         if let code = batch.flush(through: descriptor.raw, isConnected: true) {
             throw SystemError("send", resolver.description, code: code)
         }

@@ -56,7 +56,7 @@ struct Watch: ParsableCommand {
     func run() throws {
         try ending {
             // A reader that falls behind loses lines; one that takes the daemon's core costs answers.
-            Machine.giveWay()
+            Machine.lowerPriority()
             let client = try options.connecting { path throws(SystemError) in try WatchClient(path) }
             let progress = Progress("no question to show yet; Ctrl-C ends it")
             defer { progress.end() }

@@ -88,7 +88,7 @@ enum Rules {
         // Calls of libsystemd.
         "Sources/Log/Journal.swift", "Sources/Daemon/Systemd/ServiceManager.swift",
         // Memory that a batch, or the connections of a loop, use in turn.
-        "Sources/Upstreams/Asking/LocalUpstream.swift", "Sources/Upstreams/Asking/QueryDatagrams.swift",
+        "Sources/Upstreams/Asking/PlainUpstream.swift", "Sources/Upstreams/Asking/QueryDatagrams.swift",
         "Sources/Streams/Stream.swift",
         "Sources/Daemon/Listening/Client.swift", "Sources/Daemon/Listening/DatagramListener.swift",
         "Sources/Daemon/Resolving/TurnReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",

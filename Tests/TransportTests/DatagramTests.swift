@@ -124,7 +124,7 @@ import Testing
     @Test func aReplyThatCannotBeSentIsDroppedAndTheOthersGo() throws {
         let socket = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
         let client = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
-        var replies = ReplyBatch(slots: 6)
+        var replies = SendBatch(slots: 6)
         let there = SocketAddress(client.local)
         // Port 0 and an IPv6 peer cannot be sent to from this socket.
         let nowhere = SocketAddress(Endpoint(loopback, port: 0))
@@ -150,8 +150,8 @@ import Testing
         client.send([1], to: socket.local)
         var batch = ReceiveBatch(slots: 1)
         #expect(try batch.receive(from: socket, waiting: false) == 1)
-        var replies = ReplyBatch(slots: 8)
-        let longest = ReplyBatch.slotSize
+        var replies = SendBatch(slots: 8)
+        let longest = SendBatch.slotSize
         // The second time there is no octet left.
         for lengths in [[0, 1, 63, 64, 65, 100, 512, longest], Array(repeating: longest, count: 8)] {
             for (number, length) in lengths.enumerated() {
@@ -170,7 +170,7 @@ import Testing
     @Test func aSlotThatHadASourceAddressSendsWithoutOneLater() throws {
         let socket = try DatagramSocket.bind(Endpoint(IPAddress(v4: 0), port: 0), count: 1)[0]
         let client = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
-        var replies = ReplyBatch(slots: 1)
+        var replies = SendBatch(slots: 1)
         var batch = ReceiveBatch(slots: 1)
         for (source, expected) in [(IPAddress.v4(127, 0, 0, 9) as IPAddress?, "127.0.0.9"), (nil, "127.0.0.1")] {
             replies.next()[0] = 1
@@ -200,7 +200,7 @@ import Testing
             #expect(error.code == ECONNREFUSED)
         }
         #expect(try query.receive(into: &room) == .wouldBlock)
-        var replies = ReplyBatch(slots: 2)
+        var replies = SendBatch(slots: 2)
         replies.commit(0, to: asker, from: nil)
         _ = replies.next().update(fromContentsOf: bytes("answer"))
         replies.commit(6, to: asker, from: nil)
@@ -230,7 +230,7 @@ import Testing
         let query = try QuerySocket.open(to: endpoint)
         #expect(try query.send([0x12, 0x34, 1].span))
         let resolver = try DatagramSocket.bind(endpoint, count: 1)[0]
-        var queries = ReplyBatch(slots: 2)
+        var queries = SendBatch(slots: 2)
         for id in [UInt8(1), 2] {
             _ = queries.next().update(fromContentsOf: [id, id])
             queries.commit(2)

@@ -154,7 +154,7 @@ import Testing
             for slot in 0..<batch.count {
                 let (client, number) = (batch.sender(slot), batch.bytes(slot)[0])
                 late.async {
-                    var replies = ReplyBatch(slots: 1)
+                    var replies = SendBatch(slots: 1)
                     replies.next()[0] = number
                     replies.commit(1, to: client, from: nil)
                     replies.flush(socket)

@@ -56,7 +56,7 @@ import Testing
         #expect(try batch.receive(from: socket, waiting: false) == 1)
         #expect(batch.sender(0).address.description == "::ffff:127.0.0.1")
         #expect(batch.local(0)?.description == "::ffff:127.0.0.5")
-        var replies = ReplyBatch(slots: 1)
+        var replies = SendBatch(slots: 1)
         replies.commit(2, to: batch.sender(0), from: batch.local(0))
         replies.flush(socket)
         #expect(try #require(client.receive()).from == "127.0.0.5 \(socket.local.port)")

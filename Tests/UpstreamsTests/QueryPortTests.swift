@@ -14,7 +14,7 @@ import Transport
     private final class World {
         let loop: EventLoop
         let resolver: DatagramSocket
-        let upstream: OnLoop<LocalUpstream>
+        let upstream: OnLoop<PlainUpstream>
         private let outbox: Outbox
         let ended = Arrivals<(id: QueryID, address: String?, failure: Failure.Kind?)>()
         let time = OnLoop(Tick(nanoseconds: 1_000_000_000_000))
@@ -26,7 +26,7 @@ import Transport
             let (time, outbox) = (time, Outbox())
             self.outbox = outbox
             loop.turnEnded = { _ = outbox.send() }
-            upstream = OnLoop(LocalUpstream(DNSAnswers(negativeTTL: 30), loop: loop, outbox: outbox) { time.value })
+            upstream = OnLoop(PlainUpstream(DNSAnswers(negativeTTL: 30), loop: loop, outbox: outbox) { time.value })
             upstream.value.settle = { [ended] id, outcome, _ in
                 switch outcome {
                 case .answer(let answer):
@@ -65,7 +65,7 @@ import Transport
 
         /// Sends it, from the resolver if from nobody else.
         func send(_ message: [UInt8], to port: Endpoint, from other: DatagramSocket? = nil) {
-            var batch = ReplyBatch(slots: 1)
+            var batch = SendBatch(slots: 1)
             _ = batch.next().update(fromContentsOf: message)
             batch.commit(message.count, to: SocketAddress(port), from: nil)
             batch.flush(other ?? resolver)
@@ -75,7 +75,7 @@ import Transport
         func run() { loop.start() }
 
         /// What `body` finds on the loop, after all that has come was read.
-        func onLoop<Value: Sendable>(_ body: @escaping @Sendable (LocalUpstream) -> Value) -> Value? {
+        func onLoop<Value: Sendable>(_ body: @escaping @Sendable (PlainUpstream) -> Value) -> Value? {
             let found = Arrivals<Value>()
             loop.submit { [upstream] in found.append(body(upstream.value)) }
             return found.next()
@@ -225,7 +225,7 @@ import Transport
         // Another query may come at once.
         #expect(upstream.openPorts == 1)
         let deadline = try #require(upstream.nextDeadline)
-        #expect(deadline == world.time.value.advanced(milliseconds: LocalUpstream.idleTime))
+        #expect(deadline == world.time.value.advanced(milliseconds: PlainUpstream.idleTime))
         world.time.value = deadline
         upstream.expire(at: deadline)
         #expect(upstream.openPorts == 0 && upstream.nextDeadline == nil)

@@ -4,7 +4,7 @@ import Transport
 
 /// The replies of one turn, sent together while they leave through the same socket.
 struct TurnReplies: ~Copyable {
-    private var replies = ReplyBatch()
+    private var replies = SendBatch()
     private var socket: DatagramSocket?
     private let largeReplies: LargeReplies
 

@@ -70,20 +70,26 @@ final class ServiceDialect: Dialect {
 
     /// Whether the service refused the request because of a clock that is corrected now.
     private func isDueToClock(_ failure: ServiceFailure, _ response: HTTPResponse) -> Bool {
-        guard access.account.hasExpiry, let time = failure.serviceTime(response) else { return false }
-        return access.clock.learn(time.seconds, at: WallClock.unixSeconds(), isProven: access.security.isSecure)
+        guard access.account.hasExpiry, case .suspected(let time) = failure.clockDoubt(response) else { return false }
+        return access.clock.learn(time, at: WallClock.unixSeconds(), isProven: access.security.isSecure)
     }
 }
 
 extension ServiceFailure {
-    /// The service's time, if this failure may be due to another time here; the inner nil: it is not known.
-    fileprivate func serviceTime(_ response: HTTPResponse) -> (seconds: UInt64?, Void)? {
+    /// Whether this failure may be due to another time here.
+    fileprivate enum ClockDoubt {
+        case none
+        /// With the service's time, in seconds since 1970, if it says so.
+        case suspected(serviceTime: UInt64?)
+    }
+
+    fileprivate func clockDoubt(_ response: HTTPResponse) -> ClockDoubt {
         switch remedy {
-        case .account where response.status == 401 || response.status == 403: return (response.date, ())
+        case .account where response.status == 401 || response.status == 403: return .suspected(serviceTime: response.date)
         case .clock:
-            if case .refused(let refusal) = self { return (refusal.serviceTime ?? response.date, ()) }
-            return (response.date, ())
-        default: return nil
+            if case .refused(let refusal) = self { return .suspected(serviceTime: refusal.serviceTime ?? response.date) }
+            return .suspected(serviceTime: response.date)
+        default: return .none
         }
     }
 }

@@ -1,7 +1,7 @@
 import Base
 import DNSWire
 
-/// Remembers which local resolvers do not know EDNS (RFC 6891 §7): they answer a query that has an OPT record with an
+/// Remembers which servers do not know EDNS (RFC 6891 §7): they answer a query that has an OPT record with an
 /// error and are then asked without one. Without OPT there is no DO, so their answers have no signatures.
 struct EDNSKnowledge {
     /// Until when each of these servers is asked without EDNS.

@@ -6,15 +6,14 @@ package import Transport
 
 /// The servers of a group that carries messages, each asked by the upstream for its kind.
 package final class GroupUpstream: Upstream {
-    package var settle: Settle = { _, _, _ in } {
-        didSet { (plain.settle, streams.settle) = (settle, settle) }
-    }
+    package var settle: Settle = { _, _, _ in }
     /// Called with the progress of fresh connections.
     package var progressed: (StreamUpstream.Progress) -> Void = { _ in } {
         didSet { streams.progressed = progressed }
     }
     package let answers: DNSAnswers
-    private let plain: LocalUpstream
+    /// Plain servers, over UDP. What does not fit a datagram is asked through ``streams``, where it has the same id.
+    private let plain: PlainUpstream
     private let streams: StreamUpstream
     private var tls: TLSClientContext?
 
@@ -23,14 +22,23 @@ package final class GroupUpstream: Upstream {
     ///   - lookup: Finds servers whose host is a name.
     ///   - outbox: Sends the queries of a turn together; nil: each is sent by itself.
     package init(
-        _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder?,
-        outbox: Outbox?
+        _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies = UpstreamTallies(),
+        lookup: ServerFinder? = nil, outbox: Outbox? = nil
     ) {
         (self.answers, self.tls) = (answers, tls)
-        plain = LocalUpstream(answers, loop: loop, tallies: tallies, outbox: outbox)
+        plain = PlainUpstream(answers, loop: loop, tallies: tallies, outbox: outbox)
         streams = StreamUpstream(loop: loop, tallies: tallies, lookup: lookup, outbox: outbox) {
             server throws(Unaskable) in
             try ServerKind(server, answers, tls)
+        }
+        plain.truncated = { [unowned self] id, server, ask, now in streams.ask(id, server, ask, at: now) }
+        plain.settle = { [unowned self] id, outcome, toRepeat in
+            // A datagram may have been quicker.
+            streams.cancel(id)
+            settle(id, outcome, toRepeat)
+        }
+        streams.settle = { [unowned self] id, outcome, toRepeat in
+            if !plain.settledOverTCP(id, outcome, toRepeat: toRepeat) { settle(id, outcome, toRepeat) }
         }
     }
 
@@ -46,7 +54,7 @@ package final class GroupUpstream: Upstream {
         let answers = DNSAnswers(negativeTTL: answers.negativeTTL, trustsAD: answers.trustsAD)
         answers.clientSubnet = self.answers.clientSubnet
         return GroupUpstream(
-            answers, tls: tls, loop: streams.loop, tallies: UpstreamTallies(), lookup: lookup, outbox: nil)
+            answers, tls: tls, loop: streams.loop, lookup: lookup)
     }
 
     package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
@@ -56,7 +64,7 @@ package final class GroupUpstream: Upstream {
         }
     }
 
-    // Only one of the two upstreams knows a query; the other ignores the call.
+    // A query that one of the two upstreams does not know is ignored there.
 
     package func askAgain(_ id: QueryID) { for upstream in all { upstream.askAgain(id) } }
 

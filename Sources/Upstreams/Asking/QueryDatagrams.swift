@@ -4,7 +4,7 @@ import Transport
 final class QueryDatagrams {
     /// A datagram may be longer than was asked for, and none is longer than this.
     var incoming = ReceiveBatch(slots: 32, size: 65_535)
-    private var outgoing = ReplyBatch()
+    private var outgoing = SendBatch()
     /// The port from which the queries that were added will leave; nil: there are none.
     private(set) var port: QueryPort?
 

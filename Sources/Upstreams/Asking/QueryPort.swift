@@ -65,7 +65,7 @@ final class QueryPort: EventHandler {
         waiting += 1
     }
 
-    func send(_ batch: inout ReplyBatch) throws(SystemError) {
+    func send(_ batch: inout SendBatch) throws(SystemError) {
         defer { if let registration { loop.update(registration, .readable) } }
         try socket.send(&batch)
     }

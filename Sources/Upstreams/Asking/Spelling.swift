@@ -1,4 +1,4 @@
-/// Whether a local resolver repeats the letters' case of a question, so that a forger has to guess it too. One that does not
+/// Whether a server repeats the letters' case of a question, so that a forger has to guess it too. One that does not
 /// is remembered and asked in lower case.
 struct Spelling {
     /// Nil: not known yet.

@@ -3,7 +3,7 @@ internal import CLinux
 internal import Glibc
 
 /// Datagrams sent with one system call, from memory that is allocated once.
-public struct ReplyBatch: ~Copyable {
+public struct SendBatch: ~Copyable {
     /// The largest reply: no client is sent more over UDP, whatever it offers to take.
     public static let slotSize = 4096
 
@@ -19,7 +19,7 @@ public struct ReplyBatch: ~Copyable {
     private let slots: MessageSlots
 
     public init(slots: Int = 64) {
-        self.slots = MessageSlots(count: slots, size: ReplyBatch.slotSize)
+        self.slots = MessageSlots(count: slots, size: SendBatch.slotSize)
     }
 
     public var isFull: Bool { count == slots.count }
@@ -36,7 +36,7 @@ public struct ReplyBatch: ~Copyable {
     ///
     /// - Parameter source: The address it must leave from, for a socket bound to all addresses.
     public mutating func commit(_ length: Int, to peer: SocketAddress, from source: IPAddress?) {
-        precondition(!isFull && (0...ReplyBatch.slotSize).contains(length))
+        precondition(!isFull && (0...SendBatch.slotSize).contains(length))
         slots.prepareToSend(count, at: end, length: length, to: peer, from: source)
         count += 1
         // At most one slot's size further, since that is whole cache lines.
@@ -45,7 +45,7 @@ public struct ReplyBatch: ~Copyable {
 
     /// Adds the first `length` bytes of ``next()`` for the peer of a connected socket.
     public mutating func commit(_ length: Int) {
-        precondition(!isFull && (0...ReplyBatch.slotSize).contains(length))
+        precondition(!isFull && (0...SendBatch.slotSize).contains(length))
         slots.prepareToSend(count, at: end, length: length)
         count += 1
         end += (length + MessageSlots.cacheLine - 1) & ~(MessageSlots.cacheLine - 1)

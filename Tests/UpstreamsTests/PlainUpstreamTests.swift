@@ -10,7 +10,7 @@ import Transport
 @testable import Upstreams
 
 /// What the upstream of local resolvers does by itself, over real sockets.
-@Suite struct LocalUpstreamTests {
+@Suite struct PlainUpstreamTests {
     private static let name = Name("www.example.com")!
 
     /// A resolver on a UDP and a TCP port of the same number, which answers as it is told.
@@ -89,10 +89,10 @@ import Transport
 
     /// Puts one query; `then` is done on the loop once the first message has reached the resolver.
     private func ask(
-        _ resolver: Resolver, then: @escaping @Sendable (LocalUpstream, QueryID) -> Void = { _, _ in }
+        _ resolver: Resolver, then: @escaping @Sendable (GroupUpstream, QueryID) -> Void = { _, _ in }
     ) throws -> Ended? {
         let loop = try EventLoop(label: "test")
-        let upstream = OnLoop(LocalUpstream(loop: loop, negativeTTL: 30))
+        let upstream = OnLoop(GroupUpstream(DNSAnswers(negativeTTL: 30), tls: nil, loop: loop))
         let ended = Arrivals<Ended>()
         upstream.value.settle = { _, outcome, toRepeat in
             switch outcome {
@@ -153,7 +153,7 @@ import Transport
             stream: { query in takesTCP ? Self.answer(query, address: 7) : nil })
         let loop = try EventLoop(label: "test")
         let answers = DNSAnswers(negativeTTL: 30)
-        let upstream = OnLoop(LocalUpstream(answers, loop: loop, tallies: UpstreamTallies()))
+        let upstream = OnLoop(GroupUpstream(answers, tls: nil, loop: loop))
         let (ended, said) = (Arrivals<String>(), Arrivals<String>())
         answers.otherCase = { said.append("\($0)") }
         upstream.value.settle = { _, outcome, _ in
@@ -214,7 +214,7 @@ import Transport
         guard answered == 1 else {
             // Nobody answers: both are given up together.
             let loop = try EventLoop(label: "test")
-            let upstream = OnLoop(LocalUpstream(loop: loop, negativeTTL: 30))
+            let upstream = OnLoop(GroupUpstream(DNSAnswers(negativeTTL: 30), tls: nil, loop: loop))
             let id = QueryID(standalone: 1, of: .fallback)
             loop.start()
             let endpoint = resolver.endpoint

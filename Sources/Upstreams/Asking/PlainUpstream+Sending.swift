@@ -4,7 +4,7 @@ import Forwarding
 import Transport
 
 /// Queries and the ports that they leave from.
-extension LocalUpstream {
+extension PlainUpstream {
     func known(_ server: Server) -> PlainServer {
         if let latest, latest.server == server { return latest }
         let known = servers[server] ?? PlainServer(server, isKept: servers.count < Self.maximumServers)
@@ -13,7 +13,7 @@ extension LocalUpstream {
         return known
     }
 
-    func send(_ query: LocalQuery, edns: EDNSUse, isRepeat: Bool, at now: Tick) {
+    func send(_ query: PlainQuery, edns: EDNSUse, isRepeat: Bool, at now: Tick) {
         do throws(SystemError) {
             guard let port = try port(for: query, at: now) else {
                 return failed(query, Failure(.unreachable, "as many ports are open as may be"))
@@ -37,7 +37,7 @@ extension LocalUpstream {
 
     /// The port of the last query to the same server, if it takes more and this query was not sent from it; otherwise a
     /// new one. Nil when too many are open.
-    private func port(for query: LocalQuery, at now: Tick) throws(SystemError) -> QueryPort? {
+    private func port(for query: PlainQuery, at now: Tick) throws(SystemError) -> QueryPort? {
         let server = query.server
         if let port = server.port, port.takesQueries(at: now), query.sent.allSatisfy({ $0.port !== port }) {
             return port

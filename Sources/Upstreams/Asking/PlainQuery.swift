@@ -2,7 +2,7 @@ import Base
 import Counters
 import Forwarding
 
-/// What is known of a local resolver that is asked in the clear. Confined to the forwarder's loop.
+/// What is known of a server that is asked in the clear. Confined to the forwarder's loop.
 final class PlainServer {
     let server: Server
     /// Whether the upstream remembers it; the ports of one that is not remembered take a single query.
@@ -16,8 +16,8 @@ final class PlainServer {
     init(_ server: Server, isKept: Bool) { (self.server, self.isKept) = (server, isKept) }
 }
 
-/// A query under way to a local resolver, with each datagram and stream it was sent on.
-final class LocalQuery: ForQuery {
+/// A query under way to a plain server, with each datagram and stream it was sent on.
+final class PlainQuery: ForQuery {
     let id: QueryID
     let question: MessageQuestion
     let server: PlainServer
@@ -32,10 +32,10 @@ final class LocalQuery: ForQuery {
     }
 }
 
-/// A query as it was sent to a local resolver in a datagram.
+/// A query as it was sent in a datagram.
 final class SentQuery {
     let id: UInt16
-    let query: LocalQuery
+    let query: PlainQuery
     let port: QueryPort
     let bytes: [UInt8]
     /// Whether it has an OPT record.
@@ -49,7 +49,7 @@ final class SentQuery {
     var sawOtherCase = false
 
     init(
-        id: UInt16, _ query: LocalQuery, from port: QueryPort, bytes: [UInt8], edns: EDNSUse, isMixed: Bool,
+        id: UInt16, _ query: PlainQuery, from port: QueryPort, bytes: [UInt8], edns: EDNSUse, isMixed: Bool,
         isRepeat: Bool, at: Tick
     ) {
         (self.id, self.query, self.port, self.bytes) = (id, query, port, bytes)

@@ -1,25 +1,26 @@
-package import Base
-package import Counters
+import Base
+import Counters
 import DNSWire
-package import Forwarding
-package import Transport
+import Forwarding
+import Transport
 
-/// Resolvers that are asked in the clear: over UDP, and over TCP for what does not fit a datagram.
-package final class LocalUpstream: Upstream, Sender {
-    package var settle: Settle = { _, _, _ in }
-    package let answers: DNSAnswers
-
+/// Servers that are asked in the clear over UDP. What does not fit a datagram is reported as ``truncated``, and comes over TCP
+/// by way of its owner.
+final class PlainUpstream: Upstream, Sender {
+    var settle: Settle = { _, _, _ in }
+    /// Called with a question that is to be asked over TCP. The outcome comes back by ``settledOverTCP(_:_:toRepeat:)``; an
+    /// answer in a datagram may come before.
+    var truncated: (QueryID, Server, Ask, Tick) -> Void = { _, _, _, _ in }
+    let answers: DNSAnswers
     let loop: EventLoop
-    package let tallies: UpstreamTallies
+    let tallies: UpstreamTallies
     private let clock: () -> Tick
     /// Sends the queries of a turn together; nil: each is sent by itself.
     let outbox: Outbox?
-    /// For answers that do not fit a datagram.
-    let streams: StreamUpstream
     var servers: [Server: PlainServer] = [:]
     /// The server of the last query: most queries of a turn are for the same.
     var latest: PlainServer?
-    private var queries = UnderWay<LocalQuery>()
+    private var queries = UnderWay<PlainQuery>()
     /// Nil until something is asked.
     var datagrams: QueryDatagrams?
     private(set) lazy var portIsReadable: (QueryPort) -> Void = { [unowned self] in read($0) }
@@ -36,51 +37,36 @@ package final class LocalUpstream: Upstream, Sender {
     static let idleTime = 20
 
     /// - Parameter clock: Gives the time for events that no call brought.
-    package init(
+    init(
         _ answers: DNSAnswers, loop: EventLoop, tallies: UpstreamTallies = UpstreamTallies(), outbox: Outbox? = nil,
         clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) }
     ) {
         (self.answers, self.tallies, self.loop, self.outbox, self.clock) = (answers, tallies, loop, outbox, clock)
-        streams = StreamUpstream(loop: loop, tallies: tallies) { server throws(Unaskable) in
-            try ServerKind(server, answers, nil)
-        }
-        streams.settle = { [unowned self] id, outcome, toRepeat in
-            guard let query = queries[id] else { return }
-            streamsSettled(query, outcome, toRepeat: toRepeat)
-        }
     }
 
-    package convenience init(
-        loop: EventLoop, negativeTTL: UInt32, trustsAD: Bool = false, tallies: UpstreamTallies = UpstreamTallies()
-    ) {
-        self.init(DNSAnswers(negativeTTL: negativeTTL, trustsAD: trustsAD), loop: loop, tallies: tallies)
-    }
-
-    package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
+    func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {
         guard case .message(let question) = ask else {
             return settle(id, .failed(Failure(.badAnswer, "a resolver is asked questions")), false)
         }
-        let query = LocalQuery(id, question, known(server))
+        let query = PlainQuery(id, question, known(server))
         queries.insert(query)
         send(query, edns: answers.edns.includes(server, at: now) ? .used : .omitted, isRepeat: false, at: now)
     }
 
-    package func askAgain(_ id: QueryID) {
-        guard let query = queries[id] else { return }
-        if query.isOverTCP { return streams.askAgain(id) }
+    func askAgain(_ id: QueryID) {
+        guard let query = queries[id], !query.isOverTCP else { return }
         let now = clock()
         let edns: EDNSUse = answers.edns.includes(query.server.server, at: now) ? .used : .omitted
         send(query, edns: edns, isRepeat: true, at: now)
     }
 
-    package func cancel(_ id: QueryID) {
+    func cancel(_ id: QueryID) {
         guard let query = queries.remove(id) else { return }
         for sent in query.sent { query.server.spelling.waitedInVain(sent) }
         forgetDatagrams(of: query, at: clock())
-        if query.isOverTCP { streams.cancel(id) }
     }
 
-    package func keep(_ servers: [Server]) {
+    func keep(_ servers: [Server]) {
         for (server, known) in self.servers where !servers.contains(server) {
             known.isKept = false
             retirePort(of: known)
@@ -88,26 +74,23 @@ package final class LocalUpstream: Upstream, Sender {
         }
         latest = nil
         answers.edns.keep(servers)
-        streams.keep(servers)
     }
 
-    package func networkChanged() {
+    func networkChanged() {
         for server in servers.values { retirePort(of: server) }
     }
 
-    package func close() {
+    func close() {
         for query in queries.all {
             while let sent = query.sent.popLast() { close(sent.port) }
         }
         queries = UnderWay()
         for server in servers.values { retirePort(of: server) }
-        streams.close()
     }
 
-    package var isIdle: Bool { queries.count == 0 }
-    package var nextDeadline: Tick? { tidyAt.orEarlier(streams.nextDeadline) }
-    package func expire(at now: Tick) {
-        streams.expire(at: now)
+    var isIdle: Bool { queries.count == 0 }
+    var nextDeadline: Tick? { tidyAt }
+    func expire(at now: Tick) {
         guard let tidyAt, tidyAt <= now else { return }
         self.tidyAt = nil
         for server in servers.values { if let port = server.port { closeIfIdle(port, at: now) } }
@@ -192,6 +175,27 @@ package final class LocalUpstream: Upstream, Sender {
         return answers.classify(reply, from: server.server, asked: sent.edns, at: now)
     }
 
+    // MARK: Over TCP
+
+    private func askOverTCP(_ sent: SentQuery, at now: Tick) {
+        let query = sent.query
+        guard !query.isOverTCP else { return }
+        (query.isOverTCP, query.isRepeat) = (true, sent.isRepeat)
+        truncated(query.id, query.server.server, .message(query.question), now)
+    }
+
+    /// The answer over TCP, where nobody can guess. While datagrams are awaited as well, a failure ends nothing. That it came
+    /// is no reason to trust in other letters: they may have been a forger's.
+    /// - Returns: Whether the query is known here.
+    func settledOverTCP(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) -> Bool {
+        guard let query = queries[id] else { return false }
+        switch outcome {
+        case .failed where !query.sent.isEmpty: query.isOverTCP = false
+        default: end(query, outcome, toRepeat: toRepeat || query.isRepeat)
+        }
+        return true
+    }
+
     // MARK: Ends
 
     private func drop(_ sent: SentQuery, at now: Tick) {
@@ -200,7 +204,7 @@ package final class LocalUpstream: Upstream, Sender {
         closeIfIdle(sent.port, at: now)
     }
 
-    private func forgetDatagrams(of query: LocalQuery, at now: Tick) {
+    private func forgetDatagrams(of query: PlainQuery, at now: Tick) {
         while let sent = query.sent.popLast() {
             sent.port.ended(sent)
             closeIfIdle(sent.port, at: now)
@@ -224,12 +228,12 @@ package final class LocalUpstream: Upstream, Sender {
     }
 
     /// One way of sending has failed. A failure of the second attempt, say, is no reason to stop waiting for the first.
-    func failed(_ query: LocalQuery, _ failure: Failure) {
+    func failed(_ query: PlainQuery, _ failure: Failure) {
         guard query.sent.isEmpty, !query.isOverTCP else { return }
         end(query, .failed(failure))
     }
 
-    func end(_ query: LocalQuery, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick? = nil) {
+    func end(_ query: PlainQuery, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick? = nil) {
         guard queries.remove(query.id) != nil else { return }
         if !query.sent.isEmpty { forgetDatagrams(of: query, at: now ?? clock()) }
         settle(query.id, outcome, toRepeat)

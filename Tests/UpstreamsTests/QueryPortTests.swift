@@ -119,6 +119,28 @@ import Transport
         #expect(ports.count == 3 && ports[0] == ports[1] && ports[1] != ports[2])
     }
 
+    /// A datagram with other letters has it asked for over TCP; the right one may come all the same, and is the only answer.
+    @Test func anAnswerInADatagramEndsTheQuestionOverTCP() throws {
+        let world = try World()
+        let truncated = Arrivals<QueryID>()
+        world.upstream.value.truncated = { id, _, _, _ in truncated.append(id) }
+        world.ask("the-first-of-two-long-names.example.com")
+        let second = world.ask("the-second-of-two-long-names.example.com")
+        let arrived = try world.arrived()
+        world.run()
+        world.send(Self.answer(arrived[0].message, 1), to: arrived[0].from)
+        #expect(world.ended.next()?.address == "192.0.2.1")
+        var forged = Self.answer(arrived[1].message, 66)
+        for index in 13..<40 { forged[index] = lowercased(forged[index]) }
+        world.send(forged, to: arrived[1].from)
+        #expect(truncated.next() == second)
+        world.send(Self.answer(arrived[1].message, 2), to: arrived[1].from)
+        #expect(try #require(world.ended.next()) == (second, "192.0.2.2", nil))
+        let late = Outcome.failed(Failure(.unreachable, "closed"))
+        #expect(world.onLoop { $0.settledOverTCP(second, late, toRepeat: false) } == false)
+        #expect(world.ended.isEmpty && truncated.isEmpty)
+    }
+
     /// The kernel draws them: 64 of some 28,000 are hardly ever equal, and they do not count.
     @Test func portsAndIdsCannotBeForetold() throws {
         let world = try World()

@@ -17,7 +17,7 @@ final class PlainServer {
 }
 
 /// A query under way to a plain server, with each datagram and stream it was sent on.
-final class PlainQuery: ForQuery {
+final class PlainQuery {
     let id: QueryID
     let question: MessageQuestion
     let server: PlainServer

@@ -20,7 +20,7 @@ final class PlainUpstream: Upstream, Sender {
     var servers: [Server: PlainServer] = [:]
     /// The server of the last query: most queries of a turn are for the same.
     var latest: PlainServer?
-    private var queries = UnderWay<PlainQuery>()
+    private var queries: [QueryID: PlainQuery] = [:]
     /// Nil until something is asked.
     var datagrams: QueryDatagrams?
     private(set) lazy var portIsReadable: (QueryPort) -> Void = { [unowned self] in read($0) }
@@ -49,7 +49,7 @@ final class PlainUpstream: Upstream, Sender {
             return settle(id, .failed(Failure(.badAnswer, "a resolver is asked questions")), false)
         }
         let query = PlainQuery(id, question, known(server))
-        queries.insert(query)
+        queries[id] = query
         send(query, edns: answers.edns.includes(server, at: now) ? .used : .omitted, isRepeat: false, at: now)
     }
 
@@ -61,7 +61,7 @@ final class PlainUpstream: Upstream, Sender {
     }
 
     func cancel(_ id: QueryID) {
-        guard let query = queries.remove(id) else { return }
+        guard let query = queries.removeValue(forKey: id) else { return }
         for sent in query.sent { query.server.spelling.waitedInVain(sent) }
         forgetDatagrams(of: query, at: clock())
     }
@@ -81,14 +81,14 @@ final class PlainUpstream: Upstream, Sender {
     }
 
     func close() {
-        for query in queries.all {
+        for query in queries.values {
             while let sent = query.sent.popLast() { close(sent.port) }
         }
-        queries = UnderWay()
+        queries = [:]
         for server in servers.values { retirePort(of: server) }
     }
 
-    var isIdle: Bool { queries.count == 0 }
+    var isIdle: Bool { queries.isEmpty }
     var nextDeadline: Tick? { tidyAt }
     func expire(at now: Tick) {
         guard let tidyAt, tidyAt <= now else { return }
@@ -234,7 +234,7 @@ final class PlainUpstream: Upstream, Sender {
     }
 
     func end(_ query: PlainQuery, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick? = nil) {
-        guard queries.remove(query.id) != nil else { return }
+        guard queries.removeValue(forKey: query.id) != nil else { return }
         if !query.sent.isEmpty { forgetDatagrams(of: query, at: now ?? clock()) }
         settle(query.id, outcome, toRepeat)
     }

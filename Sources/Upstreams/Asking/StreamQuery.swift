@@ -2,7 +2,7 @@ import Base
 import Forwarding
 
 /// A query under way, with what is needed to send it again.
-final class StreamQuery: ForQuery {
+final class StreamQuery {
     let id: QueryID
     let pool: StreamPool
     let ask: Ask

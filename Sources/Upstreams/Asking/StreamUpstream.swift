@@ -25,7 +25,7 @@ package final class StreamUpstream: Upstream {
     private let clock: () -> Tick
     /// Gives the seconds since 1970.
     var wall: () -> UInt64 = { WallClock.unixSeconds() }
-    private var underWay = UnderWay<StreamQuery>()
+    private var underWay: [QueryID: StreamQuery] = [:]
     private var pools: [Server: StreamPool] = [:]
     /// The pool of the last query: most queries of a turn are for the same.
     private var latest: StreamPool?
@@ -80,7 +80,7 @@ package final class StreamUpstream: Upstream {
             let pool = try pool(server)
             let request = try pool.kind.dialect.request(ask, isRewritten: false, at: now, wall: wall())
             let query = StreamQuery(id, pool, ask, request, at: now)
-            underWay.insert(query)
+            underWay[id] = query
             pool.ask(query, at: now)
         } catch {
             settle(id, .failed(error.failure), false)
@@ -94,11 +94,11 @@ package final class StreamUpstream: Upstream {
     }
 
     package func cancel(_ id: QueryID) {
-        if let query = underWay.remove(id) { query.pool.cancel(query, at: now()) }
+        if let query = underWay.removeValue(forKey: id) { query.pool.cancel(query, at: now()) }
     }
 
     func end(_ query: StreamQuery, _ outcome: Outcome, toRepeat: Bool = false) {
-        underWay.remove(query.id)
+        underWay[query.id] = nil
         settle(query.id, outcome, toRepeat)
     }
 
@@ -127,11 +127,11 @@ package final class StreamUpstream: Upstream {
         allPools.reduce(nil) { $0.orEarlier($1.nextDeadline) }
     }
 
-    package var isIdle: Bool { underWay.count == 0 }
+    package var isIdle: Bool { underWay.isEmpty }
     package func networkChanged() { for pool in pools.values { pool.networkChanged() } }
 
     package func close() {
-        underWay = UnderWay()
+        underWay = [:]
         for pool in allPools { pool.close() }
     }
 }

@@ -85,9 +85,12 @@ extension ServiceFailure {
 
     fileprivate func clockDoubt(_ response: HTTPResponse) -> ClockDoubt {
         switch remedy {
-        case .account where response.status == 401 || response.status == 403: return .suspected(serviceTime: response.date)
+        case .account where response.status == 401 || response.status == 403:
+            return .suspected(serviceTime: response.date)
         case .clock:
-            if case .refused(let refusal) = self { return .suspected(serviceTime: refusal.serviceTime ?? response.date) }
+            if case .refused(let refusal) = self {
+                return .suspected(serviceTime: refusal.serviceTime ?? response.date)
+            }
             return .suspected(serviceTime: response.date)
         default: return .none
         }

@@ -88,11 +88,10 @@ final class DNSOverHTTPS: Dialect {
 extension Server {
     /// Host, and the port if it is not 443 (RFC 9110 §7.2).
     fileprivate var authority: String {
-        let host =
-            switch host {
-            case .name(let name): name
-            case .address(let address, _): certificateName ?? (address.isIPv4 ? "\(address)" : "[\(address)]")
-            }
-        return port == 443 ? host : "\(host):\(port)"
+        switch host {
+        case .name(let name): port == 443 ? name : "\(name):\(port)"
+        case .address(let address, _):
+            Endpoint(address, port: port).hostField(serverName: certificateName, isSecure: true)
+        }
     }
 }

@@ -76,7 +76,7 @@ extension Policy {
                 servers.reports.contains(name) ? groupRoutes[index(rules.find(name))].messageSteps : []
             }
         let asked = steps.filter { families(of: $0.group).isSuperset(of: Families(of: type) ?? .both) }
-        if !asked.isEmpty, asked.first == steps.first { return .ask(asked) }
+        if !asked.isEmpty { return .ask(asked) }
         var answer = Answer.failure(name, type: type, steps.isEmpty ? .servFail : .noError, extendedError: nil)
         let reason = steps.isEmpty ? "no group may be asked for it" : "addressType leaves this family out"
         answer.add(.notSupported, text: reason)

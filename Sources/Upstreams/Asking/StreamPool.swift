@@ -154,5 +154,9 @@ final class StreamPool {
     }
 
     /// Closes all at once; nothing more is told.
-    func close() { for connection in connections.all { connection.close() } }
+    func close() {
+        for connection in connections.all { connection.close() }
+        // Each of them has this pool, too.
+        (connections, queries) = (Numbered(), Numbered())
+    }
 }

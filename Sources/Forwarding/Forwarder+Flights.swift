@@ -29,7 +29,7 @@ extension Forwarder {
             let cached = cacheNoRecord(best, of: flight, isStandIn: isStandIn, at: now)
             reply(flight.takeClients(), cached, age: .elapsed(0), by: best.by)
         case .stale:
-            if let known = known(flight, at: now) { replyStale(flight.takeClients(), known.answer) }
+            if let known = known(flight, at: now) { replyKnown(flight.takeClients(), known) }
         case .whatThereIs:
             if !flight.crowd.clients.isEmpty { counters.overdue += 1 }
             giveFailure(flight, timedOut: true)
@@ -62,12 +62,7 @@ extension Forwarder {
             admission.failed(flight.key, reason(flight), at: now)
         }
         if let known = known(flight, at: now) {
-            // Fresh, if it came meanwhile to a question with other bits.
-            if known.isFresh {
-                reply(flight.takeClients(), known.answer, age: .elapsed(known.elapsed), by: .cache)
-            } else {
-                replyStale(flight.takeClients(), known.answer)
-            }
+            replyKnown(flight.takeClients(), known)
         } else {
             giveFailure(flight, timedOut: false)
         }
@@ -170,14 +165,17 @@ extension Forwarder {
         act(.reply(SmallList(client.number), answer, age, by: answerer))
     }
 
-    mutating func replyStale(_ clients: SmallList<Waiter>, _ answer: Answer) {
+    /// Gives what the cache holds: stale, or fresh if it came meanwhile with another question's answer.
+    mutating func replyKnown(_ clients: SmallList<Waiter>, _ known: DNSCache.Held) {
+        guard !known.isFresh else { return reply(clients, known.answer, age: .elapsed(known.elapsed), by: .cache) }
         counters.servedStale += UInt64(clients.count)
-        reply(clients, answer.stale, age: .fixed(timing.staleTTL), by: .stale)
+        reply(clients, known.answer.stale, age: .fixed(timing.staleTTL), by: .stale)
     }
 
-    mutating func replyStale(_ client: Asker, _ answer: Answer) {
+    mutating func replyKnown(_ client: Asker, _ known: DNSCache.Held) {
+        guard !known.isFresh else { return reply(client, known.answer, age: .elapsed(known.elapsed), by: .cache) }
         counters.servedStale += 1
-        reply(client, answer.stale, age: .fixed(timing.staleTTL), by: .stale)
+        reply(client, known.answer.stale, age: .fixed(timing.staleTTL), by: .stale)
     }
 }
 

@@ -161,7 +161,7 @@ public struct Forwarder: ~Copyable {
         }
         if flight.isAnswered, let known {
             // RFC 8767 §5: while a refresh is known to fail, a stale answer is given without waiting.
-            return replyStale(client, known.answer)
+            return replyKnown(client, known)
         }
         guard admission.mayWait(client, with: flight.crowd.clients) else {
             return refuse(flight.key, client, known, .tooManyWaiting)
@@ -183,7 +183,7 @@ public struct Forwarder: ~Copyable {
         let clients = newest.takeClients()
         counters.refusedFlights += UInt64(clients.count)
         if let known = known(newest, at: now) {
-            replyStale(clients, known.answer)
+            replyKnown(clients, known)
         } else {
             reply(clients, failure(newest.key, nil), age: .elapsed(0), by: .daemon)
         }
@@ -211,7 +211,7 @@ public struct Forwarder: ~Copyable {
         _ key: Flight.Key, _ client: Asker?, _ known: DNSCache.Held?, _ reason: FailureReason?
     ) {
         guard let client else { return }
-        if let known { return replyStale(client, known.answer) }
+        if let known { return replyKnown(client, known) }
         reply(client, failure(key, reason), by: reason == nil ? .daemon : .nobody)
     }
 

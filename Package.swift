@@ -134,7 +134,8 @@ let package = Package(
             "DemoService", "TestSupport"),
         tests(
             "DaemonTests", "Base", "DNSWire", "Configuration", "DNSCache", "Cryptography", "HTTP", "HTTPDNS",
-            "Forwarding", "Transport", "Counters", "Log", "Daemon", "DemoService", "ShellTestSupport", logging),
+            "Forwarding", "Transport", "Counters", "Log", "Streams", "Daemon", "DemoService", "ShellTestSupport",
+            logging),
         tests(
             "UpstreamsTests", "Base", "DNSWire", "DNSCache", "Configuration", "Cryptography", "HTTP", "HTTPDNS",
             "Forwarding",

@@ -1,3 +1,4 @@
+import Base
 import HTTP
 import Streams
 import Transport
@@ -9,9 +10,10 @@ final class ControlConnection: @unchecked Sendable {
     /// Whether it came over the unix socket, which only operators can use.
     let isOperator: Bool
     let begun = Clock.now()
-    private var stream: Stream?
+    private var link: StreamLink!
+    private var output: RawConversation!
     private var reader = HTTPRequestReader(headLimit: headLimit, pipelineLimit: headLimit)
-    private(set) var phase = Phase.reading
+    private var current = Phase.reading
     private var isHead = false
 
     /// The longest head of a request, in octets: the longest name takes 1 KiB in it.
@@ -29,71 +31,73 @@ final class ControlConnection: @unchecked Sendable {
         case ending
     }
 
+    var phase: Phase { current == .writing && link.queued == 0 ? .ending : current }
+
     init(_ socket: consuming StreamSocket, isOperator: Bool, server: ControlServer) throws(SystemError) {
         self.isOperator = isOperator
         self.server = server
+        output = RawConversation(owner: self)
+        link = StreamLink(server: output, owner: self)
         // A response is as long as the settings make it, and there are few connections; see `room` for the one that goes on.
-        stream = try Stream(
-            socket, isConnected: true, tls: nil, limit: .max, scratch: server.scratch, loop: server.loop, owner: self)
+        link.begin(
+            try Stream(
+                socket, isConnected: true, tls: nil, limit: .max, scratch: server.scratch, loop: server.loop,
+                owner: link))
     }
 
     /// Reads the octets that have come, without waiting for the loop to report them.
-    func read() { stream?.read() }
+    func read() { link.read() }
 
     func close() {
-        guard let stream else { return }
-        self.stream = nil
-        stream.close()
+        link.close()
         server.remove(self)
     }
 
     /// How many more octets may wait for a watcher to read.
-    var room: Int { max(0, Self.watchLimit - (stream?.queued ?? Self.watchLimit)) }
+    var room: Int { max(0, Self.watchLimit - link.queued) }
 
     /// Sends more of a response that goes on.
-    func sendLines(_ lines: Span<UInt8>) { stream?.send(lines) }
+    func sendLines(_ lines: Span<UInt8>) {
+        output.add(lines)
+        link.flush()
+    }
 
     private func send(_ response: ControlResponse) {
-        guard let stream else { return }
+        guard link.state != .closed else { return }
+        output.add(response.head.span)
         if let watch = response.watch, !isHead {
-            phase = .watching
-            stream.isReading = true
-            stream.send(response.head.span)
+            current = .watching
+            link.isReading = true
+            link.flush()
             // Sending may have found the connection broken.
-            if self.stream != nil { server.watch(self, watch) }
+            if link.state != .closed { server.watch(self, watch) }
             return
         }
-        phase = .writing
-        stream.isReading = false
-        stream.send(response.head.span)
-        if !isHead { stream.send(response.body.span) }
-        stream.finish()
+        current = .writing
+        link.isReading = false
+        if !isHead { output.add(response.body.span) }
+        link.finish()
     }
 }
 
-extension ControlConnection: StreamOwner {
-    func received(_ bytes: Span<UInt8>, on stream: Stream) {
-        guard phase != .watching else { return }
+extension ControlConnection: RawOwner, LinkOwner {
+    func received(_ bytes: Span<UInt8>) {
+        guard current == .reading else { return }
         do throws(MalformedRequest) {
             try reader.receive(bytes)
             guard let request = try reader.next() else { return }
-            phase = .answering
+            current = .answering
             isHead = request.method == .head
-            stream.isReading = false
+            link.isReading = false
             server.answer(request, isOperator: isOperator) { [self] in send($0) }
         } catch {
             send(ControlResponse(.badRequest, "The request cannot be understood.\n"))
         }
     }
 
-    func finished(_ stream: Stream) {
-        phase = .ending
-        stream.isReading = true
-    }
+    func happened(_ event: ConversationEvent, on link: any Link) {}
 
-    func ended(_ stream: Stream, isCut: Bool) { close() }
-
-    func failed(_ stream: Stream, _ failure: StreamFailure) { close() }
+    func ended(_ link: any Link, _ end: LinkEnd) { server.remove(self) }
 }
 
 /// A response of the control server.

@@ -1,29 +1,31 @@
 internal import Base
 internal import HTTP
+internal import Streams
 
 /// DNS over TLS (RFC 7858) with one client: its queries are answered in their order.
 final class DNSOverTLSConversation: DemoConversation {
     private let resolver = DemoResolver()
     private let send: Send
-    private var incoming: [UInt8] = []
+    private var frames: ServerFrames!
 
-    init(send: @escaping Send) { self.send = send }
+    let takesMessages = true
 
-    /// Each message stands behind its length in two octets (RFC 1035 §4.2.2).
+    init(send: @escaping Send) {
+        self.send = send
+        frames = ServerFrames(owner: self)
+    }
+
     func receive(_ bytes: Span<UInt8>) {
-        incoming.append(bytes)
-        var offset = 0
-        while incoming.count - offset >= 2 {
-            let end = offset + 2 + (Int(incoming[offset]) << 8 | Int(incoming[offset + 1]))
-            guard end <= incoming.count else { break }
-            if let reply = resolver.answer(Array(incoming[offset + 2..<end])) {
-                send(
-                    [UInt8(truncatingIfNeeded: reply.count >> 8), UInt8(truncatingIfNeeded: reply.count)] + reply, false
-                )
-            }
-            offset = end
-        }
-        incoming.removeFirst(offset)
+        var events: [ConversationEvent] = []
+        try? frames.receive(bytes, into: &events)
+        send(frames.takeOutput(), false)
+    }
+}
+
+extension DNSOverTLSConversation: MessageOwner {
+    func asked(_ message: Span<UInt8>) {
+        let reply = resolver.answer(message.indices.map { message[$0] })
+        frames.answer(reply?.span)
     }
 }
 

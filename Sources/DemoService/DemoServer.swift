@@ -49,55 +49,40 @@ final class DemoServer {
         let tls = try? context?.session()
         guard (tls == nil) == (context == nil) else { return }
         let connection = DemoConnection { [weak self] in self?.connections[ObjectIdentifier($0)] = nil }
-        let conversation = converse(client) { [weak connection] in connection?.send($0, isLast: $1) }
-        guard let conversation, connection.start(socket, tls, conversation, scratch: scratch, loop: loop) else {
-            return
-        }
+        connection.conversation = converse(client) { [weak connection] in connection?.send($0, isLast: $1) }
+        let stream = try? Stream(
+            socket, isConnected: true, tls: tls, limit: DemoConnection.outputLimit, scratch: scratch, loop: loop,
+            owner: connection.link)
+        guard let stream, connection.conversation != nil else { return }
         connections[ObjectIdentifier(connection)] = connection
+        connection.link.begin(stream)
     }
 }
 
-/// One connection: moves octets between its stream and its conversation.
-final class DemoConnection: StreamOwner {
+/// One connection: what its conversation sends, as the link wants it.
+final class DemoConnection {
     /// The most bytes that wait for a client to read; a client that leaves more unread is disconnected.
     static let outputLimit = 256 * 1024
 
-    private var stream: Stream?
-    private var conversation: (any DemoConversation)?
+    private(set) var link: StreamLink!
+    var conversation: (any DemoConversation)?
+    private var output: RawConversation!
     private let closed: (DemoConnection) -> Void
 
-    init(closed: @escaping (DemoConnection) -> Void) { self.closed = closed }
-
-    /// Starts serving; false if the loop cannot watch the socket, which is then closed.
-    func start(
-        _ socket: consuming StreamSocket, _ tls: TLSSession?, _ conversation: any DemoConversation, scratch: Scratch,
-        loop: EventLoop
-    ) -> Bool {
-        stream = try? Stream(
-            socket, isConnected: true, tls: tls, limit: Self.outputLimit, scratch: scratch, loop: loop, owner: self)
-        self.conversation = conversation
-        return stream != nil
+    init(closed: @escaping (DemoConnection) -> Void) {
+        self.closed = closed
+        output = RawConversation(owner: self)
+        link = StreamLink(server: output, owner: self)
     }
 
     func send(_ bytes: [UInt8], isLast: Bool) {
-        if !bytes.isEmpty { stream?.send(bytes.span) }
-        if isLast { stream?.finish() }
+        output.add(bytes.span)
+        if isLast { link.finish() } else { link.flush() }
     }
+}
 
-    func received(_ bytes: Span<UInt8>, on stream: Stream) { conversation?.receive(bytes) }
-
-    func ended(_ stream: Stream, isCut: Bool) { close() }
-
-    /// After a TLS failure, closing waits until the alert was sent, which tells the client the reason.
-    func failed(_ stream: Stream, _ failure: StreamFailure) {
-        if case .tls = failure { stream.finish() } else { close() }
-    }
-
-    private func close() {
-        guard let stream else { return }
-        self.stream = nil
-        stream.close()
-        conversation = nil
-        closed(self)
-    }
+extension DemoConnection: RawOwner, LinkOwner {
+    func received(_ bytes: Span<UInt8>) { conversation?.receive(bytes) }
+    func happened(_ event: ConversationEvent, on link: any Link) {}
+    func ended(_ link: any Link, _ end: LinkEnd) { closed(self) }
 }

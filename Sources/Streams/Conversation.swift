@@ -13,6 +13,15 @@ package protocol Conversation: AnyObject {
     func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) throws(ConversationFailure)
     /// The octets to send to the peer, each given once; to be called after each of the other calls, and at the beginning.
     func takeOutput() -> [UInt8]
+    /// Whether the peer is owed answers, so that the connection goes on when the peer sends no more.
+    var isAnswering: Bool { get }
+    /// Whether it could go on with what it holds, if it were given no octets.
+    var mayGoOn: Bool { get }
+}
+
+extension Conversation {
+    package var isAnswering: Bool { false }
+    package var mayGoOn: Bool { false }
 }
 
 /// The side that requests: requests go in as well, and answers are events.

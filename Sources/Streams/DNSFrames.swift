@@ -12,7 +12,7 @@ package final class DNSFrames: ClientConversation {
     private var wireIDs: [UInt16] = []
     private var requests: [RequestID?] = []
     private var waiting = 0
-    private var incoming: [UInt8] = []
+    private var incoming = FramedMessages(shortest: headerLength)
     private var output: [UInt8] = []
     /// How many stray answers may still come: each answer makes up for one, since there are servers that answer twice.
     private var straysLeft = maximumStrays
@@ -33,7 +33,7 @@ package final class DNSFrames: ClientConversation {
     package var room: Int { max(0, Self.maximumUnderWay - waiting) }
     package var mostAtOnce: Int { Self.maximumUnderWay }
     package var mayTakeMore: Bool { straysLeft >= 0 }
-    package var isIdle: Bool { waiting == 0 && incoming.isEmpty }
+    package var isIdle: Bool { waiting == 0 && incoming.count == 0 }
 
     /// - Parameter request: A message of 12 to 65,535 octets, whose id is replaced.
     package func open(_ request: [UInt8], as id: RequestID) {
@@ -65,30 +65,10 @@ package final class DNSFrames: ClientConversation {
     package func receive(
         _ bytes: Span<UInt8>, into events: inout [ConversationEvent]
     ) throws(ConversationFailure) {
-        guard !incoming.isEmpty else {
-            // Usually whole messages come, which are read where they lie.
-            let end = try readMessages(bytes, &events)
-            return incoming.append(bytes.extracting(end...))
+        try incoming.receive(bytes) { message throws(ConversationFailure) in
+            try readMessage(message, &events)
+            return true
         }
-        incoming.append(bytes)
-        let all = exchange(&incoming, with: [])
-        let end = try readMessages(all.span, &events)
-        incoming = end == 0 ? all : Array(all[end...])
-    }
-
-    /// Reads the messages that have come whole, and returns the offset behind the last.
-    private func readMessages(
-        _ bytes: Span<UInt8>, _ events: inout [ConversationEvent]
-    ) throws(ConversationFailure) -> Int {
-        var offset = 0
-        while bytes.count - offset >= 2 {
-            let length = Int(bytes[offset]) << 8 | Int(bytes[offset + 1])
-            guard length >= Self.headerLength else { throw ConversationFailure("the server does not speak DNS") }
-            guard bytes.count - offset - 2 >= length else { break }
-            offset += 2 + length
-            try readMessage(bytes.extracting(offset - length..<offset), &events)
-        }
-        return offset
     }
 
     private func readMessage(

@@ -5,12 +5,13 @@ import HTTP
 /// Bytes that come unsolicited, or behind a response, would be taken for the answer to the next request, and each later
 /// one for that to the request after it. So after such bytes no further request is taken.
 package final class HTTP1: ClientConversation {
-    private var reader = HTTPResponseReader()
+    private var reader: HTTPResponseReader
     private var request: RequestID?
     private var output: [UInt8] = []
     package private(set) var mayTakeMore = true
 
-    package init() {}
+    /// - Parameter bodyLimit: the longest body of a response, in octets.
+    package init(bodyLimit: Int = HTTPResponseReader.bodyLimit) { reader = HTTPResponseReader(bodyLimit: bodyLimit) }
 
     package var room: Int { request == nil && mayTakeMore ? 1 : 0 }
     package var mostAtOnce: Int { 1 }

@@ -8,31 +8,15 @@ package import Transport
 package final class HTTPExchange {
     package enum Outcome {
         case answered(HTTPResponse)
-        case failed(Failure)
+        /// There is no response.
+        case failed(LinkEnd)
     }
 
-    /// Why there is no response.
-    package enum Failure: Equatable, CustomStringConvertible {
-        /// ``StreamFailure/closed``: the connection ended before a response began.
-        case stream(StreamFailure)
-        case response(HTTPError)
-
-        package var description: String {
-            switch self {
-            case .stream(let failure): failure.description
-            case .response(let error): error.description
-            }
-        }
-    }
-
-    private let request: [UInt8]
     private let done: (HTTPExchange, Outcome) -> Void
-    private var stream: Stream?
-    private var reader = HTTPResponseReader()
+    private var link: StreamLink!
 
-    /// The longest request, in octets.
-    static let maximumRequest = TLSSession.earlyLimit
-    private static let maximumQueued = 2 * maximumRequest
+    /// The most octets that wait for the server to read: the longest requests are batches of reports.
+    private static let maximumQueued = 2 * TLSSession.earlyLimit
     private static let maximumRead = 16_384
     /// The longest body of a trusted peer, in octets: what a daemon says of itself is as long as its settings make it.
     private static let maximumTrusted = 1 << 30
@@ -43,16 +27,19 @@ package final class HTTPExchange {
         _ request: [UInt8], to server: Endpoint, _ security: Security, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
     ) throws(StreamFailure) {
-        (self.request, self.done) = (request, done)
+        self.done = done
+        link = StreamLink(client: HTTP1(), owner: self)
         let tls: TLSSession?
         do throws(TLSError) {
             tls = try security.session(to: server.address, at: WallClock.unixSeconds())
         } catch {
             throw .tls(error)
         }
-        stream = try Stream(
-            to: server, tls: tls, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead), loop: loop,
-            owner: self)
+        link.open(request, as: 0)
+        try link.begin(
+            Stream(
+                to: server, tls: tls, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead), loop: loop,
+                owner: link))
     }
 
     /// The same on a socket that connects or is connected already, to a trusted peer on this machine.
@@ -60,48 +47,25 @@ package final class HTTPExchange {
         _ request: [UInt8], on socket: consuming StreamSocket, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
     ) throws(SystemError) {
-        (self.request, self.done) = (request, done)
-        reader = HTTPResponseReader(bodyLimit: Self.maximumTrusted)
-        stream = try Stream(
-            socket, isConnected: false, tls: nil, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead),
-            loop: loop, owner: self)
+        self.done = done
+        link = StreamLink(client: HTTP1(bodyLimit: Self.maximumTrusted), owner: self)
+        link.open(request, as: 0)
+        try link.begin(
+            Stream(
+                socket, isConnected: false, tls: nil, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead),
+                loop: loop, owner: link))
     }
 
     /// Ends the exchange without calling `done`.
-    package func close() {
-        stream?.close()
-        stream = nil
-    }
-
-    private func finish(_ outcome: Outcome) {
-        guard stream != nil else { return }
-        close()
-        done(self, outcome)
-    }
+    package func close() { link.close() }
 }
 
-extension HTTPExchange: StreamOwner {
-    package func connected(_ stream: Stream) {
-        let request = request
-        stream.send(request.span)
+extension HTTPExchange: LinkOwner {
+    package func happened(_ event: ConversationEvent, on link: any Link) {
+        guard case .answered(_, .http(let response)) = event else { return }
+        link.close()
+        done(self, .answered(response))
     }
 
-    package func received(_ bytes: Span<UInt8>, on stream: Stream) {
-        do throws(HTTPError) {
-            if let response = try reader.receive(bytes) { finish(.answered(response)) }
-        } catch {
-            finish(.failed(.response(error)))
-        }
-    }
-
-    package func ended(_ stream: Stream, isCut: Bool) {
-        do throws(HTTPError) {
-            if let response = try reader.endOfStream(isCut: isCut) { return finish(.answered(response)) }
-            finish(.failed(.stream(.closed)))
-        } catch {
-            finish(.failed(.response(error)))
-        }
-    }
-
-    package func failed(_ stream: Stream, _ failure: StreamFailure) { finish(.failed(.stream(failure))) }
+    package func ended(_ link: any Link, _ end: LinkEnd) { done(self, .failed(end)) }
 }

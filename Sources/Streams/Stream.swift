@@ -17,6 +17,8 @@ package protocol StreamOwner: AnyObject {
     /// The stream is of no use any more. May be called while something is sent, unless the peer has reset the connection:
     /// then what came before is received first.
     func failed(_ stream: Stream, _ failure: StreamFailure)
+    /// The peer has read some of what waited for it.
+    func written(_ stream: Stream)
     /// After ``Stream/finish()``: all octets are written, and the peer was told that no more will come.
     func finished(_ stream: Stream)
 }
@@ -24,6 +26,7 @@ package protocol StreamOwner: AnyObject {
 extension StreamOwner {
     package func connected(_ stream: Stream) {}
     package func secured(_ stream: Stream) {}
+    package func written(_ stream: Stream) {}
     package func finished(_ stream: Stream) {}
 }
 
@@ -149,10 +152,17 @@ package final class Stream: EventHandler {
         if let tls {
             tls.send(bytes)
             if case .failed(let error) = tls.state { return fail(.tls(error)) }
+            if isConnected { flush() }
+        } else if isConnected {
+            do throws(SystemError) {
+                guard try outgoing.send(bytes, to: socket) else { return fail(.unread) }
+                updateInterest()
+            } catch {
+                cannotWrite(error)
+            }
         } else if !outgoing.append(bytes) {
-            return fail(.unread)
+            fail(.unread)
         }
-        if isConnected { flush() }
     }
 
     /// Sends no more after what is queued. Octets from the peer are dropped until it closes, since closing first could
@@ -190,6 +200,7 @@ package final class Stream: EventHandler {
         }
         if readiness.contains(.readable) { read() }
         if !isClosed, readiness.contains(.writable) || tls?.hasCiphertext ?? false { flush() }
+        if !isClosed, readiness.contains(.writable) { owner.written(self) }
     }
 
     /// Reads the octets that have come, if any, without waiting for the loop to report them.
@@ -250,11 +261,15 @@ package final class Stream: EventHandler {
             socket.shutdownSending()
             owner.finished(self)
         } catch {
-            // Reading comes to what was received before the reset, and then to the end.
-            guard error.isReset, isReading else { return fail(.system(error)) }
-            broken = error
-            updateInterest()
+            cannotWrite(error)
         }
+    }
+
+    /// After a reset, reading comes to what was received before it, and then to the end.
+    private func cannotWrite(_ error: SystemError) {
+        guard error.isReset, isReading else { return fail(.system(error)) }
+        broken = error
+        updateInterest()
     }
 
     private func updateInterest() {

@@ -9,9 +9,12 @@ package final class StreamLink: Link {
     /// The conversation, if it is the side that requests.
     private let client: (any ClientConversation)?
     /// Nil before ``begin(_:)``, and when the link is closed.
-    private var stream: Stream?
+    private(set) var stream: Stream?
     private var isClosed = false
-    private var isFinishing = false
+    /// The end that comes when the peer has closed after ``finish()``.
+    private var finishEnd: LinkEnd?
+    /// The end that comes when all is answered; nothing is read any more.
+    private var lastEnd: LinkEnd?
     /// Events are being told; what is to be sent goes out after them.
     private var isHearing = false
     /// Output in pieces that get a TLS record each, before what the conversation gives next.
@@ -40,7 +43,7 @@ package final class StreamLink: Link {
     package var state: LinkState {
         if isClosed { return .closed }
         guard stream?.isOpen ?? false else { return .dialling }
-        return isFinishing || !(client?.mayTakeMore ?? true) ? .draining : .open
+        return finishEnd != nil || lastEnd != nil || !(client?.mayTakeMore ?? true) ? .draining : .open
     }
 
     package var room: Int { isClosed ? 0 : client?.room ?? 0 }
@@ -55,7 +58,7 @@ package final class StreamLink: Link {
     /// False: octets from the peer wait in the kernel, and its end is not noticed.
     package var isReading: Bool {
         get { stream?.isReading ?? false }
-        set { stream?.isReading = newValue }
+        set { stream?.isReading = newValue && lastEnd == nil }
     }
 
     package func open(_ request: [UInt8], as id: RequestID, isApart: Bool = false) {
@@ -71,19 +74,42 @@ package final class StreamLink: Link {
     package func read() { if !isHearing { stream?.read() } }
 
     package func flush() {
-        guard let stream, stream.isOpen, !isHearing else { return }
-        if !apart.isEmpty {
-            for octets in exchange(&apart, with: []) where !octets.isEmpty { stream.send(octets.span) }
+        guard !isHearing else { return }
+        repeat {
+            guard let stream, stream.isOpen else { return }
+            if !apart.isEmpty {
+                for octets in exchange(&apart, with: []) where !octets.isEmpty { stream.send(octets.span) }
+            }
+            let output = conversation.takeOutput()
+            if !output.isEmpty { stream.send(output.span) }
+        } while goesOn()
+        if finishEnd != nil { stream?.finish() }
+        if let lastEnd, !conversation.isAnswering, queued == 0 { end(lastEnd) }
+    }
+
+    /// Whether the conversation had more to do with what it holds, now that its output was taken.
+    private func goesOn() -> Bool {
+        guard client == nil, !isClosed, conversation.mayGoOn else { return false }
+        let failure = tell { events throws(ConversationFailure) in
+            try conversation.receive(Span(), into: &events)
         }
-        let output = conversation.takeOutput()
-        if !output.isEmpty { stream.send(output.span) }
-        if isFinishing { stream.finish() }
+        if let failure { end(.protocolBroken(failure.reason)) }
+        return !isClosed
     }
 
     /// Sends no more after what there is to be sent now, and waits for the peer to close: closing first could destroy the
     /// last octets (RFC 9112 §9.6).
     package func finish() {
-        isFinishing = true
+        finishEnd = .finished
+        flush()
+    }
+
+    /// Reads no more; ends when all that was asked is answered and the peer has read it.
+    package func drain() { leave(.finished) }
+
+    private func leave(_ end: LinkEnd) {
+        stream?.isReading = false
+        lastEnd = end
         flush()
     }
 
@@ -104,6 +130,18 @@ package final class StreamLink: Link {
     private func hear(
         isLast: Bool = false, _ give: (inout [ConversationEvent]) throws(ConversationFailure) -> Void
     ) {
+        let failure = tell(give)
+        flush()
+        if let failure {
+            end(.protocolBroken(failure.reason))
+        } else if !isLast, !isClosed {
+            owner.advanced(self)
+        }
+    }
+
+    private func tell(
+        _ give: (inout [ConversationEvent]) throws(ConversationFailure) -> Void
+    ) -> ConversationFailure? {
         var failure: ConversationFailure?
         var events = exchange(&events, with: [])
         isHearing = true
@@ -113,12 +151,7 @@ package final class StreamLink: Link {
         isHearing = false
         // The memory is used again.
         swap(&self.events, &events)
-        flush()
-        if let failure {
-            end(.protocolBroken(failure.reason))
-        } else if !isLast, !isClosed {
-            owner.advanced(self)
-        }
+        return failure
     }
 }
 
@@ -136,14 +169,28 @@ extension StreamLink: StreamOwner {
     }
 
     package func ended(_ stream: Stream, isCut: Bool) {
-        guard !isFinishing else { return end(.finished) }
+        if let finishEnd { return end(finishEnd) }
         hear(isLast: true) { events throws(ConversationFailure) in
             try conversation.endOfStream(isCut: isCut, into: &events)
         }
-        end(.closedByPeer(cleanly: !isCut))
+        if client == nil, !isClosed {
+            leave(.closedByPeer(cleanly: !isCut))
+        } else {
+            end(.closedByPeer(cleanly: !isCut))
+        }
     }
 
-    package func failed(_ stream: Stream, _ failure: StreamFailure) { end(LinkEnd(failure)) }
+    /// The side that answers waits after a failure of TLS until the peer has read the alert, which says why.
+    package func failed(_ stream: Stream, _ failure: StreamFailure) {
+        guard client == nil, case .tls = failure, finishEnd == nil else { return end(LinkEnd(failure)) }
+        finishEnd = LinkEnd(failure)
+        stream.finish()
+    }
+
+    package func written(_ stream: Stream) {
+        flush()
+        if client == nil, !isClosed { owner.advanced(self) }
+    }
 
     /// Its end is waited for.
     package func finished(_ stream: Stream) { stream.isReading = true }

@@ -23,7 +23,19 @@ public struct StreamBuffer: ~Copyable, Sendable {
         return append { bytes in unsafe more.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) } }
     }
 
-    /// The same with bytes that `fill` appends to those it is given, which saves a copy.
+    /// Writes bytes at once if none wait, as many as the socket takes; the others are added at the end.
+    /// - Returns: False if more than the limit would wait.
+    public mutating func send(_ more: Span<UInt8>, to socket: borrowing StreamSocket) throws(SystemError) -> Bool {
+        var sent = 0
+        if isEmpty {
+            while sent < more.count, let taken = try socket.descriptor.send(more.extracting(droppingFirst: sent)) {
+                sent += taken
+            }
+        }
+        return sent == more.count || append(more.extracting(droppingFirst: sent))
+    }
+
+    /// Adds at the end what `fill` appends to those it is given, which saves a copy.
     public mutating func append(_ fill: (inout [UInt8]) -> Void) -> Bool {
         if head > 0, head >= count {
             // At least half was sent: moving the rest down costs less than the sending did.

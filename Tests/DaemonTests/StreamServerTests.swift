@@ -7,6 +7,7 @@ import ShellTestSupport
 import Testing
 
 @testable import Daemon
+@testable import Streams
 @testable import Transport
 @testable import Upstreams
 
@@ -47,7 +48,7 @@ import Testing
                 }
                 guard sent > 0 else { return }
                 rest.removeFirst(sent)
-                client.ready([.readable])
+                client.link.stream?.ready([.readable])
             }
         }
 
@@ -55,7 +56,7 @@ import Testing
         func received() -> [UInt8]? {
             var (bytes, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
             while true {
-                client.ready([.writable])
+                client.link.stream?.ready([.writable])
                 let count = recv(end, &buffer, buffer.count, Int32(MSG_DONTWAIT))
                 guard count > 0 else { return count == 0 && bytes.isEmpty ? nil : bytes }
                 bytes += buffer[..<count]
@@ -99,7 +100,7 @@ import Testing
         let connection = try connect()
         connection.send(framed(query(example)))
         shutdown(connection.end, Int32(SHUT_WR))
-        connection.client.ready([.readable])
+        connection.client.link.stream?.ready([.readable])
         #expect(messages(connection.received()).count == 1)
         #expect(connection.received() == nil)
         close(connection.end)
@@ -128,7 +129,7 @@ import Testing
         var bytes: [UInt8] = []
         while let more = connection.received(), !more.isEmpty {
             bytes += more
-            connection.client.ready([.readable, .writable])
+            connection.client.link.stream?.ready([.readable, .writable])
         }
         #expect(messages(bytes).map { $0[1] } == Array(0..<80))
         #expect(connection.client.kept <= StreamClient.maximumQueued)

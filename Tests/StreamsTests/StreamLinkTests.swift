@@ -106,7 +106,7 @@ import Testing
         private(set) var link: StreamLink!
         private(set) var peer: Int32 = -1
 
-        init() throws {
+        init(_ makeServer: ((Owner) -> any Conversation)? = nil) throws {
             loop = try EventLoop(label: "test")
             loop.start()
             onLoop { [self] in
@@ -114,7 +114,9 @@ import Testing
                 let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
                 precondition(socketpair(AF_UNIX, type, 0, &ends) == 0)
                 peer = ends[1]
-                link = StreamLink(client: Scripted(), owner: owner)
+                link =
+                    makeServer.map { StreamLink(server: $0(owner), owner: owner) }
+                    ?? StreamLink(client: Scripted(), owner: owner)
                 let stream = try? Stream(
                     StreamSocket(adopting: Descriptor(adopting: ends[0])), isConnected: true, tls: nil, limit: 1000,
                     scratch: Scratch(4096), loop: loop, owner: link)
@@ -297,6 +299,58 @@ import Testing
         world.onLoop { world.end(.close) }
         world.turns()
         #expect(world.owner.told == [.ended(.finished)])
+    }
+
+    /// Answers each octet with itself, once it is told to.
+    private final class Echo: MessageOwner {
+        var takesMessages = true
+        var asked: [[UInt8]] = []
+        func asked(_ message: Span<UInt8>) { asked.append(message.indices.map { message[$0] }) }
+    }
+
+    /// Who has said that he asks no more gets all answers first.
+    @Test func theAnsweringSideEndsWhenAllIsAnswered() throws {
+        let echo = Echo()
+        nonisolated(unsafe) var frames: ServerFrames!
+        let world = try World { _ in
+            frames = ServerFrames(owner: echo)
+            return frames
+        }
+        defer { world.stop() }
+        world.onLoop {
+            world.send([0, 1, 7, 0, 1, 8])
+            shutdown(world.peer, Int32(SHUT_WR))
+        }
+        world.turns()
+        world.onLoop {
+            #expect(echo.asked == [[7], [8]] && world.link.state == .draining)
+            frames.answer([7].span)
+            world.link.flush()
+            #expect(world.sent() == [0, 1, 7] && world.link.state == .draining)
+            frames.answer([8].span)
+            world.link.flush()
+            #expect(world.sent() == [0, 1, 8] && world.link.state == .closed)
+        }
+        #expect(world.owner.told == [.advanced, .ended(.closedByPeer(cleanly: true))])
+    }
+
+    /// What waits for room is taken as soon as there is some, without further octets.
+    @Test func theAnsweringSideGoesOnWhenThereIsRoom() throws {
+        let echo = Echo()
+        echo.takesMessages = false
+        let world = try World { _ in ServerFrames(owner: echo) }
+        defer { world.stop() }
+        world.onLoop { world.send([0, 1, 7, 0, 1, 8]) }
+        world.turns()
+        world.onLoop {
+            #expect(echo.asked.isEmpty)
+            echo.takesMessages = true
+            world.link.flush()
+            #expect(echo.asked == [[7], [8]])
+            // Nothing more is taken, and as all is answered but these two the link stays.
+            world.link.drain()
+            #expect(world.link.state == .draining)
+        }
     }
 
     @Test func aPeerThatDoesNotReadIsTooSlow() throws {

@@ -23,8 +23,10 @@ final class StreamServer: @unchecked Sendable {
     let tally = Tally(.tcp)
     let notes = WatchNotes()
     private let report: Report
-    /// Memory into which clients' bytes are read, and in which replies are written before they are queued.
+    /// Memory into which clients' bytes are read.
     let scratch = Scratch(65_535)
+    /// Memory in which replies are written before they are queued.
+    let replies = Scratch(65_535)
 
     /// The most connections of one source: a quarter of `listen.tcpClients`, so that none can shut out the others. The
     /// programs of this host all come from loopback and may have all of them.
@@ -141,9 +143,9 @@ final class StreamServer: @unchecked Sendable {
         client.close()
     }
 
-    /// Handles one message; a reply is then in the scratch memory.
+    /// Handles one message; a reply is then in ``replies``.
     func receive(_ message: Span<UInt8>, from address: IPAddress, at now: Tick) -> QueryFrontend.Outcome {
-        let buffer = unsafe scratch.buffer
+        let buffer = unsafe replies.buffer
         var reply = unsafe buffer.mutableSpan
         frontend.update()
         return frontend.current.receive(

@@ -27,11 +27,4 @@ extension Failure {
     init(_ failure: StreamFailure) { self.init(LinkEnd(failure)) }
 
     init(_ failure: ConversationFailure) { self.init(.badAnswer, failure.reason) }
-
-    init(_ failure: HTTPExchange.Failure) {
-        switch failure {
-        case .stream(let failure): self.init(failure)
-        case .response: self.init(.badAnswer, failure.description)
-        }
-    }
 }

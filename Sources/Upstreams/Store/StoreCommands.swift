@@ -17,7 +17,7 @@ extension StoreUpstream {
             write(question, content, lifetime: lifetime, stale: stale, wall: wall)
         case .delete(let questions): delete(questions, wall: wall)
         case .lookForGeneration:
-            if let stream, isReady, !stream.isTrusted(at: wall) { return renewTrust(wall: wall) }
+            if let link, isReady, !link.isTrusted(at: wall) { return renewTrust(wall: wall) }
             lookForGeneration()
             outbox.add(self)
         case .beginGeneration: beginGeneration()
@@ -36,8 +36,11 @@ extension StoreUpstream {
     func open(_ command: [UInt8], _ purpose: Awaited) {
         nextID += 1
         awaited[nextID] = purpose
-        conversation.open(command, as: nextID)
+        link?.open(command, as: nextID)
     }
+
+    /// How many more commands it takes now.
+    private var room: Int { link?.room ?? 0 }
 
     func command(_ words: any Sequence<UInt8>...) -> [UInt8] { RESP.command(words.map { Array($0) }) }
 
@@ -51,7 +54,7 @@ extension StoreUpstream {
                 lookups.append(Lookup(seal: seal, key: key, isStaleCopy: isStaleCopy))
             }
         }
-        guard isReady, conversation.room >= lookups.count else { return told(.failed(id, "it has too much to do")) }
+        guard isReady, room >= lookups.count else { return told(.failed(id, "it has too much to do")) }
         guard !lookups.isEmpty else { return told(.found(id, .nothing)) }
         let read = Read(id, question, onlooker, left: lookups.count)
         for lookup in lookups { open(command("GET".utf8, lookup.key.text), .read(read, lookup)) }
@@ -59,7 +62,7 @@ extension StoreUpstream {
     }
 
     func claim(_ id: SharedReadID, _ question: SharedQuestion) {
-        guard isReady, conversation.room > 0, let key = seals[0].key(.lease, of: question) else {
+        guard isReady, room > 0, let key = seals[0].key(.lease, of: question) else {
             return told(.failed(id, "it has too much to do"))
         }
         open(
@@ -113,7 +116,7 @@ extension StoreUpstream {
 
     func lookForGeneration() {
         if deletionsUnderWay == 0 { deletions = Array(unwanted) }
-        for place in seals.indices where conversation.room > 0 {
+        for place in seals.indices where room > 0 {
             open(command("GET".utf8, seals[place].generationKey.text), .generation(seal: place))
         }
     }
@@ -204,7 +207,7 @@ extension StoreUpstream {
         case .done, .nothing: break
         }
         seal.generation = max(isGenerationDue ? known &+ 1 : known, seal.generation)
-        if seal.generation > known, conversation.room > 0,
+        if seal.generation > known, room > 0,
             let value = try? seal.value(generation: seal.generation, as: key)
         {
             open(

@@ -19,8 +19,8 @@ package final class StoreUpstream: Sender {
     let outbox: Outbox
     private let generations: Generations?
     let scratch = Scratch(64 * 1024)
-    var conversation = RESP()
-    var stream: Stream?
+    /// Nil while the store is not connected to.
+    var link: StreamLink?
     var nextID: RequestID = 0
     var awaited: [RequestID: Awaited] = [:]
     /// Whether the store has accepted what comes before all other commands, such as the password.
@@ -129,23 +129,22 @@ package final class StoreUpstream: Sender {
     package func apply(_ identities: [GroupID: [UInt8]]) { for seal in seals { seal.identities = identities } }
 
     package func close() {
-        stream?.close()
-        stream = nil
-        (isReady, conversation, awaited) = (false, RESP(), [:])
+        link?.close()
+        (link, isReady, awaited) = (nil, false, [:])
         (writesUnderWay, deletionsUnderWay) = ((0, 0), 0)
     }
 
     /// Sends what was gathered, as far as the connection has room for it; the rest follows when replies have come.
     func pump() {
-        guard let stream else { return }
+        guard let link else { return }
         if isReady {
-            while deletionsUnderWay < Self.mostDeletionsUnderWay, conversation.room > 0, let key = deletions.popLast() {
+            while deletionsUnderWay < Self.mostDeletionsUnderWay, link.room > 0, let key = deletions.popLast() {
                 deletionsUnderWay += 1
                 open(command("DEL".utf8, key), .deletion(key))
             }
             var sent = 0
             while sent < writes.count, writesUnderWay.count < Self.mostWritesUnderWay.count,
-                writesUnderWay.octets < Self.mostWritesUnderWay.octets, conversation.room > 0
+                writesUnderWay.octets < Self.mostWritesUnderWay.octets, link.room > 0
             {
                 let octets = writes[sent].command.count
                 open(writes[sent].command, .write(octets: octets))
@@ -155,8 +154,7 @@ package final class StoreUpstream: Sender {
             }
             writes.removeFirst(sent)
         }
-        let output = conversation.takeOutput()
-        if !output.isEmpty { stream.send(output.span) }
+        link.flush()
     }
 }
 
@@ -165,19 +163,21 @@ extension StoreUpstream {
 
     func dial(wall: UInt64) {
         close()
-        do throws(StreamFailure) {
-            stream = try connect(wall: wall)
-        } catch {
-            return told(.lost(error.description))
-        }
-        dialled += 1
+        let link = StreamLink(client: RESP(), owner: self)
+        self.link = link
         if let password = access.password {
             let user = access.user.isEmpty ? [] : [Array(access.user.utf8)]
             open(RESP.command([Array("AUTH".utf8)] + user + [password]), .authentication)
         }
         open(command("CLIENT".utf8, "SETNAME".utf8, Self.clientName.utf8), .name)
         lookForGeneration()
-        if case .path = access.place { pump() }
+        do throws(StreamFailure) {
+            let stream = try connect(link, wall: wall)
+            dialled += 1
+            link.begin(stream)
+        } catch {
+            lost(error.description)
+        }
     }
 
     /// What the store's certificate was verified for is over: it is connected to anew. Nobody notices when nothing is awaited.
@@ -185,9 +185,9 @@ extension StoreUpstream {
         if awaited.isEmpty { dial(wall: wall) } else { lost("its certificate was verified too long ago") }
     }
 
-    func connect(wall: UInt64) throws(StreamFailure) -> Stream {
+    private func connect(_ link: StreamLink, wall: UInt64) throws(StreamFailure) -> Stream {
         switch access.place {
-        case .plain(let endpoint): return try connect(endpoint, tls: nil)
+        case .plain(let endpoint): return try connect(link, endpoint, tls: nil)
         case .tls(let server, let context):
             let endpoint = server.endpoints[dialled % server.endpoints.count]
             let session: TLSSession
@@ -196,20 +196,22 @@ extension StoreUpstream {
             } catch {
                 throw .tls(error)
             }
-            return try connect(endpoint, tls: session)
+            return try connect(link, endpoint, tls: session)
         case .path(let path):
             do throws(SystemError) {
                 return try Stream(
                     StreamSocket.connect(toPath: path), isConnected: true, tls: nil, limit: Self.maximumQueued,
-                    scratch: scratch, loop: loop, owner: self)
+                    scratch: scratch, loop: loop, owner: link)
             } catch {
                 throw .system(error)
             }
         }
     }
 
-    func connect(_ endpoint: Endpoint, tls: TLSSession?) throws(StreamFailure) -> Stream {
-        try Stream(to: endpoint, tls: tls, limit: Self.maximumQueued, scratch: scratch, loop: loop, owner: self)
+    private func connect(
+        _ link: StreamLink, _ endpoint: Endpoint, tls: TLSSession?
+    ) throws(StreamFailure) -> Stream {
+        try Stream(to: endpoint, tls: tls, limit: Self.maximumQueued, scratch: scratch, loop: loop, owner: link)
     }
 
     func lost(_ why: String) {
@@ -218,40 +220,20 @@ extension StoreUpstream {
     }
 }
 
-extension StoreUpstream: StreamOwner {
-    package func connected(_ stream: Stream) {
-        if case .plain = access.place { pump() }
+extension StoreUpstream: LinkOwner {
+    package func happened(_ event: ConversationEvent, on link: any Link) {
+        guard case .answered(let id, .store(let reply)) = event, let purpose = awaited.removeValue(forKey: id)
+        else { return }
+        replied(reply, to: purpose)
     }
 
-    package func secured(_ stream: Stream) { pump() }
+    package func advanced(_ link: any Link) { pump() }
 
-    package func received(_ bytes: Span<UInt8>, on stream: Stream) {
-        var events: [ConversationEvent] = []
-        var failure: ConversationFailure?
-        do throws(ConversationFailure) {
-            try conversation.receive(bytes, into: &events)
-        } catch {
-            failure = error
-        }
-        for event in events {
-            // What came before may have ended the connection.
-            guard self.stream === stream else { return }
-            guard case .answered(let id, .store(let reply)) = event, let purpose = awaited.removeValue(forKey: id)
-            else { continue }
-            replied(reply, to: purpose)
-        }
-        guard self.stream === stream else { return }
-        guard let failure else { return pump() }
+    package func ended(_ link: any Link, _ end: LinkEnd) {
         // The oldest command is the one whose reply is broken, as by a value that is none of ours.
-        if case .read(_, let lookup) = awaited.min(by: { $0.key < $1.key })?.value { refuse(lookup.key) }
-        lost(failure.reason)
-    }
-
-    package func ended(_ stream: Stream, isCut: Bool) {
-        if self.stream === stream { lost("closed by the store") }
-    }
-
-    package func failed(_ stream: Stream, _ failure: StreamFailure) {
-        if self.stream === stream { lost(failure.description) }
+        if case .protocolBroken = end, case .read(_, let lookup) = awaited.min(by: { $0.key < $1.key })?.value {
+            refuse(lookup.key)
+        }
+        if case .closedByPeer = end { lost("closed by the store") } else { lost(end.description) }
     }
 }

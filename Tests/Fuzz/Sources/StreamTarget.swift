@@ -9,6 +9,7 @@ import Upstreams
 @testable import DNSWire
 @testable import Daemon
 @testable import Forwarding
+@testable import Streams
 @testable import Transport
 
 extension Target {
@@ -72,7 +73,7 @@ private final class Server: @unchecked Sendable {
             switch server.receive(message.span, from: Self.client, at: now) {
             case .silence: break
             case .reply(let length):
-                replies += [UInt8(length >> 8), UInt8(length & 0xFF)] + server.scratch.first(length)
+                replies += [UInt8(length >> 8), UInt8(length & 0xFF)] + server.replies.first(length)
             case .ask, .replyAndRefresh: fatalError("there is nobody to ask")
             }
             offset = end
@@ -108,7 +109,7 @@ private final class Server: @unchecked Sendable {
     /// - Returns: whether the other end is closed.
     private func turn(_ client: StreamClient, _ other: Int32, _ replies: inout [UInt8]) -> Bool {
         while true {
-            client.ready([.readable, .writable])
+            client.link.stream?.ready([.readable, .writable])
             let count = recv(other, &scratch, scratch.count, 0)
             if count == 0 { return true }
             // Closed with octets that it has not read.

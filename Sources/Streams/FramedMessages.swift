@@ -1,0 +1,57 @@
+import Base
+
+/// Cuts a stream into DNS messages, each behind its length in two octets (RFC 1035 §4.2.2).
+struct FramedMessages {
+    /// Octets of the shortest message; what says that it is shorter breaks the protocol.
+    private let shortest: Int
+    /// Octets that were not given out yet.
+    private var incoming: [UInt8] = []
+
+    init(shortest: Int = 0) { self.shortest = shortest }
+
+    /// How many octets are held.
+    var count: Int { incoming.count }
+
+    /// Whether a whole message is held.
+    var hasMessage: Bool { incoming.count >= 2 && incoming.count - 2 >= Self.length(incoming.span, 0) }
+
+    /// Takes octets, and gives out the messages that are whole.
+    /// - Parameter take: Takes one; false: the rest is kept.
+    mutating func receive(
+        _ bytes: Span<UInt8>, _ take: (Span<UInt8>) throws(ConversationFailure) -> Bool
+    ) throws(ConversationFailure) {
+        guard !incoming.isEmpty else {
+            // Usually whole messages come, which are read where they lie.
+            let end = try messages(in: bytes, take)
+            return incoming.append(bytes.extracting(end...))
+        }
+        incoming.append(bytes)
+        let all = exchange(&incoming, with: [])
+        let end = try messages(in: all.span, take)
+        incoming = end == 0 ? all : Array(all[end...])
+    }
+
+    /// Takes octets, and gives out none.
+    mutating func keep(_ bytes: Span<UInt8>) { incoming.append(bytes) }
+
+    /// - Returns: The offset behind the last message that was taken.
+    private func messages(
+        in bytes: Span<UInt8>, _ take: (Span<UInt8>) throws(ConversationFailure) -> Bool
+    ) throws(ConversationFailure) -> Int {
+        var offset = 0
+        var goesOn = true
+        while goesOn, bytes.count - offset >= 2 {
+            let start = offset + 2
+            let length = Self.length(bytes, offset)
+            guard length >= shortest else { throw ConversationFailure("the server does not speak DNS") }
+            guard bytes.count - start >= length else { break }
+            goesOn = try take(bytes.extracting(start..<start + length))
+            offset = start + length
+        }
+        return offset
+    }
+
+    private static func length(_ bytes: Span<UInt8>, _ offset: Int) -> Int {
+        Int(bytes[offset]) << 8 | Int(bytes[offset + 1])
+    }
+}

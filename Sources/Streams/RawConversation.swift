@@ -1,0 +1,20 @@
+import Base
+
+/// Reads what comes on a connection by itself.
+package protocol RawOwner: AnyObject {
+    /// Takes octets from the peer, in any pieces. They are valid during the call.
+    func received(_ bytes: Span<UInt8>)
+}
+
+/// The side that answers where the owner reads and writes by itself: what it adds leaves with the link's next flush.
+package final class RawConversation: Conversation {
+    private unowned let owner: any RawOwner
+    private var output: [UInt8] = []
+
+    package init(owner: any RawOwner) { self.owner = owner }
+
+    package func add(_ bytes: Span<UInt8>) { output.append(bytes) }
+    package func receive(_ bytes: Span<UInt8>, into events: inout [ConversationEvent]) { owner.received(bytes) }
+    package func endOfStream(isCut: Bool, into events: inout [ConversationEvent]) {}
+    package func takeOutput() -> [UInt8] { exchange(&output, with: []) }
+}

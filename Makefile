@@ -140,8 +140,7 @@ define sanitized
 endef
 
 # Goes on from what earlier runs have found, beside the seeds. With a sanitizer it looks for what is wrong in long inputs and
-# notes how near each comparison comes; without one it is to be fast, which long inputs of lines are not. TOMLKit leaks, which
-# would have libFuzzer look for the leak after each input; what leaks otherwise is seen at the end there.
+# notes how near each comparison comes; without one it is to be fast, which long inputs of lines are not.
 fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZZ_SECONDS each
 	@HTTPDNSD_FUZZ=1 swift build $(FUZZ) --product Fuzz
 	binary="$$(HTTPDNSD_FUZZ=1 swift build $(FUZZ) --show-bin-path)/Fuzz"
@@ -153,8 +152,7 @@ fuzz: swift build-packages ## libFuzzer on every reader of strangers' bytes, FUZ
 	  case $$target in
 	  http|http2|keepalive|request) more=-max_len=20480 ;;
 	  cachefile|resolvconf|hosts|addresses|domains) more=-max_len=8192 ;;
-	  configuration) more='-max_len=4096 -detect_leaks=0' ;;
-	  *) more=-max_len=4096 ;;
+		  *) more=-max_len=4096 ;;
 	  esac
 	  case $(SANITIZER)-$$target in
 	  none-keepalive|none-hosts) less=-max_len=1024 ;;

@@ -35,7 +35,6 @@ func tests(_ name: String, _ dependencies: Target.Dependency..., resources: [Res
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
-let tomlKit = Target.Dependency.product(name: "TOMLKit", package: "TOMLKit")
 
 let package = Package(
     name: "httpdnsd",
@@ -43,7 +42,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
     ],
     targets: [
         // System libraries and what Swift cannot import by itself.
@@ -65,7 +63,7 @@ let package = Package(
         module("Names", "Base", "DNSWire"),
 
         // Floor 1: bytes in, bytes out.
-        module("Configuration", "Base", "DNSWire", "Names", tomlKit),
+        module("Configuration", "Base", "DNSWire", "Names"),
         module("DNSCache", "Base", "DNSWire", "CMemory"),
         module("Cryptography", "Base", "COpenSSL"),
         module("HTTP", "Base", "CNGHTTP2"),

@@ -19,12 +19,10 @@ import urllib.parse
 # belongs to no release.
 LICENCES = {
     "swift": "Apache-2.0 WITH Swift-exception", "swift-argument-parser": "Apache-2.0 WITH Swift-exception",
-    "swift-log": "Apache-2.0", "TOMLKit": "MIT", "tomlplusplus": "MIT",
+    "swift-log": "Apache-2.0",
     "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1", "glibc": "LGPL-2.1-or-later", "libcap2": "BSD-3-Clause OR GPL-2.0-only",
     "libgcrypt20": "LGPL-2.1-or-later", "libgpg-error": "LGPL-2.1-or-later", "libzstd": "BSD-3-Clause OR GPL-2.0-only",
     "lz4": "BSD-2-Clause", "nghttp2": "MIT", "openssl": "Apache-2.0", "systemd": "LGPL-2.1-or-later", "xz-utils": "0BSD"}
-# What a Swift package has in its own sources: by the package and its version.
-CARRIED = {("TOMLKit", "0.6.0"): [("tomlplusplus", "3.4.0", "https://github.com/marzer/tomlplusplus")]}
 
 
 def told(*command):
@@ -46,18 +44,13 @@ def library(name, version, purl, *, source=None, **more):
 
 
 def packages():
-    """Swift packages and what they have in their sources, which are linked in."""
+    """Swift packages, which are linked in."""
     for pin in json.loads(pathlib.Path("Package.resolved").read_text())["pins"]:
         place, state = pin["location"].removesuffix(".git"), pin["state"]
         purl = f"pkg:swift/{place.removeprefix('https://')}@{state['version']}"
         name = place.rpartition("/")[2]
         yield library(name, state["version"], purl, externalReferences=[{"type": "vcs", "url": pin["location"]}],
                       pedigree={"commits": [{"uid": state["revision"]}]})
-        if any(carrier == name for carrier, _ in CARRIED) and (name, state["version"]) not in CARRIED:
-            raise SystemExit(f"sbom: it is not known what {name} {state['version']} has in its sources")
-        for carried, version, url in CARRIED.get((name, state["version"]), []):
-            yield library(carried, version, f"pkg:{url.removeprefix('https://').replace('.com', '')}@v{version}",
-                          externalReferences=[{"type": "vcs", "url": url}])
 
 
 def swift():

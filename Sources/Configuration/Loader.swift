@@ -15,7 +15,7 @@ extension Settings {
         file: String?, contents: String?, environment: [String: String], readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> (settings: Settings, origins: Origins) {
         var loader = Loader(file: file)
-        if let contents { try loader.apply(Document.read(file: loader.origins.fileName, contents: contents)) }
+        if let contents { try loader.apply(Document(file: loader.origins.fileName, contents: contents)) }
         try loader.apply(environment)
         var filesRead: [String] = []
         let settings = try loader.settings(credentialsDirectory: environment["CREDENTIALS_DIRECTORY"]) { path in
@@ -39,7 +39,7 @@ extension Settings {
         file: String?, contents: String?, environment: [String: String]
     ) throws(ConfigurationError) -> String {
         var loader = Loader(file: file)
-        if let contents { try loader.apply(Document.read(file: loader.origins.fileName, contents: contents)) }
+        if let contents { try loader.apply(Document(file: loader.origins.fileName, contents: contents)) }
         try loader.apply(environment)
         return loader.controlSocket
     }
@@ -59,7 +59,6 @@ struct Loader {
 
     mutating func apply(_ document: Document) throws(ConfigurationError) {
         origins.sections = document.sections
-        origins.itemLines = document.itemLines
         hasHTTPDNS = document.sections[Section.httpdns.rawValue] != nil
         let wrong = takeSections(document.sections)
         for entry in document.entries {
@@ -110,6 +109,7 @@ struct Loader {
     }
 
     private mutating func read(_ entry: Document.Entry) throws(ConfigurationError) {
+        let origin = Settings.Origins.Lines(key: entry.line, items: entry.itemLines)
         do throws(Problem) {
             if let section = Section(rawValue: entry.section.isEmpty ? entry.name : "") {
                 throw Problem(entry.given.shown, expected: "a section \(section.header)")
@@ -127,9 +127,9 @@ struct Loader {
                 throw Problem("unknown key; \(Nearest.key(section: entry.section, name: entry.name))")
             }
         } catch {
-            throw origins.error(origins.line(of: error.item, in: entry.path) ?? entry.line, entry.path, error)
+            throw origins.error(origin.line(of: error.item), entry.path, error)
         }
-        origins.keys[entry.path] = .file(line: entry.line)
+        origins.keys[entry.path] = .file(origin)
     }
 
     mutating func apply(_ environment: [String: String]) throws(ConfigurationError) {

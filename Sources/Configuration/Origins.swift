@@ -3,8 +3,20 @@ extension Settings {
     /// setting is used, such as a `caFile` without a certificate.
     public struct Origins: Sendable {
         enum Origin {
-            case file(line: Int)
+            case file(Lines)
             case environment
+        }
+
+        struct Lines: Sendable {
+            let key: Int
+            /// Of a list, the line of each item.
+            let items: [Int]
+
+            /// - Parameter item: Counted from 1; nil: the value as a whole.
+            func line(of item: Int?) -> Int {
+                guard let item, items.indices.contains(item - 1) else { return key }
+                return items[item - 1]
+            }
         }
 
         /// The file's name in errors.
@@ -13,8 +25,6 @@ extension Settings {
         var keys: [String: Origin] = [:]
         /// The lines of the sections in the file, those of groups as `upstreams.NAME`.
         var sections: [String: Int] = [:]
-        /// By key, for lists that take several lines of the file: the line of each item.
-        var itemLines: [String: [Int]] = [:]
         /// The files that hold the secrets in use: keys, tokens, certificates with their keys, passwords; the
         /// configuration file itself if it holds a secret.
         public internal(set) var secretFiles: [String] = []
@@ -29,7 +39,7 @@ extension Settings {
         public func error(_ key: String, item: Int? = nil, _ message: String) -> ConfigurationError {
             let line: Int?
             switch keys[key] {
-            case .file(let given): line = self.line(of: item, in: key) ?? given
+            case .file(let lines): line = lines.line(of: item)
             case .environment: line = nil
             case nil: line = sections[key.lastIndex(of: ".").map { String(key[..<$0]) } ?? key]
             }
@@ -56,16 +66,10 @@ extension Settings {
         ///   - item: Of a list, counted from 1; nil: the list as a whole.
         public func find(_ key: String, item: Int? = nil) -> Place {
             switch keys[key] {
-            case .file(let line): return .file(fileName, line: self.line(of: item, in: key) ?? line)
+            case .file(let lines): return .file(fileName, line: lines.line(of: item))
             case .environment: return .variable(KeyPlace(path: key)?.variable ?? key)
             case nil: return .standard
             }
-        }
-
-        /// The line of an item of a list that takes several lines of the file.
-        func line(of item: Int?, in key: String) -> Int? {
-            guard let item, let lines = itemLines[key], lines.indices.contains(item - 1) else { return nil }
-            return lines[item - 1]
         }
 
         /// Where a section begins; if it is given by variables alone, the first of them.

@@ -35,7 +35,7 @@ enum Rules {
         "Base": [],
         "DNSWire": ["Base"],
         "Names": ["Base", "DNSWire"],
-        "Configuration": ["Base", "DNSWire", "Names", "TOMLKit", "Synchronization"],
+        "Configuration": ["Base", "DNSWire", "Names"],
         "DNSCache": ["Base", "DNSWire", "CMemory", "Synchronization"],
         "Cryptography": ["Base", "COpenSSL"],
         "HTTP": ["Base", "CNGHTTP2"],

@@ -154,11 +154,6 @@ import Testing
             "1: upstreams.office: a key of no group; give a section [upstreams.NAME] and the keys of that group "
                 + "there"
         ),
-        (
-            "[[upstreams.office]]\nservers = []",
-            "1: upstreams.office: a key of no group; give a section [upstreams.NAME] and the keys "
-                + "of that group there"
-        ),
         ("upstreams = 3", "1: upstreams: 3 is not right; give a section [upstreams.NAME]"),
         ("[upstream.office]\nservers = []", "1: upstream: unknown section; did you mean [upstreams.NAME]?"),
         (group("a", "x") + "[upstreams.a]", "4: upstreams.a: given twice, first on line 1; give it once"),

@@ -56,27 +56,16 @@ final class Episode {
 
     // MARK: The daemon
 
-    /// Octets of texts that were parsed, which TOMLKit never frees. The daemon parses no text twice in a row, but here each
-    /// is another.
-    nonisolated(unsafe) private(set) static var heldByTOML: UInt64 = 0
-
     private func settings() -> Settings? {
-        let before = kernel_allocated()
-        _ = try? load()
-        Self.heldByTOML &+= kernel_allocated() &- before
         do throws(ConfigurationError) {
-            return try load()
+            return try Settings.load(
+                file: "/d/httpdnsd.toml", contents: plan.text, environment: [:],
+                readFile: { Topology.settingsFiles[$0] }
+            ).settings
         } catch {
             judge.fault("the settings are refused: \(error)")
             return nil
         }
-    }
-
-    private func load() throws(ConfigurationError) -> Settings {
-        try Settings.load(
-            file: "/d/httpdnsd.toml", contents: plan.text, environment: [:],
-            readFile: { Topology.settingsFiles[$0] }
-        ).settings
     }
 
     private func start() {

@@ -43,11 +43,6 @@ package func firstIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<In
 
 package func lastIndex(of byte: UInt8, in bytes: Span<UInt8>, _ range: Range<Int>) -> Int? {
     var index = range.upperBound
-    while index - 8 >= range.lowerBound {
-        let found = octets(equalTo: byte, in: bytes, at: index - 8)
-        if found != 0 { return index - 1 - found.leadingZeroBitCount / 8 }
-        index -= 8
-    }
     while index > range.lowerBound {
         index -= 1
         if bytes[index] == byte { return index }

@@ -1,3 +1,4 @@
+internal import Base
 internal import COpenSSL
 
 /// SHA-256 digests, one of which a verified chain must have.
@@ -41,7 +42,7 @@ struct Pins {
     /// Why the chain that OpenSSL has accepted in `verification` is refused nevertheless; nil if it is not.
     func refusal(_ verification: OpaquePointer) -> TLSError? {
         guard let keys = unsafe required.mismatch(verification, Self.digest) else { return nil }
-        let has = keys.prefix(Self.shown).map { "sha256/\(base64($0))" }
+        let has = keys.prefix(Self.shown).map { "sha256/\(Base64.standard.encode($0))" }
         return .pinMismatch(has: keys.count > Self.shown ? has + ["…"] : has)
     }
 
@@ -99,12 +100,4 @@ struct CertificateHashes {
         }
         return length <= bytes.count - content ? (content, content + length) : nil
     }
-}
-
-/// Base64 with padding, without line breaks (RFC 4648 §4).
-private func base64(_ bytes: [UInt8]) -> String {
-    // Four characters for each three bytes or part of them, and the NUL that OpenSSL writes behind them.
-    var text = [UInt8](repeating: 0, count: (bytes.count + 2) / 3 * 4 + 1)
-    let count = unsafe EVP_EncodeBlock(&text, bytes, Int32(bytes.count))
-    return String(decoding: text.prefix(Int(count)), as: UTF8.self)
 }

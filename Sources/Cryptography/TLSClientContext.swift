@@ -17,7 +17,7 @@ public final class TLSClientContext {
     private let pins: Pins
     private let hasCertificate: Bool
     private let memory = SessionMemory()
-    private let buffer = RecordBuffer(length: TLSSession.pieceLength)
+    private let scratch = Scratch(TLSSession.pieceLength)
     private let refusesUnsetClock: Bool
 
     /// The SSL_CTX, and the file that its store may need besides.
@@ -121,7 +121,7 @@ public final class TLSClientContext {
                 peer: expected, key: key, began: now, memory: memory, pins: pins,
                 hashes: try CertificateHashes(target.hashes), hasCertificate: hasCertificate,
                 systemFile: made.systemFile),
-            trust: trust, buffer: buffer)
+            trust: trust, scratch: scratch)
     }
 }
 

@@ -1,10 +1,11 @@
+internal import Base
 internal import COpenSSL
 
 /// Makes the server side of TLS connections (TLS 1.2 and 1.3) with one certificate and its key. Confined to one queue
 /// together with its sessions.
 public final class TLSServerContext {
     private let context: Owned
-    private let buffer = RecordBuffer(length: TLSSession.pieceLength)
+    private let scratch = Scratch(TLSSession.pieceLength)
     private let protocols: AcceptedProtocols
 
     /// - Parameters:
@@ -42,7 +43,7 @@ public final class TLSServerContext {
     /// A session for a connection that a client has opened.
     public func session() throws(TLSError) -> TLSSession {
         guard let ssl = unsafe Owned(SSL_new(context.pointer), freedBy: SSL_free) else { throw .library(code: 0) }
-        let session = try TLSSession(ssl, client: nil, buffer: buffer)
+        let session = try TLSSession(ssl, client: nil, scratch: scratch)
         session.accepted = protocols
         return session
     }

@@ -1,3 +1,4 @@
+internal import Base
 internal import COpenSSL
 
 /// One TLS connection as bytes in and bytes out: it owns no socket and no clock. Give the peer's bytes to
@@ -72,7 +73,7 @@ public final class TLSSession {
     let client: Client?
     /// The protocols that a server's session accepts.
     var accepted: AcceptedProtocols?
-    private let buffer: RecordBuffer
+    private let scratch: Scratch
     /// During which time the verification of this session, or of the one it resumes, may be relied on, in seconds since
     /// 1970.
     var trust: Range<UInt64>?
@@ -92,7 +93,7 @@ public final class TLSSession {
     /// Takes over an SSL and begins the handshake; a client's first flight is then ready to be taken.
     /// - Parameter trust: During which time the session that the SSL offers to resume may be relied on.
     init(
-        _ ssl: consuming Owned, client: Client?, trust: Range<UInt64>? = nil, buffer: RecordBuffer
+        _ ssl: consuming Owned, client: Client?, trust: Range<UInt64>? = nil, scratch: Scratch
     ) throws(TLSError) {
         guard let input = Owned.memoryBIO(), let output = Owned.memoryBIO() else { throw .library(code: 0) }
         // SSL_set_bio takes over one reference to each; the other stays here.
@@ -104,7 +105,7 @@ public final class TLSSession {
         self.ssl = ssl
         self.client = client
         self.trust = trust
-        self.buffer = buffer
+        self.scratch = scratch
         // Sound: callbacks run only inside calls that this object makes, so the unretained pointer is alive then.
         unsafe SSL_set_ex_data(self.ssl.pointer, Self.selfIndex, Unmanaged.passUnretained(self).toOpaque())
         if client != nil {
@@ -228,12 +229,12 @@ public final class TLSSession {
         while state == .open {
             var count = 0
             let outcome = attempt {
-                unsafe SSL_read_ex(ssl.pointer, buffer.bytes.baseAddress, buffer.bytes.count, &count)
+                unsafe SSL_read_ex(ssl.pointer, scratch.buffer.baseAddress, scratch.buffer.count, &count)
             }
             switch outcome {
             case .done:
                 awaitsAcceptance = false
-                unsafe plaintext.append(contentsOf: buffer.bytes[..<count])
+                unsafe plaintext.append(contentsOf: scratch.first(count))
                 if plaintext.count > Self.backlogLimit { fail(.backlog) }
                 // A further read that finds nothing would cost a quarter of the read before.
                 if unsafe BIO_ctrl_pending(input.pointer) == 0 && SSL_has_pending(ssl.pointer) == 0 { return }

@@ -1,27 +1,3 @@
-/// What a message asks for (RFC 1035 §4.1.1), 4 bits.
-public struct Opcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    public let rawValue: UInt8
-
-    public init(rawValue: UInt8) { self.rawValue = rawValue }
-
-    public static let query = Opcode(rawValue: 0)
-    public static let inverseQuery = Opcode(rawValue: 1)
-    public static let status = Opcode(rawValue: 2)
-    public static let notify = Opcode(rawValue: 4)
-    public static let update = Opcode(rawValue: 5)
-
-    public var description: String {
-        switch self {
-        case .query: "QUERY"
-        case .inverseQuery: "IQUERY"
-        case .status: "STATUS"
-        case .notify: "NOTIFY"
-        case .update: "UPDATE"
-        default: "OPCODE\(rawValue)"
-        }
-    }
-}
-
 /// How a query went: the header's 4 bits (RFC 1035 §4.1.1), extended to 12 by an OPT record (RFC 6891 §6.1.3).
 public struct ResponseCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     public let rawValue: UInt16

@@ -109,3 +109,11 @@ extension Descriptor {
         }
     }
 }
+
+extension StreamSocket {
+    package func receive(into scratch: Scratch) throws(SystemError) -> Received {
+        let buffer = unsafe scratch.buffer
+        var room = unsafe buffer.mutableSpan
+        return try receive(into: &room)
+    }
+}

@@ -89,7 +89,7 @@ enum Rules {
         "Sources/Log/Journal.swift", "Sources/Daemon/Systemd/ServiceManager.swift",
         // Memory that a batch, or the connections of a loop, use in turn.
         "Sources/Upstreams/Asking/PlainUpstream.swift", "Sources/Upstreams/Asking/QueryDatagrams.swift",
-        "Sources/Streams/Stream.swift",
+        "Sources/Streams/Stream.swift", "Sources/Base/Scratch.swift",
         "Sources/Daemon/Listening/Client.swift", "Sources/Daemon/Listening/DatagramListener.swift",
         "Sources/Daemon/Resolving/TurnReplies.swift", "Sources/Daemon/Listening/StreamClient.swift",
         "Sources/Daemon/Listening/StreamServer.swift",

@@ -25,6 +25,19 @@ import Testing
         #expect(released == Array(100..<1000) && paced.isEmpty && paced.nextDeadline == nil)
     }
 
+    /// In each turn new replies come before those are released that are held back.
+    @Test func whatIsHeldBackLeavesInItsTurnAlthoughMoreComes() {
+        var paced = PacedReplies<Int>()
+        for number in 0..<200 { _ = paced.take(number, to: victim, waited: 1_700_000_000, at: start) }
+        var left: [[Int]] = []
+        for turn in 1...4 {
+            let now = start.advanced(milliseconds: turn * 10)
+            let atOnce = paced.take(1000 + turn, to: victim, waited: 1_700_000_000, at: now)
+            left.append((atOnce.map { [$0] } ?? []) + paced.release(at: now))
+        }
+        #expect(left == [Array(100..<200), [1001, 1002], [1003], [1004]])
+    }
+
     @Test func whatIsAnsweredQuicklyLeavesAtOnce() {
         var paced = PacedReplies<Int>()
         let waited = PacedReplies<Int>.shortestWait - 1

@@ -18,22 +18,24 @@ struct PacedReplies<Reply> {
     static var maximum: Int { 8192 }
 
     private var held: [(reply: Reply, source: Source)] = []
+    /// The sources of those: their further replies wait behind them.
+    private var waiting: Set<Source> = []
     /// The number of the interval for which is counted.
     private var current: UInt64 = 0
     private var counts: [Source: Int] = [:]
+    /// When ``release(at:)`` must be called next; nil while nothing is held back.
+    private(set) var nextDeadline: Tick?
 
     var isEmpty: Bool { held.isEmpty }
-
-    /// When ``release(at:)`` must be called next; nil while nothing is held back.
-    var nextDeadline: Tick? {
-        held.isEmpty ? nil : Tick(nanoseconds: (current &+ 1) &* Self.interval)
-    }
 
     /// - Parameter waited: nanoseconds since the question.
     /// - Returns: the reply if it may leave now; nil if it is held back.
     mutating func take(_ reply: Reply, to source: Source, waited: UInt64, at now: Tick) -> Reply? {
-        if waited < Self.shortestWait || held.count >= Self.maximum || mayLeave(source, at: now) { return reply }
+        if waited < Self.shortestWait || held.count >= Self.maximum { return reply }
+        if !waiting.contains(source), mayLeave(source, at: now) { return reply }
         held.append((reply, source))
+        waiting.insert(source)
+        nextDeadline = nextDeadline ?? Self.nextInterval(after: now)
         return nil
     }
 
@@ -45,7 +47,13 @@ struct PacedReplies<Reply> {
             if mayLeave(one.source, at: now) { released.append(one.reply) } else { rest.append(one) }
         }
         held = rest
+        waiting = Set(rest.map(\.1))
+        nextDeadline = rest.isEmpty ? nil : Self.nextInterval(after: now)
         return released
+    }
+
+    private static func nextInterval(after now: Tick) -> Tick {
+        Tick(nanoseconds: (now.nanoseconds / interval &+ 1) &* interval)
     }
 
     private mutating func mayLeave(_ source: Source, at now: Tick) -> Bool {

@@ -22,11 +22,13 @@ public final class AlibabaAccount: ServiceAccount {
     private let list: AlibabaList
 
     init(_ signing: Signing, aesKey: [UInt8]?) throws(RequestError) {
-        guard let key = Hexadecimal.decode(signing.secret.span), !key.isEmpty else { throw .badSecret(key: "dnsKey") }
+        let secret = signing.digest.secret
+        guard let key = Hexadecimal.decode(secret.span), !key.isEmpty else { throw .badSecret(key: "dnsKey") }
         id = Array("\(signing.id)".utf8)
-        route = Array((signing.routeIp.map { aesKey != nil ? ",\"cip\":\"\($0)\"" : "cip=\($0)&" } ?? "").utf8)
+        let (before, after) = aesKey != nil ? (",\"cip\":\"", "\"") : ("cip=", "&")
+        route = signing.route.isEmpty ? [] : Array(before.utf8) + signing.route + Array(after.utf8)
         validity = signing.validity
-        list = try AlibabaList(signing)
+        list = AlibabaList(signing)
         do throws(CryptographyError) {
             signer = try RequestSigner(hmacSHA256: key)
             cipher = if let aesKey { try PayloadCipher(.aes, key: aesKey) } else { nil }

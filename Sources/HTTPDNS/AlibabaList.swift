@@ -18,10 +18,7 @@ struct AlibabaList {
     /// Octets of the random number, written as twice as many digits; the documentation allows 8 to 16 of them.
     static let nonceLength = 8
 
-    init(_ signing: Signing) throws(RequestError) {
-        id = signing.id
-        digest = try SecretDigest(signing.secret)
-    }
+    init(_ signing: Signing) { (id, digest) = (signing.id, signing.digest) }
 
     func target(at unixSeconds: UInt64) -> [UInt8] {
         var nonce: [UInt8] = []

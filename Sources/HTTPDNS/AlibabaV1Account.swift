@@ -11,17 +11,13 @@ public final class AlibabaV1Account: ServiceAccount {
     public var hasExpiry: Bool { true }
 
     private let start: [UInt8]
-    private let route: [UInt8]
-    private let validity: UInt64
-    private let digest: SecretDigest
+    private let signing: Signing
     private let list: AlibabaList
 
-    init(_ signing: Signing) throws(RequestError) {
+    init(_ signing: Signing) {
         start = Array("/\(signing.id)/sign_".utf8)
-        route = signing.route
-        validity = signing.validity
-        digest = try SecretDigest(signing.secret)
-        list = try AlibabaList(signing)
+        self.signing = signing
+        list = AlibabaList(signing)
     }
 
     public func appendTarget(
@@ -33,8 +29,8 @@ public final class AlibabaV1Account: ServiceAccount {
         try request.appendNames(names, to: .alibabaV1)
         let subject = first..<request.count
         request.append(family.choose("&query=4", "&query=6", both: "&query=4,6"))
-        request.append("&ip=", route)
-        digest.appendEnd(of: subject, until: unixSeconds &+ validity, as: "&s=", to: &request)
+        request.append("&ip=", signing.route)
+        signing.digest.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&s=", to: &request)
     }
 
     /// Reads `{"dns":[…]}` of several names, or for one name what stands there:

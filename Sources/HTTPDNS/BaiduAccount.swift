@@ -10,15 +10,11 @@ public final class BaiduAccount: ServiceAccount {
     public var hasExpiry: Bool { true }
 
     private let start: [UInt8]
-    private let route: [UInt8]
-    private let validity: UInt64
-    private let digest: SecretDigest
+    private let signing: Signing
 
-    init(_ signing: Signing) throws(RequestError) {
+    init(_ signing: Signing) {
         start = Array("/v4/resolve?account_id=\(signing.id)&dn=".utf8)
-        route = signing.route
-        validity = signing.validity
-        digest = try SecretDigest(signing.secret)
+        self.signing = signing
     }
 
     public func appendTarget(
@@ -29,8 +25,8 @@ public final class BaiduAccount: ServiceAccount {
         try request.appendNames(names, to: .baidu)
         let subject = first..<request.count
         request.append(family.choose("&type=ipv4", "&type=ipv6", both: "&type=dual_stack"))
-        request.append("&ip=", route)
-        digest.appendEnd(of: subject, until: unixSeconds &+ validity, as: "&sign=", to: &request)
+        request.append("&ip=", signing.route)
+        signing.digest.appendEnd(of: subject, until: unixSeconds &+ signing.validity, as: "&sign=", to: &request)
     }
 
     /// Reads `{"msg":"ok","data":{NAME:{"ipv4":{"ip":[…],"ttl":…},"ipv6":{…}}},"timestamp":…}`.

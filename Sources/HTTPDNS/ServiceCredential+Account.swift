@@ -13,15 +13,15 @@ extension ServiceCredential {
             return try TencentAccount(
                 self, routeIp: routeIp, routeIpEncrypted: routeIpEncrypted, authExpirySeconds: authExpirySeconds)
         }
-        let signing = Signing(
+        let signing = try Signing(
             id: id, secret: secret, routeIp: routeIp,
             validity: UInt64(authExpirySeconds > 0 ? authExpirySeconds : provider.facts.validity))
         switch provider {
         case .tencent: throw .badToken
         case .alibaba: return try AlibabaAccount(signing, aesKey: aesKey)
-        case .alibabaV1: return try AlibabaV1Account(signing)
-        case .volcengine: return try VolcengineAccount(signing)
-        case .baidu: return try BaiduAccount(signing)
+        case .alibabaV1: return AlibabaV1Account(signing)
+        case .volcengine: return VolcengineAccount(signing)
+        case .baidu: return BaiduAccount(signing)
         }
     }
 }

@@ -3,11 +3,14 @@ internal import Base
 /// What the accounts that sign their requests have in common.
 struct Signing {
     let id: UInt32
-    let secret: [UInt8]
-    let routeIp: IPAddress?
+    let digest: SecretDigest
+    /// The client subnet as text; empty if there is none.
+    let route: [UInt8]
     /// Seconds for which a request is valid.
     let validity: UInt64
 
-    /// The client subnet as text; empty if there is none.
-    var route: [UInt8] { Array((routeIp?.description ?? "").utf8) }
+    init(id: UInt32, secret: [UInt8], routeIp: IPAddress?, validity: UInt64) throws(RequestError) {
+        (self.id, digest, self.validity) = (id, try SecretDigest(secret), validity)
+        route = Array((routeIp?.description ?? "").utf8)
+    }
 }

@@ -11,15 +11,11 @@ public final class VolcengineAccount: ServiceAccount {
     public var hasExpiry: Bool { true }
 
     private let id: [UInt8]
-    private let route: [UInt8]
-    private let validity: UInt64
-    private let digest: SecretDigest
+    private let signing: Signing
 
-    init(_ signing: Signing) throws(RequestError) {
+    init(_ signing: Signing) {
         id = Array("\(signing.id)".utf8)
-        route = signing.route
-        validity = signing.validity
-        digest = try SecretDigest(signing.secret)
+        self.signing = signing
     }
 
     public func appendTarget(
@@ -35,15 +31,15 @@ public final class VolcengineAccount: ServiceAccount {
         request.append("&account_id=", id)
         request.append("&timestamp=", time)
         request.append("&type=", type)
-        request.append("&ip=", route)
+        request.append("&ip=", signing.route)
         // What is not sent is signed as an empty value.
-        digest.appendSignature(of: [name, id, time, type, route, digest.secret], to: &request)
+        signing.digest.appendSignature(of: [name, id, time, type, signing.route, signing.digest.secret], to: &request)
     }
 
     /// When a request of this moment ends, in milliseconds since 1970.
     private func time(at unixSeconds: UInt64) -> [UInt8] {
         var time: [UInt8] = []
-        time.appendDecimal((unixSeconds &+ validity) &* 1000)
+        time.appendDecimal((unixSeconds &+ signing.validity) &* 1000)
         return time
     }
 
@@ -63,7 +59,7 @@ public final class VolcengineAccount: ServiceAccount {
         var target = Array("/svc_meta?account_id=".utf8) + id
         target.append("&svc_meta_ts=", version)
         target.append("&timestamp=", time)
-        digest.appendSignature(of: [id, version, time, digest.secret], to: &target)
+        signing.digest.appendSignature(of: [id, version, time, signing.digest.secret], to: &target)
         return target
     }
 

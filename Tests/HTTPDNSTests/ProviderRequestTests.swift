@@ -99,8 +99,8 @@ import Testing
     }
 
     @Test func alibabaList() throws {
-        let list = try AlibabaList(
-            Signing(id: 100_000, secret: Array("123456".utf8), routeIp: nil, validity: 600))
+        let list = AlibabaList(
+            try Signing(id: 100_000, secret: Array("123456".utf8), routeIp: nil, validity: 600))
         let target = list.target(nonce: Array("abcdef2345".utf8), at: 1_632_912_372 - AlibabaList.validity)
         #expect(text(target) == "/100000/ss?n=abcdef2345&t=1632912372&s=de7be63a9f19cf11e9d455d7d4f23cb4")
         #expect(text(list.target(at: 0)).wholeMatch(of: #/.*/ss\?n=[0-9a-f]{16}&t=300&s=[0-9a-f]{32}/#) != nil)

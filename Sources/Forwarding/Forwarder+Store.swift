@@ -35,8 +35,8 @@ extension Forwarder {
 
     /// Takes the result of an action for the store.
     /// - Parameter wall: seconds since 1970.
-    public mutating func told(_ event: SharedEvent, wall: UInt64, at now: Tick) {
-        store.told(event, wall: wall, maxTTL: timing.maxTTL, at: now, &actions)
+    public mutating func handle(_ event: SharedEvent, wall: UInt64, at now: Tick) {
+        store.handle(event, wall: wall, maxTTL: timing.maxTTL, at: now, &actions)
         takeFindings(at: now)
     }
 

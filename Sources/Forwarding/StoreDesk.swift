@@ -132,7 +132,7 @@ struct StoreDesk {
     /// - Parameters:
     ///   - wall: seconds since 1970.
     ///   - maxTTL: in seconds; the writer's may be higher.
-    mutating func told(
+    mutating func handle(
         _ event: SharedEvent, wall: UInt64, maxTTL: UInt32, at now: Tick, _ actions: inout [Action]
     ) {
         switch event {

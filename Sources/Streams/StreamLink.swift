@@ -105,9 +105,9 @@ package final class StreamLink: Link {
     }
 
     /// Reads no more; ends when all that was asked is answered and the peer has read it.
-    package func drain() { leave(.finished) }
+    package func drain() { drain(.finished) }
 
-    private func leave(_ end: LinkEnd) {
+    private func drain(_ end: LinkEnd) {
         stream?.isReading = false
         lastEnd = end
         flush()
@@ -174,7 +174,7 @@ extension StreamLink: StreamOwner {
             try conversation.endOfStream(isCut: isCut, into: &events)
         }
         if client == nil, !isClosed {
-            leave(.closedByPeer(cleanly: !isCut))
+            drain(.closedByPeer(cleanly: !isCut))
         } else {
             end(.closedByPeer(cleanly: !isCut))
         }

@@ -148,7 +148,7 @@ final class FleetWorld {
             nodes[node].forwarder.settle(id, .addresses(results), at: tick)
             turn(node)
         case .told(let node, let event):
-            nodes[node].forwarder.told(event, wall: wall(nodes[node]), at: tick)
+            nodes[node].forwarder.handle(event, wall: wall(nodes[node]), at: tick)
             turn(node)
         case .moment(let node):
             guard nodes[node].wakesAt == now else { return }

@@ -123,7 +123,7 @@ struct ScenarioSettings {
         if isShared {
             forwarder.change(
                 .sharedCache(SharedSettings(staleSeconds: staleSeconds, prefetchAt: prefetchAt)), at: now)
-            forwarder.told(.connected, wall: 0, at: now)
+            forwarder.handle(.connected, wall: 0, at: now)
             // That it was dialled goes without saying.
             _ = forwarder.takeActions()
         }

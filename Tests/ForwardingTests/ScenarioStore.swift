@@ -39,8 +39,8 @@ extension ScenarioRunner {
             // What was asked on the connection of before is not answered any more.
             looks = []
             switch words.next() {
-            case "lost": return forwarder.told(.lost("closed by the store"), wall: wall, at: now)
-            case "connected": return forwarder.told(.connected, wall: wall, at: now)
+            case "lost": return forwarder.handle(.lost("closed by the store"), wall: wall, at: now)
+            case "connected": return forwarder.handle(.connected, wall: wall, at: now)
             default: throw malformed()
             }
         }
@@ -64,7 +64,7 @@ extension ScenarioRunner {
         case ("fails", _): event = .failed(look.id, rest)
         default: throw malformed()
         }
-        forwarder.told(event, wall: wall, at: now)
+        forwarder.handle(event, wall: wall, at: now)
     }
 
     private func finding(_ text: String, _ question: SharedQuestion) -> SharedFinding? {

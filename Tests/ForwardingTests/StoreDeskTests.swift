@@ -34,7 +34,7 @@ import Testing
         }
 
         func tell(_ event: SharedEvent, at time: UInt64) {
-            desk.told(event, wall: wall + time / 1000, maxTTL: 300, at: at(time), &actions)
+            desk.handle(event, wall: wall + time / 1000, maxTTL: 300, at: at(time), &actions)
         }
 
         func expire(at time: UInt64) { desk.expire(at: at(time), &actions) }

@@ -115,7 +115,7 @@ import Transport
             upstream = StoreUpstream(
                 StoreUpstream.Access(place, user: "", password: nil), seals: seals,
                 generations: generations, loop: loop, outbox: outbox)
-            upstream.told = { [told] in told.append($0) }
+            upstream.handle = { [told] in told.append($0) }
             loop.turnEnded = { [outbox] in while outbox.send() {} }
             loop.start()
         }

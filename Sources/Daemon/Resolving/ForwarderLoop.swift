@@ -61,7 +61,7 @@ final class ForwarderLoop: @unchecked Sendable {
                 groups: [], routes: [:], rules: DomainRules(), otherwise: .fallback, negativeTTL: Timing().negativeTTL),
             timing: Timing(), groups: [], cache: cache)
         inEffect.change = { [unowned self] in forwarder.change($0, at: $1) }
-        inEffect.store.told = { [unowned self] in forwarder.told($0, wall: WallClock.unixSeconds(), at: now) }
+        inEffect.store.handle = { [unowned self] in forwarder.handle($0, wall: WallClock.unixSeconds(), at: now) }
         upstreams.settle = { [unowned self] in settle($0, $1, toRepeat: $2) }
         upstreams.lookup.ask = { [unowned self] in forwarder.findServer($0, $1, for: $2, at: now) }
         trials.tried = { [unowned self] in forwarder.tried($0, $1, hasAnswered: $2, at: now) }

@@ -11,7 +11,7 @@ final class Store {
     /// Nil: nothing is shared.
     private(set) var upstream: StoreUpstream?
     /// Called with what happens to the store and to what is asked of it.
-    var told: (SharedEvent) -> Void = { _ in }
+    var handle: (SharedEvent) -> Void = { _ in }
     private let generations: Generations?
     private let loop: EventLoop
     private let outbox: Outbox
@@ -65,7 +65,7 @@ final class Store {
                 $0.access, seals: $0.seals.map { StoreSeal($0, [:]) }, generations: generations, loop: loop,
                 outbox: outbox)
         }
-        upstream?.told = { [unowned self] in told($0) }
+        upstream?.handle = { [unowned self] in handle($0) }
         return true
     }
 }

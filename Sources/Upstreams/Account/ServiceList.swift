@@ -27,7 +27,6 @@ package final class ServiceList {
     private var inUse: [Endpoint]
     private var lastFailure: Failure?
     private var isFailing = false
-    private var isPerforming = false
 
     /// Nothing is asked before the first ``expire(at:)``.
     /// - Parameters:
@@ -65,10 +64,7 @@ package final class ServiceList {
     }
 
     private func perform(at now: Tick) {
-        // An attempt that fails at once adds further actions, which the loop below carries out.
-        guard !isPerforming else { return }
-        isPerforming = true
-        defer { isPerforming = false }
+        // An attempt that fails at once adds further actions.
         while !schedule.actions.isEmpty {
             switch schedule.actions.removeFirst() {
             case .ask(let place): ask(startUpServers[place], at: now)

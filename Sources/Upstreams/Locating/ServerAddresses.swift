@@ -61,23 +61,23 @@ struct ServerAddresses {
         /// The addresses of the last answer.
         var found: [IPAddress] = []
         /// A lookup begins when the name is needed after this moment.
-        var lookAt = Tick(nanoseconds: 0)
+        var nextLookup = Tick(nanoseconds: 0)
         /// When the last lookup ended.
-        var looked: Tick?
-        /// Failed or vain lookups since an address last worked; routine refreshes do not count.
-        var inVain = 0
+        var lastLookup: Tick?
+        /// Failed or fruitless lookups since an address last worked; routine refreshes do not count.
+        var fruitless = 0
         /// Whether no known address could be connected to; until one works, or an answer comes.
-        var allFailed = false
+        var noneReachable = false
         /// Why the last lookup failed.
         var failure = ""
-        var isLost = false
+        var isReportedLost = false
         var leadsBack = false
         var lookup: Lookup?
 
         var addresses: [IPAddress] { worked + found.filter { !worked.contains($0) } }
 
         /// Seconds between lookups while nothing works: none, 1, 2, 4 … 60.
-        var pause: Int { inVain == 0 ? 0 : min(60, 1 << (min(inVain, 7) - 1)) }
+        var pause: Int { fruitless == 0 ? 0 : min(60, 1 << (min(fruitless, 7) - 1)) }
     }
 
     /// The answers to one lookup.
@@ -114,7 +114,7 @@ struct ServerAddresses {
         lookUpIfDue(name, at: now)
         let endpoints = endpoints(of: name, port: port)
         guard let entry = entries[name], entry.lookup != nil else { return endpoints }
-        if case .known = endpoints, !entry.allFailed { return endpoints }
+        if case .known = endpoints, !entry.noneReachable { return endpoints }
         entries[name]?.lookup?.isAwaited = true
         return nil
     }
@@ -135,7 +135,7 @@ struct ServerAddresses {
     /// A connection to this address was established, and the server's certificate accepted.
     mutating func worked(_ name: Name, _ address: IPAddress) {
         guard var entry = entries[name] else { return }
-        (entry.inVain, entry.allFailed) = (0, false)
+        (entry.fruitless, entry.noneReachable) = (0, false)
         if entry.worked.first != address {
             let before = Set(entry.worked)
             entry.worked = Array(([address] + entry.worked.filter { $0 != address }).prefix(Self.maximumWorked))
@@ -147,9 +147,10 @@ struct ServerAddresses {
     /// None of the addresses that were given out could be connected to.
     mutating func allFailed(_ name: Name, at now: Tick) {
         guard var entry = entries[name] else { return }
-        entry.allFailed = true
+        entry.noneReachable = true
         if entry.lookup == nil {
-            entry.lookAt = min(entry.lookAt, entry.looked?.advanced(milliseconds: entry.pause * 1000) ?? now)
+            let allowed = entry.lastLookup?.advanced(milliseconds: entry.pause * 1000) ?? now
+            entry.nextLookup = min(entry.nextLookup, allowed)
         }
         entries[name] = entry
         lookUpIfDue(name, at: now)
@@ -158,8 +159,8 @@ struct ServerAddresses {
     // MARK: Lookups
 
     private mutating func lookUpIfDue(_ name: Name, at now: Tick) {
-        guard var entry = entries[name], entry.lookup == nil, entry.lookAt <= now else { return }
-        if entry.allFailed || !isUsable(entry) { entry.inVain += 1 }
+        guard var entry = entries[name], entry.lookup == nil, entry.nextLookup <= now else { return }
+        if entry.noneReachable || !isUsable(entry) { entry.fruitless += 1 }
         entry.lookup = Lookup()
         entries[name] = entry
         actions.append(.ask(name))
@@ -193,21 +194,21 @@ struct ServerAddresses {
 
     private mutating func conclude(_ name: Name, _ before: Entry, _ lookup: Lookup, at now: Tick) {
         var entry = before
-        (entry.lookup, entry.looked, tellAt[name]) = (nil, now, nil)
+        (entry.lookup, entry.lastLookup, tellAt[name]) = (nil, now, nil)
         if !lookup.leadsBack { entry.leadsBack = false }
-        var seconds = entry.inVain > 0 ? entry.pause : Self.pauseAfterFailure
+        var seconds = entry.fruitless > 0 ? entry.pause : Self.pauseAfterFailure
         if let found = lookup.ttl {
             // The TTL of one family says nothing about the missing other one.
             let ttl = lookup.isPartial ? 0 : found
             seconds = Int(min(max(ttl, Self.lifetimes.lowerBound), Self.lifetimes.upperBound))
-            (entry.failure, entry.allFailed) = ("", false)
+            (entry.failure, entry.noneReachable) = ("", false)
         } else {
             entry.failure = lookup.reasons.joined(separator: "; ")
         }
-        entry.lookAt = now.advanced(milliseconds: seconds * 1000)
+        entry.nextLookup = now.advanced(milliseconds: seconds * 1000)
         let isLost = !isUsable(entry)
-        if isLost != entry.isLost {
-            entry.isLost = isLost
+        if isLost != entry.isReportedLost {
+            entry.isReportedLost = isLost
             actions.append(.report(isLost ? .lost(name, entry.failure) : .found(name)))
         }
         entries[name] = entry
@@ -236,9 +237,9 @@ struct ServerAddresses {
     /// What has failed before may work now: this machine's addresses or routes have changed, or those who are asked for names.
     mutating func forgetFailures(at now: Tick) {
         for name in entries.keys {
-            entries[name]?.inVain = 0
-            entries[name]?.allFailed = false
-            entries[name]?.lookAt = now
+            entries[name]?.fruitless = 0
+            entries[name]?.noneReachable = false
+            entries[name]?.nextLookup = now
         }
     }
 

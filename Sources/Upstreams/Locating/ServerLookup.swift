@@ -18,7 +18,6 @@ package final class ServerLookup: @unchecked Sendable {
     private var waiting: [Name: [Waiting]] = [:]
     private var questions: [ClientNumber: (name: Name, type: RecordType)] = [:]
     private var lastNumber = 0
-    private var isPerforming = false
     private let loop: EventLoop
     /// Increases when the machine's own addresses are to be read: an earlier list is ignored.
     private var networkChanges = 0
@@ -139,11 +138,8 @@ package final class ServerLookup: @unchecked Sendable {
 
     private static var ownAddresses: [Endpoint] { (try? Interfaces.addresses()) ?? [] }
 
+    /// Carries out what is to be done. A caller who is told may have more done, which comes before the rest.
     private func perform() {
-        // An action that ends at once adds further actions, which the loop below carries out.
-        guard !isPerforming else { return }
-        isPerforming = true
-        defer { isPerforming = false }
         while !addresses.actions.isEmpty {
             switch addresses.actions.removeFirst() {
             case .ask(let name):

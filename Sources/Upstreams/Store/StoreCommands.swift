@@ -9,7 +9,7 @@ extension StoreUpstream {
         case .dial: dial(wall: wall)
         case .hangUp:
             // What waited for a store that is away would be out of date when it is back.
-            if !writes.isEmpty { told(.dropped(exchange(&writes, with: []).count)) }
+            if !writes.isEmpty { handle(.dropped(exchange(&writes, with: []).count)) }
             close()
         case .read(let id, let question): read(id, question)
         case .claim(let id, let question): claim(id, question)
@@ -45,17 +45,17 @@ extension StoreUpstream {
     func command(_ words: any Sequence<UInt8>...) -> [UInt8] { RESP.command(words.map { Array($0) }) }
 
     func read(_ id: SharedReadID, _ question: SharedQuestion, _ onlooker: ((SharedEvent) -> Void)? = nil) {
-        let told = onlooker ?? told
+        let handle = onlooker ?? handle
         var lookups: [Lookup] = []
         for isStaleCopy in [false, true] {
             for seal in seals {
-                guard let key = seal.key(isStaleCopy ? .stale : .fresh, of: question), !unwanted.contains(key.text)
-                else { continue }
+                let key = seal.key(isStaleCopy ? .stale : .fresh, of: question)
+                guard let key, !pendingDeletes.contains(key.text) else { continue }
                 lookups.append(Lookup(seal: seal, key: key, isStaleCopy: isStaleCopy))
             }
         }
-        guard isReady, room >= lookups.count else { return told(.failed(id, "it has too much to do")) }
-        guard !lookups.isEmpty else { return told(.found(id, .nothing)) }
+        guard isReady, room >= lookups.count else { return handle(.failed(id, "it has too much to do")) }
+        guard !lookups.isEmpty else { return handle(.found(id, .nothing)) }
         let read = Read(id, question, onlooker, left: lookups.count)
         for lookup in lookups { open(command("GET".utf8, lookup.key.text), .read(read, lookup)) }
         outbox.add(self)
@@ -63,7 +63,7 @@ extension StoreUpstream {
 
     func claim(_ id: SharedReadID, _ question: SharedQuestion) {
         guard isReady, room > 0, let key = seals[0].key(.lease, of: question) else {
-            return told(.failed(id, "it has too much to do"))
+            return handle(.failed(id, "it has too much to do"))
         }
         open(
             command("SET".utf8, key.text, "1".utf8, "NX".utf8, "PX".utf8, "\(Self.leaseTime)".utf8), .lease(id))
@@ -85,7 +85,7 @@ extension StoreUpstream {
         if writes.count > Self.maximumWrites {
             let excess = writes.count - Self.maximumWrites
             writes.removeFirst(excess)
-            told(.dropped(excess))
+            handle(.dropped(excess))
         }
         outbox.add(self)
     }
@@ -101,7 +101,7 @@ extension StoreUpstream {
         }
         writes.removeAll { keys.contains($0.key) }
         // Better to forget everything than to leave out what is to be forgotten.
-        guard unwanted.count + keys.count <= Self.maximumDeletions else { return beginGeneration() }
+        guard pendingDeletes.count + keys.count <= Self.maximumDeletions else { return beginGeneration() }
         for key in keys {
             forgotten.add(key, at: wall)
             delete(key)
@@ -109,13 +109,13 @@ extension StoreUpstream {
     }
 
     func delete(_ key: [UInt8]) {
-        guard unwanted.count < Self.maximumDeletions else { return }
-        if unwanted.insert(key).inserted { deletions.append(key) }
+        guard pendingDeletes.count < Self.maximumDeletions else { return }
+        if pendingDeletes.insert(key).inserted { deletions.append(key) }
         outbox.add(self)
     }
 
     func lookForGeneration() {
-        if deletionsUnderWay == 0 { deletions = Array(unwanted) }
+        if deletionsUnderWay == 0 { deletions = Array(pendingDeletes) }
         for place in seals.indices where room > 0 {
             open(command("GET".utf8, seals[place].generationKey.text), .generation(seal: place))
         }
@@ -135,25 +135,25 @@ extension StoreUpstream {
         case .read(let read, let lookup): replied(reply, to: read, lookup)
         case .lease(let id):
             switch reply {
-            case .done, .value: told(.claimed(id, true))
-            case .nothing: told(.claimed(id, false))
-            case .error(let error): told(.failed(id, error.text))
+            case .done, .value: handle(.claimed(id, true))
+            case .nothing: handle(.claimed(id, false))
+            case .error(let error): handle(.failed(id, error.text))
             }
         case .write(let octets):
             writesUnderWay.count -= 1
             writesUnderWay.octets -= octets
-            if case .error(let error) = reply { told(.writeFailed(error.text)) } else { told(.written) }
+            if case .error(let error) = reply { handle(.writeFailed(error.text)) } else { handle(.written) }
         case .deletion(let key):
             deletionsUnderWay -= 1
             // After an error it is tried again with the next look for the generation.
             if case .error = reply { break }
-            unwanted.remove(key)
+            pendingDeletes.remove(key)
         case .generationWritten: break
         }
     }
 
     func replied(_ reply: StoreReply, to read: Read, _ lookup: Lookup) {
-        let told = read.onlooker ?? told
+        let handle = read.onlooker ?? handle
         func refuse() {
             if read.onlooker == nil { self.refuse(lookup.key) } else { read.failure = "what it has is not the fleet's" }
         }
@@ -172,7 +172,7 @@ extension StoreUpstream {
                 read.stale = read.stale ?? entry
             } else if !read.isDone {
                 read.isDone = true
-                told(.found(read.id, .entry(entry, isStaleCopy: false)))
+                handle(.found(read.id, .entry(entry, isStaleCopy: false)))
             }
         case .error(.wrongType): refuse()
         case .error(let error): read.failure = error.text
@@ -181,16 +181,16 @@ extension StoreUpstream {
         guard read.left == 0, !read.isDone else { return }
         read.isDone = true
         if let failure = read.failure {
-            told(.failed(read.id, failure))
+            handle(.failed(read.id, failure))
         } else {
-            told(.found(read.id, read.stale.map { .entry($0, isStaleCopy: true) } ?? .nothing))
+            handle(.found(read.id, read.stale.map { .entry($0, isStaleCopy: true) } ?? .nothing))
         }
     }
 
     /// One of our keys holds something that this fleet did not write.
     func refuse(_ key: StoreSeal.Key) {
         delete(key.text)
-        told(.refused)
+        handle(.refused)
     }
 
     /// The highest generation counts: it is what the last daemon that was told to forget everything has begun.
@@ -202,7 +202,7 @@ extension StoreUpstream {
             if let generation = seal.generation(value, as: key) { known = generation } else { refuse(key) }
         case .error(.wrongType): refuse(key)
         case .error(let error):
-            if isReady { told(.failed(nil, error.text)) } else { lost(error.text) }
+            if isReady { handle(.failed(nil, error.text)) } else { lost(error.text) }
             return
         case .done, .nothing: break
         }
@@ -219,7 +219,7 @@ extension StoreUpstream {
         isGenerationDue = false
         guard !isReady else { return }
         isReady = true
-        told(.connected)
+        handle(.connected)
     }
 }
 

@@ -10,7 +10,7 @@ package import Transport
 /// wait behind them; entries that the fleet did not seal are deleted.
 package final class StoreUpstream: Sender {
     /// Called with the result of each action, perhaps while the action is carried out.
-    package var told: (SharedEvent) -> Void = { _ in }
+    package var handle: (SharedEvent) -> Void = { _ in }
 
     let access: Access
     /// The first one seals new entries; any of them opens an entry.
@@ -29,9 +29,9 @@ package final class StoreUpstream: Sender {
     var dialled = 0
     var writes: [Write] = []
     var writesUnderWay = (count: 0, octets: 0)
-    /// Keys to be deleted, and those of them that are to be sent. What stands at them is not believed until the store has
-    /// confirmed that it is gone: a reply that is lost with its connection, or an error, may have left it there.
-    var unwanted: Set<[UInt8]> = []
+    /// Keys whose values are ignored until the store has confirmed their DEL: a reply that is lost with its connection, or
+    /// an error, may have left them there. And those of them that are to be sent.
+    var pendingDeletes: Set<[UInt8]> = []
     var deletions: [[UInt8]] = []
     var deletionsUnderWay = 0
     var forgotten = ForgottenKeys()
@@ -216,7 +216,7 @@ extension StoreUpstream {
 
     func lost(_ why: String) {
         close()
-        told(.lost(why))
+        handle(.lost(why))
     }
 }
 

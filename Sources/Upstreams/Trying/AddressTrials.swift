@@ -17,7 +17,7 @@ package final class AddressTrials {
     package func perform(_ action: TrialAction) {
         switch action {
         case .begin(let id, let endpoints): wanted.append((id, endpoints))
-        case .end(let id): leave(id)
+        case .end(let id): close(id)
         }
     }
 
@@ -43,14 +43,14 @@ package final class AddressTrials {
     }
 
     /// Closes the connections of a trial that are not established yet.
-    private func leave(_ id: TrialID) {
+    private func close(_ id: TrialID) {
         wanted.removeAll { $0.id == id }
         for attempt in attempts.removeValue(forKey: id) ?? [] { attempt.close() }
     }
 
     package func close() {
         wanted = []
-        for id in Array(attempts.keys) { leave(id) }
+        for id in Array(attempts.keys) { close(id) }
     }
 }
 

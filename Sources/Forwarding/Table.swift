@@ -60,7 +60,7 @@ struct Table<Element> {
 struct TableID: Hashable, Sendable {
     fileprivate let index: UInt32
     /// How many elements were inserted before it and with it.
-    fileprivate let serial: UInt64
+    let serial: UInt64
 
     fileprivate init(index: UInt32, serial: UInt64) { (self.index, self.serial) = (index, serial) }
 

@@ -45,7 +45,7 @@ struct JSONText {
             throw .unparsable
         }
         self.octets = octets
-        nodes.reserveCapacity(octets.count / 6 + 2)
+        nodes.reserveCapacity(octets.count / 16 + 2)
         try add(.null, 0..<0, 0..<0)
         try readValue(octets.span, 0..<0, depth: 0)
         guard next(octets.span) == nil else { throw .unparsable }

@@ -4,7 +4,8 @@
 /// It is made without a stream and takes requests at once. ``begin(_:)`` gives it one: the first of several that was
 /// established, one that is being dialled, or one that was accepted.
 package final class StreamLink: Link {
-    private unowned let owner: any LinkOwner
+    /// There before anything is begun.
+    package unowned var owner: (any LinkOwner)!
     private let conversation: any Conversation
     /// The conversation, if it is the side that requests.
     private let client: (any ClientConversation)?
@@ -23,7 +24,7 @@ package final class StreamLink: Link {
     private var events: [ConversationEvent] = []
 
     /// For the side that requests.
-    package init(client: any ClientConversation, owner: any LinkOwner) {
+    package init(client: any ClientConversation, owner: (any LinkOwner)? = nil) {
         (conversation, self.client, self.owner) = (client, client, owner)
     }
 

@@ -197,7 +197,7 @@ final class ConnectionScenario {
     }
 
     private func advance(_ number: ConnectionNumber) {
-        let mostAtOnce = plan.connections.find(number)?.mostAtOnce ?? 0
+        let mostAtOnce = plan.connections.contains(number) ? plan.connections[number].mostAtOnce : 0
         plan.advanced(number, mostAtOnce: mostAtOnce, at: now)
     }
 

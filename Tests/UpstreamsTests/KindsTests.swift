@@ -35,12 +35,12 @@ import Testing
     /// Nothing that is missing stands for "in the clear".
     @Test(arguments: [Server.Kind.tls, .https(path: "/", usesGET: true)])
     func anEncryptedServerIsNotAskedWithoutRules(kind: Server.Kind) {
-        #expect(throws: Unaskable.self) { try ServerKind(server(kind), answers, nil) }
+        #expect(throws: Unaskable.self) { _ = try ServerKind(server(kind), answers, nil) }
     }
 
     @Test func anAccountIsNotAskedWithMessages() throws {
         let context = try TLSClientContext(TLSPolicy())
-        #expect(throws: Unaskable.self) { try ServerKind(server(.account), answers, context) }
+        #expect(throws: Unaskable.self) { _ = try ServerKind(server(.account), answers, context) }
         let account = try TencentAccount(.https(token: Array("67890".utf8)))
         let access = ServiceAccess(account: account, .tls(context, TLSTarget()), serverName: nil)
         let row = ServerKind(Server(Endpoint("192.0.2.1:443")!, .account), access)

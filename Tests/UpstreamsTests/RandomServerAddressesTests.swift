@@ -12,7 +12,7 @@ import Testing
     private static let listening = [Endpoint(.v4(0, 0, 0, 0), port: 853)]
     private static let own = [Endpoint(.v4(10, 0, 0, 1), port: 0)]
 
-    private struct Course {
+    private struct Course: ~Copyable {
         var chance: Chance
         var addresses = ServerAddresses(listening: listening)
         var now = Tick(nanoseconds: 5_000_000_000_000)

@@ -13,7 +13,7 @@ import Testing
     private let six = IPAddress("2001:db8::1")!
 
     /// The decisions, and their time in milliseconds.
-    private struct Clockwork {
+    private struct Clockwork: ~Copyable {
         var addresses: ServerAddresses
         var now = 0
         let name: Name

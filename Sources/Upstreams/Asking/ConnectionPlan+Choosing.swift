@@ -12,8 +12,11 @@ extension ConnectionPlan {
     }
 
     func hasRoom(_ number: ConnectionNumber) -> Bool {
-        let connection = connections[number]
-        return mayTakeMore(connection) && connection.carried.count < connection.mostAtOnce
+        hasRoom(connections[number])
+    }
+
+    private func hasRoom(_ connection: PlannedConnection) -> Bool {
+        mayTakeMore(connection) && connection.carried.count < connection.mostAtOnce
             && (connection.answers > 0 || connection.carried.count < firstFlightLimit)
     }
 
@@ -96,17 +99,17 @@ extension ConnectionPlan {
 
     /// Has no query under way any more: it is kept or closed.
     mutating func keepOrClose(_ number: ConnectionNumber, at now: Tick) {
-        let connection = connections[number]
-        guard connection.carried.isEmpty else { return }
+        guard connections[number].carried.isEmpty else { return }
         shared.drop(number)
         heedLessons(at: now)
-        guard connection.isEstablished, mayTakeMore(connection, whenHeard: true), limits.idleTime > 0, !isRemoved else {
-            return close(number)
-        }
+        guard connections[number].isEstablished, mayTakeMore(connections[number], whenHeard: true), limits.idleTime > 0,
+            !isRemoved
+        else { return close(number) }
+        let isDoubted = connections[number].isDoubted
         // Of two answers that come together the first may have its owner cancel the second.
-        guard connection.idleSince == 0 || connection.isDoubted != quiet.contains(number) else { return }
+        guard connections[number].idleSince == 0 || isDoubted != quiet.contains(number) else { return }
         connections[number].idleSince = now.nanoseconds
-        if connection.isDoubted {
+        if isDoubted {
             quiet.append(number)
         } else {
             quiet.drop(number)
@@ -128,12 +131,14 @@ extension ConnectionPlan {
         act(.close(number))
     }
 
-    mutating func unlist(_ number: ConnectionNumber) {
+    @discardableResult
+    mutating func unlist(_ number: ConnectionNumber) -> PlannedConnection? {
+        guard connections.contains(number) else { return nil }
         shared.drop(number)
         idle.drop(number)
         quiet.drop(number)
-        connections.remove(number)
         connectionNumbers.release(number)
+        return connections.remove(number)
     }
 }
 

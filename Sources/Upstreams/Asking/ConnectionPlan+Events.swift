@@ -88,9 +88,8 @@ extension ConnectionPlan {
 
     private mutating func sendRefused(_ number: ConnectionNumber, at now: Tick) {
         if connections.contains(number) {
-            let connection = connections[number]
-            firstFlightLimit = max(1, connection.mostAtOnce)
-            if connection.answers == 0, connection.isDraining, connection.carried.isEmpty {
+            firstFlightLimit = max(1, connections[number].mostAtOnce)
+            if connections[number].answers == 0, connections[number].isDraining, connections[number].carried.isEmpty {
                 // The first one may have been at its end anyway. A second one shows that others would take nothing either.
                 if let refusing, refusing != number { pausedUntil = now.advanced(milliseconds: Self.pauseTime) }
                 refusing = number
@@ -128,7 +127,7 @@ extension ConnectionPlan {
         guard connections.contains(number) else { return false }
         guard let index = connections[number].carried.firstIndex(of: query) else { return false }
         connections[number].carried.remove(at: index)
-        queries[query].connections.removeAll { $0 == number }
+        queries[query].connections.remove(number)
         return true
     }
 
@@ -157,11 +156,9 @@ extension ConnectionPlan {
     mutating func ended(
         _ number: ConnectionNumber, _ end: LinkEnd, _ failure: Failure, hasBegun: Bool = false, at now: Tick
     ) {
-        guard connections.contains(number) else { return }
-        let connection = connections[number]
+        guard let connection = unlist(number) else { return }
         learn(from: end, of: connection, number, at: now)
-        unlist(number)
-        for query in connection.carried { queries[query].connections.removeAll { $0 == number } }
+        for query in connection.carried { queries[query].connections.remove(number) }
         for query in connection.carried where queries[query].connections.isEmpty && !queries[query].isWaiting {
             // That the server had closed a connection which still seemed open here does not count as an attempt. This ends of
             // itself, since each further connection was made after the last.

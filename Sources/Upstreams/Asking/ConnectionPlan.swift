@@ -27,7 +27,7 @@ typealias QueryNumber = UInt64
 /// | a connection turns out not to take a query: it was verified too long ago, or has ended, or unsolicited octets have come | the query goes to another, and that does not count |
 /// | the network changes | no connection takes further queries, idle ones are closed, and what was learned is forgotten |
 /// | the group has the server no more | as when the network changes, and no connection is kept without queries |
-struct ConnectionPlan {
+struct ConnectionPlan: ~Copyable {
     let limits: StreamLimits
     /// What is to be done, in this order. Taken by ``takeAction()``.
     private var actions: [PlanAction] = []
@@ -36,8 +36,8 @@ struct ConnectionPlan {
 
     private var queryNumbers = Numbers()
     var connectionNumbers = Numbers()
-    var queries = Numbered<PlannedQuery>()
-    var connections = Numbered<PlannedConnection>()
+    var queries = Numbered(none: PlannedQuery(at: Tick(nanoseconds: 0)))
+    var connections = Numbered(none: PlannedConnection(mostAtOnce: 0))
     /// Connections that carry queries and may have room for more, where connections are shared.
     var shared: [ConnectionNumber] = []
     /// Connections without queries that may take some, in the order in which they became idle.
@@ -127,18 +127,18 @@ struct ConnectionPlan {
     }
 
     private mutating func raceIfDue(_ number: QueryNumber, at now: Tick) {
-        let query = queries[number]
         // What was sent before the network was another is not waited for, and what else takes no further queries is about to end.
-        let isDue = query.racedAt.map { $0 <= now } ?? false || query.isOn { connections[$0].isDraining }
+        let isDue = queries[number].racedAt.map { $0 <= now } ?? false
+            || queries[number].isOn { connections[$0].isDraining }
         guard isDue else { return }
         endRace(number)
-        guard query.connections.count < Self.maximumRacing else { return }
+        guard queries[number].connections.count < Self.maximumRacing else { return }
         var newest: ConnectionNumber = 0
-        for connection in query.connections {
+        for connection in queries[number].connections.all {
             connections[connection].isDoubted = true
             newest = max(newest, connection)
         }
-        if let connection = connection(after: newest, since: query.asked.nanoseconds) {
+        if let connection = connection(after: newest, since: queries[number].asked.nanoseconds) {
             send(number, on: connection, at: now)
         } else if hasPlace {
             dial(for: number, at: now)

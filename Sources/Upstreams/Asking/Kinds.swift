@@ -6,13 +6,14 @@ import Streams
 
 /// How a server is asked over connections: how they are secured, what is said on them, and how many there are. Each of the
 /// three knows nothing of the others.
-struct ServerKind {
+struct ServerKind: ~Copyable {
     var security: Security
     let dialect: any Dialect
     let limits: StreamLimits
+    let isSecure: Bool
 
     init(_ security: Security, _ dialect: any Dialect, _ limits: StreamLimits) {
-        (self.security, self.dialect, self.limits) = (security, dialect, limits)
+        (self.security, self.dialect, self.limits, isSecure) = (security, dialect, limits, security.isSecure)
     }
 
     /// What it means that a connection could not be made.

@@ -20,7 +20,7 @@ final class PlainUpstream: Upstream, Sender {
     var servers: [Server: PlainServer] = [:]
     /// The server of the last query: most queries of a turn are for the same.
     var latest: PlainServer?
-    private var queries: [QueryID: PlainQuery] = [:]
+    private var queries = Numbered<PlainQuery?>(none: nil)
     /// Nil until something is asked.
     var datagrams: QueryDatagrams?
     private(set) lazy var portIsReadable: (QueryPort) -> Void = { [unowned self] in read($0) }
@@ -49,19 +49,19 @@ final class PlainUpstream: Upstream, Sender {
             return settle(id, .failed(Failure(.badAnswer, "a resolver is asked questions")), false)
         }
         let query = PlainQuery(id, question, known(server))
-        queries[id] = query
+        queries.insert(query, as: id.number)
         send(query, edns: answers.edns.includes(server, at: now) ? .used : .omitted, isRepeat: false, at: now)
     }
 
     func askAgain(_ id: QueryID) {
-        guard let query = queries[id], !query.isOverTCP else { return }
+        guard let query = queries.find(id.number), !query.isOverTCP else { return }
         let now = clock()
         let edns: EDNSUse = answers.edns.includes(query.server.server, at: now) ? .used : .omitted
         send(query, edns: edns, isRepeat: true, at: now)
     }
 
     func cancel(_ id: QueryID) {
-        guard let query = queries.removeValue(forKey: id) else { return }
+        guard let query = queries.remove(id.number) else { return }
         for sent in query.sent { query.server.spelling.waitedInVain(sent) }
         forgetDatagrams(of: query, at: clock())
     }
@@ -81,14 +81,14 @@ final class PlainUpstream: Upstream, Sender {
     }
 
     func close() {
-        for query in queries.values {
+        for query in queries.all.compactMap(\.self) {
             while let sent = query.sent.popLast() { close(sent.port) }
         }
-        queries = [:]
+        queries = Numbered(none: nil)
         for server in servers.values { retirePort(of: server) }
     }
 
-    var isIdle: Bool { queries.isEmpty }
+    var isIdle: Bool { queries.count == 0 }
     var nextDeadline: Tick? { tidyAt }
     func expire(at now: Tick) {
         guard let tidyAt, tidyAt <= now else { return }
@@ -188,7 +188,7 @@ final class PlainUpstream: Upstream, Sender {
     /// is no reason to trust in other letters: they may have been a forger's.
     /// - Returns: Whether the query is known here.
     func settledOverTCP(_ id: QueryID, _ outcome: Outcome, toRepeat: Bool) -> Bool {
-        guard let query = queries[id] else { return false }
+        guard let query = queries.find(id.number) else { return false }
         switch outcome {
         case .failed where !query.sent.isEmpty: query.isOverTCP = false
         default: end(query, outcome, toRepeat: toRepeat || query.isRepeat)
@@ -234,7 +234,7 @@ final class PlainUpstream: Upstream, Sender {
     }
 
     func end(_ query: PlainQuery, _ outcome: Outcome, toRepeat: Bool = false, at now: Tick? = nil) {
-        guard queries.removeValue(forKey: query.id) != nil else { return }
+        guard queries.remove(query.id.number) != nil else { return }
         if !query.sent.isEmpty { forgetDatagrams(of: query, at: now ?? clock()) }
         settle(query.id, outcome, toRepeat)
     }

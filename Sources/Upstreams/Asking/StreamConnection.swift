@@ -9,7 +9,7 @@ import Transport
 final class StreamConnection: Sender {
     let number: ConnectionNumber
     let pool: StreamPool
-    private(set) lazy var link = StreamLink(client: pool.kind.dialect.conversation(), owner: self)
+    let link: StreamLink
     var dialling = Dialling()
     private(set) var isClosed = false
     /// A query was sent on it.
@@ -17,7 +17,11 @@ final class StreamConnection: Sender {
     /// When the octets came whose events are being told.
     private var heard: Tick?
 
-    init(_ number: ConnectionNumber, _ pool: StreamPool) { (self.number, self.pool) = (number, pool) }
+    init(_ number: ConnectionNumber, _ pool: StreamPool) {
+        (self.number, self.pool) = (number, pool)
+        link = StreamLink(client: pool.kind.dialect.conversation())
+        link.owner = self
+    }
 
     var upstream: StreamUpstream { pool.upstream }
 
@@ -82,7 +86,7 @@ final class StreamConnection: Sender {
         link.begin(stream)
         // Many servers write a session ticket first, and their answer waits until it is acknowledged (RFC 896), for which the
         // kernel would take 40 ms. The option ends with what is sent, so it follows that.
-        if pool.kind.security.isSecure { stream.acknowledgeAtOnce() }
+        if pool.kind.isSecure { stream.acknowledgeAtOnce() }
     }
 }
 
@@ -111,7 +115,7 @@ extension StreamConnection: LinkOwner {
 extension StreamConnection: StreamOwner {
     func connected(_ stream: Stream) {
         upstream.progressed(.connected)
-        if !pool.kind.security.isSecure { use(stream) }
+        if !pool.kind.isSecure { use(stream) }
     }
 
     func secured(_ stream: Stream) {

@@ -13,13 +13,14 @@ final class StreamPool {
     /// The endpoint that was reached last.
     var preferred: Endpoint?
     private var plan: ConnectionPlan
-    private var connections = Numbered<StreamConnection>()
-    private var queries = Numbered<StreamQuery>()
+    private var connections = Numbered<StreamConnection?>(none: nil)
+    private var queries = Numbered<StreamQuery?>(none: nil)
     private var isPerforming = false
 
-    init(_ server: Server, _ kind: ServerKind, _ tally: UpstreamTallies.ServerTally, _ upstream: StreamUpstream) {
-        (self.server, self.kind, self.tally, self.upstream) = (server, kind, tally, upstream)
+    init(_ server: Server, _ kind: consuming ServerKind, _ tally: UpstreamTallies.ServerTally, _ upstream: StreamUpstream) {
+        (self.server, self.tally, self.upstream) = (server, tally, upstream)
         plan = ConnectionPlan(kind.limits)
+        self.kind = kind
     }
 
     /// Whether its host is a name whose addresses have to be looked up.
@@ -49,13 +50,13 @@ final class StreamPool {
 
     func happened(_ event: ConversationEvent, on number: ConnectionNumber, at now: Tick) {
         switch event {
-        case .answered(let query, let answer): return answered(query, answer, on: number, at: now)
+        case .answered(let query, let answer): answered(query, answer, on: number, at: now)
         case .refused(let query): plan.refused(query, on: number)
         case .failed(let query, let failure): plan.failed(query, on: number, Failure(failure))
         case .givenUp(let query, let failure): plan.givenUp(query, on: number, Failure(failure), at: now)
         case .goingAway: plan.drain(number)
         }
-        perform(at: now)
+        // What follows from it is done when all that came with it was told, as the connection says next.
     }
 
     private func answered(
@@ -73,11 +74,9 @@ final class StreamPool {
         case .outcome(let outcome, let code, let isInSync):
             queries.remove(number)
             let isSecond = plan.answered(number, on: connection, isInSync: isInSync, at: now)
-            perform(at: now)
             tally.answered(code, nanoseconds: now.nanoseconds &- query.asked.nanoseconds)
-            return upstream.end(query, outcome, toRepeat: isSecond)
+            upstream.end(query, outcome, toRepeat: isSecond)
         }
-        perform(at: now)
     }
 
     private func rewrite(_ query: StreamQuery, on connection: ConnectionNumber, at now: Tick) {
@@ -135,16 +134,16 @@ final class StreamPool {
         // A query that did not fit a datagram was already counted as a datagram.
         guard !query.isCounted, server.kind != .plain else { return }
         query.isCounted = true
-        tally.connected(isSecure: kind.security.isSecure, isReused: isReused)
+        tally.connected(isSecure: kind.isSecure, isReused: isReused)
     }
 
     // MARK: Time and change
 
     /// When ``expire(at:)`` has something to do.
-    var nextDeadline: Tick? { connections.all.reduce(plan.nextDeadline) { $0.orEarlier($1.dialling.next) } }
+    var nextDeadline: Tick? { connections.all.reduce(plan.nextDeadline) { $0.orEarlier($1?.dialling.next) } }
 
     func expire(at now: Tick) {
-        for connection in connections.all { connection.expire(at: now) }
+        for connection in connections.all { connection?.expire(at: now) }
         tell(at: now) { $0.expire(at: now) }
     }
 
@@ -155,8 +154,9 @@ final class StreamPool {
 
     /// Closes all at once; nothing more is told.
     func close() {
-        for connection in connections.all { connection.close() }
+        for connection in connections.all { connection?.close() }
         // Each of them has this pool, too.
-        (connections, queries) = (Numbered(), Numbered())
+        connections = Numbered(none: nil)
+        queries = Numbered(none: nil)
     }
 }

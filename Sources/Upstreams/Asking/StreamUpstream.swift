@@ -25,7 +25,7 @@ package final class StreamUpstream: Upstream {
     private let clock: () -> Tick
     /// Gives the seconds since 1970.
     var wall: () -> UInt64 = { WallClock.unixSeconds() }
-    private var underWay: [QueryID: StreamQuery] = [:]
+    private var underWay = Numbered<StreamQuery?>(none: nil)
     private var pools: [Server: StreamPool] = [:]
     /// The pool of the last query: most queries of a turn are for the same.
     private var latest: StreamPool?
@@ -80,7 +80,7 @@ package final class StreamUpstream: Upstream {
             let pool = try pool(server)
             let request = try pool.kind.dialect.request(ask, isRewritten: false, at: now, wall: wall())
             let query = StreamQuery(id, pool, ask, request, at: now)
-            underWay[id] = query
+            underWay.insert(query, as: id.number)
             pool.ask(query, at: now)
         } catch {
             settle(id, .failed(error.failure), false)
@@ -88,17 +88,17 @@ package final class StreamUpstream: Upstream {
     }
 
     package func askAgain(_ id: QueryID) {
-        guard let query = underWay[id] else { return }
+        guard let query = underWay.find(id.number) else { return }
         let now = now()
         query.pool.tell(at: now) { $0.race(query.number, at: now) }
     }
 
     package func cancel(_ id: QueryID) {
-        if let query = underWay.removeValue(forKey: id) { query.pool.cancel(query, at: now()) }
+        if let query = underWay.remove(id.number) { query.pool.cancel(query, at: now()) }
     }
 
     func end(_ query: StreamQuery, _ outcome: Outcome, toRepeat: Bool = false) {
-        underWay[query.id] = nil
+        underWay.remove(query.id.number)
         settle(query.id, outcome, toRepeat)
     }
 
@@ -127,11 +127,11 @@ package final class StreamUpstream: Upstream {
         allPools.reduce(nil) { $0.orEarlier($1.nextDeadline) }
     }
 
-    package var isIdle: Bool { underWay.isEmpty }
+    package var isIdle: Bool { underWay.count == 0 }
     package func networkChanged() { for pool in pools.values { pool.networkChanged() } }
 
     package func close() {
-        underWay = [:]
+        underWay = Numbered(none: nil)
         for pool in allPools { pool.close() }
     }
 }

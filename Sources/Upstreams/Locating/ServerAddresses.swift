@@ -11,7 +11,7 @@ import Forwarding
 ///
 /// A forged answer can only keep a server from being reached: the server's certificate proves its identity. So the
 /// addresses that worked come before those of any answer, and stay whatever an answer says.
-struct ServerAddresses {
+struct ServerAddresses: ~Copyable {
     /// An instruction to the owner, to be carried out in order.
     enum Action: Equatable {
         /// Ask for the addresses of both families: two answers follow, see ``answered(_:_:_:_:at:)``.

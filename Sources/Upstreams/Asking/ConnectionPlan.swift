@@ -128,7 +128,8 @@ struct ConnectionPlan: ~Copyable {
 
     private mutating func raceIfDue(_ number: QueryNumber, at now: Tick) {
         // What was sent before the network was another is not waited for, and what else takes no further queries is about to end.
-        let isDue = queries[number].racedAt.map { $0 <= now } ?? false
+        let isDue =
+            queries[number].racedAt.map { $0 <= now } ?? false
             || queries[number].isOn { connections[$0].isDraining }
         guard isDue else { return }
         endRace(number)

@@ -17,7 +17,9 @@ final class StreamPool {
     private var queries = Numbered<StreamQuery?>(none: nil)
     private var isPerforming = false
 
-    init(_ server: Server, _ kind: consuming ServerKind, _ tally: UpstreamTallies.ServerTally, _ upstream: StreamUpstream) {
+    init(
+        _ server: Server, _ kind: consuming ServerKind, _ tally: UpstreamTallies.ServerTally, _ upstream: StreamUpstream
+    ) {
         (self.server, self.tally, self.upstream) = (server, tally, upstream)
         plan = ConnectionPlan(kind.limits)
         self.kind = kind

@@ -162,7 +162,7 @@ if Context.environment["HTTPDNSD_FUZZ"] != nil {
     package.targets.append(
         .testTarget(
             name: "FuzzTests", dependencies: readers, path: "Tests/Fuzz",
-            exclude: ["Corpus", "Dictionaries", "seeds.py"], swiftSettings: testSettings))
+            exclude: ["Corpus", "Dictionaries", "corpus.py", "seeds.py"], swiftSettings: testSettings))
 }
 
 // `make simulate` builds the daemon over a kernel, a network and a time that are made up. The sources stay as they are: calls

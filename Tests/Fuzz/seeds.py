@@ -1,6 +1,6 @@
-"""Writes the named seeds of each fuzz target into Corpus/: /usr/bin/python3 -B seeds.py
+"""Writes the named seeds of each fuzz target into its file in Corpus/: /usr/bin/python3 -B seeds.py
 
-Files there with names of hexadecimal digits alone were found by fuzzing and are left as they are.
+Those with names of hexadecimal digits alone were found by fuzzing and are left as they are.
 """
 
 import json
@@ -17,19 +17,19 @@ import hpack
 from cryptography.hazmat.primitives import padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+import corpus
+
 try:
     from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 except ImportError:
     TripleDES = algorithms.TripleDES
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Corpus")
 AES_KEY, DES_KEY = b"0123456789abcdef", b"01234567"
+named = {}  # by target and name
 
 
 def seed(target, name, data):
-    os.makedirs(os.path.join(FOLDER, target), exist_ok=True)
-    with open(os.path.join(FOLDER, target, name), "wb") as file:
-        file.write(data)
+    named.setdefault(target, {})[name] = data
 
 
 def encrypt(text, algorithm):
@@ -526,7 +526,7 @@ def cachefile(messages):
 
 
 def configuration():
-    with open(os.path.join(FOLDER, "../../../config/httpdnsd.toml"), "rb") as file:
+    with open(corpus.CORPUS / "../../../config/httpdnsd.toml", "rb") as file:
         shipped = file.read()
     sections = shipped.split(b"\n[")
     for section in sections[1:]:
@@ -761,3 +761,5 @@ conf()
 configuration()
 server()
 files()
+for target, inputs in named.items():
+    corpus.write(target, corpus.read(target) | inputs)

@@ -7,7 +7,8 @@ import Testing
 
     @Test(arguments: Target.all.map(\.name)) func seedsOfEachReader(name: String) throws {
         let target = try #require(Target.all.first { $0.name == name })
-        let seeds = try Data(contentsOf: Self.corpus.appending(path: name + ".txt")).split(separator: UInt8(ascii: "\n"))
+        let seeds = try Data(contentsOf: Self.corpus.appending(path: name + ".txt")).split(
+            separator: UInt8(ascii: "\n"))
         #expect(!seeds.isEmpty)
         for seed in seeds {
             let (name, octets) = try #require(Self.read(seed))

@@ -5,7 +5,8 @@ import Base
 ///
 /// Only what a server does by itself teaches anything, so clean closes count: not silence or a failure of TLS. A restart
 /// closes cleanly, too, so two closes have to be alike, and independent: the second connection was opened after the first had
-/// ended. A reset is usually something else's doing, but it is also how a server ends a connection that closes it without
+/// ended. Restarts at regular intervals are alike as well, but there is often a moment in which no connection can be made:
+/// closes behind which the next connection fails show nothing. A reset is usually something else's doing, but it is also how a server ends a connection that closes it without
 /// having read all queries: one of two ends may be a reset, or both, if the second took a query that had been lost before.
 /// What was learned is forgotten after a while, and when connections are not trusted any more.
 ///
@@ -23,8 +24,9 @@ struct ConnectionLessons {
     }
 
     private let limits: StreamLimits
-    private var idle = Lesson()
-    private var busy = Lesson()
+    private var (idle, busy) = (Lesson(), Lesson())
+    /// The two as they were when a connection was last established.
+    private var proven = (idle: Lesson(), busy: Lesson())
 
     /// One number that a server's closes show.
     private struct Lesson {
@@ -102,6 +104,12 @@ struct ConnectionLessons {
             busy.learned = (count, now.advanced(milliseconds: time))
         }
     }
+
+    /// A connection was established: the server is there, and the ends until now were its own doing.
+    mutating func established() { proven = (idle, busy) }
+
+    /// A connection could not be made: the server has gone, and the ends since the last one that could say nothing else.
+    mutating func unreachable() { (idle, busy) = proven }
 
     /// Connections are not trusted any more, for instance because the network is another: so may be the server.
     mutating func forget() { self = ConnectionLessons(limits) }

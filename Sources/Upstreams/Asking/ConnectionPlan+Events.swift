@@ -9,6 +9,7 @@ extension ConnectionPlan {
     mutating func established(_ number: ConnectionNumber, at now: Tick) {
         guard connections.contains(number) else { return }
         connections[number].isEstablished = true
+        lessons.established()
         connections[number].isDoubted = false
         for query in connections[number].carried { queries[query].sent = now }
         serveWaiting(at: now)
@@ -185,13 +186,17 @@ extension ConnectionPlan {
     private mutating func learn(
         from end: LinkEnd, of connection: PlannedConnection, _ number: ConnectionNumber, at now: Tick
     ) {
+        guard connection.isEstablished else {
+            lessons.unreachable()
+            return heedLessons(at: now)
+        }
         let isClean: Bool
         switch end {
         case .closedByPeer: isClean = true
         case .reset: isClean = false
         case .finished, .timedOut, .untrusted, .protocolBroken, .tooSlow: return
         }
-        guard connection.isEstablished, !connection.isDoubted else { return }
+        if connection.isDoubted { return }
         let close: ConnectionLessons.Close
         if !connection.carried.isEmpty, connection.idleBefore == 0 {
             let isAgain = connection.carried.contains { queries[$0].losses > 0 }

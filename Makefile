@@ -67,9 +67,8 @@ run: build ## build, then the daemon with an HTTPDNS service of its own, on 127.
 build: swift build-packages ## the release build
 	@swift build $(RELEASE) --product httpdnsd
 
-# Packages, containers and the booted systemd mostly wait, as the tests of the daemon do: both at once. The packages come first:
-# without them tests of the modules are left out.
-test: swift test-packages unit-test build ## all tests
+# Packages, containers and the booted systemd mostly wait, as the tests of the daemon do: both at once.
+test: unit-test build ## all tests
 	@mkdir -p .build
 	log="$$PWD/.build/machine-test.log"
 	$(MAKE) --no-print-directory systemd-test package-test container-test > "$$log" 2>&1 &
@@ -80,7 +79,7 @@ test: swift test-packages unit-test build ## all tests
 	cat "$$log"
 	exit $$status
 
-unit-test: swift build-packages ## the tests of the modules
+unit-test: swift build-packages test-packages ## the tests of the modules
 	@$(call unit-tests)
 
 # What waits for real sockets and clocks has the machine to itself, one test after the other; the rest shares it. A run that

@@ -16,6 +16,7 @@ final class ConnectionScenario {
     private var now = ConnectionScenario.start
     /// Actions not yet expected, as an expectation would say them.
     private var unexpected: [String] = []
+    private var numbers = Numbers()
     private var queries: [String: QueryNumber] = [:]
     /// In the order in which they were dialled.
     private var connections: [ConnectionNumber] = []
@@ -133,7 +134,9 @@ final class ConnectionScenario {
         switch subject {
         case .ask:
             for label in try labels(&words) {
-                queries[label] = plan.want(at: now)
+                let query = numbers.next()
+                queries[label] = query
+                plan.want(query, at: now)
                 collect()
             }
         case .cancel: for label in try labels(&words) { plan.cancel(try query(label), at: now) }

@@ -2,6 +2,7 @@ import Base
 import Forwarding
 
 typealias ConnectionNumber = UInt64
+/// ``QueryID/number``.
 typealias QueryNumber = UInt64
 
 /// The connections to one server and the queries on them, by number: all rules of dialling, sharing, doubting, sending again and
@@ -34,7 +35,6 @@ struct ConnectionPlan: ~Copyable {
     /// How many of `actions` were taken.
     private var taken = 0
 
-    private var queryNumbers = Numbers()
     var connectionNumbers = Numbers()
     var queries = Numbered(none: PlannedQuery(at: Tick(nanoseconds: 0)))
     var connections = Numbered(none: PlannedConnection(mostAtOnce: 0))
@@ -99,14 +99,120 @@ struct ConnectionPlan: ~Copyable {
         return action
     }
 
-    // MARK: Queries
+    // MARK: From the question to the answer
 
     /// A query comes.
-    mutating func want(at now: Tick) -> QueryNumber {
-        let query = queryNumbers.next()
+    /// - Parameter query: Its number, another for each that is under way.
+    mutating func want(_ query: QueryNumber, at now: Tick) {
         queries.insert(PlannedQuery(at: now), as: query)
         send(query, at: now)
-        return query
+    }
+
+    mutating func send(_ query: QueryNumber, after number: ConnectionNumber = 0, since tick: UInt64 = 0, at now: Tick) {
+        guard let other = connection(after: number, since: tick) else { return sendOnNew(query, at: now) }
+        send(query, on: other, at: now)
+    }
+
+    /// A connection that can take a query now, without opening a new one.
+    /// - Parameters:
+    ///   - number: It was made after this one, which is doubted or has ended.
+    ///   - tick: An idle one has shown by an answer since then that it is alive, or it may have died together with the other.
+    mutating func connection(after number: ConnectionNumber, since tick: UInt64) -> ConnectionNumber? {
+        if let found = shared.last(where: { $0 > number && hasRoom($0) }) { return found }
+        while let index = idle.lastIndex(where: { $0 > number && connections[$0].idleSince >= tick }) {
+            let found = idle.remove(at: index)
+            if hasRoom(found) { return found }
+            close(found)
+        }
+        return nil
+    }
+
+    func hasRoom(_ number: ConnectionNumber) -> Bool {
+        mayTakeMore(number) && connections[number].carried.count < connections[number].mostAtOnce
+            && (connections[number].answers > 0 || connections[number].carried.count < firstFlightLimit)
+    }
+
+    /// - Parameter whenHeard: as soon as octets come, if it is doubted.
+    func mayTakeMore(_ number: ConnectionNumber, whenHeard: Bool = false) -> Bool {
+        (whenHeard || !connections[number].isDoubted) && !connections[number].isDraining
+            && connections[number].queries < queriesPerConnection
+    }
+
+    mutating func send(_ query: QueryNumber, on number: ConnectionNumber, at now: Tick) {
+        stopWaiting(query)
+        let idleSince = exchange(&connections[number].idleSince, with: 0)
+        if idleSince > 0 { connections[number].idleBefore = now.nanoseconds &- idleSince }
+        connections[number].queries += 1
+        connections[number].carried.append(query)
+        if limits.sharesConnections, connections[number].carried.count == 1, !shared.contains(number) {
+            shared.append(number)
+        }
+        let isRace = !queries[query].connections.isEmpty
+        if isRace, queries[query].second == nil { queries[query].second = number }
+        queries[query].connections.append(number)
+        queries[query].sent = now
+        act(.send(query, on: number, wasIdle: idleSince > 0, isRace: isRace))
+    }
+
+    mutating func sendOnNew(_ query: QueryNumber, at now: Tick) {
+        heedLessons(at: now)
+        if isPaused(at: now) {
+            fail(query, .paused)
+        } else if mayDial {
+            dial(for: query, at: now)
+        } else if !wait(query) {
+            fail(query, Failure(.unreachable, "too many queries wait for a connection to it"))
+        }
+    }
+
+    mutating func dial(for query: QueryNumber, at now: Tick) {
+        if connections.count >= limits.mostConnections, let first = quiet.first { close(first) }
+        let number = connectionNumbers.next()
+        connections.insert(PlannedConnection(mostAtOnce: limits.atOnce), as: number)
+        newest = number
+        act(.dial(number))
+        send(query, on: number, at: now)
+    }
+
+    /// The query has its answer.
+    /// - Parameter isInSync: Certainly to this request. Else it may be another's, and the connection takes no further query.
+    /// - Returns: Whether the answer came on the connection on which it was sent because the first ones were doubted.
+    mutating func answered(
+        _ query: QueryNumber, on number: ConnectionNumber, isInSync: Bool, at now: Tick
+    ) -> Bool {
+        guard unload(query, from: number) else { return false }
+        refusing = nil
+        if !isInSync { drain(number) }
+        let isSecond = queries[query].second == number
+        cancelEverywhere(query, at: now)
+        forget(query)
+        return isSecond
+    }
+
+    /// Takes a query off a connection.
+    /// - Returns: False if it is not on it.
+    mutating func unload(_ query: QueryNumber, from number: ConnectionNumber) -> Bool {
+        guard connections.contains(number) else { return false }
+        guard let index = connections[number].carried.firstIndex(of: query) else { return false }
+        connections[number].carried.remove(at: index)
+        queries[query].connections.remove(number)
+        return true
+    }
+
+    /// Its answer is not wanted from any connection.
+    mutating func cancelEverywhere(_ query: QueryNumber, at now: Tick) {
+        while let number = queries[query].connections.popLast() {
+            if let index = connections[number].carried.firstIndex(of: query) {
+                connections[number].carried.remove(at: index)
+            }
+            // Where requests are not told apart, the next answer would be taken for that of another.
+            guard limits.sharesConnections else {
+                close(number)
+                continue
+            }
+            act(.cancel(query, on: number))
+            keepOrClose(number, at: now)
+        }
     }
 
     /// Nobody waits for its answer any more.
@@ -117,141 +223,16 @@ struct ConnectionPlan: ~Copyable {
         serveWaiting(at: now)
     }
 
-    /// The query's connection may be dead: it is sent again on another, and the first answer wins. If it was sent later than it came,
-    /// as after it had waited for room or lost a connection, it is given as long again.
-    mutating func race(_ query: QueryNumber, at now: Tick) {
-        guard queries.contains(query) else { return }
-        queries[query].patience = now.nanoseconds &- queries[query].asked.nanoseconds
-        if !raced.contains(query) { raced.append(query) }
-        raceIfDue(query, at: now)
-    }
-
-    private mutating func raceIfDue(_ number: QueryNumber, at now: Tick) {
-        // What was sent before the network was another is not waited for, and what else takes no further queries is about to end.
-        let isDue =
-            queries[number].racedAt.map { $0 <= now } ?? false
-            || queries[number].isOn { connections[$0].isDraining }
-        guard isDue else { return }
-        endRace(number)
-        guard queries[number].connections.count < Self.maximumRacing else { return }
-        var newest: ConnectionNumber = 0
-        for connection in queries[number].connections.all {
-            connections[connection].isDoubted = true
-            newest = max(newest, connection)
-        }
-        if let connection = connection(after: newest, since: queries[number].asked.nanoseconds) {
-            send(number, on: connection, at: now)
-        } else if hasPlace {
-            dial(for: number, at: now)
-        } else {
-            _ = wait(number)
-        }
-    }
-
-    /// Its silence is of no interest any more.
-    private mutating func endRace(_ query: QueryNumber) {
-        guard queries[query].patience != nil else { return }
-        queries[query].patience = nil
-        raced.removeAll { $0 == query }
-    }
-
     /// It has ended.
     mutating func forget(_ query: QueryNumber) {
         endRace(query)
         stopWaiting(query)
         queries.remove(query)
-        queryNumbers.release(query)
     }
 
     /// Whether a connection carries it.
     func isOn(_ query: QueryNumber, _ connection: ConnectionNumber) -> Bool {
         queries.contains(query) && queries[query].isOn { $0 == connection }
-    }
-
-    // MARK: Queries that wait
-
-    /// False if too many do.
-    mutating func wait(_ query: QueryNumber) -> Bool {
-        guard !queries[query].isWaiting else { return true }
-        guard waiting.count < StreamLimits.maximumWaiting else { return false }
-        waiting.append(query)
-        queries[query].isWaiting = true
-        return true
-    }
-
-    mutating func stopWaiting(_ query: QueryNumber) {
-        guard queries[query].isWaiting else { return }
-        queries[query].isWaiting = false
-        if let index = waiting.firstIndex(of: query) { waiting.remove(at: index) }
-    }
-
-    mutating func serveWaiting(mayDial: Bool = true, at now: Tick) {
-        while let query = waiting.first {
-            if let connection = connection(after: 0, since: 0) {
-                stopWaiting(query)
-                // One that is doubted no more may carry it already.
-                guard !queries[query].isOn({ $0 == connection }) else { continue }
-                send(query, on: connection, at: now)
-            } else if isPaused(at: now) {
-                failWaiting(.paused)
-            } else if mayDial, self.mayDial {
-                dial(for: query, at: now)
-            } else {
-                return
-            }
-        }
-    }
-
-    /// Nothing can be expected of waiting. What is under way on a connection that is doubted goes on there.
-    mutating func failWaiting(_ failure: Failure) {
-        for query in exchange(&waiting, with: []) {
-            queries[query].isWaiting = false
-            if queries[query].connections.isEmpty { fail(query, failure) }
-        }
-    }
-
-    /// It is there until the action is taken, and may be cancelled before that.
-    mutating func fail(_ query: QueryNumber, _ failure: Failure, wasAnswered: Bool = false) {
-        act(.fail(query, failure, wasAnswered: wasAnswered))
-    }
-
-    // MARK: Time and change
-
-    /// When ``expire(at:)`` has something to do.
-    var nextDeadline: Tick? {
-        var next = raced.reduce(Tick?.none) { $0.orEarlier(queries[$1].racedAt) }
-        if let first = idle.first { next = next.orEarlier(idleEnd(of: first)) }
-        if let first = quiet.first { next = next.orEarlier(quietEnd(of: first)) }
-        return next
-    }
-
-    mutating func expire(at now: Tick) {
-        for query in raced where queries.contains(query) { raceIfDue(query, at: now) }
-        heedLessons(at: now)
-        while let first = idle.first, idleEnd(of: first) <= now { close(first) }
-        while let first = quiet.first, quietEnd(of: first) <= now { close(first) }
-    }
-
-    /// No existing connection takes a query any more; those with queries close when these are answered.
-    mutating func networkChanged() {
-        for connection in connections.numbers { drain(connection) }
-        for connection in idle + quiet { close(connection) }
-        lessons.forget()
-        toldIdleTime = nil
-        (idleTime, queriesPerConnection) = (limits.idleTime, limits.queriesPerConnection)
-        firstFlightLimit = .max
-    }
-
-    /// The group does not have the server any more: what is under way ends as it may, and no connection is kept.
-    mutating func remove() {
-        isRemoved = true
-        networkChanged()
-    }
-
-    /// Another time may be learned from how connections have ended, or forgotten.
-    mutating func heedLessons(at now: Tick) {
-        idleTime = lessons.idleTime(told: toldIdleTime, at: now)
-        queriesPerConnection = lessons.queriesPerConnection(at: now)
     }
 }
 

@@ -1,3 +1,5 @@
+import Streams
+
 /// Holds the queries of one turn of a loop until its end, when those for one server are sent in one piece: they share a
 /// TLS record and a system call. Confined to its loop.
 package final class Outbox {
@@ -18,7 +20,7 @@ package final class Outbox {
         // What is asked meanwhile goes to the other list.
         swap(&senders, &spare)
         var sending = exchange(&spare, with: [])
-        for index in sending.indices { sending[index].pump() }
+        for index in sending.indices { sending[index].flush() }
         while sending.popLast() != nil {}
         spare = sending
         return true
@@ -28,5 +30,7 @@ package final class Outbox {
 /// Has something to send.
 protocol Sender: AnyObject {
     /// Sends the queries that were gathered, if there still are any.
-    func pump()
+    func flush()
 }
+
+extension StreamLink: Sender {}

@@ -53,11 +53,11 @@ extension PlainUpstream {
     private func gather(_ sent: SentQuery) {
         let datagrams = self.datagrams ?? QueryDatagrams()
         self.datagrams = datagrams
-        if !datagrams.takes(sent) { pump() }
+        if !datagrams.takes(sent) { flush() }
         // Sending the earlier ones may have failed, and this one with them.
         guard sent.port.isOpen else { return }
         datagrams.add(sent)
-        if let outbox { outbox.add(self) } else { pump() }
+        if let outbox { outbox.add(self) } else { flush() }
     }
 
     func retirePort(of server: PlainServer) {
@@ -68,7 +68,7 @@ extension PlainUpstream {
     }
 
     func close(_ port: QueryPort) {
-        if datagrams?.port === port { pump() }
+        if datagrams?.port === port { flush() }
         guard port.isOpen else { return }
         port.close()
         openPorts -= 1

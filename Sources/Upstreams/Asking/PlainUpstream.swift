@@ -97,7 +97,7 @@ final class PlainUpstream: Upstream, Sender {
     }
 
     /// Sends the queries that were gathered.
-    func pump() {
+    func flush() {
         guard let datagrams, let port = datagrams.port else { return }
         do throws(SystemError) { try datagrams.send() } catch { fail(port, error) }
     }

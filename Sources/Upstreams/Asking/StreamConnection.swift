@@ -6,7 +6,7 @@ import Streams
 import Transport
 
 /// One connection to a server: how it comes about, and the link that it is then.
-final class StreamConnection: Sender {
+final class StreamConnection {
     let number: ConnectionNumber
     let pool: StreamPool
     let link: StreamLink
@@ -52,9 +52,7 @@ final class StreamConnection: Sender {
         sendLater()
     }
 
-    private func sendLater() { if let outbox = upstream.outbox { outbox.add(self) } else { pump() } }
-
-    func pump() { link.flush() }
+    private func sendLater() { if let outbox = upstream.outbox { outbox.add(link) } else { link.flush() } }
 
     func expire(at now: Tick) { if let next = dialling.next, next <= now { tryNext(at: now) } }
 

@@ -14,7 +14,6 @@ final class StreamPool {
     var preferred: Endpoint?
     private var plan: ConnectionPlan
     private var connections = Numbered<StreamConnection?>(none: nil)
-    private var queries = Numbered<StreamQuery?>(none: nil)
     private var isPerforming = false
 
     init(
@@ -32,14 +31,8 @@ final class StreamPool {
     // MARK: Queries
 
     func ask(_ query: StreamQuery, at now: Tick) {
-        query.number = plan.want(at: now)
-        queries.insert(query, as: query.number)
+        plan.want(query.number, at: now)
         perform(at: now)
-    }
-
-    func cancel(_ query: StreamQuery, at now: Tick) {
-        queries.remove(query.number)
-        tell(at: now) { $0.cancel(query.number, at: now) }
     }
 
     /// Tells the plan something, and does what it wants.
@@ -65,7 +58,7 @@ final class StreamPool {
         _ number: QueryNumber, _ answer: ConversationAnswer, on connection: ConnectionNumber, at now: Tick
     ) {
         plan.heard(connection, isAnswer: true)
-        guard plan.isOn(number, connection), let query = queries.find(number) else { return }
+        guard plan.isOn(number, connection), let query = upstream.query(number) else { return }
         let reading = kind.dialect.read(answer, to: query.ask, isRewritten: query.isRewritten, at: now)
         if let tenths = kind.dialect.keepAlive { plan.told(connection, idleTime: UInt64(tenths) * 100_000_000) }
         switch reading {
@@ -74,7 +67,6 @@ final class StreamPool {
             plan.failed(number, on: connection, Failure(.badAnswer, "not understood, however it is asked"))
         case .retryOnOtherConnection(let failure): plan.givenUp(number, on: connection, failure, at: now)
         case .outcome(let outcome, let code, let isInSync):
-            queries.remove(number)
             let isSecond = plan.answered(number, on: connection, isInSync: isInSync, at: now)
             tally.answered(code, nanoseconds: now.nanoseconds &- query.asked.nanoseconds)
             upstream.end(query, outcome, toRepeat: isSecond)
@@ -87,7 +79,6 @@ final class StreamPool {
             query.request = try kind.dialect.request(query.ask, isRewritten: true, at: now, wall: upstream.wall())
             plan.rewritten(query.number, on: connection, at: now)
         } catch {
-            queries.remove(query.number)
             plan.cancel(query.number, at: now)
             upstream.end(query, .failed(error.failure))
         }
@@ -117,7 +108,9 @@ final class StreamPool {
             connections.insert(connection, as: number)
             connection.begin(at: now)
         case .send(let number, let connectionNumber, let wasIdle, let isRace):
-            guard let query = queries.find(number), let connection = connections.find(connectionNumber) else { return }
+            guard let query = upstream.query(number), let connection = connections.find(connectionNumber) else {
+                return
+            }
             guard connection.takes(wasIdle: wasIdle, at: upstream.wall()) else {
                 return plan.notTaken(number, by: connectionNumber, at: now)
             }
@@ -126,7 +119,7 @@ final class StreamPool {
         case .cancel(let number, let connection): connections.find(connection)?.cancel(number)
         case .close(let number): connections.remove(number)?.close()
         case .fail(let number, let failure, let wasAnswered):
-            guard let query = queries.remove(number) else { return }
+            guard let query = upstream.query(number) else { return }
             if wasAnswered { tally.answered(.servFail, nanoseconds: now.nanoseconds &- query.asked.nanoseconds) }
             upstream.end(query, .failed(failure))
         }
@@ -159,6 +152,5 @@ final class StreamPool {
         for connection in connections.all { connection?.close() }
         // Each of them has this pool, too.
         connections = Numbered(none: nil)
-        queries = Numbered(none: nil)
     }
 }

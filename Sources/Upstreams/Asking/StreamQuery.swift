@@ -8,7 +8,7 @@ final class StreamQuery {
     let ask: Ask
     let asked: Tick
     /// By which the plan and conversations know it.
-    var number: QueryNumber = 0
+    var number: QueryNumber { id.number }
     var request: [UInt8]
     /// The request was written once more because the server did not answer the first one as it should.
     var isRewritten = false

@@ -80,7 +80,7 @@ package final class StreamUpstream: Upstream {
             let pool = try pool(server)
             let request = try pool.kind.dialect.request(ask, isRewritten: false, at: now, wall: wall())
             let query = StreamQuery(id, pool, ask, request, at: now)
-            underWay.insert(query, as: id.number)
+            underWay.insert(query, as: query.number)
             pool.ask(query, at: now)
         } catch {
             settle(id, .failed(error.failure), false)
@@ -94,11 +94,16 @@ package final class StreamUpstream: Upstream {
     }
 
     package func cancel(_ id: QueryID) {
-        if let query = underWay.remove(id.number) { query.pool.cancel(query, at: now()) }
+        guard let query = underWay.remove(id.number) else { return }
+        let now = now()
+        query.pool.tell(at: now) { $0.cancel(query.number, at: now) }
     }
 
+    /// The query with a number, if it is under way.
+    func query(_ number: QueryNumber) -> StreamQuery? { underWay.find(number) }
+
     func end(_ query: StreamQuery, _ outcome: Outcome, toRepeat: Bool = false) {
-        underWay.remove(query.id.number)
+        underWay.remove(query.number)
         settle(query.id, outcome, toRepeat)
     }
 

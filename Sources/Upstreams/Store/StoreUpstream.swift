@@ -135,7 +135,7 @@ package final class StoreUpstream: Sender {
     }
 
     /// Sends what was gathered, as far as the connection has room for it; the rest follows when replies have come.
-    func pump() {
+    func flush() {
         guard let link else { return }
         if isReady {
             while deletionsUnderWay < Self.mostDeletionsUnderWay, link.room > 0, let key = deletions.popLast() {
@@ -227,7 +227,7 @@ extension StoreUpstream: LinkOwner {
         replied(reply, to: purpose)
     }
 
-    package func advanced(_ link: any Link) { pump() }
+    package func advanced(_ link: any Link) { flush() }
 
     package func ended(_ link: any Link, _ end: LinkEnd) {
         // The oldest command is the one whose reply is broken, as by a value that is none of ours.

@@ -2,47 +2,101 @@ import Base
 import Forwarding
 import Streams
 
-/// What connections bring, and how they end.
+/// What is done for queries that wait or are silent, and for those that a connection or the server has not answered.
 extension ConnectionPlan {
-    // MARK: Connections
+    // MARK: Queries that are silent
 
-    mutating func established(_ number: ConnectionNumber, at now: Tick) {
-        guard connections.contains(number) else { return }
-        connections[number].isEstablished = true
-        lessons.established()
-        connections[number].isDoubted = false
-        for query in connections[number].carried { queries[query].sent = now }
-        serveWaiting(at: now)
+    /// The query's connection may be dead: it is sent again on another, and the first answer wins. If it was sent later than it came,
+    /// as after it had waited for room or lost a connection, it is given as long again.
+    mutating func race(_ query: QueryNumber, at now: Tick) {
+        guard queries.contains(query) else { return }
+        queries[query].patience = now.nanoseconds &- queries[query].asked.nanoseconds
+        if !raced.contains(query) { raced.append(query) }
+        raceIfDue(query, at: now)
     }
 
-    /// Something has come on it, which is told next.
-    mutating func heard(_ number: ConnectionNumber, isAnswer: Bool = false) {
-        guard connections.contains(number) else { return }
-        connections[number].isDoubted = false
-        connections[number].idleBefore = 0
-        if isAnswer { connections[number].answers += 1 }
+    mutating func raceIfDue(_ number: QueryNumber, at now: Tick) {
+        // What was sent before the network was another is not waited for, and what else takes no further queries is about to end.
+        let isDue =
+            queries[number].racedAt.map { $0 <= now } ?? false
+            || queries[number].isOn { connections[$0].isDraining }
+        guard isDue else { return }
+        endRace(number)
+        guard queries[number].connections.count < Self.maximumRacing else { return }
+        var newest: ConnectionNumber = 0
+        for connection in queries[number].connections.all {
+            connections[connection].isDoubted = true
+            newest = max(newest, connection)
+        }
+        if let connection = connection(after: newest, since: queries[number].asked.nanoseconds) {
+            send(number, on: connection, at: now)
+        } else if hasPlace {
+            dial(for: number, at: now)
+        } else {
+            _ = wait(number)
+        }
     }
 
-    /// It takes no further query, and is closed when none is under way on it.
-    mutating func drain(_ number: ConnectionNumber) {
-        if connections.contains(number) { connections[number].isDraining = true }
+    /// Its silence is of no interest any more.
+    mutating func endRace(_ query: QueryNumber) {
+        guard queries[query].patience != nil else { return }
+        queries[query].patience = nil
+        raced.removeAll { $0 == query }
     }
 
-    /// Octets have come, and what they say was told: queries may have ended, so that there is room for others.
-    /// - Parameter mostAtOnce: How many requests the server takes at once, as far as it has said so.
-    mutating func advanced(_ number: ConnectionNumber, mostAtOnce: Int, at now: Tick) {
-        heard(number)
-        if connections.contains(number) { connections[number].mostAtOnce = mostAtOnce }
-        if !refused.isEmpty { sendRefused(number, at: now) }
-        if connections.contains(number) { keepOrClose(number, at: now) }
-        serveWaiting(at: now)
+    // MARK: Queries that wait
+
+    /// False if too many do.
+    mutating func wait(_ query: QueryNumber) -> Bool {
+        guard !queries[query].isWaiting else { return true }
+        guard waiting.count < StreamLimits.maximumWaiting else { return false }
+        waiting.append(query)
+        queries[query].isWaiting = true
+        return true
     }
 
-    /// The server has said for how long it keeps idle connections (RFC 7828 §3.4).
-    /// - Parameter time: In nanoseconds; 0: the connection is to be closed when nothing is under way on it.
-    mutating func told(_ number: ConnectionNumber, idleTime time: UInt64) {
-        guard time > 0 else { return drain(number) }
-        toldIdleTime = time
+    mutating func stopWaiting(_ query: QueryNumber) {
+        guard queries[query].isWaiting else { return }
+        queries[query].isWaiting = false
+        if let index = waiting.firstIndex(of: query) { waiting.remove(at: index) }
+    }
+
+    mutating func serveWaiting(mayDial: Bool = true, at now: Tick) {
+        while let query = waiting.first {
+            if let connection = connection(after: 0, since: 0) {
+                stopWaiting(query)
+                // One that is doubted no more may carry it already.
+                guard !queries[query].isOn({ $0 == connection }) else { continue }
+                send(query, on: connection, at: now)
+            } else if isPaused(at: now) {
+                failWaiting(.paused)
+            } else if mayDial, self.mayDial {
+                dial(for: query, at: now)
+            } else {
+                return
+            }
+        }
+    }
+
+    /// Nothing can be expected of waiting. What is under way on a connection that is doubted goes on there.
+    mutating func failWaiting(_ failure: Failure) {
+        for query in exchange(&waiting, with: []) {
+            queries[query].isWaiting = false
+            if queries[query].connections.isEmpty { fail(query, failure) }
+        }
+    }
+
+    /// It is there until the action is taken, and may be cancelled before that.
+    mutating func fail(_ query: QueryNumber, _ failure: Failure, wasAnswered: Bool = false) {
+        act(.fail(query, failure, wasAnswered: wasAnswered))
+    }
+
+    // MARK: Queries that are not answered
+
+    /// Sends a query once more, on a connection made later than this one, unless it is under way elsewhere or waits.
+    mutating func sendElsewhere(_ query: QueryNumber, after number: ConnectionNumber, at now: Tick) {
+        guard queries[query].connections.isEmpty, !queries[query].isWaiting else { return }
+        send(query, after: number, since: queries[query].asked.nanoseconds, at: now)
     }
 
     /// A query was to be sent on a connection, which is not to be used any more, or does not take it.
@@ -51,23 +105,6 @@ extension ConnectionPlan {
         guard unload(query, from: number) else { return }
         if queries[query].connections.isEmpty, !queries[query].isWaiting { send(query, at: now) }
         keepOrClose(number, at: now)
-    }
-
-    // MARK: Queries
-
-    /// The query has its answer.
-    /// - Parameter isInSync: Certainly to this request. Else it may be another's, and the connection takes no further query.
-    /// - Returns: Whether the answer came on the connection on which it was sent because the first ones were doubted.
-    mutating func answered(
-        _ query: QueryNumber, on number: ConnectionNumber, isInSync: Bool, at now: Tick
-    ) -> Bool {
-        guard unload(query, from: number) else { return false }
-        refusing = nil
-        if !isInSync { drain(number) }
-        let isSecond = queries[query].second == number
-        cancelEverywhere(query, at: now)
-        forget(query)
-        return isSecond
     }
 
     /// The query is to be sent again as another request, whatever becomes of it elsewhere.
@@ -87,7 +124,7 @@ extension ConnectionPlan {
         refused.append(query)
     }
 
-    private mutating func sendRefused(_ number: ConnectionNumber, at now: Tick) {
+    mutating func sendRefused(_ number: ConnectionNumber, at now: Tick) {
         if connections.contains(number) {
             firstFlightLimit = max(1, connections[number].mostAtOnce)
             if connections[number].answers == 0, connections[number].isDraining, connections[number].carried.isEmpty {
@@ -120,32 +157,6 @@ extension ConnectionPlan {
     ) {
         guard unload(query, from: number), queries[query].connections.isEmpty else { return }
         fail(query, failure, wasAnswered: true)
-    }
-
-    /// Takes a query off a connection.
-    /// - Returns: False if it is not on it.
-    private mutating func unload(_ query: QueryNumber, from number: ConnectionNumber) -> Bool {
-        guard connections.contains(number) else { return false }
-        guard let index = connections[number].carried.firstIndex(of: query) else { return false }
-        connections[number].carried.remove(at: index)
-        queries[query].connections.remove(number)
-        return true
-    }
-
-    /// Its answer is not wanted from any connection.
-    mutating func cancelEverywhere(_ query: QueryNumber, at now: Tick) {
-        while let number = queries[query].connections.popLast() {
-            if let index = connections[number].carried.firstIndex(of: query) {
-                connections[number].carried.remove(at: index)
-            }
-            // Where requests are not told apart, the next answer would be taken for that of another.
-            guard limits.sharesConnections else {
-                close(number)
-                continue
-            }
-            act(.cancel(query, on: number))
-            keepOrClose(number, at: now)
-        }
     }
 
     // MARK: Ends

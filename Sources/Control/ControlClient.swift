@@ -1,4 +1,4 @@
-import DNSWire
+public import DNSWire
 import HTTP
 import Streams
 public import Transport
@@ -15,8 +15,8 @@ public final class ControlClient: @unchecked Sendable {
         case status(asJSON: Bool)
         case alive
         case ready
-        /// Forget the answers of these names; of all names if the list is empty.
-        case flush([String])
+        /// Forget the answers of these names.
+        case flush([NameScope])
         /// - Parameter asksAccounts: HTTPDNS is asked too, which bills.
         case explain(String, type: String, asksAccounts: Bool, asJSON: Bool)
     }
@@ -87,8 +87,13 @@ extension ControlClient.Request {
         case .status(let asJSON): target = "/status\(asJSON ? "?format=json" : "")"
         case .alive: target = "/healthz"
         case .ready: target = "/readyz"
-        case .flush(let names):
-            let query = names.map { "name=" + RequestTarget.encoded($0) }.joined(separator: "&")
+        case .flush(let scopes):
+            let query = scopes.map { scope in
+                switch scope {
+                case .only(let name): "name=" + RequestTarget.encoded("\(name)")
+                case .under(let name): "under=" + RequestTarget.encoded("\(name)")
+                }
+            }.joined(separator: "&")
             return writer.post(Array("/flush?\(query)".utf8))
         case .explain(let name, let type, let asksAccounts, let asJSON):
             target =

@@ -27,7 +27,7 @@ extension ControlServer {
         }
         let asJSON = target.values("format") == ["json"]
         switch route {
-        case .flush: flush(target.values("name"), done)
+        case .flush: flush(target, done)
         case .explain: explain(target, asJSON: asJSON, done)
         case .watch: watch(target, done)
         case .health:
@@ -63,22 +63,25 @@ extension ControlServer {
         overview { done($0.map(make) ?? .stuck) }
     }
 
-    /// Forgets the answers of all names, or of the given ones: all types of each, but not the names under it.
-    private func flush(_ texts: [String], _ done: @escaping (ControlResponse) -> Void) {
-        var names: [Name] = []
-        for text in texts {
+    /// Forgets the answers of names: of `name` all types, and of `under` those of the names under it as well.
+    private func flush(_ target: RequestTarget, _ done: @escaping (ControlResponse) -> Void) {
+        let given =
+            target.values("name").map { ($0, NameScope.only) } + target.values("under").map { ($0, NameScope.under) }
+        var scopes: [NameScope] = []
+        for (text, scope) in given {
             guard let name = Name(text) else {
                 return done(ControlResponse(.badRequest, "\(text) is not a domain name\n"))
             }
-            names.append(name)
+            scopes.append(scope(name))
         }
-        func say(_ count: Int) {
-            done(ControlResponse(.ok, "\(count) \(count == 1 ? "answer" : "answers") forgotten\n"))
+        guard !scopes.isEmpty else {
+            return done(ControlResponse(.badRequest, "say which names are to be forgotten\n"))
         }
-        guard !names.isEmpty else { return forget(nil, say) }
         func next(_ place: Int, _ sum: Int) {
-            guard place < names.count else { return say(sum) }
-            forget(names[place]) { next(place + 1, sum + $0) }
+            guard place < scopes.count else {
+                return done(ControlResponse(.ok, "\(sum) \(sum == 1 ? "answer" : "answers") forgotten\n"))
+            }
+            forget(scopes[place]) { next(place + 1, sum + $0) }
         }
         next(0, 0)
     }

@@ -23,9 +23,8 @@ package final class ControlServer: @unchecked Sendable {
     private let report: Report
     /// Explains a question; may be called on any thread. `done` gets nil if too many are being explained.
     let explain: @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void
-    /// Forgets the answers of a name, or of all names, and reports how many answers those were; may be called on any
-    /// thread.
-    private let flush: @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
+    /// Forgets the answers of some names, and reports how many answers those were; may be called on any thread.
+    private let flush: @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
     private let watchers: Watchers
     private var history = History(at: Clock.now())
@@ -53,7 +52,7 @@ package final class ControlServer: @unchecked Sendable {
         _ unix: UnixListener?, metrics: StreamListener?, host: Name?, observer: Observer, watched: [WatchNotes],
         report: Report,
         explain: @escaping @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void,
-        flush: @escaping @Sendable (Name?, _ done: @escaping @Sendable (Int) -> Void) -> Void
+        flush: @escaping @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void
     ) throws(SystemError) {
         loop = try EventLoop(label: "httpdnsd.control")
         (self.unix, self.metrics, hosts) = (unix, metrics, ServedHosts(host))
@@ -177,9 +176,9 @@ package final class ControlServer: @unchecked Sendable {
         lives.ask(at: Clock.now()) { done($0 ?? false) }
     }
 
-    func forget(_ name: Name?, _ done: @escaping (Int) -> Void) {
+    func forget(_ names: NameScope, _ done: @escaping (Int) -> Void) {
         let told = OnLoop(done)
-        flush(name) { [self] count in
+        flush(names) { [self] count in
             report.flushed(count)
             loop.submit { told.value(count) }
         }

@@ -175,16 +175,16 @@ public final class DNSCache: @unchecked Sendable {
         public var left: UInt32 { isFresh ? answer.keep - elapsed : 0 }
     }
 
-    /// Forgets the answers of a name, of all types. Walks the whole cache: for an operator's command, not for the path
-    /// of a query.
-    /// - Returns: how many answers were forgotten.
+    /// Forgets the answers to all questions for some names; walks the whole cache.
+    /// - Returns: How many answers those were.
     @discardableResult
-    public func remove(_ name: Name) -> Int {
-        var removed = 0
-        for index in 0..<Self.segmentCount {
-            removed += unsafe segments[index].withLock { $0.remove(name) }
+    public func remove(_ scope: NameScope) -> Int {
+        if scope == .all {
+            let count = statistics.entries
+            removeAll()
+            return count
         }
-        return removed
+        return removeAll { name, _, _ in scope.contains(name) }
     }
 
     /// Forgets the answers to a question that only stand in for a better one, for whomever: see
@@ -203,8 +203,14 @@ public final class DNSCache: @unchecked Sendable {
 
     /// Forgets the answers for which `isOutdated` is true. Walks the whole cache, when settings have changed.
     /// - Parameter isOutdated: is given the question and the audience of the answer; must not use the cache.
-    public func removeAll(where isOutdated: @Sendable (Name, RecordType, Audience) -> Bool) {
-        for index in 0..<Self.segmentCount { unsafe segments[index].withLock { $0.removeAll(where: isOutdated) } }
+    /// - Returns: How many answers those were.
+    @discardableResult
+    public func removeAll(where isOutdated: @Sendable (Name, RecordType, Audience) -> Bool) -> Int {
+        var count = 0
+        for index in 0..<Self.segmentCount {
+            unsafe count += segments[index].withLock { $0.removeAll(where: isOutdated) }
+        }
+        return count
     }
 
     /// Applies new settings, to the answers that are stored already as well.

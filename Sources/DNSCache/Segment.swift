@@ -147,23 +147,6 @@ struct Segment: ~Copyable {
         ring.overwriteBody(at: place, new.span)
     }
 
-    mutating func remove(_ name: Name) -> Int {
-        var places: [Int] = []
-        ring.forEachPlace { place in
-            let entry = ring.entry(at: place)
-            let body = unsafe ring.body(at: place, length: Int(entry.bodyLength)).span
-            if Int(entry.nameLength) == name.wire.count,
-                sameName(body, at: 0, as: name.wire.span, name: 0..<name.wire.count)
-            {
-                places.append(place)
-            }
-            return true
-        }
-        for place in places { ring.remove(at: place) }
-        changes &+= UInt64(places.count)
-        return places.count
-    }
-
     mutating func removeStandIn(hash: UInt64, _ name: Name, type: RecordType) {
         while let place = ring.place(hash: hash, name, type: type, where: \.isStandIn) {
             changes &+= 1
@@ -171,7 +154,7 @@ struct Segment: ~Copyable {
         }
     }
 
-    mutating func removeAll(where isOutdated: @Sendable (Name, RecordType, Audience) -> Bool) {
+    mutating func removeAll(where isOutdated: @Sendable (Name, RecordType, Audience) -> Bool) -> Int {
         var places: [Int] = []
         ring.forEachPlace { place in
             let entry = ring.entry(at: place)
@@ -185,6 +168,7 @@ struct Segment: ~Copyable {
         }
         for place in places { ring.remove(at: place) }
         changes &+= UInt64(places.count)
+        return places.count
     }
 
     mutating func apply(staleSeconds: UInt32, prefetchAt: UInt32) {

@@ -226,3 +226,21 @@ extension Name {
         return UInt8(exactly: hundreds * 100 + tens * 10 + ones)
     }
 }
+
+/// Which names are meant, by an operator for instance.
+public enum NameScope: Hashable, Sendable {
+    case only(Name)
+    /// The name and all names under it.
+    case under(Name)
+
+    /// All names.
+    public static let all = NameScope.under(.root)
+
+    /// Whether a name is meant.
+    public func contains(_ name: Name) -> Bool {
+        switch self {
+        case .only(let only): name == only
+        case .under(let parent): name.isWithin(parent)
+        }
+    }
+}

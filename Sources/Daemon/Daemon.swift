@@ -187,20 +187,13 @@ public final class Daemon: @unchecked Sendable {
         }
     }
 
-    /// Forgets the answers of a name, or of all names, and the known failures; the cache's file follows. From any
-    /// thread.
+    /// Forgets the answers of some names, and the known failures; the cache's file follows. From any thread.
     private static func flush(
-        _ name: Name?, _ cache: DNSCache, _ cacheFile: CacheFile?, _ forwarderLoop: ForwarderLoop,
+        _ names: NameScope, _ cache: DNSCache, _ cacheFile: CacheFile?, _ forwarderLoop: ForwarderLoop,
         _ done: @escaping @Sendable (Int) -> Void
     ) {
-        forwarderLoop.forget(name) {
-            var count: Int
-            if let name {
-                count = cache.remove(name)
-            } else {
-                count = cache.statistics.entries
-                cache.removeAll()
-            }
+        forwarderLoop.forget(names) {
+            let count = cache.remove(names)
             cacheFile?.saveSoon()
             done(count)
         }

@@ -97,7 +97,7 @@ struct AddressRanks {
         return (trial.subject, order, trial.ended < trial.addresses.count)
     }
 
-    mutating func forget(_ name: NameKey) { orders.remove { $0.name == name } }
+    mutating func forget(_ isMeant: (NameKey) -> Bool) { orders.remove { isMeant($0.name) } }
 
     /// Forgets all orders.
     /// - Returns: the trials under way, which are over.

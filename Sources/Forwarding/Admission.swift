@@ -177,7 +177,7 @@ struct Admission {
     mutating func forgetFailures() { failures.removeAll() }
 
     /// Walks over all: for an operator's command.
-    mutating func forgetFailures(of name: NameKey) { failures.remove { $0.name == name } }
+    mutating func forgetFailures(of isMeant: (NameKey) -> Bool) { failures.remove { isMeant($0.name) } }
 }
 
 /// A client that asks a question.

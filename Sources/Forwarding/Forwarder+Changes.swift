@@ -22,9 +22,9 @@ public enum Change {
     /// This machine's addresses or routes have changed: earlier failures are forgotten, queries under way are sent once
     /// more, and the first server of each group is tried again.
     case network
-    /// Forgets what is known about a name, or about all names, and does not cache what is under way. The caller forgets the
-    /// answers in the cache.
-    case forget(Name?)
+    /// Forgets what is known about some names, and does not cache what is under way. The caller forgets the answers in the
+    /// cache.
+    case forget(NameScope)
     /// There is a store to share answers by, another one than before, or none any more.
     case sharedCache(SharedSettings?)
     /// `preResolve` and `keepAliveDomains`.
@@ -71,19 +71,14 @@ extension Forwarder {
             desk.networkChanged(at: now, &actions)
             admission.forgetFailures()
             forgetRanks()
-        case .forget(let name?):
-            let key = NameKey(name)
-            desk.forget(key)
-            admission.forgetFailures(of: key)
-            ranks.forget(key)
-            outdateLookups { $0 == key }
-            forgetShared(name)
-        case .forget(nil):
-            desk.forgetNamesWithoutRecord()
-            forgetRanks()
-            admission.forgetFailures()
-            outdateLookups { _ in true }
-            forgetAllShared()
+        case .forget(let scope):
+            let isMeant = { (key: NameKey) in scope.contains(key.name) }
+            desk.forgetNamesWithoutRecord(of: isMeant)
+            admission.forgetFailures(of: isMeant)
+            ranks.forget(isMeant)
+            outdateLookups(of: isMeant)
+            // An entry of the store does not say of which name it is.
+            if case .only(let name) = scope { forgetShared(name) } else { forgetAllShared() }
         case .sharedCache(let settings):
             store.begin(settings, at: now, &actions)
             takeFindings(at: now)
@@ -169,7 +164,7 @@ extension Forwarder {
 
     private func forgetAnswers(of names: Set<Name>) {
         if names.count <= Self.mostNamesToForget {
-            for name in names { cache.remove(name) }
+            for name in names { cache.remove(.only(name)) }
         } else if cache.statistics.entries <= Self.mostEntriesToLookThrough {
             cache.removeAll { name, _, _ in names.contains(name) }
         } else {

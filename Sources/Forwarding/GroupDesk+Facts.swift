@@ -44,8 +44,8 @@ extension GroupDesk {
         for group in groups.indices where isMeant(GroupID(group)) { groups[group].namesWithoutRecord.removeAll() }
     }
 
-    mutating func forget(_ key: NameKey) {
-        for group in groups.indices { groups[group].namesWithoutRecord.remove { $0 == key } }
+    mutating func forgetNamesWithoutRecord(of isMeant: (NameKey) -> Bool) {
+        for group in groups.indices { groups[group].namesWithoutRecord.remove(where: isMeant) }
     }
 
     mutating func forgetNoRecordBudgets() {

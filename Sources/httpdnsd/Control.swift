@@ -76,19 +76,36 @@ struct Status: ParsableCommand {
 struct Flush: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "flush",
-        abstract: "Make the running daemon forget names, all types of each; without a name, everything.")
+        abstract: "Make the running daemon forget names, all types of each.")
 
     @OptionGroup var options: ControlOptions
 
     @Argument(help: "Names to forget; those under them stay.", transform: Name.init(explained:))
     var names: [Name] = []
 
+    @Option(
+        help: ArgumentHelp("Forget this name and all names under it; may be given again.", valueName: "name"),
+        transform: Name.init(explained:))
+    var under: [Name] = []
+
+    @Flag(help: "Forget all names.")
+    var all = false
+
+    func validate() throws {
+        guard !all || names.isEmpty && under.isEmpty else {
+            throw ValidationError("--all forgets these names as well; give one or the other")
+        }
+        guard all || !names.isEmpty || !under.isEmpty else {
+            throw ValidationError("say which names are to be forgotten: NAME..., --under NAME or --all")
+        }
+    }
+
     func run() throws {
         try ending {
+            let scopes = all ? [NameScope.all] : names.map(NameScope.only) + under.map(NameScope.under)
             // Each request holds as many names as fit.
-            for start in names.isEmpty ? [0] : Array(stride(from: 0, to: names.count, by: Self.atOnce)) {
-                let some = names[start..<min(start + Self.atOnce, names.count)]
-                try options.show(.flush(some.map(\.description)))
+            for start in stride(from: 0, to: scopes.count, by: Self.atOnce) {
+                try options.show(.flush(Array(scopes[start..<min(start + Self.atOnce, scopes.count)])))
             }
         }
     }

@@ -34,7 +34,7 @@ import Testing
                         #expect(!data.isEmpty && data.allSatisfy { $0 == UInt8(number & 0xFF) })
                     }
                 default:
-                    if chance.below(100) == 0 { cache.remove(name) }
+                    if chance.below(100) == 0 { cache.remove(.only(name)) }
                     if chance.below(1000) == 0 { cache.removeAll() }
                     #expect(cache.statistics.bytes <= 1 << 20)
                 }

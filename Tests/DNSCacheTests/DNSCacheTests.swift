@@ -79,7 +79,7 @@ import Testing
     @Test func theRootIsAName() {
         cache.store(filler(.root, bodyLength: 30), to: .root, type: .txt, for: everyone, at: 0)
         #expect(cache.find(.root, type: .txt, for: plain, at: 0) != nil)
-        #expect(cache.remove(.root) == 1)
+        #expect(cache.remove(.only(.root)) == 1)
     }
 
     // MARK: Audience
@@ -284,8 +284,8 @@ import Testing
         cache.store(filler(name, bodyLength: 60), to: name, type: .txt, for: everyone, at: 0)
         cache.store(address(1, of: other), to: other, type: .a, for: everyone, at: 0)
         // Two for all four, and one of the other type.
-        #expect(cache.remove(Name("WWW.EXAMPLE.COM")!) == 3)
-        #expect(cache.remove(name) == 0)
+        #expect(cache.remove(.only(Name("WWW.EXAMPLE.COM")!)) == 3)
+        #expect(cache.remove(.only(name)) == 0)
         #expect(cache.find(name, type: .txt, for: plain, at: 0) == nil)
         #expect(cache.find(other, type: .a, for: plain, at: 0) != nil)
         #expect(cache.statistics.entries == 1)

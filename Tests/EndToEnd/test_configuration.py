@@ -123,7 +123,7 @@ def test_a_file_that_holds_no_certificate(binary, tmp_path, section, key, others
 @pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["query"], ["run", "--listen"],
                                        ["query", "a.example", "--type", "mx"],
                                        ["query", "a.example", "--format", "xml"], ["check", "surplus"],
-                                       ["run", "--listen", "nowhere:53"], ["flush", "a..b"]])
+                                       ["run", "--listen", "nowhere:53"], ["flush", "a..b"], ["flush"]])
 def test_wrong_usage(binary, arguments):
     ended = processes.run(binary, *arguments)
     assert ended.returncode == 64, ended

@@ -145,10 +145,15 @@ def test_flush(controlled, service, tmp_path):
     operator("flush", "missing.example.com")
     ask("missing.example.com")
     assert chosen.names[asked:] == ["n1.example.com", "missing.example.com"]
+    ask("n1.other.example")
+    assert operator("flush", "--under", "example.com") == "4 answers forgotten\n"
+    ask(names[0])
+    assert chosen.names[asked + 2:] == ["n1.other.example", names[0]]
+    assert "say which names" in operator("flush", code=64) and "one or the other" in operator("flush", "--all", "a", code=64)
     count = operator.json("status")["cache"]["answers"]
-    assert operator("flush") == f"{count} answers forgotten\n"
+    assert operator("flush", "--all") == f"{count} answers forgotten\n"
     assert operator.json("status")["cache"]["answers"] == 0
-    assert "n1" not in running.log() and len(running.log_lines("answers forgotten")) == 4
+    assert "n1" not in running.log() and len(running.log_lines("answers forgotten")) == 5
     assert "a..b is not a domain name" in operator("flush", "a..b", code=64)
     running.process.kill()
     running.process.wait()

@@ -215,7 +215,7 @@ def test_flush_reaches_it(service, store, member, binary):
     fill(second, names)
     assert account.names.count(names[0]) == 2
     assert account.names.count(names[1]) == 1 or state(second).faults > faults
-    control("flush")
+    control("flush", "--all")
     third = member(account, shared)
     billed = len(account.names)
     fill(third, names)
@@ -231,7 +231,7 @@ def test_after_a_restart_a_store_that_lies_cannot_undo_a_flush(service, store, m
     first = member(account, shared, settings=settings)
     names = remembered(first, 3)
     before = set(shared.keys())
-    Control(binary, first)("flush")
+    Control(binary, first)("flush", "--all")
     eventually(lambda: set(shared.keys()) > before, "a generation is begun")
     first.stop()
     for key in set(shared.keys()) - before:

@@ -116,9 +116,9 @@ import Testing
         fail(2000)
         #expect(admission.failure(of: key, at: at(2001)) == nil)
         fail(2002)
-        admission.forgetFailures(of: NameKey(Name("other.example.com")!))
+        admission.forgetFailures { $0 == NameKey(Name("other.example.com")!) }
         #expect(admission.failure(of: key, at: at(2003)) != nil)
-        admission.forgetFailures(of: name)
+        admission.forgetFailures { $0 == name }
         #expect(admission.failure(of: key, at: at(2003)) == nil)
     }
 }

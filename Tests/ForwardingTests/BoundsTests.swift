@@ -268,7 +268,7 @@ import Testing
             forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
         }
         // What is under way is joined by nobody any more, so that a second flight begins.
-        forwarder.change(.forget(name(0)), at: Self.now)
+        forwarder.change(.forget(.only(name(0))), at: Self.now)
         for number in most..<2 * most {
             forwarder.receive(name(0), .a, for: .everyone, from: number, of: source, isProven: false, at: Self.now)
         }

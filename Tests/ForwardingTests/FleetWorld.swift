@@ -186,8 +186,9 @@ final class FleetWorld {
     }
 
     func flush(_ node: Int, _ name: Int?) {
-        nodes[node].forwarder.change(.forget(name.map { names[$0].name }), at: tick)
-        if let name { nodes[node].cache.remove(names[name].name) } else { nodes[node].cache.removeAll() }
+        let scope = name.map { NameScope.only(names[$0].name) } ?? .all
+        nodes[node].forwarder.change(.forget(scope), at: tick)
+        nodes[node].cache.remove(scope)
         turn(node)
     }
 

@@ -84,8 +84,8 @@ import Testing
         let id = try ask(&forwarder, client: 1)
         switch change {
         case "hosts": Self.change(&forwarder, to: ["192.0.2.9 h1.example"], at: now)
-        case "flush": forwarder.change(.forget(name), at: now)
-        default: forwarder.change(.forget(nil), at: now)
+        case "flush": forwarder.change(.forget(.only(name)), at: now)
+        default: forwarder.change(.forget(.all), at: now)
         }
         #expect(settle(&forwarder, id) == [1])
         #expect(!isCached())

@@ -164,11 +164,11 @@ final class ForwarderLoop: @unchecked Sendable {
         }
     }
 
-    /// Forgets what is known of a name, or of all names. From any thread.
+    /// Forgets what is known of some names. From any thread.
     /// - Parameter done: called in the same turn.
-    func forget(_ name: Name?, _ done: @escaping @Sendable () -> Void) {
+    func forget(_ names: NameScope, _ done: @escaping @Sendable () -> Void) {
         loop.submit { [self] in
-            forwarder.change(.forget(name), at: now)
+            forwarder.change(.forget(names), at: now)
             done()
         }
     }

@@ -5,7 +5,7 @@ final class Operator: FarEnd {
     /// What is asked, with `NAME` where a name belongs.
     static let requests = [
         "GET /status", "GET /status?format=json", "GET /metrics", "GET /", "GET /healthz", "GET /readyz",
-        "POST /flush", "POST /flush?name=NAME", "GET /explain?name=NAME",
+        "POST /flush?under=.", "POST /flush?name=NAME", "GET /explain?name=NAME",
         "GET /explain?name=NAME&type=AAAA&format=json",
         "GET /watch", "GET /watch?name=NAME",
     ]

@@ -73,7 +73,7 @@ extension Forwarder {
             forgetRanks()
         case .forget(let scope):
             let isMeant = { (key: NameKey) in scope.contains(key.name) }
-            desk.forgetNamesWithoutRecord(of: isMeant)
+            desk.forget(isMeant)
             admission.forgetFailures(of: isMeant)
             ranks.forget(isMeant)
             outdateLookups(of: isMeant)

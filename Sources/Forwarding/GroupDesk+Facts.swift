@@ -44,7 +44,7 @@ extension GroupDesk {
         for group in groups.indices where isMeant(GroupID(group)) { groups[group].namesWithoutRecord.removeAll() }
     }
 
-    mutating func forgetNamesWithoutRecord(of isMeant: (NameKey) -> Bool) {
+    mutating func forget(_ isMeant: (NameKey) -> Bool) {
         for group in groups.indices { groups[group].namesWithoutRecord.remove(where: isMeant) }
     }
 

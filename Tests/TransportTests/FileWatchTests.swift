@@ -38,8 +38,18 @@ import Testing
         return changes.all[0] > before
     }
 
+    /// Writes a file and waits until nothing has it open for writing. Another test may have forked meanwhile, and its child
+    /// has the file open until it becomes another program: the end of the writing is told only then. A lease is given on a
+    /// file that is not open for writing.
     private func write(_ text: String, _ name: String) throws {
-        try text.write(toFile: folder + "/" + name, atomically: false, encoding: .utf8)
+        let path = folder + "/" + name
+        try text.write(toFile: path, atomically: false, encoding: .utf8)
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        try succeed(file < 0 ? -1 : 0)
+        defer { close(file) }
+        let setLease: Int32 = 1024  // F_SETLEASE of Linux, which the module of the C library leaves out.
+        while fcntl(file, setLease, Int32(F_RDLCK)) != 0 { try #require(errno == EAGAIN) }
+        try succeed(fcntl(file, setLease, Int32(F_UNLCK)))
     }
 
     private func succeed(_ result: Int32) throws {
@@ -124,8 +134,7 @@ import Testing
         try fixture.run { [folder] loop in
             watch.append(FileWatch([folder + "/hosts"], in: loop, failed: { _ in }) { changes.add(0) })
         }
-        // On the loop, so that it cannot look in between. Nothing is written: the end of that is told late if another test
-        // has forked meanwhile, whose child has the file open until it becomes another program.
+        // On the loop, so that it cannot look in between.
         try fixture.run { [folder] _ in
             for _ in 0..<50 { #expect(mkdir(folder + "/hosts", 0o755) == 0 && rmdir(folder + "/hosts") == 0) }
         }

@@ -17,15 +17,22 @@ public final class ControlClient: @unchecked Sendable {
         case ready
         /// Forget the answers of these names.
         case flush([NameScope])
+        /// Read the configuration again.
+        case reload
         /// - Parameter asksAccounts: HTTPDNS is asked too, which bills.
         case explain(String, type: String, asksAccounts: Bool, asJSON: Bool)
     }
 
     /// The daemon's response.
     public struct Response: Sendable {
-        /// Whether the request was carried out; false: `text` says why not.
-        public let isFine: Bool
         public let text: String
+        /// Whether the request was carried out; false: `text` says why not.
+        public var isFine: Bool { status == .ok }
+        /// Whether the configuration that was to be read is wrong.
+        public var isOfWrongConfiguration: Bool { status == .unprocessable }
+        /// Whether the configuration that was to be read could not be.
+        public var isOfUnreadableConfiguration: Bool { status == .failed }
+        fileprivate let status: ControlResponse.Status?
     }
 
     /// Why there is no response from a daemon, in one line.
@@ -34,9 +41,6 @@ public final class ControlClient: @unchecked Sendable {
         /// The daemon is there, but cannot make sense of the request.
         public var isWrongUsage = false
     }
-
-    /// How long the daemon may take, in nanoseconds.
-    private static let patience: UInt64 = 5_000_000_000
 
     /// - Parameter path: the daemon's control socket.
     public init(_ path: String) throws(SystemError) {
@@ -55,7 +59,7 @@ public final class ControlClient: @unchecked Sendable {
             }
             loop.deadlineReached = { [self] in
                 exchange?.close()
-                end(.failure(failed("no answer within \(Self.patience / 1_000_000_000) s")))
+                end(.failure(failed("no answer within \(request.patience / 1_000_000_000) s")))
             }
             do throws(SystemError) {
                 exchange = try HTTPExchange(
@@ -66,10 +70,10 @@ public final class ControlClient: @unchecked Sendable {
                     case .failed(let failure): end(.failure(failed(failure.description)))
                     case .answered(let response):
                         let text = String(decoding: response.body, as: UTF8.self)
-                        end(.success(Response(isFine: response.status == 200, text: text)))
+                        end(.success(Response(text: text, status: ControlResponse.Status(rawValue: response.status))))
                     }
                 }
-                loop.setDeadline(Clock.now() + Self.patience)
+                loop.setDeadline(Clock.now() + request.patience)
             } catch {
                 end(.failure(Failed(description: "no daemon answers: \(error.explained)")))
             }
@@ -80,6 +84,9 @@ public final class ControlClient: @unchecked Sendable {
 }
 
 extension ControlClient.Request {
+    /// How long the daemon may take, in nanoseconds; long lists of names take a while to be read.
+    fileprivate var patience: UInt64 { if case .reload = self { 60_000_000_000 } else { 5_000_000_000 } }
+
     fileprivate var octets: [UInt8] {
         let writer = HTTPRequestWriter(host: "localhost", keepsConnection: false)
         let target: String
@@ -95,6 +102,7 @@ extension ControlClient.Request {
                 }
             }.joined(separator: "&")
             return writer.post(Array("/flush?\(query)".utf8))
+        case .reload: return writer.post(Array("/reload".utf8))
         case .explain(let name, let type, let asksAccounts, let asJSON):
             target =
                 "/explain?name=\(RequestTarget.encoded(name))&type=\(RequestTarget.encoded(type))"

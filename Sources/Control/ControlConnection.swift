@@ -21,6 +21,11 @@ final class ControlConnection: @unchecked Sendable {
     /// The most octets that wait for a watcher to read: over a thousand lines. With more it would see old ones only.
     static let watchLimit = 256 * 1024
 
+    /// The longest time from accept to close, in nanoseconds, and the longest to an answer: lists of names that are read
+    /// again may be long.
+    private static let longestConnection: UInt64 = 10_000_000_000
+    private static let longestAnswering: UInt64 = 60_000_000_000
+
     enum Phase {
         /// The client has not sent a whole request.
         case reading
@@ -29,6 +34,15 @@ final class ControlConnection: @unchecked Sendable {
         case watching
         /// The response is written, and the client has yet to close.
         case ending
+    }
+
+    /// When it is closed, whatever its client does; nil: never.
+    var end: UInt64? {
+        switch phase {
+        case .watching: nil
+        case .answering: begun + Self.longestAnswering
+        case .reading, .writing, .ending: begun + Self.longestConnection
+        }
     }
 
     var phase: Phase { current == .writing && link.queued == 0 ? .ending : current }
@@ -108,6 +122,8 @@ struct ControlResponse: Sendable {
         case notFound = 404
         case methodNotAllowed = 405
         case misdirected = 421
+        case unprocessable = 422
+        case failed = 500
         case unavailable = 503
 
         fileprivate var reason: String {
@@ -117,6 +133,8 @@ struct ControlResponse: Sendable {
             case .notFound: "Not Found"
             case .methodNotAllowed: "Method Not Allowed"
             case .misdirected: "Misdirected Request"
+            case .unprocessable: "Unprocessable Content"
+            case .failed: "Internal Server Error"
             case .unavailable: "Service Unavailable"
             }
         }

@@ -28,6 +28,7 @@ extension ControlServer {
         let asJSON = target.values("format") == ["json"]
         switch route {
         case .flush: flush(target, done)
+        case .reload: reload { done(ControlResponse($0)) }
         case .explain: explain(target, asJSON: asJSON, done)
         case .watch: watch(target, done)
         case .health:
@@ -135,6 +136,7 @@ extension ControlServer {
     private enum Route: String {
         case status = "/status"
         case flush = "/flush"
+        case reload = "/reload"
         case explain = "/explain"
         case watch = "/watch"
         case page = "/"
@@ -146,16 +148,25 @@ extension ControlServer {
 
         var isForOperators: Bool {
             switch self {
-            case .status, .flush, .explain, .watch: true
+            case .status, .flush, .reload, .explain, .watch: true
             case .page, .metrics, .health, .ready: false
             }
         }
 
-        var changes: Bool { self == .flush }
+        var changes: Bool { self == .flush || self == .reload }
     }
 }
 
 extension ControlResponse {
+    fileprivate init(_ outcome: ReloadOutcome?) {
+        switch outcome {
+        case .done(let text): self.init(.ok, text + "\n")
+        case .wrong(let text): self.init(.unprocessable, text + "\n")
+        case .unreadable(let text): self.init(.failed, text + "\n")
+        case nil: self.init(.unavailable, "this daemon has no configuration that could be read again\n")
+        }
+    }
+
     fileprivate static var stuck: ControlResponse {
         ControlResponse(.unavailable, "a queue of the daemon stands still, and its questions with it: restart it\n")
     }

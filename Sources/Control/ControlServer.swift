@@ -25,6 +25,12 @@ package final class ControlServer: @unchecked Sendable {
     let explain: @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void
     /// Forgets the answers of some names, and reports how many answers those were; may be called on any thread.
     private let flush: @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void
+    /// Has the configuration read again; may be called on any thread. Nil: there is none.
+    private let reload: Reload?
+
+    /// Has the configuration read again.
+    package typealias Reload = @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
+
     private var connections: [ObjectIdentifier: ControlConnection] = [:]
     private let watchers: Watchers
     private var history = History(at: Clock.now())
@@ -34,8 +40,6 @@ package final class ControlServer: @unchecked Sendable {
     /// The most connections at once on each of the two sockets, so that monitoring cannot keep operators out; those that
     /// watch have a limit of their own.
     private static let maximumConnections = 16
-    /// The longest time from accept to close, in nanoseconds.
-    private static let longestConnection: UInt64 = 10_000_000_000
 
     /// The control socket, if it is configured and can be made; the daemon runs without it too, and logs that.
     package static func listen(_ settings: Settings.Control, _ report: Report) -> UnixListener? {
@@ -52,11 +56,13 @@ package final class ControlServer: @unchecked Sendable {
         _ unix: UnixListener?, metrics: StreamListener?, host: Name?, observer: Observer, watched: [WatchNotes],
         report: Report,
         explain: @escaping @Sendable (Explained.Question, _ done: @escaping @Sendable (Explained?) -> Void) -> Void,
-        flush: @escaping @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void
+        flush: @escaping @Sendable (NameScope, _ done: @escaping @Sendable (Int) -> Void) -> Void,
+        reload: Reload?
     ) throws(SystemError) {
         loop = try EventLoop(label: "httpdnsd.control")
         (self.unix, self.metrics, hosts) = (unix, metrics, ServedHosts(host))
-        (self.observer, self.report, self.explain, self.flush) = (observer, report, explain, flush)
+        (self.observer, self.report, self.explain) = (observer, report, explain)
+        (self.flush, self.reload) = (flush, reload)
         watchers = Watchers(watched)
         observations.begin = { [unowned self] round in
             observer.observe { [self] observation in
@@ -137,16 +143,16 @@ package final class ControlServer: @unchecked Sendable {
     // MARK: Time
 
     private var nextDeadline: UInt64? {
-        let oldest = connections.values.lazy.filter { $0.phase != .watching }.map(\.begun).min()
-            .map { $0 + Self.longestConnection }
-        return [oldest, history.next, observations.nextDeadline, lives.nextDeadline, watchers.nextDeadline]
-            .compactMap { $0 }.min()
+        return [
+            connections.values.lazy.compactMap(\.end).min(), history.next, observations.nextDeadline,
+            lives.nextDeadline, watchers.nextDeadline,
+        ]
+        .compactMap { $0 }.min()
     }
 
     private func expire() {
         let now = Clock.now()
-        for connection in connections.values
-        where connection.phase != .watching && connection.begun + Self.longestConnection <= now {
+        for connection in connections.values where connection.end.map({ $0 <= now }) ?? false {
             connection.close()
         }
         watchers.expire(at: now)
@@ -184,6 +190,13 @@ package final class ControlServer: @unchecked Sendable {
         }
     }
 
+    /// - Parameter done: called with nil if there is no configuration.
+    func reload(_ done: @escaping (ReloadOutcome?) -> Void) {
+        guard let reload else { return done(nil) }
+        let told = OnLoop(done)
+        reload { [self] outcome in loop.submit { told.value(outcome) } }
+    }
+
     func explained(_ question: Explained.Question, _ done: @escaping (Explained?) -> Void) {
         let told = OnLoop(done)
         explain(question) { [self] explained in loop.submit { told.value(explained) } }
@@ -199,7 +212,7 @@ package final class ControlServer: @unchecked Sendable {
 
 extension Report {
     func noControlSocket(_ error: SystemError) {
-        log.warning("no control socket, so no status, flush, explain and watch: \(error)")
+        log.warning("no control socket, so no status, reload, flush, explain and watch: \(error)")
     }
 
     package func metrics(on endpoint: Endpoint) {

@@ -1,6 +1,6 @@
 public import Base
 public import Configuration
-import Control
+public import Control
 import Counters
 import Cryptography
 import DNSCache
@@ -44,9 +44,11 @@ public final class Daemon: @unchecked Sendable {
     ///   - origins: where the settings were given; nil: nowhere.
     ///   - environment: where `http_proxy` and its like are looked for.
     ///   - logLinesLost: how many of the log's lines were lost; may be called from any thread.
+    ///   - reload: has the configuration read again, for an operator; nil: there is none.
     public init(
         _ settings: Settings, _ origins: Settings.Origins? = nil, environment: [String: String] = [:], log: Logger,
-        logLinesLost: @escaping @Sendable () -> UInt64 = { 0 }
+        logLinesLost: @escaping @Sendable () -> UInt64 = { 0 },
+        reload: (@Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void)? = nil
     ) throws(StartFailure) {
         let report = Report(log: log)
         (self.environment, self.settings) = (environment, settings)
@@ -104,10 +106,8 @@ public final class Daemon: @unchecked Sendable {
             return try ControlServer(
                 unix, metrics: metrics, host: settings.control.host, observer: observer,
                 watched: datagrams.map(\.notes) + [streams.notes, forwarderLoop.notes], report: report,
-                explain: { question, done in forwarderLoop.explain(question, done) }
-            ) { name, done in
-                Self.flush(name, cache, cacheFile, forwarderLoop, done)
-            }
+                explain: { question, done in forwarderLoop.explain(question, done) },
+                flush: { names, done in Self.flush(names, cache, cacheFile, forwarderLoop, done) }, reload: reload)
         }
         self.observer = observer
         (self.report, self.sockets, self.cache, self.forwarderLoop) = (report, sockets, cache, forwarderLoop)

@@ -13,7 +13,9 @@ extension Daemon {
     /// as usual. Keys that need a restart are named in the log. From one thread at a time.
     /// - Throws: What is wrong with the settings; then nothing has changed.
     /// - Parameter origins: Where the settings were given.
-    public func reload(_ new: Settings, _ origins: Settings.Origins? = nil) throws(StartFailure) {
+    /// - Returns: What has changed, in lines for a person.
+    @discardableResult
+    public func reload(_ new: Settings, _ origins: Settings.Origins? = nil) throws(StartFailure) -> String {
         let reloading = settings.reloading(new)
         // The files of names may have changed although the settings are the same.
         let (running, proxiesBefore) = settings.applyingProxy(in: environment)
@@ -38,39 +40,48 @@ extension Daemon {
             $0.lastSuccess = WallClock.unixSeconds()
         }
         report.reloaded(reloading)
+        return [reloading.appliedLine, reloading.restartLine].compactMap(\.self).joined(separator: "\n")
     }
 
     /// Reports that the settings could not be read; those in effect stay.
     /// - Parameter line: What is wrong, and where.
-    public func reloadFailed(_ line: String) {
+    /// - Returns: The line in the log.
+    public func reloadFailed(_ line: String) -> String {
         observer.reloads.withLock {
             $0.failed += 1
             $0.lastSucceeded = false
         }
-        report.reloadFailed(line)
+        return report.reloadFailed(line)
+    }
+}
+
+extension Settings.Reloading {
+    fileprivate var appliedLine: String {
+        "the configuration was read again" + (applied.isEmpty ? ", nothing has changed" : ": \(keys)")
+    }
+
+    fileprivate var keys: String { applied.joined(separator: ", ") }
+
+    /// Nil: no key needs a restart.
+    fileprivate var restartLine: String? {
+        if needingRestart.isEmpty { return nil }
+        let words =
+            needingRestart.count == 1
+            ? "needs a restart; until then it stays as it was" : "need a restart; until then they stay as they were"
+        return "\(needingRestart.joined(separator: ", ")) \(words)"
     }
 }
 
 extension Report {
     func reloaded(_ reloading: Settings.Reloading) {
-        if reloading.applied.isEmpty {
-            say(.notice, .reloaded, "the configuration was read again, nothing has changed")
-        } else {
-            let keys = reloading.applied.joined(separator: ", ")
-            say(
-                .notice, .reloaded, "the configuration was read again: \(keys)",
-                ["keys": keys])
-        }
-        let rest = reloading.needingRestart
-        if !rest.isEmpty {
-            let words =
-                rest.count == 1
-                ? "needs a restart; until then it stays as it was" : "need a restart; until then they stay as they were"
-            log.warning("\(rest.joined(separator: ", ")) \(words)")
-        }
+        say(
+            .notice, .reloaded, reloading.appliedLine, reloading.applied.isEmpty ? [:] : ["keys": reloading.keys])
+        if let line = reloading.restartLine { log.warning("\(line)") }
     }
 
-    func reloadFailed(_ line: String) {
-        say(.error, .reloadFailed, "the configuration stays as it was: \(line)", ["reason": line])
+    func reloadFailed(_ line: String) -> String {
+        let words = "the configuration stays as it was: \(line)"
+        say(.error, .reloadFailed, words, ["reason": line])
+        return words
     }
 }

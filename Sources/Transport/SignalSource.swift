@@ -48,6 +48,14 @@ public final class SignalSource: @unchecked Sendable {
         ignore(SIGPIPE)
     }
 
+    /// Sends HUP.
+    /// - Parameter process: the number of a process.
+    /// - Returns: false if it is no number of a process that this one may send a signal to.
+    public static func hangup(toProcess process: String) -> Bool {
+        guard let number = Int32(process), number > 1 else { return false }
+        return kill(number, SIGHUP) == 0
+    }
+
     private static func ignore(_ number: Int32) {
         _ = signal(number, SIG_IGN)
     }

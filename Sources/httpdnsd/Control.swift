@@ -114,6 +114,43 @@ struct Flush: ParsableCommand {
     private static let atOnce = 4
 }
 
+struct Reload: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reload",
+        abstract: "Have the running daemon read its configuration again, without losing a question.",
+        discussion: "It ends with 78 if the configuration is wrong; the settings of before stay then.")
+
+    @OptionGroup var options: ControlOptions
+
+    func run() throws {
+        try ending {
+            var options = options
+            var unread: Ending?
+            do {
+                options.socket = try options.socket ?? options.configuration.controlSocket()
+            } catch let ending as Ending {
+                // What is wrong is the daemon's to say, and to count.
+                (unread, options.socket) = (ending, Settings().control.socket)
+            }
+            let response: ControlClient.Response
+            do {
+                response = try options.ask(.reload)
+            } catch Ending.unreachable(let why) {
+                if let unread { throw unread }
+                // For systemd, where the daemon has no control socket.
+                guard SignalSource.hangup(toProcess: Environment.variables["MAINPID"] ?? "") else {
+                    throw Ending.unreachable(why)
+                }
+                return
+            }
+            if response.isOfWrongConfiguration { throw Ending.configuration(response.line) }
+            if response.isOfUnreadableConfiguration { throw Ending.system(response.line) }
+            guard response.isFine else { throw Ending.unreachable(response.line) }
+            StandardOutput.write(response.line)
+        }
+    }
+}
+
 extension ControlClient.Response {
     /// The text without its final line end, which printing adds again.
     var line: String { text.hasSuffix("\n") ? String(text.dropLast()) : text }

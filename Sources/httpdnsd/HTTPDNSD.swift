@@ -11,7 +11,7 @@ struct HTTPDNSD: ParsableCommand {
         abstract: "Answers ordinary DNS through an encrypted HTTPDNS service.",
         version: Version.current,
         subcommands: [
-            Run.self, Check.self, Status.self, Flush.self, Explain.self, Watch.self, Query.self,
+            Run.self, Check.self, Reload.self, Status.self, Flush.self, Explain.self, Watch.self, Query.self,
             ProbeCommand.self, Demo.self,
         ],
         defaultSubcommand: Run.self)

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Base
 import Configuration
+import Control
 import Daemon
 import Log
 import Logging
@@ -28,7 +29,7 @@ struct Run: ParsableCommand {
             let daemon = try loaded.naming { () throws(StartFailure) in
                 try Daemon(
                     loaded.settings, loaded.origins, environment: Environment.variables, log: logger,
-                    logLinesLost: { log.linesLost })
+                    logLinesLost: { log.linesLost }, reload: signals.reload)
             }
             for remark in loaded.remarks { logger.warning("\(remark)") }
             loaded.settings.forgetFiles()
@@ -47,15 +48,18 @@ struct Run: ParsableCommand {
     }
 
     /// Reads the configuration again; an invalid one changes nothing.
-    private func reload(_ daemon: Daemon) {
+    private func reload(_ daemon: Daemon) -> ReloadOutcome {
         ServiceManager.reloading()
+        defer { ServiceManager.ready() }
         do {
             let loaded = try load(waits: false)
-            try loaded.naming { () throws(StartFailure) in try daemon.reload(loaded.settings, loaded.origins) }
+            return .done(
+                try loaded.naming { () throws(StartFailure) in try daemon.reload(loaded.settings, loaded.origins) })
+        } catch Ending.configuration(let line) {
+            return .wrong(daemon.reloadFailed(line))
         } catch {
-            daemon.reloadFailed((error as? Ending)?.line ?? "\(error)")
+            return .unreadable(daemon.reloadFailed((error as? Ending)?.line ?? "\(error)"))
         }
-        ServiceManager.ready()
     }
 }
 

@@ -1,3 +1,4 @@
+import Control
 import Dispatch
 import Synchronization
 import Transport
@@ -7,6 +8,8 @@ final class Signals: Sendable {
     private let arrived = DispatchSemaphore(value: 0)
     private let waiting = Mutex<[Signal]>([])
     private let source = Mutex<SignalSource?>(nil)
+    /// Who is told what came of the next reload.
+    private let told = Mutex<[@Sendable (ReloadOutcome) -> Void]>([])
 
     /// - Parameter reloads: Whether HUP reloads; otherwise it ends the program, as when its terminal goes away.
     init(reloads: Bool = false) {
@@ -27,16 +30,27 @@ final class Signals: Sendable {
         if isNew { arrived.signal() }
     }
 
+    /// Has the configuration read again, as HUP does.
+    /// - Parameter done: called once; never if the daemon stops before.
+    @Sendable func reload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
+        told.withLock { $0.append(done) }
+        take(.hangup)
+    }
+
     /// Blocks the thread until TERM or INT; USR1 logs the counts, HUP reads the configuration again.
     /// - Returns: the name of the signal that ended it.
-    func untilStopped(counters: () -> Void, reload: () -> Void = {}) -> String {
+    func untilStopped(counters: () -> Void, reload: (() -> ReloadOutcome)? = nil) -> String {
         while true {
             arrived.wait()
             switch waiting.withLock({ $0.removeFirst() }) {
             case .terminate: return "SIGTERM"
             case .interrupt: return "SIGINT"
             case .user1: counters()
-            case .hangup: reload()
+            case .hangup:
+                // Those who ask from now on want what is written by then.
+                let told = self.told.withLock { exchange(&$0, with: []) }
+                guard let outcome = reload?() else { continue }
+                for done in told { done(outcome) }
             }
         }
     }

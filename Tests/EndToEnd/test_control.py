@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import socket
 import stat
@@ -161,6 +162,45 @@ def test_flush(controlled, service, tmp_path):
     running.process.returncode = 0
 
 
+def test_reload(controlled, service, binary):
+    """As HUP, but whoever asks for it is told what came of it, when it is in effect."""
+    chosen = service("aes")
+    running, operator = controlled(chosen)
+    file = running.directory / "httpdnsd.toml"
+    text = file.read_text()
+    assert operator("reload") == "the configuration was read again, nothing has changed\n"
+    file.write_text(text + "\n[cache]\nmaxTTL = 7\nmegabytes = 9\n")
+    lines = operator("reload").splitlines()
+    assert lines == ["the configuration was read again: cache.maxTTL",
+                     "cache.megabytes needs a restart; until then it stays as it was"]
+    assert ask("www.example.com").answer[0].ttl <= 7
+    file.write_text(text + "\n[cache]\nmaxTTL = -7\n")
+    said = operator("reload", code=78)
+    assert said.startswith(f"the configuration stays as it was: {file}:") and "cache.maxTTL" in said
+    assert len(said.splitlines()) == 1 and running.log_lines(re.escape(said.strip()))
+    assert metrics()["httpdnsd_config_last_reload_successful", ()] == 0
+    # A file that is no TOML does not say where the socket is either, and the daemon is to say, and count, what is wrong.
+    file.write_text("no TOML")
+    ended = processes.run(binary, "reload", "-c", str(file), variables={"HTTPDNSD_CONTROL_SOCKET": str(operator.socket)})
+    assert ended.returncode == 78 and f"{file}:1" in ended.stderr and len(ended.stderr.splitlines()) == 1, ended
+    file.unlink()
+    assert f"open {file}: No such file" in operator("reload", code=71)
+    file.write_text(text)
+    operator("reload")
+    assert metrics()["httpdnsd_config_last_reload_successful", ()] == 1 and addresses(ask("n1.example.com"))
+    assert fetch("/reload", "POST")[0] == 404
+
+
+def test_reload_without_a_control_socket(daemon, binary):
+    """systemd names the daemon's process to its ExecReload."""
+    running = daemon(None, {"control": {"socket": ""}})
+    ended = processes.run(binary, "reload", variables={"MAINPID": str(running.pid)})
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", ""), ended
+    eventually(lambda: running.log_lines("was read again"), "it has read its configuration again")
+    ended = processes.run(binary, "reload", variables={"MAINPID": "1x"})
+    assert ended.returncode == 69 and "control.socket is off" in ended.stderr, ended
+
+
 def test_who_may_connect(controlled):
     _, operator = controlled(None, {"control": {"metrics": ""}})
     mode = operator.socket.stat()
@@ -228,7 +268,7 @@ def test_a_metrics_address_that_cannot_be_had(binary, tmp_path):
 def test_what_there_is_to_ask(controlled):
     _, operator = controlled(None)
     # Who watches may not look closer, and nobody changes anything by looking.
-    for path in ("/status", "/cache", "/flush", "/nothing", "/status/", "//"):
+    for path in ("/status", "/cache", "/flush", "/reload", "/nothing", "/status/", "//"):
         assert fetch(path)[0] == 404, path
     for path, method, allowed, over in (("/flush", "GET", "POST", operator.socket),
                                         ("/status", "POST", "GET, HEAD", operator.socket),

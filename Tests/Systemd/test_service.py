@@ -183,7 +183,10 @@ def test_reloading_under_load_loses_no_question(service, tmp_path):
         for minimum in range(4):
             time.sleep(0.5)
             configure(service, f"minTTL = {minimum}")
-            systemctl("reload", UNIT)
+            if minimum % 2:
+                os.kill(pid, signal.SIGHUP)
+            else:
+                systemctl("reload", UNIT)
         said = dnsperf.communicate(timeout=30)[0]
     configure(service)
     assert re.search(r"Queries lost: +0 ", said), said
@@ -195,7 +198,8 @@ def test_a_wrong_configuration_changes_nothing(service):
     pid = main_pid()
     configure(service, "megabytes = 0")
     try:
-        systemctl("reload", UNIT)
+        assert systemctl("reload", UNIT, check=False).returncode != 0, "whoever asks for it sees that it failed"
+        assert "the configuration stays as it was" in journal_text()
         entry = eventually(lambda: journal(MESSAGE_ID=RELOAD_FAILED), "it says so")[-1]
         assert entry["PRIORITY"] == "3" and "cache.megabytes" in entry["MESSAGE"], entry
     finally:

@@ -2,15 +2,14 @@ extension Settings {
     /// These settings as a configuration file with every key, secrets masked. Loaded again it gives the same settings,
     /// except for the secrets.
     public var effectiveText: String {
-        let draft = Draft(self)
-        return Section.allCases.flatMap { section in
+        Section.allCases.flatMap { section in
             switch section {
-            case .httpdns where httpdns == nil:
+            case .httpdns where !hasHTTPDNS:
                 return ["# [httpdns] is not configured: everything is asked of the local resolver.\n"]
             case .upstreams:
-                return upstreams.map { text($0.path, Key.keys(of: $0), of: $0) }
+                return upstreams.map { text($0.section, Key.keys(of: $0.holder), of: $0) }
             default:
-                return [text(section.rawValue, Key.all.filter { $0.section == section }, of: draft)]
+                return [text(section.rawValue, Key.all.filter { $0.section == section }, of: self)]
             }
         }.joined(separator: "\n")
     }

@@ -1,97 +1,194 @@
+import Base
+
+/// The sections of groups that take a key.
+struct Holders: OptionSet, Sendable {
+    let rawValue: UInt8
+
+    static let httpdns = Holders(rawValue: 1)
+    /// `[tls]`, which is about the servers of `[httpdns]`.
+    static let tls = Holders(rawValue: 2)
+    static let fallback = Holders(rawValue: 4)
+    /// `[upstreams.NAME]` with a `provider`.
+    static let account = Holders(rawValue: 8)
+    /// `[upstreams.NAME]` without one.
+    static let servers = Holders(rawValue: 16)
+
+    static let named: Holders = [.account, .servers]
+    static let accounts: Holders = [.httpdns, .account]
+    static let all: Holders = [.httpdns, .fallback, .named]
+    static let trust: Holders = [.tls, .fallback, .named]
+}
+
 extension Key where Root == Settings.Group {
     /// The keys of `[upstreams.NAME]`.
-    static var ofGroup: [Key] { groupKeys }
-    /// Those of them that a group takes: an account has no servers of messages, and only an account has an account's
-    /// keys.
-    static func keys(of group: Settings.Group) -> [Key] {
-        ofGroup.filter { group.account == nil ? !accountsOwn.contains($0.name) : !messagesOwn.contains($0.name) }
+    static var ofGroup: [Key] { keys(of: .named) }
+
+    /// The keys that any of these sections takes, in the order in which they are shown.
+    static func keys(of holders: Holders) -> [Key] {
+        groupKeys.filter { !$0.holders.isDisjoint(with: holders) }
     }
-    /// The keys that only an account has.
-    static var accountsOwn: Set<String> { Set(Key<Draft.Account>.account.map(\.name) + ["serverName"]) }
-    /// The keys that only a group has that is asked with messages.
-    static var messagesOwn: Set<String> { ["servers", "trustAD"] }
-    /// The keys of `[upstreams.NAME]` that `[fallback]` has as well.
-    static var sharedWithFallback: [Key] {
-        sharedKeys.map { $0.name == fallbackConcurrency.name ? fallbackConcurrency : $0 }
+
+    fileprivate init<Value: Equatable>(
+        _ holders: Holders, _ name: String,
+        _ property: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Settings.Group, Value> & Sendable,
+        _ kind: Kind<Value>,
+        holding contents:
+            @escaping @autoclosure @Sendable () -> (any KeyPath<Settings.Group, FileContents?> & Sendable)? = nil,
+        _ documentation: String
+    ) {
+        self.init(.upstreams, name, property(), kind, holding: contents(), documentation)
+        self.holders = holders
     }
 }
 
-extension Key where Root == Settings.TLS {
-    /// The keys of `[tls]` that each group has as well.
-    static var trust: [Key] { trustKeys }
+extension Settings.Group {
+    /// The kind of `[upstreams.NAME]` that it is.
+    var holder: Holders { account == nil ? .servers : .account }
 }
 
-private let groupKeys: [Key<Settings.Group>] =
-    [
-        Key(
-            .upstreams, "servers", \.servers, .servers,
-            "in the order of preference"),
-        Key(
-            .upstreams, "domains", \.domains, .list(of: .pattern),
-            "names this group takes: x, *.x, ., \"\", 10.0.0.0/8"),
-        Key(
-            .upstreams, "domainsFile", \.domainsFile, .optionalPath,
-            "more of them, one a line; empty = none"),
-        Key(
-            .upstreams, "except", \.except, .list(of: .pattern),
-            "names it does not take"),
-    ] + sharedKeys
-    + Key<Draft.Account>.account.map { $0.of(\.given, .upstreams) } + [
-        Key(
-            .upstreams, "serverName", \.tls.serverName, .optionalServerName,
-            "with a provider: certificate name to require, also SNI and Host; empty = the provider's own")
-    ]
-
-private let sharedKeys: [Key<Settings.Group>] =
-    [
-        Key(
-            .upstreams, "thenTry", \.thenTry, .list(of: .groupName),
-            "groups asked next, in order; empty = nobody"),
-        Key(
-            .upstreams, "thenTryOn", \.thenTryOn, .reasons,
-            "why: \"failure\" | \"norecord\" (with a provider) | \"refused\" | \"nxdomain\" | \"nodata\""),
-        Key(
-            .upstreams, "timeout", \.timeout, .number(100...60_000, of: "milliseconds"),
-            "milliseconds for one attempt"),
-        Key(
-            .upstreams, "concurrency", \.concurrency, .number(1...1000, of: "requests"),
-            "requests at once to one server"),
-        Key(
-            .upstreams, "routeIp", \.routeIp, .optionalAddress,
-            "ECS: the address whose answers are wanted; empty = no ECS"),
-        Key(
-            .upstreams, "trustAD", \.trustAD, .boolean,
-            "pass on the AD bit of servers that are not on loopback"),
-        Key(
-            .upstreams, "share", \.share, .boolean,
-            "its answers go to the shared cache, and come from there"),
-    ] + trustKeys.map { $0.of(\.tls, .upstreams) }
-
-private let fallbackConcurrency = Key<Settings.Group>(
-    .upstreams, "concurrency", \.concurrency, .number(0...1000, of: "requests"),
-    "requests at once to one server; 0 = no limit for servers of plain DNS, 64 for others")
-
-private let trustKeys: [Key<Settings.TLS>] = [
+/// Each key of a group, once for all sections that have it.
+private let groupKeys: [Key<Settings.Group>] = [
     Key(
-        .tls, "caFile", \.caFile, .optionalPath, holding: \Settings.TLS.caContents,
+        [.fallback, .servers], "servers", \.servers, .servers,
+        "in the order of preference; empty, in fallback alone = those of resolvConf"),
+    Key(
+        .named, "domains", \.domains, .list(of: .pattern),
+        "names this group takes: x, *.x, ., \"\", 10.0.0.0/8"),
+    Key(
+        .named, "domainsFile", \.domainsFile, .optionalPath,
+        "more of them, one a line; empty = none"),
+    Key(
+        .named, "except", \.except, .list(of: .pattern),
+        "names it does not take"),
+    Key(
+        .accounts, "provider", \.accountKeys.provider, .choice,
+        Provider.allCases.map { quoted($0.rawValue) }.joined(separator: " | ")),
+    Key(
+        .accounts, "encryptType", \.accountKeys.encryptType, .choice,
+        "\"https\" | \"aes\" | \"des\"; not each provider has all"),
+    Key(
+        .accounts, "dnsId", \.accountKeys.dnsId, .number(0...UInt32.max),
+        "the account; Tencent's aes and des and all other providers need it"),
+    Key(
+        .accounts, "dnsKey", \.accountKeys.secrets.dnsKey.value, .secret("a string", showsLength: true),
+        "its secret; Tencent's aes: 16 bytes, des: 8 bytes; or dnsKeyFile"),
+    Key(
+        .accounts, "dnsKeyFile", \.accountKeys.secrets.dnsKey.file, .optionalPath,
+        "a file that holds the dnsKey"),
+    Key(
+        .accounts, "aesKey", \.accountKeys.secrets.aesKey.value, .secret("a string", showsLength: true),
+        "alibaba's aes: 32 hexadecimal digits; or aesKeyFile"),
+    Key(
+        .accounts, "aesKeyFile", \.accountKeys.secrets.aesKey.file, .optionalPath,
+        "a file that holds the aesKey"),
+    Key(
+        .accounts, "token", \.accountKeys.secrets.token.value, .secret("a string", showsLength: false),
+        "Tencent's https needs it; or tokenFile"),
+    Key(
+        .accounts, "tokenFile", \.accountKeys.secrets.token.file, .optionalPath,
+        "a file that holds the token"),
+    Key(
+        .accounts, "dnsIp", \.accountKeys.dnsIp,
+        .list(of: .server(defaultPort: 0, example: "119.29.29.99"), atLeastOne: true),
+        "service addresses in order"),
+    Key(
+        .accounts, "httpOnly", \.httpOnlyKey, .boolean,
+        "true: no other group is asked, the local resolver neither; the same as an empty thenTry"),
+    Key(
+        .all, "thenTry", \.thenTry, .list(of: .groupName),
+        "groups asked next, in order; empty = none"),
+    Key(
+        .all, "thenTryOn", \.thenTryOn, .reasons,
+        "why: \"failure\" | \"norecord\" (of an account) | \"refused\" | \"nxdomain\" | \"nodata\""),
+    Key(
+        .all, "timeout", \.timeout, .number(100...60_000, of: "milliseconds"),
+        "milliseconds for one attempt"),
+    Key(
+        [.httpdns, .named], "concurrency", \.concurrency, .number(1...1000, of: "requests"),
+        "requests at once to one server"),
+    Key(
+        [.fallback], "concurrency", \.concurrency, .number(0...1000, of: "requests"),
+        "requests at once to one server; 0 = no limit for servers of plain DNS, 64 for others"),
+    Key(
+        .all, "routeIp", \.routeIp, .optionalAddress,
+        "ECS: the address whose answers are wanted; empty = no ECS"),
+    Key(
+        .accounts, "routeIpEncrypted", \.accountKeys.routeIpEncrypted, .boolean,
+        "Tencent's documentation and its SDKs disagree"),
+    Key(
+        .accounts, "retryTimesBeforeSwitchServer", \.accountKeys.retryTimesBeforeSwitchServer,
+        .number(1...100, of: "attempts"),
+        "failed attempts in a row before the next of dnsIp"),
+    Key(
+        .accounts, "minutesBeforeSwitchToMain", \.accountKeys.minutesBeforeSwitchToMain,
+        .number(1...1440, of: "minutes"),
+        "minutes before the first of dnsIp is tried again"),
+    Key(
+        .accounts, "addressType", \.accountKeys.addressType, .choice,
+        "\"auto\" | \"ipv4\" | \"ipv6\" | \"dual\"; auto looks for a route of each family"),
+    Key(
+        .accounts, "signed", \.accountKeys.signed, .choice,
+        "for clients that validate: \"ask\" an encrypted group of thenTry | \"addresses\""),
+    Key(
+        .accounts, "batch", \.accountKeys.batch, .number(1...mostNames, of: "names"),
+        "names in one request at most; 1 = no batching"),
+    Key(
+        .accounts, "queriesPerSecond", \.accountKeys.queriesPerSecond, .number(0...1_000_000, of: "names"),
+        "the plan's limit; past it the next group is asked; 0 = none"),
+    Key(
+        .accounts, "authExpirySeconds", \.accountKeys.authExpirySeconds, .number(0...86_400, of: "seconds"),
+        "seconds a request is valid; 0 = as the provider has it"),
+    Key(
+        .accounts, "confIp", \.accountKeys.confIp,
+        .list(of: .server(defaultPort: 0, example: "192.0.2.1")),
+        "start-up servers for the service-address list; empty = off"),
+    Key(
+        .accounts, "proxy", \.accountKeys.proxy, .choice,
+        "http(s)_proxy in the environment: \"bypass\" = ask those of thenTry instead | \"ignore\""),
+    Key(
+        .accounts, "appId", \.accountKeys.appId, .label,
+        "only named in reports"),
+    Key(
+        .accounts, "enableReport", \.accountKeys.enableReport, .boolean,
+        "report abnormal lookups, to reportUrl or, without it, to the log"),
+    Key(
+        .accounts, "reportUrl", \.accountKeys.reportUrl, .optionalURL,
+        "where reports are sent; empty = the log"),
+    Key(
+        .accounts, "debug", \.accountKeys.debug, .boolean,
+        "log each lookup"),
+    Key(
+        [.fallback, .servers], "trustAD", \.trustAD, .boolean,
+        "pass on the AD bit of servers that are not on loopback"),
+    Key(
+        .all, "share", \.share, .boolean,
+        "its answers go to the shared cache, and come from there"),
+    Key(
+        [.tls, .account], "serverName", \.tls.serverName, .optionalServerName,
+        "certificate name to require, also SNI and Host; empty = the provider's, with Tencent the address dialled"),
+    Key(
+        .trust, "caFile", \.tls.caFile, .optionalPath, holding: \Settings.Group.tls.caContents,
         "PEM or DER; empty = the system's store"),
     Key(
-        .tls, "caOnly", \.caOnly, .boolean,
+        .trust, "caOnly", \.tls.caOnly, .boolean,
         "with caFile: trust that file alone"),
     Key(
-        .tls, "pins", \.pins, .list(of: .pin, atMost: 100),
+        .trust, "pins", \.tls.pins, .list(of: .pin, atMost: 100),
         "public keys, one of which the verified chain must have; empty = any"),
     Key(
-        .tls, "validateDomain", \.validateDomain, .boolean,
+        .trust, "validateDomain", \.tls.validateDomain, .boolean,
         "false: check the chain, not the name; needs caFile"),
     Key(
-        .tls, "clientCertificate", \.clientCertificate, .optionalPath, holding: \Settings.TLS.clientKey,
+        .trust, "clientCertificate", \.tls.clientCertificate, .optionalPath, holding: \Settings.Group.tls.clientKey,
         "PKCS#12 for mutual TLS; empty = none"),
     Key(
-        .tls, "clientCertificatePasswordFile", \.clientCertificatePasswordFile, .optionalPath,
-        holding: \Settings.TLS.password,
+        .trust, "clientCertificatePasswordFile", \.tls.clientCertificatePasswordFile, .optionalPath,
+        holding: \Settings.Group.tls.password,
         "a file that holds its password"),
     Key(
-        .tls, "whenClockUnset", \.whenClockUnset, .choice,
+        .trust, "whenClockUnset", \.tls.whenClockUnset, .choice,
         "\"accept\" | \"refuse\" certificates while the clock stands before this build was made"),
 ]
+
+/// The largest limit of any provider.
+private let mostNames = Provider.allCases.map(\.facts.namesPerRequest).max() ?? 1

@@ -2,9 +2,13 @@
 /// the initial value of the property in ``Settings``.
 struct Key<Root: Sendable>: Sendable {
     let section: Section
+    /// Of a key of groups: the sections that take it.
+    var holders: Holders = []
     let name: String
     /// One line for an operator, as `check` prints it.
     let documentation: String
+    /// A description of valid values, as in messages behind "give".
+    let expected: String
     /// Whether its value must not appear in messages.
     let isSecret: Bool
     let read: @Sendable (Given, inout Root) throws(Problem) -> Void
@@ -27,7 +31,8 @@ extension Key {
         _ documentation: String
     ) {
         self.init(
-            section: section, name: name, documentation: documentation, isSecret: Value.self == Secret.self,
+            section: section, name: name, documentation: documentation, expected: kind.expected,
+            isSecret: Value.self == Secret.self,
             read: { given, root throws(Problem) in root[keyPath: property()] = try kind.read(given) },
             show: { kind.show($0[keyPath: property()]) },
             isEqual: { left, right in
@@ -43,7 +48,8 @@ extension Key {
         _ part: @escaping @autoclosure @Sendable () -> any WritableKeyPath<Whole, Root> & Sendable, _ section: Section
     ) -> Key<Whole> {
         Key<Whole>(
-            section: section, name: name, documentation: documentation, isSecret: isSecret,
+            section: section, holders: holders, name: name, documentation: documentation, expected: expected,
+            isSecret: isSecret,
             read: { [read] given, whole throws(Problem) in try read(given, &whole[keyPath: part()]) },
             show: { [show] in show($0[keyPath: part()]) },
             isEqual: { [isEqual] in isEqual($0[keyPath: part()], $1[keyPath: part()]) },
@@ -63,10 +69,10 @@ enum Section: String, CaseIterable, Sendable {
 }
 
 extension Key where Root == Settings.Group {
-    func place(in group: Settings.Group) -> KeyPlace { KeyPlace(section: group.path, name: name) }
+    func place(in group: Settings.Group) -> KeyPlace { KeyPlace(section: group.section, name: name) }
 }
 
-extension Key where Root == Draft {
+extension Key where Root == Settings {
     var place: KeyPlace { KeyPlace(section: section.rawValue, name: name) }
     /// `section.name`, as in messages.
     var path: String { place.path }
@@ -77,6 +83,6 @@ extension Key where Root == Draft {
 extension Key {
     /// Whether it is a secret or names the file that holds one: `token` and `tokenFile`.
     var isSecretSource: Bool {
-        isSecret || Key<Draft.Account>.account.contains { $0.isSecret && $0.name + "File" == name }
+        isSecret || Key<Settings.Group>.ofGroup.contains { $0.isSecret && $0.name + "File" == name }
     }
 }

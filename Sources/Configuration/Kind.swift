@@ -214,7 +214,7 @@ extension Kind where Value == [UInt8] {
     }
 }
 
-extension Kind where Value == Settings.HTTPDNS.ReportURL? {
+extension Kind where Value == Settings.Account.ReportURL? {
     static var optionalURL: Kind {
         let expected =
             "a URL such as \"https://reports.example.com/httpdns\" without user and fragment, or \"\" for none"
@@ -223,7 +223,7 @@ extension Kind where Value == Settings.HTTPDNS.ReportURL? {
             read: { given throws(Problem) in
                 guard let text = given.text else { throw Problem(given.shown, expected: expected) }
                 if text.isEmpty { return nil }
-                guard let url = Settings.HTTPDNS.ReportURL(text) else {
+                guard let url = Settings.Account.ReportURL(text) else {
                     // Text before an "@" may be a password, also if a combining character follows the "@".
                     throw Problem(
                         text.utf8.contains(UInt8(ascii: "@")) ? "what it says" : given.shown, expected: expected)

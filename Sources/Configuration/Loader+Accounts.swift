@@ -8,47 +8,61 @@ extension Loader {
     ///   - name: What the secret is called.
     typealias ReadSecret = (_ path: String, _ key: String, _ name: String) throws(ConfigurationError) -> [UInt8]
 
-    /// Whether a group is an account; refuses keys of the other kind of group.
-    func isAccount(_ group: Settings.Group) throws(ConfigurationError) -> Bool {
-        let isAccount = origins.keys[group.path + ".provider"] != nil
-        let others = isAccount ? Key<Settings.Group>.messagesOwn : Key<Settings.Group>.accountsOwn
-        for name in others.sorted() where origins.keys["\(group.path).\(name)"] != nil {
+    /// Refuses keys of the other kind of group: which kind a group is says its `provider`.
+    func checkKind(of group: Settings.Group) throws(ConfigurationError) {
+        let isAccount = origins.keys[group.section + ".provider"] != nil
+        for key in Key.ofGroup where !key.holders.contains(isAccount ? .account : .servers) {
+            guard origins.keys["\(group.section).\(key.name)"] != nil else { continue }
             let message =
                 isAccount
-                ? "an HTTPDNS account has no \(name); give dnsIp for its addresses, or leave out provider"
+                ? "an HTTPDNS account has no \(key.name); give dnsIp for its addresses, or leave out provider"
                 : "only an HTTPDNS account has it; give provider as well, or leave it out"
-            throw origins.error("\(group.path).\(name)", message)
+            throw origins.error("\(group.section).\(key.name)", message)
         }
-        return isAccount
     }
 
-    /// The account that the keys of a section make.
-    func account(
-        _ given: Draft.Account, in section: String, _ readSecret: ReadSecret
-    ) throws(ConfigurationError) -> Settings.HTTPDNS {
-        let facts = given.provider.facts
-        try refuseWhatIsMissing(of: facts, given, in: section)
-        let credential = try credential(given, in: section, readSecret)
-        var account = given.rest
-        account.credential = credential
-        if given.httpOnly { account.httpOnly = true }
-        func withPort(_ endpoint: Endpoint) -> Endpoint {
-            endpoint.port == 0 ? Endpoint(endpoint.address, port: credential.defaultPort) : endpoint
+    /// Makes `httpOnly` a matter of `thenTry`, and the reasons those of an account.
+    func completeRoute(of group: inout Settings.Group) throws(ConfigurationError) {
+        guard group.account != nil else { return }
+        let (section, isThenTryGiven) = (group.section, origins.keys[group.section + ".thenTry"] != nil)
+        if let httpOnly = group.givenHTTPOnly {
+            guard !httpOnly || !isThenTryGiven || group.thenTry.isEmpty else {
+                throw origins.error(
+                    section + ".httpOnly",
+                    "true is not right beside thenTry (\(origins.place(of: section + ".thenTry"))), which names who else is "
+                        + "asked; give one of the two")
+            }
+            // A group asks nobody else by itself, so false says more than the default.
+            if httpOnly || !isThenTryGiven { group.httpOnly = httpOnly }
+            group.givenHTTPOnly = nil
         }
-        account.dnsIp = given.dnsIp.isEmpty ? credential.publicServices : given.dnsIp.map(withPort)
+        if origins.keys[section + ".thenTryOn"] == nil { group.thenTryOn.insert(.norecord) }
+    }
+
+    /// Completes the account that the keys of a group make, with the secrets that it uses and no others.
+    func completeAccount(of group: inout Settings.Group, _ readSecret: ReadSecret) throws(ConfigurationError) {
+        guard var account = group.account else { return }
+        let (section, facts) = (group.section, account.provider.facts)
+        try refuseWhatIsMissing(of: facts, account, in: section)
+        account.credential = try credential(account, in: section, readSecret)
+        let port = account.credential.defaultPort
+        func withPort(_ endpoint: Endpoint) -> Endpoint {
+            endpoint.port == 0 ? Endpoint(endpoint.address, port: port) : endpoint
+        }
+        account.dnsIp = account.dnsIp.isEmpty ? account.credential.publicServices : account.dnsIp.map(withPort)
         guard !account.dnsIp.isEmpty else {
             throw origins.error(
                 section + ".dnsIp",
-                "missing; \(quoted(given.provider.rawValue)) has no address of its own to be asked at")
+                "missing; \(quoted(account.provider.rawValue)) has no address of its own to be asked at")
         }
-        account.confIp = given.rest.confIp.map(withPort)
+        account.confIp = account.confIp.map(withPort)
         if origins.keys[section + ".batch"] == nil { account.batch = facts.namesPerRequest }
-        return account
+        group.kind = .account(account)
     }
 
     /// Refuses what the provider cannot do.
     private func refuseWhatIsMissing(
-        of facts: Provider.Facts, _ given: Draft.Account, in section: String
+        of facts: Provider.Facts, _ given: Settings.Account, in section: String
     ) throws(ConfigurationError) {
         let provider = quoted(given.provider.rawValue)
         guard facts.encryptions.contains(given.encryptType) else {
@@ -57,24 +71,24 @@ extension Loader {
                 section + ".encryptType",
                 "\(quoted(given.encryptType.rawValue)) is not right with \(provider); give \(right)")
         }
-        guard !given.rest.routeIpEncrypted || given.provider == .tencent else {
+        guard !given.routeIpEncrypted || given.provider == .tencent else {
             throw origins.error(section + ".routeIpEncrypted", "\(provider) cannot do that; give false")
         }
-        guard given.rest.confIp.isEmpty || facts.hasList else {
+        guard given.confIp.isEmpty || facts.hasList else {
             throw origins.error(section + ".confIp", "\(provider) has no list of its addresses; leave it out")
         }
-        guard given.rest.batch <= facts.namesPerRequest || origins.keys[section + ".batch"] == nil else {
+        guard given.batch <= facts.namesPerRequest || origins.keys[section + ".batch"] == nil else {
             throw origins.error(
                 section + ".batch",
-                "\(given.rest.batch) is not right; \(provider) takes \(facts.namesPerRequest) at most")
+                "\(given.batch) is not right; \(provider) takes \(facts.namesPerRequest) at most")
         }
     }
 
     /// The credential for `provider` and `encryptType`. Secrets for others are ignored, so that they can stay in the
     /// file.
     private func credential(
-        _ given: Draft.Account, in section: String, _ readSecret: ReadSecret
-    ) throws(ConfigurationError) -> Settings.HTTPDNS.Credential {
+        _ given: Settings.Account, in section: String, _ readSecret: ReadSecret
+    ) throws(ConfigurationError) -> Settings.Account.Credential {
         let (provider, encryption) = (given.provider, given.encryptType)
         /// What needs the keys that are read.
         let needing = quoted(provider == .tencent ? encryption.rawValue : provider.rawValue)
@@ -104,7 +118,7 @@ extension Loader {
     }
 
     private func aesKey(
-        _ given: Draft.Account, in section: String, _ readSecret: ReadSecret
+        _ given: Settings.Account, in section: String, _ readSecret: ReadSecret
     ) throws(ConfigurationError) -> Secret {
         let (digits, key) = try secret("aesKey", given.secrets.aesKey, in: section, quoted("aes"), readSecret)
         guard digits.count == 32 else {
@@ -115,7 +129,8 @@ extension Loader {
 
     /// The bytes of a secret, never empty, and the key by which it was given.
     private func secret(
-        _ name: String, _ source: Draft.SecretSource, in section: String, _ needing: String, _ readSecret: ReadSecret
+        _ name: String, _ source: Settings.Account.SecretSource, in section: String, _ needing: String,
+        _ readSecret: ReadSecret
     ) throws(ConfigurationError) -> (bytes: [UInt8], key: String) {
         if !source.value.bytes.isEmpty { return (source.value.bytes, "\(section).\(name)") }
         guard !source.file.isEmpty else {

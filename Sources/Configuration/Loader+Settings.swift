@@ -5,7 +5,7 @@ extension Loader {
     /// The settings, made from all sources once they are read.
     func settings(credentialsDirectory: String?, readFile: (String) -> [UInt8]?) throws(ConfigurationError) -> Settings
     {
-        var settings = draft.settings
+        var settings = draft
         if settings.cache.minTTL > settings.cache.maxTTL {
             let key = origins.keys["cache.minTTL"] == nil ? "cache.maxTTL" : "cache.minTTL"
             let message = "minTTL \(settings.cache.minTTL) is more than maxTTL \(settings.cache.maxTTL)"
@@ -21,14 +21,10 @@ extension Loader {
                 path, key: key, holds: name, credentialsDirectory: credentialsDirectory, readFile: readFile
             ).bytes
         }
-        func resolve(_ tls: Settings.TLS, _ section: String) throws(ConfigurationError) -> Settings.TLS {
-            try self.tls(tls, section, credentialsDirectory: credentialsDirectory, readFile: readFile)
-        }
-        settings.tls = try resolve(settings.tls, Section.tls.rawValue)
-        settings.fallback.tls = try resolve(settings.fallback.tls, Section.fallback.rawValue)
-        for (place, group) in settings.upstreams.enumerated() {
-            settings.upstreams[place].tls = try resolve(group.tls, group.path)
-            settings.upstreams[place].domainsFile = besideFile(group.domainsFile)
+        try settings.changeGroups { group throws(ConfigurationError) in
+            group.tls = try tls(
+                group.tls, group.tlsSection, credentialsDirectory: credentialsDirectory, readFile: readFile)
+            group.domainsFile = besideFile(group.domainsFile)
         }
         settings.domains.interceptFile = besideFile(settings.domains.interceptFile)
         settings.domains.bypassFile = besideFile(settings.domains.bypassFile)
@@ -38,31 +34,18 @@ extension Loader {
         settings.control.socket = controlSocket
         settings.sharedCache = try sharedCache(
             settings.sharedCache, credentialsDirectory: credentialsDirectory, readFile: readFile)
-        for (place, group) in settings.upstreams.enumerated() {
-            guard try isAccount(group) else { continue }
-            var given = group.given
-            (given.rest.thenTry, given.rest.thenTryOn, given.rest.timeout) = (
-                group.thenTry, group.thenTryOn, group.timeout
-            )
-            if origins.keys[group.path + ".thenTryOn"] == nil { given.rest.thenTryOn.insert(.norecord) }
-            // A group asks nobody else by itself, so false says more than the default.
-            if origins.keys[group.path + ".httpOnly"] != nil, origins.keys[group.path + ".thenTry"] == nil {
-                given.rest.httpOnly = given.httpOnly
-            }
-            (given.rest.concurrency, given.rest.routeIp) = (group.concurrency, group.routeIp)
-            given.rest.share = group.share
-            var account = Settings.Group(
-                name: group.name, account: try self.account(given, in: group.path, secret))
-            (account.domains, account.domainsFile, account.except) = (group.domains, group.domainsFile, group.except)
-            account.tls = group.tls
-            settings.upstreams[place] = account
+        for index in settings.upstreams.indices {
+            try checkKind(of: settings.upstreams[index])
+            try completeRoute(of: &settings.upstreams[index])
+            try completeAccount(of: &settings.upstreams[index], secret)
         }
+        try completeRoute(of: &settings.ownAccount)
         try checkGroups(of: settings)
-        if hasHTTPDNS { settings.httpdns = try account(draft.account, in: Section.httpdns.rawValue, secret) }
+        if settings.hasHTTPDNS { try completeAccount(of: &settings.ownAccount, secret) }
         return settings
     }
 
-    var controlSocket: String { besideFile(draft.settings.control.socket) }
+    var controlSocket: String { besideFile(draft.control.socket) }
 
     /// The rules of `[tls]` or of a group, with the contents of their files.
     private func tls(

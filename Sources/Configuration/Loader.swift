@@ -24,9 +24,7 @@ extension Settings {
             return bytes
         }
         // Authorities are public; every other file that is read holds a secret.
-        let authorities = Set(
-            ([settings.tls, settings.fallback.tls] + settings.upstreams.map(\.tls)).map(\.caFile)
-                + [settings.sharedCache.caFile])
+        let authorities = Set(settings.everyGroup.map(\.tls.caFile) + [settings.sharedCache.caFile])
         loader.origins.secretFiles += filesRead.filter { !authorities.contains($0) }
         return (settings, loader.origins)
     }
@@ -48,9 +46,8 @@ extension Settings {
 /// Applies the sources one over the other and remembers where each value came from, so that an error can point there.
 struct Loader {
     let file: String?
-    private(set) var draft = Draft()
+    private(set) var draft = Settings()
     fileprivate(set) var origins: Settings.Origins
-    private(set) var hasHTTPDNS = false
 
     init(file: String?) {
         self.file = file
@@ -59,7 +56,7 @@ struct Loader {
 
     mutating func apply(_ document: Document) throws(ConfigurationError) {
         origins.sections = document.sections
-        hasHTTPDNS = document.sections[Section.httpdns.rawValue] != nil
+        draft.hasHTTPDNS = document.sections[Section.httpdns.rawValue] != nil
         let wrong = takeSections(document.sections)
         for entry in document.entries {
             if let wrong, wrong.line <= entry.line { break }
@@ -67,8 +64,7 @@ struct Loader {
         }
         if let wrong { throw wrong }
         try refuseBothSources()
-        let secrets = [draft.account.secrets] + draft.settings.upstreams.map(\.given.secrets)
-        if let file, secrets.contains(where: \.isAnyInText) { origins.secretFiles = [file] }
+        if let file, draft.everyGroup.contains(where: \.secrets.isAnyInText) { origins.secretFiles = [file] }
     }
 
     /// Begins a group for each section of a group.
@@ -92,11 +88,12 @@ struct Loader {
             let right = "letters and digits, at most \(Settings.Group.maximumNameLength)"
             throw Problem("the name \(Given.text(name).shown)", expected: right)
         }
-        let groups = draft.settings.upstreams
+        let groups = draft.upstreams
         if let place = groups.firstIndex(where: { $0.name.lowercased() == name.lowercased() }) {
             guard begins else { return place }
-            let line = origins.sections[groups[place].path] ?? 0
-            throw Problem("differs from [\(groups[place].path)] on line \(line) in its case alone; give another name")
+            let line = origins.sections[groups[place].section] ?? 0
+            throw Problem(
+                "differs from [\(groups[place].section)] on line \(line) in its case alone; give another name")
         }
         guard ![Settings.Group.httpdnsName, Settings.Group.fallbackName].contains(name.lowercased()) else {
             throw Problem("is the group of [\(name.lowercased())] already; give another name")
@@ -104,7 +101,7 @@ struct Loader {
         guard groups.count < Settings.maximumGroups else {
             throw Problem("more than \(Settings.maximumGroups) groups; give at most so many")
         }
-        draft.settings.upstreams.append(Settings.Group(name: name))
+        draft.upstreams.append(Settings.Group(name: name))
         return groups.count
     }
 
@@ -120,7 +117,7 @@ struct Loader {
                     "a key of no group; give a section \(Section.upstreams.header) and the keys of that group there")
             } else if let name = place.group, let key = Key.ofGroup.first(where: { $0.name == entry.name }) {
                 let group = try group(named: name, begins: false)
-                try key.read(entry.given, &draft.settings.upstreams[group])
+                try key.read(entry.given, &draft.upstreams[group])
             } else if let key = Key.named(place) {
                 try key.read(entry.given, &draft)
             } else {
@@ -134,19 +131,15 @@ struct Loader {
 
     mutating func apply(_ environment: [String: String]) throws(ConfigurationError) {
         // A secret of the environment replaces that of the file, in whichever way either was given.
-        let ofFile = (draft.account.secrets, draft.settings.upstreams.map(\.given.secrets))
-        draft.account.secrets = Draft.Secrets()
-        for place in draft.settings.upstreams.indices {
-            draft.settings.upstreams[place].given.secrets = Draft.Secrets()
-        }
+        var ofFile = draft.everyGroup.map(\.secrets)[...]
+        draft.changeGroups { if $0.account != nil { $0.secrets = Settings.Account.Secrets() } }
         for (variable, text) in environment.sorted(by: { $0.key < $1.key })
         where variable.hasPrefix(KeyPlace.variablePrefix) && !ServiceLink.isOne(variable, text) {
             do { try read(variable, text) } catch { throw origins.error(variable: variable, error) }
         }
         try refuseBothSources()
-        draft.account.secrets.complete(from: ofFile.0)
-        for (place, secrets) in ofFile.1.enumerated() {
-            draft.settings.upstreams[place].given.secrets.complete(from: secrets)
+        draft.changeGroups { group in
+            if let secrets = ofFile.popFirst(), group.account != nil { group.secrets.complete(from: secrets) }
         }
     }
 
@@ -155,11 +148,11 @@ struct Loader {
         if let (name, key) = KeyPlace.group(ofVariable: variable) {
             if key.isSecretSource && text.isEmpty { return }
             let group = try group(named: name.lowercased(), begins: false)
-            try key.read(.environment(text), &draft.settings.upstreams[group])
-            origins.keys[key.place(in: draft.settings.upstreams[group]).path] = .environment
+            try key.read(.environment(text), &draft.upstreams[group])
+            origins.keys[key.place(in: draft.upstreams[group]).path] = .environment
         } else if let key = Key.variable(variable) {
             if key.isSecretSource && text.isEmpty { return }
-            if key.section == .httpdns { hasHTTPDNS = true }
+            if key.section == .httpdns { draft.hasHTTPDNS = true }
             try key.read(.environment(text), &draft)
             origins.keys[key.path] = .environment
         } else {
@@ -168,11 +161,9 @@ struct Loader {
     }
 
     private func refuseBothSources() throws(ConfigurationError) {
-        let accounts =
-            [(Section.httpdns.rawValue, draft.account)] + draft.settings.upstreams.map { ($0.path, $0.given) }
-        for (section, account) in accounts {
-            for (name, source) in account.secrets.all where !source.value.bytes.isEmpty && !source.file.isEmpty {
-                throw origins.error("\(section).\(name)File", "\(name) is given as well; give one of the two")
+        for group in draft.everyGroup {
+            for (name, source) in group.secrets.all where !source.value.bytes.isEmpty && !source.file.isEmpty {
+                throw origins.error("\(group.section).\(name)File", "\(name) is given as well; give one of the two")
             }
         }
     }

@@ -12,8 +12,7 @@ extension Settings {
 
     /// The result of reading new settings while these are in effect.
     public func reloading(_ new: Settings) -> Reloading {
-        let (before, after) = (Draft(self), Draft(new))
-        var result = after
+        var result = new
         var (applied, needingRestart): ([String], [String]) = ([], [])
         for section in Section.allCases {
             switch section {
@@ -24,29 +23,31 @@ extension Settings {
             default:
                 for key in Key.all where key.section == section {
                     if key.needsRestart {
-                        key.copy(before, &result)
-                        if !key.isEqual(before, after) { needingRestart.append(key.path) }
-                    } else if !key.isEqual(before, after) {
+                        key.copy(self, &result)
+                        if !key.isEqual(self, new) { needingRestart.append(key.path) }
+                    } else if !key.isEqual(self, new) {
                         applied.append(key.path)
                     }
                 }
             }
         }
-        return Reloading(settings: result.settings, applied: applied, needingRestart: needingRestart)
+        return Reloading(settings: result, applied: applied, needingRestart: needingRestart)
     }
 
     /// The differences in the groups: keys, and groups that were added or removed, the present groups first.
     private func changes(of new: Settings) -> [String] {
         let names = Set(new.upstreams.map(\.name))
         let changed = new.upstreams.flatMap { group in
-            guard let old = upstreams.first(where: { $0.name == group.name }) else { return [group.path] }
-            return Key.ofGroup.filter { !$0.isEqual(old, group) }.map { $0.place(in: group).path }
+            guard let old = upstreams.first(where: { $0.name == group.name }) else { return [group.section] }
+            return Key.keys(of: [old.holder, group.holder]).filter { !$0.isEqual(old, group) }.map {
+                $0.place(in: group).path
+            }
         }
-        return changed + upstreams.filter { !names.contains($0.name) }.map(\.path)
+        return changed + upstreams.filter { !names.contains($0.name) }.map(\.section)
     }
 }
 
-extension Key where Root == Draft {
+extension Key where Root == Settings {
     /// Whether a new value needs a restart: sockets, threads, memory, the log or an open file were made from it.
     var needsRestart: Bool { keysNeedingRestart.contains(path) }
 }

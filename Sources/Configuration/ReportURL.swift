@@ -1,6 +1,6 @@
 public import Base
 
-extension Settings.HTTPDNS {
+extension Settings.Account {
     /// The URL to which reports are sent: `http://` or `https://`, a host, optionally a port, path and query.
     public struct ReportURL: Sendable, Equatable, CustomStringConvertible {
         public let isSecure: Bool

@@ -2,15 +2,15 @@ public import Base
 public import Names
 
 extension Settings {
-    /// A group of servers, any of which may be asked for a name: `[upstreams.NAME]`, and the keys that `[fallback]` has
-    /// too.
+    /// Who may be asked for a name, and how: `[httpdns]`, `[fallback]` or `[upstreams.NAME]`.
+    ///
+    /// An account's own keys can be used as if they were the group's.
+    @dynamicMemberLookup
     public struct Group: Sendable, Equatable {
         /// Letters and digits, ``maximumNameLength`` at most; two groups' names must differ in more than case.
-        public var name: String
-        /// In the order of preference, ``maximumServers`` at most; may be empty only in `fallback`, where the servers
-        /// of `resolvConf` are used then.
-        public var servers: [UpstreamServer] = []
-        /// The names this group takes.
+        public let name: String
+        public var kind = Kind.servers([])
+        /// The names this group takes. `[httpdns]` gets those of `[domains]`, `[fallback]` all that no other group takes.
         public var domains: [DomainPattern] = []
         /// Path of a file with more patterns, one a line; empty: none.
         public var domainsFile = ""
@@ -26,18 +26,26 @@ extension Settings {
         /// Requests at once to one server, 1…1000. In `fallback` also 0: ``usualConcurrency`` if a server is encrypted or
         /// asked over TCP alone, else no limit.
         public var concurrency = usualConcurrency
-        /// The address for whose network answers are wanted (ECS, RFC 7871); nil: no ECS.
+        /// The address for whose network answers are wanted (ECS, RFC 7871); nil: no ECS, of an account the address from
+        /// which it is asked.
         public var routeIp: IPAddress?
-        /// Pass on the AD bit of servers that are not on loopback.
+        /// Pass on the AD bit of servers that are not on loopback; not of an account.
         public var trustAD = false
         /// Its answers go to `[sharedCache]`, and come from there.
         public var share = false
-        /// How its encrypted servers are verified.
+        /// How those of its servers that are asked over TLS are verified.
         public var tls = TLS()
-        /// The HTTPDNS account that it is, which has its own servers then; nil: its servers are asked with DNS messages.
-        public internal(set) var account: HTTPDNS?
-        /// The keys of that account as they were given.
-        var given = Draft.Account()
+        /// As given; nil once ``thenTry`` says it.
+        var givenHTTPOnly: Bool?
+
+        /// Whom the group asks.
+        public enum Kind: Sendable, Equatable {
+            /// Servers of DNS, in the order of preference, ``maximumServers`` at most. There are none only in `fallback`:
+            /// then the servers of `resolvConf` are used.
+            case servers([UpstreamServer])
+            /// The service of an HTTPDNS account.
+            case account(Account)
+        }
 
         /// How a group may fail to answer so that the next group is asked.
         public enum Reason: String, Sendable, CaseIterable {
@@ -56,32 +64,74 @@ extension Settings {
         public static let httpdnsName = "httpdns"
         public static let fallbackName = "fallback"
 
-        public init(name: String) { self.name = name }
-
-        /// A group that is an account, with its times, limits and next groups.
-        public init(name: String, account: HTTPDNS) {
+        /// A group with the defaults of its section.
+        public init(name: String) {
             self.name = name
-            (thenTry, thenTryOn, timeout) = (account.thenTry, account.thenTryOn, account.timeout)
-            (concurrency, routeIp, share) = (account.concurrency, account.routeIp, account.share)
-            (self.account, given) = (account, Draft.Account(account))
+            switch name {
+            case Self.httpdnsName:
+                (kind, thenTry, thenTryOn) = (.account(Account()), [Self.fallbackName], [.failure, .norecord])
+                (concurrency, share) = (128, true)
+            case Self.fallbackName: (concurrency, share) = (0, true)
+            default: break
+            }
         }
+
+        /// A group that is an account, with the defaults of its section and of its provider.
+        public init(name: String = httpdnsName, credential: Account.Credential) {
+            self.init(name: name)
+            thenTryOn.insert(.norecord)
+            kind = .account(Account(credential: credential))
+        }
+
+        /// The account's own keys; those of a group of servers are the defaults, and to set one makes an account of it.
+        public subscript<Value>(dynamicMember property: WritableKeyPath<Account, Value>) -> Value {
+            get { accountKeys[keyPath: property] }
+            set { accountKeys[keyPath: property] = newValue }
+        }
+
+        var accountKeys: Account {
+            get { account ?? Account() }
+            set { kind = .account(newValue) }
+        }
+
+        public var account: Account? { if case .account(let account) = kind { account } else { nil } }
+
+        /// None of an account.
+        public var servers: [UpstreamServer] {
+            get { if case .servers(let servers) = kind { servers } else { [] } }
+            set { kind = .servers(newValue) }
+        }
+
+        /// No other group is asked: the same as an empty ``thenTry``.
+        public var httpOnly: Bool {
+            get { thenTry.isEmpty }
+            set { thenTry = newValue ? [] : thenTry.isEmpty ? [Group.fallbackName] : thenTry }
+        }
+
+        /// ``httpOnly`` as its key is read and shown.
+        var httpOnlyKey: Bool {
+            get { givenHTTPOnly ?? httpOnly }
+            set { givenHTTPOnly = newValue }
+        }
+
+        /// Whether names come to it by themselves, not only after another group.
+        var takesNames: Bool { isBuiltIn || !domains.isEmpty || !domainsFile.isEmpty }
+
+        /// Whether it is `[httpdns]` or `[fallback]`.
+        var isBuiltIn: Bool { name == Self.httpdnsName || name == Self.fallbackName }
 
         /// The group's section, as in messages.
-        public var path: String {
-            name == Self.fallbackName ? name : "\(Section.upstreams.rawValue).\(name)"
-        }
+        public var section: String { isBuiltIn ? name : "\(Configuration.Section.upstreams.rawValue).\(name)" }
+
+        /// The section of the keys of ``tls``, as in messages.
+        public var tlsSection: String { name == Self.httpdnsName ? Configuration.Section.tls.rawValue : section }
     }
 
     /// The settings of `[fallback]`: the local resolver, or servers used in its place.
     @dynamicMemberLookup
     public struct Fallback: Sendable, Equatable {
-        /// The keys that every group has. It has no patterns of its own: it gets the names that no other group takes
-        /// and that HTTPDNS does not answer.
-        public var group = {
-            var group = Group(name: Group.fallbackName)
-            (group.share, group.concurrency) = (true, 0)
-            return group
-        }()
+        /// The keys that every group has.
+        public var group = Group(name: Group.fallbackName)
         /// Paths of resolv.conf files; the first one that names a server other than this daemon is used.
         public var resolvConf = [
             "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf",
@@ -99,39 +149,40 @@ extension Settings {
 }
 
 extension Settings {
-    /// An HTTPDNS account and the group that it is.
-    public struct Account: Sendable, Equatable {
-        /// The group's name.
-        public let name: String
-        /// The section of its keys, and that of the keys of ``tls``, as in messages.
-        public let section: String
-        public let tlsSection: String
-        public let settings: HTTPDNS
-        public let tls: TLS
+    /// All groups: that of `[httpdns]` first, if there is one, then that of `[fallback]`, then those of `[upstreams.NAME]`.
+    public var groups: [Group] { Array(everyGroup.dropFirst(hasHTTPDNS ? 0 : 1)) }
+
+    /// These, and that of `[httpdns]` even if there is none, since `[tls]` holds a part of it.
+    var everyGroup: [Group] { [ownAccount, fallback.group] + upstreams }
+
+    /// The group of `[httpdns]`; nil: its names go to the local resolver.
+    public var httpdns: Group? {
+        get { hasHTTPDNS ? ownAccount : nil }
+        set {
+            hasHTTPDNS = newValue != nil
+            ownAccount = newValue ?? Group(name: Group.httpdnsName)
+        }
+    }
+
+    /// How the service of `[httpdns]` is verified.
+    public var tls: TLS {
+        get { ownAccount.tls }
+        set { ownAccount.tls = newValue }
+    }
+
+    /// The groups that are HTTPDNS accounts.
+    public var accounts: [Group] { groups.filter { $0.account != nil } }
+
+    /// Changes each of ``everyGroup``.
+    mutating func changeGroups<Failure: Error>(_ change: (inout Group) throws(Failure) -> Void) throws(Failure) {
+        try change(&ownAccount)
+        try change(&fallback.group)
+        for index in upstreams.indices { try change(&upstreams[index]) }
     }
 
     /// Has an account's names go to its `thenTry`, as if it were not there.
     /// - Parameter account: The group's name.
     package mutating func bypass(_ account: String) {
-        if account == Group.httpdnsName { httpdns?.isBypassed = true }
-        for place in upstreams.indices where upstreams[place].name == account {
-            upstreams[place].account?.isBypassed = true
-        }
-    }
-
-    /// All accounts: that of `[httpdns]` first, then those of groups.
-    public var accounts: [Account] {
-        let first = httpdns.map {
-            Account(
-                name: Group.httpdnsName, section: Section.httpdns.rawValue, tlsSection: Section.tls.rawValue,
-                settings: $0, tls: tls)
-        }
-        return (first.map { [$0] } ?? [])
-            + upstreams.compactMap { group in
-                group.account.map {
-                    Account(
-                        name: group.name, section: group.path, tlsSection: group.path, settings: $0, tls: group.tls)
-                }
-            }
+        changeGroups { if $0.name == account { $0.isBypassed = true } }
     }
 }

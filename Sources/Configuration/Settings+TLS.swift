@@ -55,9 +55,7 @@ extension Settings {
 
     /// Forgets the contents of the files with secrets and authorities; they can still be compared with later contents.
     public mutating func forgetFiles() {
-        tls.forgetFiles()
+        changeGroups { $0.tls.forgetFiles() }
         sharedCache.forgetFiles()
-        fallback.group.tls.forgetFiles()
-        for index in upstreams.indices { upstreams[index].tls.forgetFiles() }
     }
 }

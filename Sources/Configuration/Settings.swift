@@ -6,9 +6,10 @@ public import DNSWire
 /// `Settings()` has the defaults; ``load(file:contents:environment:readFile:)`` reads the file and the environment.
 public struct Settings: Sendable, Equatable {
     public var listen = Listen()
-    /// The HTTPDNS service; nil: names go to the local resolver.
-    public var httpdns: HTTPDNS?
-    public var tls = TLS()
+    /// `[httpdns]` and `[tls]`.
+    var ownAccount = Group(name: Group.httpdnsName)
+    /// Whether there is `[httpdns]`; `[tls]` may be given without it.
+    var hasHTTPDNS = false
     public var domains = Domains()
     public var fallback = Fallback()
     /// The groups of `[upstreams.NAME]`, in the order of the file; ``maximumGroups`` at most.
@@ -40,98 +41,6 @@ public struct Settings: Sendable, Equatable {
 
         /// Each address has up to four UDP sockets, each of which keeps a thread: of Dispatch's some 250, half.
         public static let maximumAddresses = 32
-    }
-
-    /// The account at the HTTPDNS service and how it is asked.
-    public struct HTTPDNS: Sendable, Equatable {
-        /// How a request is protected, and the account's id and secret for it.
-        public enum Credential: Sendable, Equatable {
-            case https(token: Secret)
-            /// The key has 16 bytes.
-            case aes(id: UInt32, key: Secret)
-            /// The key has 8 bytes.
-            case des(id: UInt32, key: Secret)
-            /// Of a provider other than Tencent: requests are signed with the secret. The aesKey has 32 hexadecimal
-            /// digits, which are not looked at here; without it TLS protects names and answers.
-            case signed(Provider, id: UInt32, secret: Secret, aesKey: Secret?)
-        }
-
-        public var credential: Credential
-        /// The service's addresses in the order in which they are tried; never empty.
-        public var dnsIp: [Endpoint]
-        /// Milliseconds for one attempt, 100…60000.
-        public var timeout = 2000
-        /// Requests at once to one server, 1…1000.
-        public var concurrency = 128
-        /// The address for whose network answers are wanted (ECS); nil: the request's own address.
-        public var routeIp: IPAddress?
-        public var routeIpEncrypted = false
-        /// The groups asked next, in order; empty: no other group is asked, whatever happens.
-        public var thenTry = [Group.fallbackName]
-        /// The reasons for asking the next group; never empty.
-        public var thenTryOn: Set<Group.Reason> = [.failure, .norecord]
-        /// Failed attempts in a row, 1…100, after which the next of `dnsIp` is asked.
-        public var retryTimesBeforeSwitchServer = 3
-        /// Minutes, 1…1440, after which the first of `dnsIp` is tried again.
-        public var minutesBeforeSwitchToMain = 10
-        public var addressType = AddressType.auto
-        public var signed = Signed.ask
-        /// Names in one request at most, 1 to ``Provider/Facts/namesPerRequest``.
-        public var batch: Int
-        /// Names a second that the account's plan allows, 0…1000000; 0: no limit.
-        public var queriesPerSecond = 0
-        /// Seconds for which a request is valid, 0…86400; 0: for ever, and the request holds no limit.
-        public var authExpirySeconds = 0
-        /// The servers asked for the list of service addresses; empty: no list is fetched.
-        public var confIp: [Endpoint] = []
-        public var proxy = Proxy.bypass
-        /// A name for this application in reports; printable ASCII, 128 characters at most.
-        public var appId = ""
-        /// Report abnormal lookups, to `reportUrl` or, without it, to the log.
-        public var enableReport = false
-        public var reportUrl: ReportURL?
-        /// Log each lookup.
-        public var debug = false
-        /// Its answers go to `[sharedCache]`, and come from there.
-        public var share = true
-        /// Not a key: a proxy in the environment has the groups of ``thenTry`` asked instead.
-        public internal(set) var isBypassed = false
-
-        /// No other group is asked, so never the local resolver: the same as an empty ``thenTry``.
-        public var httpOnly: Bool {
-            get { thenTry.isEmpty }
-            set { thenTry = newValue ? [] : thenTry.isEmpty ? [Group.fallbackName] : thenTry }
-        }
-
-        /// The address families that are looked up.
-        public enum AddressType: String, Sendable, CaseIterable {
-            /// The families for which there is a route.
-            case auto
-            case ipv4, ipv6, dual
-        }
-
-        /// What clients get that set DO and not CD, since they validate, for names of the account.
-        public enum Signed: String, Sendable, CaseIterable {
-            /// What the groups of `thenTry` say that are encrypted or on loopback, if there are any.
-            case ask
-            /// The account's addresses, which have no signatures.
-            case addresses
-        }
-
-        /// What an `http_proxy` or `https_proxy` in the environment leads to.
-        public enum Proxy: String, Sendable, CaseIterable {
-            /// The groups of `thenTry` are asked instead of the service, as the SDK's guide advises.
-            case bypass
-            /// Proxy variables are ignored.
-            case ignore
-        }
-
-        /// An account with defaults for everything else, the service's public addresses included.
-        public init(credential: Credential) {
-            self.credential = credential
-            dnsIp = credential.publicServices
-            batch = credential.provider.facts.namesPerRequest
-        }
     }
 
     /// Which names go to HTTPDNS; each entry stands for itself and the names under it.
@@ -216,31 +125,5 @@ public struct Settings: Sendable, Equatable {
 
         public var level = Level.info
         public var format = Format.auto
-    }
-}
-
-extension Settings.HTTPDNS.Credential {
-    public var provider: Provider {
-        if case .signed(let provider, _, _, _) = self { provider } else { .tencent }
-    }
-
-    public var encryption: Provider.Encryption {
-        switch self {
-        case .https, .signed(_, _, _, nil): .https
-        case .aes, .signed: .aes
-        case .des: .des
-        }
-    }
-
-    /// Whether TLS proves the service's identity; aes and des only hide questions and answers.
-    public var isHTTPS: Bool { encryption == .https }
-
-    /// 443 for HTTPS, 80 for the encrypted requests over plain HTTP.
-    var defaultPort: UInt16 { isHTTPS ? 443 : 80 }
-
-    /// The service's published addresses for this kind of request.
-    var publicServices: [Endpoint] {
-        let facts = provider.facts
-        return (isHTTPS ? facts.addresses : facts.plainAddresses).map { Endpoint($0, port: defaultPort) }
     }
 }

@@ -51,7 +51,7 @@ package struct AccountWay: Sendable {
     let provider: Provider
     let encryption: Provider.Encryption
 
-    package init(_ credential: Settings.HTTPDNS.Credential) {
+    package init(_ credential: Settings.Account.Credential) {
         (provider, encryption) = (credential.provider, credential.encryption)
     }
 }

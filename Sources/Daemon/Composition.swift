@@ -17,7 +17,7 @@ import Upstreams
 extension Timing {
     init(_ settings: Settings) {
         self.init()
-        reportsLookups = settings.accounts.contains(where: \.settings.enableReport)
+        reportsLookups = settings.accounts.contains(where: \.enableReport)
         staleTTL = settings.cache.staleTTL
         minTTL = settings.cache.minTTL
         maxTTL = settings.cache.maxTTL
@@ -48,16 +48,16 @@ extension Policy {
         let names = settings.messageGroups.map { (numbers[$0.name], $0.named.compactMap(\.name)) }
         return setServerNames(
             Dictionary(uniqueKeysWithValues: names),
-            reports: settings.accounts.compactMap { AbnormalReporter.server(of: $0.settings)?.name },
+            reports: settings.accounts.compactMap { AbnormalReporter.server(of: $0)?.name },
             resolvers: settings.resolvers.map { Step(numbers[$0.name], hedgeAfter: settings.fallback.hedgeAfter) })
     }
 }
 
 extension ServiceAccess {
-    init(_ account: Settings.Account) throws(StartFailure) {
+    init(_ account: Settings.Group) throws(StartFailure) {
         let protocolAccount: any ServiceAccount
         do throws(RequestError) {
-            protocolAccount = try account.settings.account()
+            protocolAccount = try account.serviceAccount()
         } catch .badSecret(let key) {
             throw .setting(key: "\(account.section).\(key)", RequestError.badSecret(key: key).description)
         } catch {
@@ -65,7 +65,7 @@ extension ServiceAccess {
         }
         let name = account.certificateName
         let security: Security =
-            if account.settings.credential.isHTTPS {
+            if account.credential.isHTTPS {
                 .tls(
                     try TLSClientContext(account.tls, account.tlsSection, name, or: account.certificateAddress),
                     TLSTarget())
@@ -76,23 +76,21 @@ extension ServiceAccess {
     }
 }
 
-extension Settings.Account {
+extension Settings.Group {
     /// The name that certificates must have, and that requests give as Host; nil: the address that is dialled.
     var certificateName: String? {
-        let name = tls.serverName.isEmpty ? settings.credential.provider.facts.certificateName : tls.serverName
+        let name = tls.serverName.isEmpty ? self.credential.provider.facts.certificateName : tls.serverName
         return name.isEmpty ? nil : name
     }
 
     /// An address that may stand in certificates instead.
     fileprivate var certificateAddress: IPAddress? {
-        tls.serverName.isEmpty ? settings.credential.provider.facts.certificateAddress : nil
+        tls.serverName.isEmpty ? self.credential.provider.facts.certificateAddress : nil
     }
-}
 
-extension Settings.HTTPDNS {
-    fileprivate func account() throws(RequestError) -> any ServiceAccount {
+    fileprivate func serviceAccount() throws(RequestError) -> any ServiceAccount {
         let credential: ServiceCredential =
-            switch credential {
+            switch self.credential {
             case .https(let token): .https(token: token.bytes)
             case .aes(let id, let key): .aes(id: id, key: key.bytes)
             case .des(let id, let key): .des(id: id, key: key.bytes)
@@ -100,7 +98,8 @@ extension Settings.HTTPDNS {
                 .signed(provider, id: id, secret: secret.bytes, aesKey: try Self.octets(aesKey))
             }
         return try credential.account(
-            routeIp: routeIp, routeIpEncrypted: routeIpEncrypted, authExpirySeconds: authExpirySeconds)
+            routeIp: routeIp, routeIpEncrypted: self.routeIpEncrypted,
+            authExpirySeconds: self.authExpirySeconds)
     }
 
     private static func octets(_ digits: Secret?) throws(RequestError) -> [UInt8]? {
@@ -149,14 +148,14 @@ extension TLSError {
 extension Settings {
     /// The families that each account is asked for at this moment.
     func families(_ numbers: GroupNumbers) -> [GroupID: Families] {
-        accounts.reduce(into: [:]) { $0[numbers[$1.name]] = Families($1.settings.addressType) }
+        accounts.reduce(into: [:]) { $0[numbers[$1.name]] = Families($1.addressType) }
     }
 }
 
 extension Families {
     /// The families for `addressType` at this moment: "auto" follows the present routes, and asks for both families
     /// while there is none, so that answers are there when one comes.
-    init(_ addressType: Settings.HTTPDNS.AddressType) {
+    init(_ addressType: Settings.Account.AddressType) {
         switch addressType {
         case .ipv4: self = .ipv4
         case .ipv6: self = .ipv6
@@ -171,10 +170,10 @@ extension Families {
 extension Report {
     func service(_ settings: Settings) {
         if settings.httpdns == nil { log.notice("\(Self.noService(settings))") }
-        for account in settings.accounts where !account.settings.isBypassed {
-            let credential = account.settings.credential
-            let servers = account.settings.dnsIp.map(\.description).joined(separator: ", ")
-            let who = account.section == Settings.Group.httpdnsName ? "HTTPDNS" : "\(account.name): HTTPDNS"
+        for account in settings.accounts where !account.isBypassed {
+            let credential = account.credential
+            let servers = account.dnsIp.map(\.description).joined(separator: ", ")
+            let who = account.name == Settings.Group.httpdnsName ? "HTTPDNS" : "\(account.name): HTTPDNS"
             let provider = credential.provider == .tencent ? "" : " of \(credential.provider.facts.title)"
             log.notice("\(who)\(provider) by \(credential.encryption.rawValue) at \(servers)")
             if let limits = Self.limits(of: account) { log.warning("\(limits)") }
@@ -186,15 +185,15 @@ extension Report {
     static func namedInVain(_ settings: Settings) -> [String] {
         settings.upstreams.flatMap { group in
             group.domains.filter { DomainRules.areNeverAsked($0) }.map {
-                "\(group.path).domains names \($0) without effect: it is answered here, and no server is asked for it"
+                "\(group.section).domains names \($0) without effect: it is answered here, and no server is asked for it"
             }
         }
     }
 
     /// The protection that the credential lacks, in words; nil for https.
-    static func limits(of account: Settings.Account) -> String? {
-        let prefix = account.section == Settings.Group.httpdnsName ? "" : "\(account.section): "
-        return switch account.settings.credential.encryption {
+    static func limits(of account: Settings.Group) -> String? {
+        let prefix = account.name == Settings.Group.httpdnsName ? "" : "\(account.section): "
+        return switch account.credential.encryption {
         case .https: nil
         case .aes:
             prefix

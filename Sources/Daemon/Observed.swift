@@ -48,7 +48,6 @@ extension Observation {
 extension Settings {
     /// How each account is asked, by its group's name.
     var waysOfAccounts: [String: AccountWay] {
-        Dictionary(
-            accounts.map { ($0.name, AccountWay($0.settings.credential)) }, uniquingKeysWith: { first, _ in first })
+        Dictionary(uniqueKeysWithValues: accounts.map { ($0.name, AccountWay($0.credential)) })
     }
 }

@@ -63,7 +63,7 @@ struct Demo: ParsableCommand {
         // It may run beside another daemon, and is stopped with Ctrl-C.
         settings.control.socket = ""
         let account = service.account
-        var httpdns = Settings.HTTPDNS(
+        var httpdns = Settings.Group(
             credential: provider == .tencent
                 ? .https(token: Secret(account.token))
                 : .signed(provider, id: account.id, secret: Secret(account.secret), aesKey: nil))

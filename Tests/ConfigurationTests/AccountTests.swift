@@ -19,10 +19,8 @@ import Testing
         #expect(own.dnsIp.map(\.port) == [443])
         let settings = try load(Self.group + keys)
         let account = try #require(settings.accounts.first)
-        #expect(account.name == "shop" && account.settings.batch == own.batch && account.settings.thenTry == [])
-        #expect(account.settings.thenTryOn == [.failure, .norecord])
-        let group = try #require(settings.upstreams.first)
-        #expect(group.thenTryOn == account.settings.thenTryOn && group.timeout == account.settings.timeout)
+        #expect(account.name == "shop" && account.batch == own.batch && account.thenTry == [])
+        #expect(account.thenTryOn == [.failure, .norecord])
         if provider != .tencent, provider != .volcengine {
             let usual = try load("[httpdns]\n" + keys.replacing("\ndnsIp = ['192.0.2.1']", with: "")).httpdns
             #expect(usual?.dnsIp.map(\.address) == provider.facts.addresses)
@@ -93,54 +91,6 @@ import Testing
     }
 
     @Test(
-        "each key of an account that differs is named",
-        arguments: Key<Draft.Account>.account.map(\.name) + ["serverName"])
-    func reloading(_ name: String) throws {
-        let whole = Self.group + Self.alibaba
-        // What is there already, and a value of each key that is another.
-        let base = ["encryptType": "encryptType = 'aes'\naesKey = '\(String(repeating: "0", count: 32))'\n"]
-        let others = [
-            "provider": "alibaba-v1", "encryptType": "https", "dnsId": "8", "dnsKey": "ff",
-            "aesKey": String(repeating: "1", count: 32), "dnsIp": "['192.0.2.9']", "batch": "2",
-            "retryTimesBeforeSwitchServer": "5", "minutesBeforeSwitchToMain": "5", "queriesPerSecond": "5",
-            "authExpirySeconds": "5", "confIp": "['192.0.2.9']", "serverName": "a.example", "httpOnly": "false",
-            "addressType": "ipv4", "signed": "addresses", "proxy": "ignore", "appId": "shop", "enableReport": "true",
-            "reportUrl": "http://192.0.2.9/", "debug": "true",
-        ]
-        guard let other = others[name] else {
-            #expect(["dnsKeyFile", "aesKeyFile", "token", "tokenFile", "routeIpEncrypted"].contains(name))
-            return
-        }
-        let isAES = ["encryptType", "aesKey"].contains(name)
-        let before = try load(whole + (isAES ? base["encryptType", default: ""] : ""))
-        var lines = (whole + (isAES ? base["encryptType", default: ""] : "")).split(separator: "\n").map(String.init)
-        lines.removeAll { $0.hasPrefix("\(name) =") }
-        lines.append(
-            "\(name) = "
-                + (other.hasPrefix("[") || Bool(other) != nil || Int(other) != nil && other.count < 5
-                    ? other : "'\(other)'"))
-        let applied = before.reloading(try load(lines.joined(separator: "\n"))).applied
-        #expect(applied.contains("upstreams.shop.\(name)"), "\(applied)")
-    }
-
-    @Test("each key of an account means the same in a group, from the file or the environment")
-    func sameKeys() throws {
-        let keys =
-            "addressType = 'ipv6'\nproxy = 'ignore'\nappId = 'shop'\nenableReport = true\n"
-            + "reportUrl = 'http://192.0.2.9/'\ndebug = true\nconcurrency = 128\nshare = true\n"
-        let own = try #require(try load("[httpdns]\n" + Self.alibaba + keys + "httpOnly = true").httpdns)
-        let file = try load(Self.group + Self.alibaba + keys)
-        #expect(file.accounts.map(\.settings) == [own])
-        #expect(try load(file.effectiveText).accounts.map(\.settings.reportUrl) == [own.reportUrl])
-        let variables = Dictionary(
-            uniqueKeysWithValues: keys.split(separator: "\n").map { line in
-                let parts = line.split(separator: " = ")
-                return ("HTTPDNSD_UPSTREAMS_SHOP_\(parts[0].uppercased())", String(parts[1].replacing("'", with: "")))
-            })
-        #expect(try load(Self.group + Self.alibaba, environment: variables).accounts.map(\.settings) == [own])
-    }
-
-    @Test(
         "a group asks nobody else by itself; httpOnly = false has it ask the local resolver",
         arguments: [
             ("", []), ("httpOnly = true", []), ("httpOnly = false", ["fallback"]),
@@ -150,7 +100,7 @@ import Testing
     func httpOnly(_ keys: String, _ thenTry: [String]) throws {
         let settings = try load("[httpdns]\ntoken = '1'\n" + Self.group + Self.alibaba + keys)
         let group = try #require(settings.upstreams.first)
-        #expect(group.thenTry == thenTry && group.account?.thenTry == thenTry)
+        #expect(group.thenTry == thenTry)
         let again = try load(settings.effectiveText)
         #expect(again.upstreams.first?.thenTry == thenTry && again.httpdns?.thenTry == ["fallback"])
     }
@@ -161,7 +111,7 @@ import Testing
         let settings = try load(text)
         let shown = settings.effectiveText
         #expect(!shown.contains("0011") && !shown.contains("7777") && !shown.contains("servers ="))
-        #expect(try load(shown).accounts.map(\.settings.dnsIp) == settings.accounts.map(\.settings.dnsIp))
+        #expect(try load(shown).accounts.map(\.dnsIp) == settings.accounts.map(\.dnsIp))
     }
 
     @Test("a secret of the environment replaces that of the file")
@@ -169,8 +119,8 @@ import Testing
         let variables = ["HTTPDNSD_UPSTREAMS_SHOP_DNSKEY": "ff", "HTTPDNSD_UPSTREAMS_SHOP_DNSID": "9"]
         let text = Self.group + Self.alibaba.replacing("dnsKey = '00112233'", with: "dnsKeyFile = 'k'")
         let account = try #require(try load(text, environment: variables).accounts.first)
-        guard case .signed(_, 9, let secret, nil) = account.settings.credential else {
-            Issue.record("\(account.settings.credential)")
+        guard case .signed(_, 9, let secret, nil) = account.credential else {
+            Issue.record("\(account.credential)")
             return
         }
         #expect(secret.bytes == Array("ff".utf8))

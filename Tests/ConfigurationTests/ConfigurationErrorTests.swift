@@ -6,21 +6,10 @@ import Testing
     @Test(
         "a wrong value is named with its line and what would be right",
         arguments: [
-            ("[listen]\nworkers = 5", "2: listen.workers: 5 is not right; give a whole number from 0 to 4"),
-            ("[listen]\nworkers = -1", "2: listen.workers: -1 is not right; give a whole number from 0 to 4"),
             ("[listen]\n\nworkers = \"2\"", "3: listen.workers: \"2\" is not right; give a whole number from 0 to 4"),
             (
                 "[listen]\nworkers = 1.0",
                 "2: listen.workers: a number with a fraction is not right; give a whole number from 0 to 4"
-            ),
-            ("[listen]\ntcpClients = 0", "2: listen.tcpClients: 0 is not right; give a whole number from 1 to 10000"),
-            (
-                "[listen]\ntcpClients = 10001",
-                "2: listen.tcpClients: 10001 is not right; give a whole number from 1 to 10000"
-            ),
-            (
-                "[listen]\ntcpIdleSeconds = 3601",
-                "2: listen.tcpIdleSeconds: 3601 is not right; give a whole number of seconds from 1 to 3600"
             ),
             (
                 "[listen]\naddresses = []",
@@ -65,10 +54,6 @@ import Testing
                 "2: httpdns.encryptType: \"AES\" is not right; give one of \"https\", \"aes\", \"des\""
             ),
             (
-                "[httpdns]\ndnsId = 4294967296",
-                "2: httpdns.dnsId: 4294967296 is not right; give a whole number from 0 to 4294967295"
-            ),
-            (
                 "[httpdns]\ndnsIp = []",
                 "2: httpdns.dnsIp: an empty list is not right; give a list that is not empty, each item ADDRESS or "
                     + "ADDRESS:PORT, such as \"119.29.29.99\""
@@ -79,21 +64,12 @@ import Testing
                     + "\"119.29.29.99\""
             ),
             (
-                "[httpdns]\ntimeout = 99",
-                "2: httpdns.timeout: 99 is not right; give a whole number of milliseconds from 100 to 60000"
-            ),
-            (
-                "[httpdns]\ntimeout = 60001",
-                "2: httpdns.timeout: 60001 is not right; give a whole number of milliseconds from 100 to 60000"
-            ),
-            (
                 "[httpdns]\nrouteIp = \"1.2.3\"",
                 "2: httpdns.routeIp: \"1.2.3\" is not right; give an IPv4 or IPv6 address, or \"\" for none"
             ),
             ("[httpdns]\nhttpOnly = 1", "2: httpdns.httpOnly: 1 is not right; give true or false"),
             ("[httpdns]\nhttpOnly = \"true\"", "2: httpdns.httpOnly: \"true\" is not right; give true or false"),
             ("[httpdns]\nbatch = 9", "2: httpdns.batch: 9 is not right; \"tencent\" takes 8 at most"),
-            ("[httpdns]\nbatch = 0", "2: httpdns.batch: 0 is not right; give a whole number of names from 1 to 10"),
             (
                 "[tls]\nserverName = \"a b\"",
                 "2: tls.serverName: \"a b\" is not right; give a host name such as \"dns.example.com\", or \"\" for the "
@@ -113,14 +89,6 @@ import Testing
             ),
             ("[fallback]\nresolvConf = [\"\"]", "2: fallback.resolvConf: \"\" is not right; give the path of a file"),
             (
-                "[cache]\nmegabytes = 65537",
-                "2: cache.megabytes: 65537 is not right; give a whole number from 1 to 65536"
-            ),
-            (
-                "[cache]\nnegativeTTL = 604801",
-                "2: cache.negativeTTL: 604801 is not right; give a whole number of seconds from 0 to 604800"
-            ),
-            (
                 "[cache]\nminTTL = 2\nmaxTTL = 1",
                 "2: cache.minTTL: minTTL 2 is more than maxTTL 1; give a minTTL that is not"
             ),
@@ -129,24 +97,8 @@ import Testing
                 "2: cache.minTTL: minTTL 86401 is more than maxTTL 86400; give a minTTL that is not"
             ),
             (
-                "[httpdns]\nretryTimesBeforeSwitchServer = 0",
-                "2: httpdns.retryTimesBeforeSwitchServer: 0 is not right; give a whole number of attempts from 1 to 100"
-            ),
-            (
-                "[httpdns]\nminutesBeforeSwitchToMain = 1441",
-                "2: httpdns.minutesBeforeSwitchToMain: 1441 is not right; give a whole number of minutes from 1 to 1440"
-            ),
-            (
                 "[httpdns]\naddressType = 4",
                 "2: httpdns.addressType: 4 is not right; give one of \"auto\", \"ipv4\", \"ipv6\", \"dual\""
-            ),
-            (
-                "[httpdns]\nqueriesPerSecond = -1",
-                "2: httpdns.queriesPerSecond: -1 is not right; give a whole number of names from 0 to 1000000"
-            ),
-            (
-                "[httpdns]\nauthExpirySeconds = 86401",
-                "2: httpdns.authExpirySeconds: 86401 is not right; give a whole number of seconds from 0 to 86400"
             ),
             (
                 "[httpdns]\nconfIp = [\"conf.example.com\"]",
@@ -184,22 +136,6 @@ import Testing
             (
                 "[control]\nsocket = 7",
                 "2: control.socket: 7 is not right; give the path of a socket, at most 107 bytes, or \"\" for none"
-            ),
-            (
-                "[fallback]\nhedgeAfter = 60001",
-                "2: fallback.hedgeAfter: 60001 is not right; give a whole number of milliseconds from 0 to 60000"
-            ),
-            (
-                "[cache]\nstaleSeconds = 604801",
-                "2: cache.staleSeconds: 604801 is not right; give a whole number of seconds from 0 to 604800"
-            ),
-            (
-                "[cache]\nstaleTTL = 0",
-                "2: cache.staleTTL: 0 is not right; give a whole number of seconds from 1 to 604800"
-            ),
-            (
-                "[cache]\nprefetchAt = 100",
-                "2: cache.prefetchAt: 100 is not right; give a whole number from 0 to 99"
             ),
             (
                 "[cache]\npreResolve = [\".\"]",
@@ -244,20 +180,6 @@ import Testing
         ])
     func wrongValue(_ text: String, _ expected: String) {
         #expect(message(text) == "test.toml:" + expected)
-    }
-
-    @Test(
-        "the borders of each range are inside",
-        arguments: [
-            "listen.workers = 0", "listen.workers = 4", "listen.tcpClients = 1", "listen.tcpIdleSeconds = 1",
-            "fallback.timeout = 100", "cache.megabytes = 1", "cache.maxTTL = 0", "cache.minTTL = 86400",
-            "cache.maxTTL = 604800", "fallback.hedgeAfter = 0", "fallback.hedgeAfter = 60000", "cache.staleTTL = 1",
-            "cache.staleSeconds = 604800", "cache.prefetchAt = 0", "cache.prefetchAt = 99",
-            "httpdns = { token = '1', retryTimesBeforeSwitchServer = 1, minutesBeforeSwitchToMain = 1440 }",
-            "httpdns = { token = '1', queriesPerSecond = 1_000_000, authExpirySeconds = 86400 }",
-        ])
-    func borders(_ text: String) throws {
-        #expect(throws: Never.self) { try load(text) }
     }
 
     @Test(
@@ -306,15 +228,6 @@ import Testing
         arguments: [
             ("[listen]\nworker = 1", "2: listen.worker: unknown key; did you mean listen.workers?"),
             ("[httpdns]\ndnsip = []", "2: httpdns.dnsip: unknown key; did you mean httpdns.dnsIp?"),
-            (
-                "[httpdns]\nbatchSize = 8",
-                "2: httpdns.batchSize: unknown key; [httpdns] has provider, encryptType, dnsId, dnsKey, "
-                    + "dnsKeyFile, aesKey, aesKeyFile, token, tokenFile, dnsIp, timeout, concurrency, routeIp, "
-                    + "routeIpEncrypted, httpOnly, "
-                    + "thenTry, thenTryOn, retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, "
-                    + "signed, batch, queriesPerSecond, authExpirySeconds, confIp, proxy, appId, enableReport, reportUrl, debug, "
-                    + "share"
-            ),
             ("[cache]\ntimeout = 1000", "2: cache.timeout: unknown key; did you mean httpdns.timeout?"),
             (
                 "[cache]\nretryTimesBeforeSwitchServers = 1",

@@ -26,14 +26,6 @@ import Testing
             "4: upstreams.portal.servers: \"resolvConf\" finds nobody, as fallback.resolvConf is empty; name files there"
         ),
         (
-            group("a", "x", "timeout = 99"),
-            "4: upstreams.a.timeout: 99 is not right; give a whole number of milliseconds from 100 to 60000"
-        ),
-        (
-            group("a", "x", "concurrency = 0"),
-            "4: upstreams.a.concurrency: 0 is not right; give a whole number of requests from 1 to 1000"
-        ),
-        (
             group("a", "x", "routeIp = 'x'"),
             "4: upstreams.a.routeIp: \"x\" is not right; give an IPv4 or IPv6 address, or \"\" for none"
         ),
@@ -122,15 +114,6 @@ import Testing
         (
             group("a", "x", "provider = 'alibaba'"),
             "2: upstreams.a.servers: an HTTPDNS account has no servers; give dnsIp for its addresses, or leave out provider"
-        ),
-        (
-            group("a", "x", "weight = 3"),
-            "4: upstreams.a.weight: unknown key; [upstreams.a] has servers, domains, "
-                + "domainsFile, except, thenTry, thenTryOn, timeout, concurrency, routeIp, trustAD, share, caFile, caOnly, "
-                + "pins, validateDomain, clientCertificate, clientCertificatePasswordFile, whenClockUnset, provider, "
-                + "encryptType, dnsId, dnsKey, dnsKeyFile, aesKey, aesKeyFile, token, tokenFile, dnsIp, routeIpEncrypted, "
-                + "httpOnly, retryTimesBeforeSwitchServer, minutesBeforeSwitchToMain, addressType, signed, batch, "
-                + "queriesPerSecond, authExpirySeconds, confIp, proxy, appId, enableReport, reportUrl, debug, serverName"
         ),
         (
             group("a", "x", "domain = ['y']"),

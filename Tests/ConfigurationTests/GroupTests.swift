@@ -221,25 +221,6 @@ import Testing
         #expect(try applied(new + partner) == ["upstreams.new", "upstreams.office"])
     }
 
-    @Test("each key of a group that differs is named", arguments: Key.keys(of: Settings.Group(name: "a")).map(\.name))
-    func everyKey(_ name: String) throws {
-        let lines = SettingsTests.everyKey.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        let header = try #require(lines.firstIndex(of: "[upstreams.office]"))
-        let at = lines[header...].dropFirst().prefix { !$0.hasPrefix("[") }.firstIndex { $0.hasPrefix("\(name) =") }
-        guard let at else {
-            // It cannot stand beside validateDomain = false.
-            #expect(name == "caOnly")
-            return
-        }
-        var changed = lines
-        // The default, unless that would not be right.
-        changed[at] = ["servers": "servers = ['::1']", "caFile": "caFile = 'other.pem'"][name] ?? ""
-        if name == "thenTry" { changed[at] = "thenTry = ['Other2']" }
-        let files = SettingsTests.files.merging(["/etc/httpdnsd/other.pem": "x"]) { $1 }
-        let (before, after) = (try load(lines.joined(separator: "\n"), files: files), changed.joined(separator: "\n"))
-        #expect(before.reloading(try load(after, files: files)).applied.contains("upstreams.office.\(name)"))
-    }
-
     @Test("an error found in use stands at the group's key, its section or its variable")
     func origins() throws {
         func origins(_ text: String?, _ environment: [String: String] = [:]) throws -> Settings.Origins {

@@ -4,43 +4,19 @@ import Testing
 @testable import Configuration
 
 @Suite struct ReloadingTests {
-    private enum Decision {
+    enum Decision {
         /// Holds from now on.
         case applied
         case needsRestart
-        /// Another place to give what another key stands for.
-        case standsFor(String)
     }
 
-    /// What is decided of every key there is. One that is missing here fails the test.
-    private static let decisions: [String: Decision] = [
+    /// What is decided of every key that no group has. One that is missing here fails the test.
+    static let decisions: [String: Decision] = [
         "listen.addresses": .needsRestart, "listen.allow": .applied, "listen.workers": .needsRestart,
         "listen.tcpClients": .applied, "listen.tcpIdleSeconds": .applied,
-        "httpdns.provider": .applied, "httpdns.aesKey": .applied,
-        "httpdns.aesKeyFile": .standsFor("httpdns.aesKey"), "httpdns.encryptType": .applied, "httpdns.dnsId": .applied,
-        "httpdns.dnsKey": .applied,
-        "httpdns.dnsKeyFile": .standsFor("httpdns.dnsKey"), "httpdns.token": .applied,
-        "httpdns.tokenFile": .standsFor("httpdns.token"), "httpdns.dnsIp": .applied, "httpdns.timeout": .applied,
-        "httpdns.concurrency": .applied, "httpdns.thenTry": .applied, "httpdns.thenTryOn": .applied,
-        "httpdns.routeIp": .applied, "httpdns.routeIpEncrypted": .applied, "httpdns.httpOnly": .applied,
-        "httpdns.retryTimesBeforeSwitchServer": .applied, "httpdns.minutesBeforeSwitchToMain": .applied,
-        "httpdns.addressType": .applied, "httpdns.signed": .applied, "httpdns.batch": .applied,
-        "httpdns.queriesPerSecond": .applied,
-        "httpdns.authExpirySeconds": .applied, "httpdns.confIp": .applied, "httpdns.proxy": .applied,
-        "httpdns.appId": .applied, "httpdns.enableReport": .applied, "httpdns.reportUrl": .applied,
-        "httpdns.debug": .applied, "httpdns.share": .applied,
-        "tls.serverName": .applied, "tls.caFile": .applied, "tls.caOnly": .applied, "tls.pins": .applied,
-        "tls.validateDomain": .applied, "tls.clientCertificate": .applied,
-        "tls.clientCertificatePasswordFile": .applied, "tls.whenClockUnset": .applied,
         "domains.intercept": .applied, "domains.bypass": .applied, "domains.privateAddresses": .applied,
         "domains.privateAllowed": .applied, "domains.interceptFile": .applied, "domains.bypassFile": .applied,
-        "fallback.servers": .applied, "fallback.resolvConf": .applied, "fallback.timeout": .applied,
-        "fallback.hedgeAfter": .applied, "fallback.hosts": .applied, "fallback.trustAD": .applied,
-        "fallback.share": .applied,
-        "fallback.thenTry": .applied, "fallback.thenTryOn": .applied, "fallback.concurrency": .applied,
-        "fallback.routeIp": .applied, "fallback.caFile": .applied, "fallback.caOnly": .applied,
-        "fallback.pins": .applied, "fallback.validateDomain": .applied, "fallback.clientCertificate": .applied,
-        "fallback.clientCertificatePasswordFile": .applied, "fallback.whenClockUnset": .applied,
+        "fallback.resolvConf": .applied, "fallback.hedgeAfter": .applied, "fallback.hosts": .applied,
         "cache.megabytes": .needsRestart, "cache.minTTL": .applied, "cache.maxTTL": .applied,
         "cache.negativeTTL": .applied, "cache.staleSeconds": .applied, "cache.staleTTL": .applied,
         "cache.prefetchAt": .applied, "cache.keepAliveDomains": .applied, "cache.preResolve": .applied,
@@ -53,16 +29,15 @@ import Testing
 
     /// Lines that stand for a key's other value where its default would not be right, or is in force already.
     private static let others = [
-        "httpdns.dnsId": "dnsId = 5", "httpdns.dnsKey": "dnsKey = \"another 16 bytes\"",
         "sharedCache.passwordFile": "passwordFile = \"/keys/password\"",
         "sharedCache.keyFile": "keyFile = \"fleet-key-before\"",
-        "tls.caOnly": "caOnly = true", "fallback.caOnly": "caOnly = true",
     ]
 
     @Test("it is decided of every key whether it holds at once or needs a restart")
     func decided() {
-        let known = Set(Key.all.map(\.path))
-        #expect(known.subtracting(Self.decisions.keys) == [], "decide of these")
+        let known = Set(Key.all.filter(\.holders.isEmpty).map(\.path))
+        #expect(known.symmetricDifference(Self.decisions.keys) == [], "decide of these")
+        #expect(Key.all.allSatisfy { $0.holders.isEmpty || !$0.needsRestart })
     }
 
     @Test(
@@ -82,37 +57,25 @@ import Testing
         #expect(named == Key.all.filter(\.needsRestart).map(\.path))
     }
 
-    @Test("a key that differs is named, and holds at once or is left as it was", arguments: Key.all.map(\.path))
+    @Test("a key that differs is named, and holds at once or is left as it was", arguments: decisions.keys.sorted())
     func differs(_ path: String) throws {
         let (section, name) = (path.split(separator: ".")[0], path.split(separator: ".")[1])
         var lines = SettingsTests.everyKey.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         let header = try #require(lines.firstIndex(of: "[\(section)]"))
-        let at = lines[header...].dropFirst().prefix { !$0.hasPrefix("[") }.firstIndex { $0.hasPrefix("\(name) =") }
-        guard let at else {
-            // Stands in no file with every key, as it cannot stand beside another.
-            #expect(
-                [
-                    "httpdns.dnsKeyFile", "httpdns.tokenFile", "httpdns.thenTry", "tls.validateDomain",
-                    "httpdns.provider", "httpdns.aesKey", "httpdns.aesKeyFile", "fallback.validateDomain",
-                ].contains(path))
-            return
-        }
+        let at = try #require(
+            lines[header...].dropFirst().prefix { !$0.hasPrefix("[") }.firstIndex { $0.hasPrefix("\(name) =") })
         // The default, unless that would not be right.
         lines[at] = Self.others[path] ?? ""
         let before = try load(SettingsTests.everyKey, files: SettingsTests.files)
         let after = try load(lines.joined(separator: "\n"), files: SettingsTests.files)
         let reloading = before.reloading(after)
         switch try #require(Self.decisions[path]) {
-        case .applied where path == "httpdns.token":
-            // With the other encryptType it would be in use.
-            #expect(reloading == Settings.Reloading(settings: before, applied: [], needingRestart: []))
         case .applied:
             #expect(reloading.applied.contains(path) && reloading.needingRestart == [])
             #expect(reloading.settings == after)
         case .needsRestart:
             #expect(reloading == Settings.Reloading(settings: before, applied: [], needingRestart: [path]))
             #expect(before != after)
-        case .standsFor: Issue.record("not with the key it stands for")
         }
         #expect(after.reloading(after).applied == [])
     }

@@ -3,7 +3,7 @@ import Configuration
 import Testing
 
 @Suite struct ReportURLTests {
-    private func url(_ text: String) throws -> Settings.HTTPDNS.ReportURL? {
+    private func url(_ text: String) throws -> Settings.Account.ReportURL? {
         try load("[httpdns]\ntoken = '1'\nreportUrl = \"\(text)\"").httpdns?.reportUrl
     }
 

@@ -215,7 +215,7 @@ import Testing
         expected.listen.workers = 3
         expected.listen.tcpClients = 10000
         expected.listen.tcpIdleSeconds = 3600
-        var httpdns = Settings.HTTPDNS(
+        var httpdns = Settings.Group(
             credential: .aes(id: 4_294_967_295, key: Secret(Array("Swift-HTTPDNS-16".utf8))))
         httpdns.dnsIp = [
             try endpoint("192.0.2.1:80"), try endpoint("192.0.2.2:8080"), try endpoint("[2001:db8::2]:80"),
@@ -444,7 +444,7 @@ import Testing
     @Test("a container is configured by the environment alone")
     func environmentAlone() throws {
         let settings = try load(nil, environment: ["HTTPDNSD_HTTPDNS_TOKEN": "1"])
-        #expect(settings.httpdns == Settings.HTTPDNS(credential: .https(token: Secret(Array("1".utf8)))))
+        #expect(settings.httpdns == Settings.Group(credential: .https(token: Secret(Array("1".utf8)))))
     }
 
     @Test("what the encryption in use does not need is not looked at")

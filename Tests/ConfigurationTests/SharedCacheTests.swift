@@ -134,7 +134,7 @@ import Testing
             """
         for (more, isShared) in [("", false), ("share = false", false), ("share = true", true)] {
             let settings = try load(text + more)
-            #expect(settings.upstreams[0].share == isShared && settings.upstreams[0].account?.share == isShared)
+            #expect(settings.upstreams[0].share == isShared && settings.upstreams[0].share == isShared)
         }
     }
 }

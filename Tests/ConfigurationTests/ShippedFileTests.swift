@@ -70,27 +70,58 @@ import Testing
         #expect(names == [["office", "portal"], ["office"]])
     }
 
-    @Test("the manual page has every key of a group, with its default and range")
+    @Test("the manual page has every key of a group, with its default")
     func manualOfGroups() throws {
         let page = try #require(manual.firstMatch(of: #/(?s)\n\.Sh \[upstreams\.NAME\]\n(.*?)\n\.Sh /#)?.1)
         let items = page.split(separator: "\n.It Ic ").dropFirst()
         // Those of an account are described with [httpdns] and [tls], and named here.
-        let keys = Key.ofGroup.filter { !Key<Settings.Group>.accountsOwn.contains($0.name) }
+        let keys = Key.keys(of: .servers)
         #expect(items.map { String($0.prefix { $0 != "\n" }) } == keys.map(\.name))
         for name in ["provider", "dnsIp", "batch", "confIp", "serverName"] {
-            #expect(page.contains("\n.Ic \(name)") && Key<Settings.Group>.accountsOwn.contains(name))
+            #expect(page.contains("\n.Ic \(name)") && !keys.map(\.name).contains(name))
         }
         for (key, item) in zip(keys, items) {
             let said = item.firstMatch(of: #/(?s)\nDefault:\n\.Li (.*?)(?: [.,])?(?:\n|$)/#)?.1
             #expect(said?.replacing("\\(dq", with: "\"") == key.show(Settings.Group(name: "a"))[...], "\(key.name)")
-            var group = Settings.Group(name: "a")
-            do throws(Problem) {
-                try key.read(.integer(-1), &group)
-            } catch {
-                guard let range = error.message.firstMatch(of: /from (\d+ to \d+)$/)?.1 else { continue }
-                #expect(item.replacing("\n", with: " ").contains(range), "\(key.name)")
-            }
         }
+    }
+
+    @Test("each number has a range, which the manual page has too, and nothing beside it is taken")
+    func ranges() throws {
+        let named = Key.keys(of: .named).map {
+            (key: $0.of(\Settings.upstreams[0], .upstreams), section: "upstreams.NAME")
+        }
+        var count = 0
+        for (key, section) in Key.all.map({ ($0, $0.section.rawValue) }) + named {
+            var settings = Settings()
+            settings.upstreams = [Settings.Group(name: "NAME")]
+            guard let range = key.expected.firstMatch(of: /^a whole number.* from (\d+) to (\d+)$/),
+                let low = Int(range.1), let high = Int(range.2)
+            else {
+                #expect(Int(key.show(settings)) == nil, "\(key.path) has no range")
+                continue
+            }
+            count += 1
+            for value in [low, high] {
+                try key.read(.integer(value), &settings)
+                #expect(key.show(settings) == "\(value)")
+            }
+            for value in [low - 1, high + 1] {
+                #expect(
+                    message("[\(section)]\n\(key.name) = \(value)")
+                        == "test.toml:2: \(section).\(key.name): \(value) is not right; give \(key.expected)")
+            }
+            // Not all keys of an account are described again with groups; 0 stands for no account.
+            let page = try #require(manual.split(separator: "\n.Sh ").first { $0.hasPrefix("[\(section)]\n") })
+            let items = page.split(separator: "\n.It Ic ").dropFirst()
+            guard let item = items.first(where: { $0.hasPrefix("\(key.name)\n") }) else {
+                #expect(Key.keys(of: .httpdns).contains { $0.name == key.name } && key.section == .upstreams)
+                continue
+            }
+            let said = "\(key.name == "dnsId" ? 1 : low) to \(high)"
+            #expect(item.replacing("\n", with: " ").contains(said), "\(section).\(key.name): \(said)")
+        }
+        #expect(count > 25)
     }
 
     @Test("no line is wider than a terminal of 120 columns")

@@ -26,7 +26,7 @@ import Transport
 
     private static let usual: Settings = {
         var settings = Settings()
-        settings.httpdns = Settings.HTTPDNS(credential: .https(token: Secret(Array("t".utf8))))
+        settings.httpdns = Settings.Group(credential: .https(token: Secret(Array("t".utf8))))
         settings.fallback.hosts = ""
         settings.domains.bypass = [Name("lan")!]
         settings.upstreams = [group("office", "corp.example")]
@@ -79,7 +79,7 @@ import Transport
         },
         Case("a group in the place of an account", ["office"]) {
             $0.upstreams[0] = Settings.Group(
-                name: "office", account: Settings.HTTPDNS(credential: .https(token: Secret(Array("t".utf8)))))
+                name: "office", credential: .https(token: Secret(Array("t".utf8))))
             $0.upstreams[0].domains = [.subtree(Name("corp.example")!)]
         },
         Case("the network that the account is asked for", ["account", "validator"]) {

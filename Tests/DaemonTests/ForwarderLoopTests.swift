@@ -162,7 +162,7 @@ import Testing
         numbers.add(settings)
         let (office, partner) = (numbers["office"], numbers["partner"])
         settings.upstreams[0] = Settings.Group(
-            name: "office", account: Settings.HTTPDNS(credential: .https(token: Secret(Array("t".utf8)))))
+            name: "office", credential: .https(token: Secret(Array("t".utf8))))
         numbers.add(settings)
         #expect(![office, partner, .httpdns, .fallback].contains(numbers["office"]))
         #expect(numbers["partner"] == partner)

@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test func noKeyIsForgottenHere() {
-        let keys = Set(Key<Settings.Group>.ofGroup.map(\.name) + Key<Draft.Account>.ofHTTPDNS.map(\.name))
+        let keys = Set(Key.keys(of: .named).map(\.name))
         #expect(keys.symmetricDifference(Self.changes.map(\.key)) == [])
     }
 

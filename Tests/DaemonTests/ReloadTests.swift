@@ -47,7 +47,7 @@ import Transport
         try daemon.start()
         running.withLock { $0 = daemon }
         settings.listen.allow.append(Network("192.0.2.0/24")!)
-        settings.httpdns = Settings.HTTPDNS(credential: .https(token: Secret(Array("t".utf8))))
+        settings.httpdns = Settings.Group(credential: .https(token: Secret(Array("t".utf8))))
         try daemon.reload(settings)
         running.withLock { $0 = nil }
         var seen: [String: Bool] = [:]

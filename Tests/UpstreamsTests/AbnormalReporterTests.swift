@@ -16,7 +16,7 @@ import Transport
     init() { self.init(log: LogLines()) }
     private init(log: LogLines) { self.log = log }
 
-    private func settings(_ url: String) throws -> Settings.HTTPDNS {
+    private func settings(_ url: String) throws -> Settings.Group {
         let environment = [
             "HTTPDNSD_HTTPDNS_ENCRYPTTYPE": "aes", "HTTPDNSD_HTTPDNS_DNSID": "12345",
             "HTTPDNSD_HTTPDNS_DNSKEY": "Swift-HTTPDNS-16", "HTTPDNSD_HTTPDNS_ENABLEREPORT": "true",
@@ -37,14 +37,14 @@ import Transport
 
     /// A loop that runs a reporter for the length of `body`. Each deadline is passed to it at once.
     private func run(
-        _ settings: Settings.HTTPDNS, finding found: ServerEndpoints? = nil,
+        _ settings: Settings.Group, finding found: ServerEndpoints? = nil,
         until isDone: @escaping @Sendable (LogLines) -> Bool = { _ in false },
         _ body: (EventLoop, OnLoop<AbnormalReporter>, Gate) throws -> Void
     ) throws {
         let loop = try EventLoop(label: "test")
         let reporter = OnLoop(
             try AbnormalReporter(
-                settings, in: "httpdns", loop: loop,
+                settings, loop: loop,
                 finder: ServerFinder(
                     find: { $2(found ?? .known($0.endpoints)) }, worked: { _, _ in }, allFailed: { _, _ in }),
                 report: log.report))
@@ -117,7 +117,7 @@ import Transport
     }
 
     @Test func withoutAnAddressTheLogGetsThemAndNotTooMany() throws {
-        var settings = Settings.HTTPDNS(credential: .https(token: Secret(Array("67890".utf8))))
+        var settings = Settings.Group(credential: .https(token: Secret(Array("67890".utf8))))
         settings.enableReport = true
         let lookup = lookup
         try run(settings) { loop, reporter, _ in

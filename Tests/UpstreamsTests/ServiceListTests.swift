@@ -19,8 +19,8 @@ import Transport
         "HTTP/1.1 \(status)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     }
 
-    private func settings(_ servers: [Endpoint]) -> Settings.HTTPDNS {
-        var settings = Settings.HTTPDNS(credential: .https(token: Secret(Array("67890".utf8))))
+    private func settings(_ servers: [Endpoint]) -> Settings.Group {
+        var settings = Settings.Group(credential: .https(token: Secret(Array("67890".utf8))))
         settings.dnsIp = [Endpoint("192.0.2.1:80")!]
         settings.confIp = servers
         return settings
@@ -28,7 +28,7 @@ import Transport
 
     /// A loop that runs a list for the length of `body`.
     private func run(
-        _ settings: Settings.HTTPDNS, _ account: TencentAccount? = nil, tls: TLSPolicy? = nil,
+        _ settings: Settings.Group, _ account: TencentAccount? = nil, tls: TLSPolicy? = nil,
         _ body: (EventLoop, OnLoop<ServiceList?>) throws -> Void
     ) throws {
         let loop = try EventLoop(label: "test")

@@ -13,7 +13,7 @@ public final class DirectQuery: @unchecked Sendable {
     // Unchecked: everything is used on the loop alone once it has started.
     private let loop: EventLoop
     private let upstream: StreamUpstream
-    private let settings: Settings.HTTPDNS
+    private let settings: Settings.Group
     private let families: Families
     /// The group's name in messages.
     private let title: String
@@ -43,7 +43,7 @@ public final class DirectQuery: @unchecked Sendable {
                 key: "upstreams.\(group)", "there is no such HTTPDNS account; give a section with a provider")
         }
         title = group == Settings.Group.httpdnsName ? "HTTPDNS" : group
-        self.settings = account.settings
+        self.settings = account
         families = (ipv4 ? Families.ipv4 : []).union(ipv6 ? .ipv6 : [])
         loop = try StartFailure.ofSystem { () throws(SystemError) in try EventLoop(label: "httpdnsd.query") }
         upstream = StreamUpstream(loop: loop, access: try ServiceAccess(account))

@@ -13,7 +13,7 @@ public final class Probe: @unchecked Sendable {
     // Unchecked: everything is used on the loop alone once it has started.
     private let loop: EventLoop
     private let upstreams: UpstreamRegistry
-    private let httpdns: Settings.HTTPDNS?
+    private let httpdns: Settings.Group?
     private let asking: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
     /// What the daemon would log of these settings at its start.

@@ -27,7 +27,7 @@ final class Accounts {
     struct Prepared: @unchecked Sendable {
         // Unchecked: made on one thread, used on the loop.
         /// The accounts whose servers have changed, or the way in which they are asked.
-        let renewed: [Settings.Account]
+        let renewed: [Settings.Group]
         /// By account, where reports go somewhere else than before. A value of nil: no more reports.
         fileprivate var reporters: [String: AbnormalReporter?] = [:]
     }
@@ -40,7 +40,7 @@ final class Accounts {
         _ new: Settings, after old: [String: GroupIdentity], _ finder: ServerFinder
     ) throws(StartFailure) -> Prepared {
         let identities = GroupIdentity.all(new)
-        func differs<Part: Equatable>(_ account: Settings.Account, _ part: (GroupIdentity) -> Part) -> Bool {
+        func differs<Part: Equatable>(_ account: Settings.Group, _ part: (GroupIdentity) -> Part) -> Bool {
             identities[account.name].map(part) != old[account.name].map(part)
         }
         var prepared = Prepared(
@@ -49,9 +49,8 @@ final class Accounts {
             })
         for account in new.accounts where differs(account, \.reports) {
             let reporter =
-                account.settings.enableReport
-                ? try AbnormalReporter(
-                    account.settings, in: account.section, loop: loop, finder: finder, report: report) : nil
+                account.enableReport
+                ? try AbnormalReporter(account, loop: loop, finder: finder, report: report) : nil
             prepared.reporters.updateValue(reporter, forKey: account.name)
         }
         return prepared
@@ -75,10 +74,10 @@ final class Accounts {
         for account in new.renewed {
             let id = numbers[account.name]
             servers[id] = account.services
-            guard !account.settings.confIp.isEmpty, !account.settings.isBypassed, let access = accesses[id] else {
+            guard !account.confIp.isEmpty, !account.isBypassed, let access = accesses[id] else {
                 continue
             }
-            let list = ServiceList(account.settings, access: access, loop: loop, report: report, at: now)
+            let list = ServiceList(account, access: access, loop: loop, report: report, at: now)
             list.changed = { [unowned self] in
                 servers[id] = $0.map { Server($0, .account) }
                 serversChanged()
@@ -86,8 +85,8 @@ final class Accounts {
             lists[id] = list
         }
         for (name, reporter) in new.reporters { reporters[numbers[name]] = reporter }
-        for account in settings.accounts { reporters[numbers[account.name]]?.apply(account.settings) }
-        debugged = Set(settings.accounts.filter(\.settings.debug).map { numbers[$0.name] })
+        for account in settings.accounts { reporters[numbers[account.name]]?.apply(account) }
+        debugged = Set(settings.accounts.filter(\.debug).map { numbers[$0.name] })
     }
 
     func logs(_ account: GroupID) -> Bool { !debugged.isEmpty && debugged.contains(account) }

@@ -19,7 +19,7 @@ struct AnswerContext: Sendable {
         policy = Policy(settings, numbers, described, names, hosts: hosts)
         policy.setFamilies(
             settings.accounts.reduce(into: [:]) { families, account in
-                let type = account.settings.addressType
+                let type = account.addressType
                 families[numbers[account.name]] = type == .auto ? .both : Families(type)
             })
         var groups: [GroupDigest?] = []

@@ -50,18 +50,18 @@ extension Settings {
     func applyingProxy(in environment: [String: String]) -> (settings: Settings, found: [ProxyFound]) {
         let proxy = ProxyEnvironment(environment)
         var variables: [String: String] = [:]
-        for account in accounts where account.settings.proxy == .bypass {
+        for account in accounts where account.proxy == .bypass {
             variables[account.name] =
-                account.settings.dnsIp.lazy.compactMap {
+                account.dnsIp.lazy.compactMap {
                     proxy.variable(
-                        for: $0, isSecure: account.settings.credential.isHTTPS,
+                        for: $0, isSecure: account.credential.isHTTPS,
                         serverName: account.certificateName ?? "")
                 }.first
         }
         var (settings, found): (Settings, [ProxyFound]) = (self, [])
         for account in accounts {
             guard let variable = variables[account.name] else { continue }
-            let next = account.settings.thenTry.first { variables[$0] == nil }
+            let next = account.thenTry.first { variables[$0] == nil }
             found.append(ProxyFound(variable: variable, account: account.name, section: account.section, next: next))
             if next != nil { settings.bypass(account.name) }
         }

@@ -45,7 +45,7 @@ final class UpstreamRegistry {
                 accesses[account.name] = try ServiceAccess(account)
             }
             for group in new.messageGroups where group.isEncrypted && others[group.name] != nil {
-                contexts[group.name] = try TLSClientContext(group.tls, group.path)
+                contexts[group.name] = try TLSClientContext(group.tls, group.section)
             }
         }
     }
@@ -72,7 +72,7 @@ final class UpstreamRegistry {
             }
         }
         let groups = settings.messageGroups + (settings.resolvers.map { [$0] } ?? [])
-        let wanted = Set((groups.map(\.name) + settings.accounts.map(\.name)).map { numbers[$0] })
+        let wanted = Set((groups + settings.accounts).map { numbers[$0.name] })
         gone = Set(upstreams.indices.map(GroupID.init)).subtracting(wanted).filter { self[$0] != nil }
         for id in gone { self[id]?.keep([]) }
         for group in groups {
@@ -92,7 +92,7 @@ final class UpstreamRegistry {
             }
             upstream.answers.apply(group, settings.cache)
         }
-        lookup.keep(groups.flatMap(\.named) + settings.accounts.compactMap { AbnormalReporter.server(of: $0.settings) })
+        lookup.keep(groups.flatMap(\.named) + settings.accounts.compactMap { AbnormalReporter.server(of: $0) })
     }
 
     private func add(_ upstream: any Upstream, for group: GroupID) {

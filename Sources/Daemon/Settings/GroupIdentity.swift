@@ -15,7 +15,7 @@ struct GroupIdentity: Sendable, Equatable {
     /// Of an account: the servers of `dnsIp`, those of `confIp`, and whether a proxy has it left out.
     let services: [[Endpoint]]
     /// Of an account: where abnormal lookups are reported; the outer nil: nowhere.
-    let reports: Settings.HTTPDNS.ReportURL??
+    let reports: Settings.Account.ReportURL??
 
     private let kind: [String]
     private let network: String
@@ -24,16 +24,17 @@ struct GroupIdentity: Sendable, Equatable {
     private let customer: [UInt8]
 
     struct Routing: Sendable, Equatable {
-        var domains, except: [DomainPattern]
-        var thenTry: [String]
-        var thenTryOn: Set<Settings.Group.Reason>
+        let domains, except: [DomainPattern]
+        let thenTry: [String]
+        let thenTryOn: Set<Settings.Group.Reason>
         /// Of an account.
-        var addressType: Settings.HTTPDNS.AddressType?
-        var isBypassed = false
+        let addressType: Settings.Account.AddressType?
+        let isBypassed: Bool
 
-        init(_ group: Settings.Group?, thenTry: [String], on reasons: Set<Settings.Group.Reason>) {
-            (domains, except) = (group?.domains ?? [], group?.except ?? [])
-            (self.thenTry, thenTryOn) = (thenTry, reasons)
+        init(_ group: Settings.Group) {
+            (domains, except) = (group.domains, group.except)
+            (thenTry, thenTryOn) = (group.thenTry, group.thenTryOn)
+            (addressType, isBypassed) = (group.account?.addressType, group.isBypassed)
         }
     }
 
@@ -41,7 +42,7 @@ struct GroupIdentity: Sendable, Equatable {
         /// With DNS messages; nil: none of the servers is encrypted.
         case messages(Settings.TLS?)
         case account(
-            Settings.HTTPDNS.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, Settings.TLS)
+            Settings.Account.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, Settings.TLS)
     }
 
     /// For whose network it is asked, whose AD bit counts, and who gets its answers. By another one, its answers are wrong.
@@ -60,46 +61,35 @@ struct GroupIdentity: Sendable, Equatable {
         }
     }
 
-    private init(_ group: Settings.Group) {
-        routing = Routing(group, thenTry: group.thenTry, on: group.thenTryOn)
-        access = .messages(group.isEncrypted ? group.tls : nil)
-        (services, reports) = ([], nil)
-        kind = ["dns", group.name]
-        (network, isTrusted) = (group.routeIp?.description ?? "", group.trustAD)
-        (signed, customer) = ("", [])
-    }
-
-    /// - Parameter group: nil for `[httpdns]`.
-    private init(_ account: Settings.Account, _ group: Settings.Group?) {
-        let settings = account.settings
-        var routing = Routing(
-            group, thenTry: group?.thenTry ?? settings.thenTry, on: group?.thenTryOn ?? settings.thenTryOn)
-        (routing.addressType, routing.isBypassed) = (settings.addressType, settings.isBypassed)
-        self.routing = routing
+    init(_ group: Settings.Group) {
+        routing = Routing(group)
+        network = group.routeIp?.description ?? ""
+        guard let account = group.account else {
+            access = .messages(group.isEncrypted ? group.tls : nil)
+            (services, reports) = ([], nil)
+            (kind, isTrusted) = (["dns", group.name], group.trustAD)
+            (signed, customer) = ("", [])
+            return
+        }
         access = .account(
-            settings.credential, routeIp: settings.routeIp, isEncrypted: settings.routeIpEncrypted,
-            expirySeconds: settings.authExpirySeconds, account.tls)
-        services = settings.isBypassed ? [] : [settings.dnsIp, settings.confIp]
-        reports = settings.enableReport ? .some(settings.reportUrl) : .none
-        kind = ["account", settings.credential.provider.rawValue, settings.credential.encryption.rawValue]
-        (network, isTrusted) = (settings.routeIp?.description ?? "", settings.routeIpEncrypted)
-        (signed, customer) = (" \(settings.signed.rawValue)", settings.credential.customer)
+            account.credential, routeIp: group.routeIp, isEncrypted: account.routeIpEncrypted,
+            expirySeconds: account.authExpirySeconds, group.tls)
+        services = account.isBypassed ? [] : [account.dnsIp, account.confIp]
+        reports = account.enableReport ? .some(account.reportUrl) : .none
+        kind = ["account", account.credential.provider.rawValue, account.credential.encryption.rawValue]
+        isTrusted = account.routeIpEncrypted
+        (signed, customer) = (" \(account.signed.rawValue)", account.credential.customer)
     }
 }
 
 extension GroupIdentity {
     /// Of each group, by its name.
     static func all(_ settings: Settings) -> [String: GroupIdentity] {
-        var all: [String: GroupIdentity] = [:]
-        for group in settings.messageGroups { all[group.name] = GroupIdentity(group) }
-        for account in settings.accounts {
-            all[account.name] = GroupIdentity(account, settings.upstreams.first { $0.name == account.name })
-        }
-        return all
+        Dictionary(uniqueKeysWithValues: settings.groups.map { ($0.name, GroupIdentity($0)) })
     }
 }
 
-extension Settings.HTTPDNS.Credential {
+extension Settings.Account.Credential {
     /// What distinguishes the account from others of its provider. It only goes into a keyed hash.
     fileprivate var customer: [UInt8] {
         switch self {

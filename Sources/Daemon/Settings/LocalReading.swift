@@ -101,7 +101,7 @@ struct LocalReading: Sendable {
             case .server(let server):
                 let (usable, leadingBack) = split(server.endpoints)
                 if leadingBack.isEmpty || !usable.isEmpty { servers.append(server) }
-                loops += leadingBack.map { ($0, "\(group.path).servers") }
+                loops += leadingBack.map { ($0, "\(group.section).servers") }
             }
         }
         var seen: Set<Server> = []

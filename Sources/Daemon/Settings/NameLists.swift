@@ -48,9 +48,9 @@ struct NameLists: Sendable, Equatable {
         try add("domains.bypassFile", .group(.fallback), file: domains.bypassFile)
         for group in settings.upstreams {
             let id = numbers[group.name]
-            add("\(group.path).domains", .group(id), group.domains)
-            try add("\(group.path).domainsFile", .group(id), file: group.domainsFile)
-            add("\(group.path).except", .except(id), group.except)
+            add("\(group.section).domains", .group(id), group.domains)
+            try add("\(group.section).domainsFile", .group(id), file: group.domainsFile)
+            add("\(group.section).except", .except(id), group.except)
         }
         (self.sources, self.stamps) = (sources, stamps)
         paths = sources.map(\.path).filter { !$0.isEmpty }

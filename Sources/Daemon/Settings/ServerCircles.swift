@@ -17,9 +17,9 @@ extension NameLists {
         let why =
             taker.name == group.name
             ? "is a name that this group takes itself"
-            : "is asked of [\(taker.path)], whose servers cannot be found without this group"
+            : "is asked of [\(taker.section)], whose servers cannot be found without this group"
         throw .setting(
-            key: "\(group.path).servers", item: group.servers.firstIndex(of: .server(server)).map { $0 + 1 },
+            key: "\(group.section).servers", item: group.servers.firstIndex(of: .server(server)).map { $0 + 1 },
             "\(server) cannot be found: \(circle.name) \(why); give the server's addresses behind #, or take its name out "
                 + "with except")
     }

@@ -46,15 +46,17 @@ struct UpstreamGroups {
         servers: (Settings.Group) -> [Server]
     ) {
         (self.settings, self.numbers) = (settings, numbers)
-        func account(_ name: String, _ settings: Settings.HTTPDNS) -> UpstreamGroup {
-            self.account(name, settings, services[numbers[name]] ?? [])
+        // The forwarder wants a first group, in whose place there is none.
+        if settings.httpdns == nil {
+            groups = [UpstreamGroup(.httpdns, [], .addresses(namesPerRequest: 1), .lastThatAnswered, timeout: 0)]
         }
-        let httpdns =
-            settings.httpdns.map { account(Settings.Group.httpdnsName, $0) }
-            ?? UpstreamGroup(.httpdns, [], .addresses(namesPerRequest: 1), .lastThatAnswered, timeout: 0)
-        groups = [httpdns, fallback(servers)]
-        for group in settings.upstreams {
-            groups.append(group.account.map { account(group.name, $0) } ?? self.group(group, servers(group)))
+        for group in settings.groups {
+            if let account = group.account {
+                groups.append(self.account(group, account, services[numbers[group.name]] ?? []))
+            } else {
+                let isAsked = group.name != Settings.Group.fallbackName || settings.isFallbackNeeded
+                groups.append(self.group(group, isAsked ? servers(group) : []))
+            }
         }
         if let resolvers = settings.resolvers {
             var group = group(resolvers, servers(resolvers))
@@ -63,40 +65,39 @@ struct UpstreamGroups {
         }
     }
 
-    private func account(_ name: String, _ settings: Settings.HTTPDNS, _ servers: [Server]) -> UpstreamGroup {
-        var account = UpstreamGroup(
-            numbers[name], servers, .addresses(namesPerRequest: settings.batch),
+    private func account(
+        _ settings: Settings.Group, _ account: Settings.Account, _ servers: [Server]
+    ) -> UpstreamGroup {
+        var group = group(
+            settings, servers, .addresses(namesPerRequest: account.batch),
             .inOrder(
-                switchAfter: settings.retryTimesBeforeSwitchServer,
-                returnAfterMinutes: settings.minutesBeforeSwitchToMain),
-            timeout: settings.timeout)
-        account.name = name
-        account.namesPerSecond = settings.queriesPerSecond
-        account.concurrency = settings.concurrency
-        account.isShared = settings.share
-        account.leavesValidators = settings.signed == .ask
-        account.isProven = settings.credential.isHTTPS
-        return account
-    }
-
-    /// `[fallback]`: of plain resolvers the last that answered is asked first; encrypted ones are asked in the order of
-    /// preference.
-    private func fallback(_ servers: (Settings.Group) -> [Server]) -> UpstreamGroup {
-        let settings = settings.fallback.group
-        var fallback = group(settings, self.settings.isFallbackNeeded ? servers(settings) : [])
-        if fallback.servers.allSatisfy({ $0.kind == .plain }) {
-            fallback.choice = .lastThatAnswered
-        } else if settings.concurrency == 0 {
-            fallback.concurrency = Settings.Group.usualConcurrency
-        }
-        return fallback
+                switchAfter: account.retryTimesBeforeSwitchServer,
+                returnAfterMinutes: account.minutesBeforeSwitchToMain))
+        group.namesPerSecond = account.queriesPerSecond
+        group.leavesValidators = account.signed == .ask
+        group.isProven = account.credential.isHTTPS
+        return group
     }
 
     private func group(_ settings: Settings.Group, _ servers: [Server]) -> UpstreamGroup {
-        var group = UpstreamGroup(
-            numbers[settings.name], servers, .messages,
-            .inPreference(nextWithin: max(self.settings.fallback.hedgeAfter, Self.shortestHedge)),
-            timeout: settings.timeout)
+        var group = group(
+            settings, servers, .messages,
+            .inPreference(nextWithin: max(self.settings.fallback.hedgeAfter, Self.shortestHedge)))
+        guard settings.name == Settings.Group.fallbackName else { return group }
+        // Of plain resolvers the last that answered is asked first; encrypted ones are asked in the order of preference.
+        if servers.allSatisfy({ $0.kind == .plain }) {
+            group.choice = .lastThatAnswered
+        } else if settings.concurrency == 0 {
+            group.concurrency = Settings.Group.usualConcurrency
+        }
+        return group
+    }
+
+    private func group(
+        _ settings: Settings.Group, _ servers: [Server], _ carries: UpstreamGroup.Carries,
+        _ choice: UpstreamGroup.Choice
+    ) -> UpstreamGroup {
+        var group = UpstreamGroup(numbers[settings.name], servers, carries, choice, timeout: settings.timeout)
         group.name = settings.name
         group.concurrency = settings.concurrency
         group.isShared = settings.share
@@ -108,24 +109,20 @@ struct UpstreamGroups {
 
     /// For each group, the groups that are asked for its names, in order.
     var routes: [GroupID: [Step]] {
-        var routes: [GroupID: [Step]] = [:]
-        if let httpdns = settings.httpdns {
-            routes[.httpdns] = route(
-                Settings.Group.httpdnsName, httpdns.thenTry, httpdns.thenTryOn, settings.fallback.hedgeAfter)
+        settings.groups.reduce(into: [:]) { routes, group in
+            if settings.isFallbackAsked || group.name != Settings.Group.fallbackName {
+                routes[numbers[group.name]] = route(group)
+            }
         }
-        for group in settings.upstreams + (settings.isFallbackAsked ? [settings.fallback.group] : []) {
-            let hedgeAfter = group.account == nil ? nil : settings.fallback.hedgeAfter
-            routes[numbers[group.name]] = route(group.name, group.thenTry, group.thenTryOn, hedgeAfter)
-        }
-        return routes
     }
 
-    private func route(
-        _ name: String, _ thenTry: [String], _ reasons: Set<Settings.Group.Reason>, _ hedgeAfter: Int?
-    ) -> [Step] {
-        let ends = StepEnds(reasons.map(\.end))
-        let steps = [Step(numbers[name])] + thenTry.map { Step(numbers[$0], hedgeAfter: hedgeAfter, after: ends) }
-        let bypassed = settings.accounts.filter(\.settings.isBypassed).map { numbers[$0.name] }
+    private func route(_ group: Settings.Group) -> [Step] {
+        let ends = StepEnds(group.thenTryOn.map(\.end))
+        let hedgeAfter = group.account == nil ? nil : settings.fallback.hedgeAfter
+        let steps =
+            [Step(numbers[group.name])]
+            + group.thenTry.map { Step(numbers[$0], hedgeAfter: hedgeAfter, after: ends) }
+        let bypassed = settings.accounts.filter(\.isBypassed).map { numbers[$0.name] }
         return bypassed.isEmpty ? steps : steps.filter { !bypassed.contains($0.group) }
     }
 }
@@ -137,9 +134,9 @@ extension Settings {
     }
 }
 
-extension Settings.Account {
+extension Settings.Group {
     /// The addresses of `dnsIp`, as servers; none while it is bypassed.
-    var services: [Server] { settings.isBypassed ? [] : settings.dnsIp.map { Server($0, .account) } }
+    var services: [Server] { self.isBypassed ? [] : self.dnsIp.map { Server($0, .account) } }
 }
 
 extension Settings.Group.Reason {

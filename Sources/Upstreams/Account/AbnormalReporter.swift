@@ -27,42 +27,40 @@ package final class AbnormalReporter {
 
     /// The server that reports go to, and how it is verified.
     private struct Destination {
-        let url: Settings.HTTPDNS.ReportURL
+        let url: Settings.Account.ReportURL
         /// Only its endpoints are used here.
         let server: Server
         let security: Security
     }
 
     /// - Parameters:
-    ///   - section: That of the account's keys, for errors.
     ///   - finder: Finds the server of `reportUrl`.
     package init(
-        _ settings: Settings.HTTPDNS, in section: String, loop: EventLoop,
-        finder: ServerFinder, report: Report
+        _ settings: Settings.Group, loop: EventLoop, finder: ServerFinder, report: Report
     ) throws(StartFailure) {
         destination = try settings.reportUrl.map { url throws(StartFailure) in
-            Destination(url: url, server: Self.server(url), security: try Self.security(url, section))
+            Destination(url: url, server: Self.server(url), security: try Self.security(url, settings.section))
         }
         (self.loop, self.finder, self.report) = (loop, finder, report)
         line = ReportLine(settings)
     }
 
     /// Applies other settings; the destination of reports stays the same.
-    package func apply(_ settings: Settings.HTTPDNS) { line = ReportLine(settings) }
+    package func apply(_ settings: Settings.Group) { line = ReportLine(settings) }
 
     /// The server that takes the reports of an account; nil: they go nowhere, or to the log.
-    package static func server(of settings: Settings.HTTPDNS) -> Server? {
+    package static func server(of settings: Settings.Group) -> Server? {
         settings.enableReport ? settings.reportUrl.map(server) : nil
     }
 
-    private static func server(_ url: Settings.HTTPDNS.ReportURL) -> Server {
+    private static func server(_ url: Settings.Account.ReportURL) -> Server {
         let host = url.address.map { Server.Host.address($0, nil) } ?? .name(url.host)
         return Server(.https(path: url.path, usesGET: false), host, port: url.port)
     }
 
     /// Verifies with the system's authorities: those of `[tls]` are for the HTTPDNS service, not for this server.
     private static func security(
-        _ url: Settings.HTTPDNS.ReportURL, _ section: String
+        _ url: Settings.Account.ReportURL, _ section: String
     ) throws(StartFailure) -> Security {
         guard url.isSecure else { return .plain }
         do throws(TLSError) {
@@ -200,12 +198,12 @@ extension Report {
         log.info("abnormal lookup \(json)")
     }
 
-    func reportsFail(_ url: Settings.HTTPDNS.ReportURL, _ reason: String) {
+    func reportsFail(_ url: Settings.Account.ReportURL, _ reason: String) {
         log.warning(
             "\(url.authority) does not take reports of abnormal lookups, names are looked up all the same: \(reason)")
     }
 
-    func reportsAreTaken(_ url: Settings.HTTPDNS.ReportURL, dropped: UInt64) {
+    func reportsAreTaken(_ url: Settings.Account.ReportURL, dropped: UInt64) {
         log.notice("\(url.authority) takes reports of abnormal lookups again; \(dropped) were lost since the start")
     }
 }

@@ -11,7 +11,7 @@ struct ReportLine {
     private let identity: String
     private let timeout: Int
 
-    init(_ settings: Settings.HTTPDNS) {
+    init(_ settings: Settings.Group) {
         let credential = settings.credential
         let id: UInt32? =
             switch credential {

@@ -32,7 +32,7 @@ package final class ServiceList {
     /// - Parameters:
     ///   - access: May be the one that the lookups use, on the same loop.
     package init(
-        _ settings: Settings.HTTPDNS, access: ServiceAccess, loop: EventLoop, report: Report, at now: Tick
+        _ settings: Settings.Group, access: ServiceAccess, loop: EventLoop, report: Report, at now: Tick
     ) {
         startUpServers = settings.confIp
         configured = settings.dnsIp

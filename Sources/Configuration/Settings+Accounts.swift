@@ -1,0 +1,165 @@
+public import Base
+
+extension Settings {
+    /// The keys that only an HTTPDNS account has.
+    public struct Account: Sendable, Equatable {
+        var provider = Provider.tencent
+        var encryptType = Provider.Encryption.https
+        /// 0: none.
+        var dnsId: UInt32 = 0
+        /// Those in use alone, once the settings are loaded.
+        var secrets = Secrets()
+        /// The service's addresses in the order in which they are tried; not empty once the settings are loaded.
+        public var dnsIp: [Endpoint] = []
+        public var routeIpEncrypted = false
+        /// Failed attempts in a row, 1…100, after which the next of `dnsIp` is asked.
+        public var retryTimesBeforeSwitchServer = 3
+        /// Minutes, 1…1440, after which the first of `dnsIp` is tried again.
+        public var minutesBeforeSwitchToMain = 10
+        public var addressType = AddressType.auto
+        public var signed = Signed.ask
+        /// Names in one request at most, 1 to ``Provider/Facts/namesPerRequest``.
+        public var batch = Provider.tencent.facts.namesPerRequest
+        /// Names a second that the account's plan allows, 0…1000000; 0: no limit.
+        public var queriesPerSecond = 0
+        /// Seconds for which a request is valid, 0…86400; 0: for ever, and the request holds no limit.
+        public var authExpirySeconds = 0
+        /// The servers asked for the list of service addresses; empty: no list is fetched.
+        public var confIp: [Endpoint] = []
+        public var proxy = Proxy.bypass
+        /// A name for this application in reports; printable ASCII, 128 characters at most.
+        public var appId = ""
+        /// Report abnormal lookups, to `reportUrl` or, without it, to the log.
+        public var enableReport = false
+        public var reportUrl: ReportURL?
+        /// Log each lookup.
+        public var debug = false
+        /// Not a key: a proxy in the environment has the groups of ``Group/thenTry`` asked instead.
+        public var isBypassed = false
+
+        init() {}
+
+        /// An account with defaults for everything else, the service's public addresses included.
+        public init(credential: Credential) {
+            self.credential = credential
+            dnsIp = credential.publicServices
+            batch = provider.facts.namesPerRequest
+        }
+
+        /// The address families that are looked up.
+        public enum AddressType: String, Sendable, CaseIterable {
+            /// The families for which there is a route.
+            case auto
+            case ipv4, ipv6, dual
+        }
+
+        /// What clients get that set DO and not CD, since they validate, for names of the account.
+        public enum Signed: String, Sendable, CaseIterable {
+            /// What the groups of `thenTry` say that are encrypted or on loopback, if there are any.
+            case ask
+            /// The account's addresses, which have no signatures.
+            case addresses
+        }
+
+        /// What an `http_proxy` or `https_proxy` in the environment leads to.
+        public enum Proxy: String, Sendable, CaseIterable {
+            /// The groups of `thenTry` are asked instead of the service, as the SDK's guide advises.
+            case bypass
+            /// Proxy variables are ignored.
+            case ignore
+        }
+
+        /// How a request is protected, and the account's id and secret for it.
+        public enum Credential: Sendable, Equatable {
+            case https(token: Secret)
+            /// The key has 16 bytes.
+            case aes(id: UInt32, key: Secret)
+            /// The key has 8 bytes.
+            case des(id: UInt32, key: Secret)
+            /// Of a provider other than Tencent: requests are signed with the secret. The aesKey has 32 hexadecimal
+            /// digits, which are not looked at here; without it TLS protects names and answers.
+            case signed(Provider, id: UInt32, secret: Secret, aesKey: Secret?)
+        }
+
+        /// What the keys of the account say together.
+        public var credential: Credential {
+            get {
+                let key = secrets.dnsKey.value
+                return switch (provider, encryptType) {
+                case (.tencent, .https): .https(token: secrets.token.value)
+                case (.tencent, .aes): .aes(id: dnsId, key: key)
+                case (.tencent, .des): .des(id: dnsId, key: key)
+                case (_, .aes): .signed(provider, id: dnsId, secret: key, aesKey: secrets.aesKey.value)
+                default: .signed(provider, id: dnsId, secret: key, aesKey: nil)
+                }
+            }
+            set {
+                (provider, encryptType) = (newValue.provider, newValue.encryption)
+                (dnsId, secrets) = (0, Secrets())
+                switch newValue {
+                case .https(let token): secrets.token.value = token
+                case .aes(let id, let key), .des(let id, let key): (dnsId, secrets.dnsKey.value) = (id, key)
+                case .signed(_, let id, let secret, let aesKey):
+                    (dnsId, secrets.dnsKey.value) = (id, secret)
+                    if let aesKey { secrets.aesKey.value = aesKey }
+                }
+            }
+        }
+
+        /// The secrets of an account.
+        struct Secrets: Sendable, Equatable {
+            var dnsKey = SecretSource()
+            var aesKey = SecretSource()
+            var token = SecretSource()
+
+            var all: [(name: String, source: SecretSource)] {
+                [("dnsKey", dnsKey), ("aesKey", aesKey), ("token", token)]
+            }
+
+            /// Whether one stands in the configuration itself.
+            var isAnyInText: Bool { all.contains { !$0.source.value.bytes.isEmpty } }
+
+            /// Takes from others what is not given here.
+            mutating func complete(from others: Secrets) {
+                if !dnsKey.isGiven { dnsKey = others.dnsKey }
+                if !aesKey.isGiven { aesKey = others.aesKey }
+                if !token.isGiven { token = others.token }
+            }
+        }
+
+        /// A secret may be given directly or as a file that holds it, but not both; a property is empty if it was not
+        /// given.
+        struct SecretSource: Sendable, Equatable {
+            var value = Secret([])
+            var file = ""
+
+            var isGiven: Bool { !value.bytes.isEmpty || !file.isEmpty }
+        }
+    }
+}
+
+extension Settings.Account.Credential {
+    public var provider: Provider {
+        if case .signed(let provider, _, _, _) = self { provider } else { .tencent }
+    }
+
+    public var encryption: Provider.Encryption {
+        switch self {
+        case .https, .signed(_, _, _, nil): .https
+        case .aes, .signed: .aes
+        case .des: .des
+        }
+    }
+
+    /// Whether TLS proves the service's identity; aes and des only hide questions and answers.
+    public var isHTTPS: Bool { encryption == .https }
+
+    /// 443 for HTTPS, 80 for the encrypted requests over plain HTTP.
+    var defaultPort: UInt16 { isHTTPS ? 443 : 80 }
+
+    /// The service's published addresses for this kind of request.
+    var publicServices: [Endpoint] {
+        let facts = provider.facts
+        return (isHTTPS ? facts.addresses : facts.plainAddresses).map { Endpoint($0, port: defaultPort) }
+    }
+}

@@ -1,0 +1,176 @@
+import Testing
+
+@testable import Configuration
+
+/// Every key of every kind of group: given in the file, given in the environment, in effect, printed by `check`, and
+/// told by a reload. A key that is missing in ``samples`` fails the test.
+@Suite struct GroupKeyTests {
+    /// A value that is not the default, as in a file.
+    private struct Sample {
+        let value: String
+        /// What is given beside it, before and after; keys that are the same in all samples are in `Place.base`.
+        var beside: [String: String] = [:]
+        /// The key that shows what this one has led to; nil: itself.
+        var standsFor: String?
+    }
+
+    private static let samples: [String: Sample] = {
+        let aes = ["encryptType": "\"aes\""]
+        let alibaba = ["provider": "\"alibaba\"", "encryptType": "\"aes\""]
+        return [
+            "servers": Sample(value: "[\"192.0.2.7:5353\", \"tls://192.0.2.8:8853\"]"),
+            "domains": Sample(value: "[\"*.corp.example\", \"10.0.0.0/8\"]"),
+            "domainsFile": Sample(value: "\"/names\""),
+            "except": Sample(value: "[\"www.a.example\"]"),
+            "provider": Sample(value: "\"baidu\""),
+            "encryptType": Sample(value: "\"aes\""),
+            "dnsId": Sample(value: "9", beside: aes),
+            "dnsKey": Sample(value: "\"fedcba9876543210\"", beside: aes),
+            "dnsKeyFile": Sample(value: "\"/secret\"", beside: aes, standsFor: "dnsKey"),
+            "aesKey": Sample(value: "\"fedcba9876543210fedcba9876543210\"", beside: alibaba),
+            "aesKeyFile": Sample(value: "\"/digits\"", beside: alibaba, standsFor: "aesKey"),
+            "token": Sample(value: "\"other\""),
+            "tokenFile": Sample(value: "\"/secret\"", standsFor: "token"),
+            "dnsIp": Sample(value: "[\"192.0.2.9:444\", \"[2001:db8::9]:445\"]"),
+            "thenTry": Sample(value: "[\"other\"]"),
+            "thenTryOn": Sample(value: "[\"refused\", \"nodata\"]"),
+            "timeout": Sample(value: "900"),
+            "concurrency": Sample(value: "9"),
+            "routeIp": Sample(value: "\"198.51.100.7\""),
+            "routeIpEncrypted": Sample(value: "true"),
+            "retryTimesBeforeSwitchServer": Sample(value: "5"),
+            "minutesBeforeSwitchToMain": Sample(value: "6"),
+            "addressType": Sample(value: "\"ipv4\""),
+            "signed": Sample(value: "\"addresses\""),
+            "batch": Sample(value: "2"),
+            "queriesPerSecond": Sample(value: "7"),
+            "authExpirySeconds": Sample(value: "60"),
+            "confIp": Sample(value: "[\"192.0.2.3:444\"]"),
+            "proxy": Sample(value: "\"ignore\""),
+            "appId": Sample(value: "\"shop\""),
+            "enableReport": Sample(value: "true"),
+            "reportUrl": Sample(value: "\"http://192.0.2.4/reports\""),
+            "debug": Sample(value: "true"),
+            "trustAD": Sample(value: "true"),
+            "serverName": Sample(value: "\"dns.example\""),
+            "caFile": Sample(value: "\"/authority\""),
+            "caOnly": Sample(value: "false"),
+            "pins": Sample(value: "[\"sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]"),
+            "validateDomain": Sample(value: "false", beside: ["caFile": "\"/authority\""]),
+            "clientCertificate": Sample(value: "\"/certificate\""),
+            "clientCertificatePasswordFile": Sample(
+                value: "\"/secret\"", beside: ["clientCertificate": "\"/certificate\""]),
+            "whenClockUnset": Sample(value: "\"refuse\""),
+        ]
+    }()
+
+    private static let files = [
+        "/secret": "fedcba9876543210", "/digits": "fedcba9876543210fedcba9876543210", "/authority": "a",
+        "/certificate": "c",
+    ]
+
+    /// A section of keys of a group.
+    struct Place: Sendable, CustomTestStringConvertible {
+        let section: String
+        let holder: Holders
+        let base: [String: String]
+
+        var testDescription: String { base["provider"] == nil ? section : "\(section), an account" }
+
+    }
+
+    /// Of `share` and `httpOnly` the default depends on the section.
+    private func given(_ key: Key<Settings.Group>, in place: Place) -> Sample? {
+        switch key.name {
+        case "share": Sample(value: place.section.hasPrefix("upstreams") ? "true" : "false")
+        case "httpOnly": Sample(value: place.section.hasPrefix("upstreams") ? "false" : "true")
+        default: Self.samples[key.name]
+        }
+    }
+
+    private static let account = [
+        "token": "\"t\"", "dnsId": "7", "dnsKey": "\"0123456789abcdef\"",
+        "aesKey": "\"0123456789abcdef0123456789abcdef\"",
+    ]
+
+    static let places = [
+        Place(section: "httpdns", holder: .httpdns, base: account),
+        Place(section: "tls", holder: .tls, base: [:]),
+        Place(section: "fallback", holder: .fallback, base: [:]),
+        Place(
+            section: "upstreams.a", holder: .servers,
+            base: ["servers": "[\"tls://192.0.2.1\"]", "domains": "[\"a.example\"]"]),
+        Place(
+            section: "upstreams.a", holder: .account,
+            base: account.merging(["provider": "\"tencent\"", "domains": "[\"a.example\"]"]) { $1 }),
+    ]
+
+    private func text(_ place: Place, _ keys: [String: String]) -> String {
+        let lines = keys.sorted(by: { $0.key < $1.key }).map { "\($0.key) = \($0.value)\n" }.joined()
+        let httpdns = place.section == "tls" ? "[httpdns]\ntoken = \"t\"\n" : ""
+        let other = "[upstreams.other]\nservers = [\"192.0.2.99\"]\ndomains = [\"other.example\"]\n"
+        return "\(httpdns)\(other)[\(place.section)]\n\(lines)"
+    }
+
+    /// The values in one section of what `check` prints.
+    private func shown(_ settings: Settings, in section: String) -> [String: String] {
+        let lines = settings.effectiveText.split(separator: "\n").drop { $0 != "[\(section)]" }.dropFirst()
+        return lines.prefix { !$0.hasPrefix("[") && !$0.hasPrefix("#") }.reduce(into: [:]) { values, line in
+            guard let equals = line.firstRange(of: " = "), let end = line.firstRange(of: "  # ") else { return }
+            values[String(line.prefix { $0 != " " })] = String(
+                line[equals.upperBound..<end.lowerBound].replacing(/\ +$/, with: ""))
+        }
+    }
+
+    @Test("it is read, in effect, shown and told", arguments: places)
+    func everyKey(_ place: Place) throws {
+        for key in Key.keys(of: place.holder) {
+            let sample = try #require(given(key, in: place), "\(key.name) needs a sample here")
+            var before = place.base.merging(sample.beside) { $1 }
+            if let other = sample.standsFor { before[other] = nil }
+            var after = before
+            after[key.name] = sample.value
+            let usual = try load(
+                text(place, sample.standsFor == nil ? before : place.base.merging(sample.beside) { $1 }),
+                files: Self.files)
+            let settings = try load(text(place, after), files: Self.files)
+            let path = "\(place.section).\(sample.standsFor ?? key.name)"
+            #expect(settings != usual, "\(path) has no effect")
+
+            let value = key.isSecretSource ? nil : sample.value
+            #expect(value == nil || shown(settings, in: place.section)[key.name] == value, "\(path) is shown otherwise")
+            #expect(shown(settings, in: place.section)[sample.standsFor ?? key.name] != nil, "\(path) is not shown")
+            let again = try load(settings.effectiveText, files: Self.files)
+            #expect(again.effectiveText == settings.effectiveText, "\(path) is another one once it is read again")
+
+            // In the environment a list has commas, and no text has quotes.
+            let bare = sample.value.replacing(/^\[|\]$|"/, with: "").replacing(", ", with: ",")
+            let variable = "HTTPDNSD_\(place.section)_\(key.name)".uppercased().replacing(".", with: "_")
+            let overridden = try load(text(place, before), environment: [variable: bare], files: Self.files)
+            #expect(overridden == settings, "\(variable) does not do what \(path) does")
+
+            let reloading = usual.reloading(settings)
+            #expect(reloading.applied.contains(path) && reloading.needingRestart == [], "\(path): \(reloading.applied)")
+            #expect(reloading.settings == settings, "\(path) is not taken over")
+        }
+    }
+
+    @Test("each kind of group says what it does not take", arguments: places)
+    func others(_ place: Place) throws {
+        let names = Set(Key.keys(of: place.holder).map(\.name))
+        for key in Key.keys(of: [.all, .trust]) where !names.contains(key.name) && key.name != "provider" {
+            let sample = try #require(given(key, in: place))
+            let said = message(text(place, place.base.merging([key.name: sample.value]) { $1 }), files: Self.files)
+            #expect(said.contains(": \(place.section).\(key.name): "), "\(said)")
+        }
+    }
+
+    @Test("an unknown key is told which there are", arguments: ["httpdns", "tls", "upstreams.a"])
+    func unknown(_ section: String) throws {
+        let holders = ["httpdns": Holders.httpdns, "tls": .tls]
+        let names = Key.keys(of: holders[section] ?? .named).map(\.name).joined(separator: ", ")
+        #expect(
+            message("[\(section)]\nnonsense = 3")
+                == "test.toml:2: \(section).nonsense: unknown key; [\(section)] has \(names)")
+    }
+}

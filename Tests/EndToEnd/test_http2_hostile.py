@@ -65,7 +65,7 @@ def test_frames_that_are_wrong(asked_of, encrypted_resolver, case):
     bad = encrypted_resolver("https", lambda asked, connection: connection.write(FRAMES[case](asked.stream)))
     good = encrypted_resolver("https", lambda asked, connection: address_reply(asked, NEXT_ADDRESS[0]),
                               address="127.0.0.7")
-    running = asked_of(bad, good, timeout=500)
+    running = asked_of(bad, good, timeout=2000)
     begun = running.held_kilobytes("RssAnon")
     for number in range(3):
         check_answers(at_once([f"n{number}.example.net"]), expected=NEXT_ADDRESS)
@@ -89,7 +89,7 @@ def test_a_flood_of_frames(asked_of, encrypted_resolver, case):
     bad = encrypted_resolver("https", script)
     good = encrypted_resolver("https", lambda asked, connection: address_reply(asked, NEXT_ADDRESS[0]),
                               address="127.0.0.7")
-    running = asked_of(bad, good, timeout=500)
+    running = asked_of(bad, good, timeout=2000)
     begun = running.held_kilobytes("RssAnon")
     for number in range(3):
         check_answers(at_once([f"n{number}.example.net"]), within=2, expected=NEXT_ADDRESS)

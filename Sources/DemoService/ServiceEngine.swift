@@ -32,11 +32,7 @@ public final class ServiceEngine {
     ) throws(CryptographyError) {
         self.result = result
         accounts = try ServiceAccounts(account, unixSeconds: unixSeconds)
-        do throws(RequestError) {
-            signed = try SignedRequests(account, unixSeconds: unixSeconds)
-        } catch {
-            throw .library(code: 0)
-        }
+        signed = try SignedRequests(account, unixSeconds: unixSeconds)
         let list = addresses.map(\.description).joined(separator: ";")
         configuration = "log:0|domain:0|ip:\(list)|ttl:\(Self.configurationMinutes)"
     }

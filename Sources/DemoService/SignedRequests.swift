@@ -1,58 +1,90 @@
 internal import Base
+internal import Cryptography
 internal import DNSWire
 internal import HTTPDNS
 
 /// The protocols of the providers that sign their requests, spoken over TLS.
 ///
-/// A request is right if the account itself, with the same secret and at the time that the request speaks of, would have
-/// written the same target.
+/// Signatures are made here from what the providers' documents say, and not by the code of accounts that is to be checked, so that
+/// an error there is found. Both have MD5 and HMAC from the same library.
 final class SignedRequests {
-    private let accounts: [Provider: any ServiceAccount]
+    private let id: [UInt8]
+    private let secret: [UInt8]
+    private let md5: RequestSigner
+    private let hmac: RequestSigner
     private let unixSeconds: () -> UInt64
 
-    init(_ account: DemoAccount, unixSeconds: @escaping () -> UInt64) throws(RequestError) {
-        var accounts: [Provider: any ServiceAccount] = [:]
-        for provider in Provider.allCases where provider != .tencent {
-            accounts[provider] = try ServiceCredential.signed(
-                provider, id: account.id, secret: account.secret, aesKey: nil
-            ).account()
-        }
-        (self.accounts, self.unixSeconds) = (accounts, unixSeconds)
+    init(_ account: DemoAccount, unixSeconds: @escaping () -> UInt64) throws(CryptographyError) {
+        let secret = account.secret
+        (id, self.secret) = (Array("\(account.id)".utf8), secret)
+        md5 = try RequestSigner()
+        hmac = try RequestSigner(hmacSHA256: Hexadecimal.decode(secret.span) ?? [])
+        self.unixSeconds = unixSeconds
     }
 
     /// The body of an answer; nil if the target is none of these providers'.
     func answer(_ target: [UInt8], _ result: (Name, Families) -> NameAddresses) throws(Refusal) -> [UInt8]? {
         let query = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
         let path = String(decoding: target[..<query], as: UTF8.self)
-        guard let form = Form.all.first(where: { path.hasPrefix($0.path) || path.hasSuffix($0.suffix) }),
-            let account = accounts[form.provider]
-        else { return nil }
-        let parameters = Parameters(target, from: min(query + 1, target.count))
-        let most = form.provider.facts.namesPerRequest
+        guard let form = Form.all.first(where: { $0.path.map(path.hasPrefix) ?? path.hasSuffix($0.suffix) }) else {
+            return nil
+        }
+        let start = min(query + 1, target.count)
+        let parameters = Parameters(target, from: start)
         guard let listed = parameters[form.names], let time = parameters[form.time],
             let expiry = decimal(time.span, time.indices, maximum: .max)
         else { throw .badRequest }
-        let names = listed.split(separator: UInt8(ascii: ",")).compactMap { Name(String(decoding: $0, as: UTF8.self)) }
+        let texts = listed.split(separator: UInt8(ascii: ","))
+        let names = texts.compactMap { Name(String(decoding: $0, as: UTF8.self)) }
         let family = form.family(parameters[form.type].map { String(decoding: $0, as: UTF8.self) } ?? "")
         let ends = UInt64(expiry) / (form.provider == .volcengine ? 1000 : 1)
-        guard !names.isEmpty, names.count <= most, ends >= unixSeconds() else { throw .unauthorized }
-        let begun = ends &- UInt64(form.provider.facts.validity)
-        var expected: [UInt8] = []
-        try? account.appendTarget(names, family: family, at: begun, to: &expected)
-        guard target == expected else { throw .unauthorized }
+        let isOwn =
+            form.path == nil ? path.hasPrefix("/\(String(decoding: id, as: UTF8.self))/") : parameters[form.id] == id
+        let given = parameters[form.signature]
+        guard isOwn, given == signature(form, listed, time, parameters, target[start...]), !names.isEmpty,
+            names.count == texts.count, names.count <= form.provider.facts.namesPerRequest, ends >= unixSeconds()
+        else { throw .unauthorized }
         return Array(form.body(names.map { result($0, family) }, unixSeconds()).text.utf8)
+    }
+
+    /// The right signature of a request.
+    private func signature(
+        _ form: Form, _ names: [UInt8], _ time: [UInt8], _ parameters: Parameters, _ query: ArraySlice<UInt8>
+    ) -> [UInt8] {
+        switch form.provider {
+        case .alibaba:
+            // Of all other parameters, by their names.
+            let others = query.split(separator: UInt8(ascii: "&")).filter { !$0.starts(with: "s=".utf8) }
+            return signature(of: sorted(others.map { Array($0) }), joinedBy: "&", hmac)
+        case .volcengine:
+            let values = ["account_id", "timestamp", "ip", "type", "domain"].map { parameters[$0] ?? [] }
+            return signature(of: sorted(values + [secret]), joinedBy: "_", md5)
+        default: return signature(of: [names, secret, time], joinedBy: "-", md5)
+        }
+    }
+
+    private func sorted(_ parts: [[UInt8]]) -> [[UInt8]] { parts.sorted { $0.lexicographicallyPrecedes($1) } }
+
+    private func signature(of parts: [[UInt8]], joinedBy separator: String, _ signer: RequestSigner) -> [UInt8] {
+        let text = Array(parts.joined(separator: Array(separator.utf8)))
+        var signature: [UInt8] = []
+        signer.appendSignature(of: text.span, to: &signature)
+        return signature
     }
 }
 
 /// What is different about the providers' requests and answers.
 private struct Form: Sendable {
     let provider: Provider
-    let path: String
-    var suffix = "\n"
-    /// The parameters with the names, the families and the time.
+    /// How the path begins; nil: with the account's number, and ends with ``suffix``.
+    var path: String?
+    var suffix = ""
+    /// The parameters with the account's number, names, families, time and signature.
+    var id = "account_id"
     let names: String
     let type: String
     let time: String
+    var signature = "sign"
     let body: @Sendable ([NameAddresses], UInt64) -> JSON
 
     func family(_ text: String) -> Families {
@@ -64,7 +96,8 @@ private struct Form: Sendable {
     }
 
     static let all: [Form] = [
-        Form(provider: .alibaba, path: "/v2/d", names: "dn", type: "q", time: "exp") { results, _ in
+        Form(provider: .alibaba, path: "/v2/d", id: "id", names: "dn", type: "q", time: "exp", signature: "s") {
+            results, _ in
             let answers = results.map { result in
                 JSON.object([
                     ("dn", .string("\(result.name)")), ("v4", result.ipv4.json("ips")), ("v6", result.ipv6.json("ips")),
@@ -75,11 +108,11 @@ private struct Form: Sendable {
                 ("data", .object([("cip", .string("127.0.0.1")), ("answers", .array(answers))])),
             ])
         },
-        Form(provider: .alibabaV1, path: "\n", suffix: "/sign_d", names: "host", type: "query", time: "t") {
+        Form(provider: .alibabaV1, suffix: "/sign_d", names: "host", type: "query", time: "t", signature: "s") {
             results, _ in
             results[0].version1
         },
-        Form(provider: .alibabaV1, path: "\n", suffix: "/sign_resolve", names: "host", type: "query", time: "t") {
+        Form(provider: .alibabaV1, suffix: "/sign_resolve", names: "host", type: "query", time: "t", signature: "s") {
             results, _ in .object([("dns", .array(results.map(\.version1)))])
         },
         Form(provider: .baidu, path: "/v4/resolve", names: "dn", type: "type", time: "t") { results, now in

@@ -1,5 +1,5 @@
 package import Base
-package import Foundation
+internal import Foundation
 package import Log
 package import Logging
 import Synchronization
@@ -63,67 +63,6 @@ package final class Arrivals<Item: Sendable>: Sendable {
 package final class OnLoop<Value>: @unchecked Sendable {
     package var value: Value
     package init(_ value: Value) { self.value = value }
-}
-
-/// A server's socket, of which its thread and its owner each let go in their own time. It is closed when both have: closed
-/// earlier, its number could be another test's when the thread waits on it next.
-package final class ServerSocket: Sendable {
-    private let raw: Int32
-    package init(_ raw: Int32) { self.raw = raw }
-    deinit { close(raw) }
-
-    /// Whoever waits on it is woken, and nobody waits any more.
-    package func end() { shutdown(raw, Int32(SHUT_RDWR)) }
-
-    /// The next connection; nil at the end.
-    package func accept() -> Int32? {
-        let client = Foundation.accept(raw, nil, nil)
-        return client < 0 ? nil : client
-    }
-
-    /// Answers each datagram that comes until the end; nil: not at all.
-    package func answerAll(_ answer: (ArraySlice<UInt8>) -> [UInt8]?) {
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        while true {
-            var peer = sockaddr_in()
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let count = withUnsafeMutablePointer(to: &peer) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    recvfrom(raw, &buffer, buffer.count, 0, $0, &length)
-                }
-            }
-            guard count > 0 else { return }
-            guard let reply = answer(buffer[..<count]) else { continue }
-            withUnsafePointer(to: &peer) {
-                _ = $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    sendto(raw, reply, reply.count, 0, $0, length)
-                }
-            }
-        }
-    }
-}
-
-/// A TCP socket that listens on a port of its own of 127.0.0.1.
-package func listeningSocket() throws -> (descriptor: Int32, endpoint: Endpoint) {
-    let listener = try loopbackSocket(SOCK_STREAM)
-    guard listen(listener.descriptor, 16) == 0 else { throw POSIXError(.EADDRINUSE) }
-    return listener
-}
-
-/// A socket bound to a port of its own of 127.0.0.1.
-package func loopbackSocket(_ type: __socket_type) throws -> (descriptor: Int32, endpoint: Endpoint) {
-    let descriptor = socket(AF_INET, Int32(type.rawValue), 0)
-    var name = sockaddr_in()
-    name.sin_family = sa_family_t(AF_INET)
-    name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let status = withUnsafeMutablePointer(to: &name) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            bind(descriptor, $0, length) + getsockname(descriptor, $0, &length)
-        }
-    }
-    guard status == 0 else { throw POSIXError(.EADDRINUSE) }
-    return (descriptor, Endpoint(.v4(127, 0, 0, 1), port: UInt16(bigEndian: name.sin_port)))
 }
 
 /// Answers each connection's first bytes with the next of its responses, on threads of its own; nil: closes without a

@@ -66,15 +66,7 @@ import Transport
             // One stands in the queue of an empty length; a second is seen as well by some kernels.
             for _ in 0..<3 {
                 let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
-                var name = sockaddr_in()
-                name.sin_family = sa_family_t(AF_INET)
-                name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-                name.sin_port = endpoint.port.bigEndian
-                _ = withUnsafePointer(to: &name) {
-                    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                        connect(client, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                    }
-                }
+                connectToLoopback(client, port: endpoint.port)
                 descriptors.append(client)
             }
         }

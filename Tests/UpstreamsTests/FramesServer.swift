@@ -20,7 +20,7 @@ final class FramesServer: Sendable {
         _ address: UInt8 = 1, port: UInt16 = 0, tls: TLSServerSettings? = nil,
         _ script: @escaping @Sendable (Int, FramesConnection) -> Void
     ) throws {
-        let (descriptor, endpoint) = try Self.listen(address, port)
+        let (descriptor, endpoint) = try listeningSocket(octet: address, port: port)
         (listener, self.endpoint) = (ServerSocket(descriptor), endpoint)
         Thread.detachNewThread { [connections, listener] in
             var number = 0
@@ -39,22 +39,6 @@ final class FramesServer: Sendable {
     }
 
     deinit { listener.end() }
-
-    private static func listen(_ octet: UInt8, _ port: UInt16) throws -> (Int32, Endpoint) {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var name = sockaddr_in()
-        name.sin_family = sa_family_t(AF_INET)
-        name.sin_addr.s_addr = (UInt32(0x7F00_0000) | UInt32(octet)).bigEndian
-        name.sin_port = port.bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let status = withUnsafeMutablePointer(to: &name) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) + getsockname(descriptor, $0, &length)
-            }
-        }
-        guard status == 0, Foundation.listen(descriptor, 64) == 0 else { throw POSIXError(.EADDRINUSE) }
-        return (descriptor, Endpoint(.v4(127, 0, 0, octet), port: UInt16(bigEndian: name.sin_port)))
-    }
 }
 
 /// A certificate and what is spoken behind it.
@@ -178,17 +162,8 @@ final class FramesConnection {
 func framed(_ message: [UInt8]) -> [UInt8] { [UInt8(message.count >> 8), UInt8(message.count & 0xFF)] + message }
 
 /// The query's question with one address, which its name's first label gives: `www.7.example` has 192.0.2.7.
-func answer(to query: [UInt8], address: UInt8? = nil, code: UInt8 = 0) -> [UInt8] {
-    var end = 12
-    while end < query.count, query[end] != 0 { end += 1 + Int(query[end]) }
-    end += 5
-    var message = Array(query[..<end])
-    (message[2], message[3]) = (0x81, 0x80 | code)
-    for index in 6..<12 { message[index] = 0 }
-    guard code == 0 else { return message }
-    // The label of digits.
+func answer(to query: [UInt8], code: UInt8 = 0) -> [UInt8] {
     let digits = query[13..<(13 + Int(query[12]))].drop { $0 > UInt8(ascii: "9") }
-    let number = address ?? UInt8(String(decoding: digits, as: UTF8.self)) ?? 0
-    message[7] = 1
-    return message + [0xC0, 0x0C, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, number]
+    let number = UInt8(String(decoding: digits, as: UTF8.self)) ?? 0
+    return answer(to: query, addresses: code == 0 ? [.v4(192, 0, 2, number)] : [], code: code)
 }

@@ -29,17 +29,7 @@ import Transport
             stream: @escaping @Sendable ([UInt8]) -> [UInt8]? = { _ in nil }
         ) throws {
             let (listener, endpoint) = try listeningSocket()
-            let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
-            var name = sockaddr_in()
-            name.sin_family = sa_family_t(AF_INET)
-            name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            name.sin_port = endpoint.port.bigEndian
-            let status = withUnsafePointer(to: &name) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
-            guard status == 0 else { throw POSIXError(.EADDRINUSE) }
+            let socket = try loopbackSocket(SOCK_DGRAM, port: endpoint.port).descriptor
             (sockets, self.endpoint) = ([ServerSocket(socket), ServerSocket(listener)], endpoint)
             Thread.detachNewThread { [datagrams, socket = sockets[0]] in
                 var number = 0
@@ -56,8 +46,7 @@ import Transport
                     let count = recv(client, &buffer, buffer.count, 0)
                     streams.append(Array(buffer[..<max(0, count)]))
                     if count > 2, let answer = stream(Array(buffer[2..<count])) {
-                        let framed = [UInt8(answer.count >> 8), UInt8(answer.count & 0xFF)] + answer
-                        _ = send(client, framed, framed.count, Int32(MSG_NOSIGNAL))
+                        _ = send(client, framed(answer), answer.count + 2, Int32(MSG_NOSIGNAL))
                     }
                     close(client)
                 }
@@ -67,17 +56,9 @@ import Transport
         deinit { for socket in sockets { socket.end() } }
     }
 
-    /// The query as its own answer: no records, or with one address.
     private static func answer(_ query: [UInt8], truncated: Bool = false, address: UInt8? = nil) -> [UInt8] {
-        // Header and question, without the OPT record behind them.
-        var message = Array(query[..<(12 + Self.name.wire.count + 4)])
-        (message[2], message[3]) = (0x81 | (truncated ? 2 : 0), 0x80)
-        (message[10], message[11]) = (0, 0)
-        if let address {
-            message[7] = 1
-            message += [0xC0, 0x0C, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, address]
-        }
-        return message
+        ShellTestSupport.answer(
+            to: query, addresses: address.map { [.v4(192, 0, 2, $0)] } ?? [], isTruncated: truncated)
     }
 
     /// What came of one query: the address, or why there is none; and whether it came to the second asking.

@@ -91,11 +91,7 @@ import Transport
 
     /// The query as its own answer, with one address.
     private static func answer(_ query: [UInt8], _ last: UInt8) -> [UInt8] {
-        var end = 12
-        while query[end] != 0 { end += Int(query[end]) + 1 }
-        var message = Array(query[..<(end + 5)])
-        (message[2], message[3], message[7], message[11]) = (0x81, 0x80, 1, 0)
-        return message + [0xC0, 0x0C, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, last]
+        ShellTestSupport.answer(to: query, addresses: [.v4(192, 0, 2, last)])
     }
 
     @Test func queriesOfOneMomentShareAPortUnderIdsOfTheirOwn() throws {

@@ -6,7 +6,6 @@ inside a user namespace; where that is not allowed either, the run fails and say
 """
 
 import concurrent.futures
-import itertools
 import os
 import pathlib
 import random
@@ -18,35 +17,20 @@ import tempfile
 import pytest
 
 import certificates
-from daemon import SANITIZED, Daemon, run, toml
+from daemon import Daemon, run, toml
 from encrypted import FramedServer, HTTPServer, address_reply
-from httpdns_service import HTTPDNSService, Record
+from httpdns_service import HTTPDNSService
 from networks import Network
 from providers import CERTIFICATES, ProviderService
 from relay import Relay
 from resolvers import ScriptedResolver, Unbound, answer_locally
+from standard import LOCAL_RESOLVER, TEST_SECONDS, ZONE, settings_for
 from waiting import watch_for_stalls
 
+# Those of `support` (pytest.ini puts it on the path) that have fixtures.
+pytest_plugins = ["asking", "clocks", "collector", "compiled", "fleet", "groups"]
 INSIDE = "HTTPDNSD_E2E_INSIDE"
-TEST_SECONDS = 120
-LOCAL_RESOLVER = "127.0.0.2"
-# A sanitizer's build allocates, counts and hastens otherwise.
-measures_the_build = pytest.mark.skipif(SANITIZED, reason="it measures the release build, not that of a sanitizer")
 PROXY_VARIABLES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
-
-# What the HTTPDNS service knows. What it does not know here, it has "no record" of.
-ZONE = {
-    "www.example.com": Record(["203.0.113.20", "203.0.113.10", "203.0.113.30"],
-                              ["2001:db8:1::20", "2001:db8:1::10"], 120),
-    "only-v4.example.com": Record(["203.0.113.40"], [], 60),
-    "only-v6.example.com": Record([], ["2001:db8:1::50"], 60),
-    "fast.example.com": Record(["203.0.113.61"], [], 60),
-    "slow.example.com": Record(["203.0.113.62"], [], 60),
-    "service.example.com": Record(["127.0.0.1"], [], 60),
-    "brief.example.com": Record(["203.0.113.70"], [], 5),
-    "eternal.example.com": Record(["203.0.113.71"], [], 4000000),
-    **{f"n{i}.example.com": Record([f"203.0.113.{i}"], [f"2001:db8:1::{i:x}"], 600) for i in range(100)},
-}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -68,8 +52,7 @@ def pytest_cmdline_main(config):
 
 
 # Several sessions share the tests: each takes the next file that none has taken. The files whose tests keep a core busy are
-# taken together, so that one of them runs at a time; those of the others mostly wait, so that many fit beside it. What
-# is measured beside all other tests is not taken by the session with the busy ones.
+# taken together, so that one of them runs at a time; those of the others mostly wait, so that many fit beside it.
 BUSY = {f"test_{name}.py" for name in (
     "comparison", "cost", "flights", "floods", "instructions", "known_attacks", "reload", "status_page")}
 
@@ -80,14 +63,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "real_time(scenario=…): measured beside all other tests; runs last")
     config.taken = set()
 
 
 def share_of(item):
     """The tests that are taken together with this one."""
-    if item.get_closest_marker("real_time"):
-        return "real time"
     return "busy" if item.path.name in BUSY else item.path.name
 
 
@@ -105,14 +85,10 @@ def takes(config, share):
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("beside"):
-        others = {"real time"} if takes(config, "busy") else {"busy"}
-        if "real time" not in others and not takes(config, "real time"):
-            others.add("real time")
-        config.hook.pytest_deselected(items=[item for item in items if share_of(item) in others])
-        items[:] = [item for item in items if share_of(item) not in others]
-    order = {"busy": 0, "real time": 2}
-    items.sort(key=lambda item: order.get(share_of(item), 1))
+    if config.getoption("beside") and not takes(config, "busy"):
+        config.hook.pytest_deselected(items=[item for item in items if share_of(item) == "busy"])
+        items[:] = [item for item in items if share_of(item) != "busy"]
+    items.sort(key=lambda item: share_of(item) != "busy")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -161,6 +137,13 @@ def chance():
     seed = int(os.environ.get("HTTPDNSD_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
     print("HTTPDNSD_TEST_SEED =", seed)
     return random.Random(seed)
+
+
+@pytest.fixture
+def place():
+    """A folder whose path is short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="e-", dir="/tmp") as folder:
+        yield pathlib.Path(folder)
 
 
 @pytest.fixture(scope="session")
@@ -229,38 +212,6 @@ def account(authority):
         assert one.violations == []
 
 
-@pytest.fixture(scope="session", autouse=True)
-def real_time(request, tmp_path_factory):
-    """What takes a minute by the clock: it begins with the session, and its test, run last, collects what came of it.
-
-    `@pytest.mark.real_time(scenario=function)` names the function, which gets a `daemon` to start daemons with and has
-    a network of its own; `real_time(scenario)` is what it returned.
-    """
-    scenarios = {mark.kwargs["scenario"] for item in request.session.items for mark in item.iter_markers("real_time")}
-    if not scenarios:
-        yield None
-        return
-    binary, authority = request.getfixturevalue("binary"), request.getfixturevalue("authority")
-
-    def run(scenario, directory):
-        numbers = itertools.count()
-
-        def make_directory():
-            made = directory / str(next(numbers))
-            made.mkdir()
-            return made
-
-        start, stop = daemons(binary, authority, make_directory)
-        try:
-            with Network():
-                return scenario(start)
-        finally:
-            stop()
-    with concurrent.futures.ThreadPoolExecutor(len(scenarios)) as pool:
-        begun = {scenario: pool.submit(run, scenario, tmp_path_factory.mktemp("real-time")) for scenario in scenarios}
-        yield lambda scenario: begun[scenario].result()
-
-
 @pytest.fixture
 def relay():
     """Starts relays to services for one test."""
@@ -319,19 +270,6 @@ def encrypted_resolver(authority):
     yield start
     for one in started:
         one.stop()
-
-
-def settings_for(service, authority, extra):
-    """A daemon's settings: port 53, the service, the local resolver; `extra` goes over it, section by section."""
-    settings = {"listen": {"addresses": ["127.0.0.1:53"]},
-                "fallback": {"servers": [LOCAL_RESOLVER], "timeout": 1000, "hosts": ""}}
-    if service is not None:
-        settings["httpdns"] = service.settings()
-        if service.encryption == "https":
-            settings["tls"] = {"caFile": str(authority.file)}
-    for section, keys in extra.items():
-        settings[section] = settings.get(section, {}) | keys
-    return settings
 
 
 def daemons(binary, authority, make_directory):

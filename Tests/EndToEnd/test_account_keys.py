@@ -6,10 +6,10 @@ import dns.rcode
 import pytest
 
 import daemon as processes
+from collector import Collector, in_the_log
 from dns_client import addresses, ask, extended_errors
 from httpdns_service import Record
 from resolvers import answer_locally
-from test_report import Collector, in_the_log
 from waiting import eventually
 
 PORT = 2053
@@ -80,15 +80,6 @@ def test_address_type(world, given):
     assert "shop is not asked for AAAA (upstreams.shop.addressType)" in explained
 
 
-def test_families_of_a_later_account(world):
-    """The first account is silent: the next is asked for the family that it has alone."""
-    world.run({"thenTry": ["other"]}, {"addressType": "ipv4"})
-    world.shop.hold()
-    assert answer("a.shop.example") == ["203.0.113.1"]
-    assert ask("b.shop.example", "AAAA", port=PORT).rcode() == dns.rcode.SERVFAIL
-    assert [request.kind for request in world.other.requests] == ["ipv4"]
-
-
 @pytest.mark.parametrize(("keys", "goes_on"), [({}, False), ({"httpOnly": True}, False), ({"httpOnly": False}, True),
                                                ({"httpOnly": False, "thenTry": ["other"]}, False)])
 def test_http_only(world, keys, goes_on):
@@ -137,11 +128,8 @@ def test_each_account_reports_for_itself(world):
 
 PROXIES = {  # variables, keys of `shop`; who is asked instead, and what the log says
     "next group": ({"https_proxy": PROXY}, {"thenTry": ["other"]}, "other", "other answers its names"),
-    "local resolver": ({"HTTPS_PROXY": PROXY}, {"httpOnly": False}, "local", "the local resolver answers its names"),
     "both bypassed": ({"https_proxy": PROXY}, {"thenTry": ["other", "fallback"]}, "local", "the local resolver answers"),
     "a wall": ({"https_proxy": PROXY}, {}, None, "upstreams.shop.thenTry names no other group to ask"),
-    "ignored": ({"https_proxy": PROXY}, {"thenTry": ["other"], "proxy": "ignore"}, None, None),
-    "of the other scheme": ({"http_proxy": PROXY}, {"thenTry": ["other"]}, None, None),
     "no_proxy has the certificate's name": (
         {"https_proxy": PROXY, "no_proxy": "aliyuncs.com"}, {"thenTry": ["other"]}, None, None),
 }

@@ -26,25 +26,14 @@ def has(family, name="known.example.com"):
     return False
 
 
-@pytest.mark.parametrize("encryption", ["aes", "https"])
 @pytest.mark.parametrize("value", KINDS)
-def test_the_families_that_are_set(daemon, service, encryption, value):
+def test_the_families_that_are_set(daemon, service, value):
     """The other one is neither asked for nor answered, not even by the local resolver."""
-    chosen = service(encryption, every_name)
+    chosen = service("aes", every_name)
     daemon(chosen, {"httpdns": {"addressType": value}})
     assert has("ipv4") == (value != "ipv6")
     assert has("ipv6") == (value != "ipv4")
     assert [request.kind for request in chosen.requests] == [KINDS[value]]
-
-
-def test_the_family_that_is_left_out_is_never_asked_for(daemon, service, unbound):
-    """Also when nothing else was asked of the name before."""
-    chosen = service("aes", every_name)
-    daemon(chosen, {"httpdns": {"addressType": "ipv4"}})
-    before = len(unbound.asked())
-    reply = ask("www.example.com", "AAAA")
-    assert reply.rcode() == dns.rcode.NOERROR and not reply.answer
-    assert not chosen.requests and len(unbound.asked()) == before
 
 
 NETWORKS = {  # addresses of the link, default routes, families `auto` finds

@@ -9,10 +9,10 @@ import dns.rcode
 import pytest
 
 from clients import at_the_same_moment, first_reply
-from conftest import measures_the_build
 from dns_client import addresses, ask, extended_errors
 from httpdns_service import Record, address_of, every_name
 from resolvers import reply_to
+from standard import measures_the_build
 from waiting import eventually, waited_since
 
 STRICT = {"httpOnly": True}

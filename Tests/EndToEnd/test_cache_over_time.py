@@ -1,14 +1,12 @@
-"""What becomes of answers as they age: refreshed, kept alive, stale, gone. In real time, so all TTLs are small."""
+"""What becomes of answers as they age: refreshed, stale. In real time, so all TTLs are small; scenarios have the rest."""
 
 import time
 
 import dns.rcode
 import pytest
 
-from clients import Clients
 from dns_client import addresses, ask, extended_errors
-from httpdns_service import Fault, HTTPDNSService, Record, address_of, every_name
-from resolvers import LOCAL_ADDRESS, reply_to
+from httpdns_service import Record, address_of, every_name
 from waiting import eventually, waited_since
 
 STRICT = {"httpOnly": True}
@@ -28,10 +26,7 @@ def watched(name, kind="A", **options):
     return reply, waited_since(begun)
 
 
-# --- Stale ------------------------------------------------------------------------------------------------------------
-
-@pytest.mark.parametrize("transport", ["udp", "tcp"])
-def test_an_expired_answer_when_nothing_else_answers(daemon, service, transport):
+def test_an_expired_answer_when_nothing_else_answers(daemon, service):
     """Both families, EDE 3, the TTL of `staleTTL`, from a service that refuses: nobody has to wait for it."""
     chosen = service("aes", living(1))
     daemon(chosen, {"httpdns": STRICT, "cache": {"staleTTL": 9}})
@@ -40,68 +35,17 @@ def test_an_expired_answer_when_nothing_else_answers(daemon, service, transport)
     chosen.stop()
     for kind, family in (("A", 4), ("AAAA", 6)):
         def stale(kind=kind):
-            reply, waited = watched("known.example.com", kind, transport=transport)
+            reply, waited = watched("known.example.com", kind)
             assert addresses(reply, kind) == [address_of("known.example.com", family)] and waited < 1.8
             return extended_errors(reply) == [3] and reply
         reply = eventually(stale, "it has expired")
         assert reply.rcode() == dns.rcode.NOERROR and 0 < reply.answer[0].ttl <= 9
+    plain = ask("known.example.com", transport="tcp")
+    assert addresses(plain) == [address_of("known.example.com")] and plain.edns == -1
     assert ask("never.example.com", edns=True).rcode() == dns.rcode.SERVFAIL
     chosen.start()
     eventually(lambda: not extended_errors(ask("known.example.com", edns=True)), "it is fresh again")
 
-
-def test_no_extended_error_without_edns(daemon, service):
-    chosen = service("aes", living(1))
-    daemon(chosen, {"httpdns": STRICT})
-    ask("known.example.com")
-    chosen.stop()
-    eventually(lambda: extended_errors(ask("known.example.com", edns=True)) == [3], "it has expired")
-    plain = ask("known.example.com")
-    assert addresses(plain) == [address_of("known.example.com")] and plain.edns == -1
-
-
-def test_a_fresh_answer_of_the_local_resolver_comes_before_a_stale_one(daemon, service, scripted_resolver):
-    local = scripted_resolver(lambda asked: reply_to(asked.message, f"0 IN A {LOCAL_ADDRESS}"))
-    chosen = service("aes", living(1))
-    daemon(chosen, {"fallback": {"servers": [local.endpoint]}})
-    assert addresses(ask("known.example.com")) == [address_of("known.example.com")]
-    chosen.stop()
-    reply = eventually(lambda: addresses(reply := ask("known.example.com", edns=True)) == [LOCAL_ADDRESS] and reply,
-                       "HTTPDNS' answer has expired")
-    assert extended_errors(reply) == []
-
-
-def test_a_stale_answer_of_the_local_resolver(daemon, scripted_resolver):
-    """Other types too, and without any HTTPDNS."""
-    local = scripted_resolver(lambda asked: reply_to(asked.message, "1 IN MX 10 mx.example.com."))
-    daemon(None, {"fallback": {"servers": [local.endpoint], "timeout": 300}, "cache": {"staleTTL": 9}})
-    assert ask("example.com", "MX").answer
-    local.script = lambda asked: None
-    reply = eventually(lambda: extended_errors(reply := ask("example.com", "MX", edns=True)) == [3] and reply,
-                       "it has expired")
-    assert reply.answer[0][0].to_text() == "10 mx.example.com." and reply.answer[0].ttl <= 9
-
-
-@pytest.mark.parametrize(("seconds", "gone_after"), [(0, 0), (1, 1)])
-def test_how_long_expired_answers_are_kept(daemon, service, seconds, gone_after):
-    chosen = service("aes", living(2))
-    daemon(chosen, {"httpdns": STRICT, "cache": {"staleSeconds": seconds}})
-    begun = time.monotonic()
-    assert ask("known.example.com").answer
-    chosen.stop()
-    seen = []
-
-    def gone():
-        reply = ask("known.example.com", edns=True)
-        seen.extend(extended_errors(reply))
-        return reply.rcode() == dns.rcode.SERVFAIL
-    eventually(gone, "it is gone")
-    # Ages are counted in whole seconds.
-    assert 0.9 + gone_after <= time.monotonic() - begun and waited_since(begun) <= 2.5 + gone_after
-    assert (3 in seen) == (seconds > 0)
-
-
-# --- Refreshed --------------------------------------------------------------------------------------------------------
 
 def test_an_answer_that_is_asked_for_again_is_refreshed_early(daemon, service):
     """Past a tenth of its life here. No client waits for it, and an answer that nobody asks for is left alone.
@@ -131,36 +75,6 @@ def test_an_answer_that_is_asked_for_again_is_refreshed_early(daemon, service):
     assert chosen.names.count("left.example.com") == 1
 
 
-def test_a_refresh_that_hangs_delays_nobody(daemon, service):
-    """And is asked for once, however many ask meanwhile."""
-    chosen = service("aes", living(20))
-    daemon(chosen, {"httpdns": STRICT | UNHURRIED, "cache": {"prefetchAt": 5}})
-    assert ask("wanted.example.com").answer
-    chosen.hold()
-
-    def asked_for():
-        assert ask("wanted.example.com").answer
-        return chosen.names.count("wanted.example.com") > 1
-    eventually(asked_for, "it is refreshed")
-    clients = Clients()
-    for _ in range(20):
-        clients.ask("wanted.example.com")
-    for one in clients.all_answered():  # while the refresh is held
-        assert one.reply.answer and one.waited < STALE_AFTER and not extended_errors(one.reply)
-    assert chosen.names.count("wanted.example.com") <= 3, "once, and once more when its connection was doubted"
-    chosen.release()
-
-
-def test_prefetch_can_be_off(daemon, service):
-    chosen = service("aes", living(3))
-    daemon(chosen, {"httpdns": STRICT, "cache": {"prefetchAt": 0}})
-    begun = time.monotonic()
-    ask("wanted.example.com")
-    while time.monotonic() - begun < 1.9:
-        assert ask("wanted.example.com").answer[0].ttl > 0 and len(chosen.names) == 1
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("key", ["preResolve", "keepAliveDomains"])
 def test_names_are_looked_up_at_start(daemon, service, key):
     """Eight names are one request; what is then asked for is there."""
@@ -175,41 +89,3 @@ def test_names_are_looked_up_at_start(daemon, service, key):
     for name in names:
         assert addresses(ask(name)) == [address_of(name)]
         assert addresses(ask(name, "AAAA"), "AAAA") == [address_of(name, 6)]
-
-
-def test_a_refresh_that_fails_keeps_what_is_there(daemon, service):
-    """The old answer is given until it has expired, and stale after that."""
-    chosen = service("aes", living(2))
-    daemon(chosen, {"httpdns": STRICT, "cache": {"prefetchAt": 40}})
-    assert ask("wanted.example.com").answer
-    chosen.fault = Fault("status", 500)
-    codes = set()
-
-    def expired():
-        reply = ask("wanted.example.com", edns=True)
-        assert addresses(reply) == [address_of("wanted.example.com")]
-        codes.update(extended_errors(reply))
-        return codes == {3}
-    eventually(expired, "it has expired")
-    assert chosen.names.count("wanted.example.com") >= 2
-
-
-# --- By the clock -----------------------------------------------------------------------------------------------------
-
-def kept_alive(daemon):
-    """Two names that nobody asks for. Returns when the daemon was started, the requests, and an answer at the end."""
-    chosen = HTTPDNSService("aes", living(70)).start()
-    begun = time.monotonic()
-    daemon(chosen, {"httpdns": STRICT, "cache": {"keepAliveDomains": ["kept1.example.com", "kept2.example.com"]}})
-    time.sleep(65)
-    chosen.stop()
-    return begun, chosen.requests, ask("kept1.example.com")
-
-
-@pytest.mark.real_time(scenario=kept_alive)
-def test_keep_alive_domains_are_refreshed_without_being_asked_for(real_time):
-    """Past three quarters of their life, though not more often than once a minute, as the SDK does it."""
-    begun, requests, reply = real_time(kept_alive)
-    assert [sorted(request.names) for request in requests] == [["kept1.example.com", "kept2.example.com"]] * 2
-    assert requests[0].at - begun < 2 and 50 <= requests[1].at - requests[0].at <= 65
-    assert addresses(reply) == [address_of("kept1.example.com")] and 60 <= reply.answer[0].ttl <= 70

@@ -10,7 +10,6 @@ import pytest
 import daemon as processes
 from asking import OURS, PORT
 from clients import state
-from clocks import clocks, library
 from dns_client import addresses, ask, reasons
 from networks import BlackHole
 from resolvers import reply_to

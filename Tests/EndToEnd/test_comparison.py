@@ -1,310 +1,21 @@
 """Answers of the local resolver, direct and through the daemon: nothing may be different but what has to be.
 
 2,000 names of three zones that are made here: one plain, one signed, one signed by the wrong key. unbound validates and
-caches, as a local resolver does. What has to be different: AA is clear, TTLs
-count down on their own, and the OPT is ours (of its options an extended error stays, without its text). And the
-additional section is not passed on (RFC 2181 §9: nobody may need it).
+caches, as a local resolver does. Then fewer of these and many others, by TLS and HTTPS.
 """
 
-import select
-import socket
-import struct
-import subprocess
+import random
 import time
 
-import dns.dnssec
-import dns.exception
-import dns.message
 import dns.name
-import dns.rdatatype
-import dns.rrset
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from dns_client import Stream, ask
-from resolvers import encryption
-from waiting import eventually
+from comparison import (
+    ADDRESS, HOST_KINDS, KINDS, OTHER_KINDS, VARIANTS, Validator, Zone, ask_all, data, differences, fill, question, shown)
 
-ADDRESS = "127.0.0.22"
-KINDS = ["A", "AAAA", "MX", "TXT", "NS", "SOA", "SRV", "CAA", "HTTPS", "DNSKEY", "PTR"]
-# Asked of every fourth name as well: what a forwarder need not know, and must not understand.
-OTHER_KINDS = ["TYPE65280", "NAPTR", "RP", "SSHFP", "CNAME", "DS", "NSEC"]
-HOST_KINDS = ["A", "AAAA", "MX", "TXT", "SRV", "CAA", "HTTPS", "PTR", "NAPTR", "RP", "TYPE65280", "SSHFP"]
+PORT = 2053
 PLAIN_NAMES, SIGNED_NAMES, BROKEN_NAMES = 1500, 450, 50
-WINDOW = 100  # questions under way at once
-RD, AD, CD, DO = 0x100, 0x20, 0x10, 0x8000
-# Flags of the header and of the OPT; None: no OPT.
-VARIANTS = [(RD, None), (RD | AD, 0), (RD, DO), (RD | CD, 0), (RD | AD | CD, DO)]
-
-
-class Zone:
-    """A zone in the making: RRsets by name and type."""
-
-    def __init__(self, origin):
-        self.origin = dns.name.from_text(origin)
-        self.rrsets = {}
-        self.key = None
-        self.add("@", "SOA", "ns hostmaster 7 3600 600 86400 90")
-        self.add("@", "NS", "ns", "ns2")
-        self.add("ns", "A", "198.51.100.1")
-        self.add("ns2", "A", "198.51.100.2")
-
-    def add(self, name, kind, *data, ttl=3000):
-        owner = dns.name.from_text(name, self.origin)
-        rrset = dns.rrset.from_text_list(owner, ttl, "IN", kind, data, origin=self.origin, relativize=False)
-        self.rrsets[owner, rrset.rdtype] = rrset
-
-    def sign(self):
-        """NSEC and RRSIG records for all there is (RFC 4034). One key does both."""
-        private = ed25519.Ed25519PrivateKey.generate()
-        self.key = dns.dnssec.make_dnskey(private.public_key(), "ED25519", flags=257)
-        self.rrsets[self.origin, dns.rdatatype.DNSKEY] = dns.rrset.from_rdata(self.origin, 3000, self.key)
-        owners = sorted({owner for owner, _ in self.rrsets})
-        for owner, following in zip(owners, owners[1:] + owners[:1], strict=True):
-            kinds = [dns.rdatatype.to_text(kind) for name, kind in self.rrsets if name == owner]
-            text = f"{following} {' '.join([*kinds, 'RRSIG', 'NSEC'])}"
-            self.rrsets[owner, dns.rdatatype.NSEC] = dns.rrset.from_text(owner, 90, "IN", "NSEC", text)
-        self.signatures = [
-            dns.rrset.from_rdata(owner, rrset.ttl, dns.dnssec.sign(rrset, private, self.origin, self.key,
-                                                                   lifetime=86400, inception=time.time() - 3600))
-            for (owner, _), rrset in self.rrsets.items()]
-
-    def write(self, path):
-        lines = [rrset.to_text() for rrset in self.rrsets.values()]
-        if self.key:
-            lines += [rrset.to_text() for rrset in self.signatures]
-        path.write_text("\n".join(lines) + "\n")
-
-
-def data(kind, chance, number, origin):
-    """RDATA of a kind; its names lie in and out of the zone, so that some can be compressed."""
-    host = chance.choice([f"h{number}.{origin}", f"h{number}.example.net.", origin, f"Mixed.Case{number}.{origin}"])
-    return {
-        "A": lambda: f"198.51.100.{number % 256}", "AAAA": lambda: f"2001:db8:7::{number:x}",
-        "MX": lambda: f"{number} {host}", "NS": lambda: host, "PTR": lambda: host, "CNAME": lambda: host,
-        "TXT": lambda: " ".join(f'"{chance.randbytes(chance.randrange(80)).hex()}"' for _ in range(1 + number % 3)),
-        "SRV": lambda: f"{number} 5 443 {host}", "CAA": lambda: f'0 issue "ca{number}.example.net"',
-        "HTTPS": lambda: chance.choice([f"1 . alpn=h2,h3 ipv4hint=198.51.100.{number % 256}", f"0 {host}",
-                                        f"{number + 1} {host} port=8443 key65400=abc"]),
-        "NAPTR": lambda: f'{number} 10 "u" "E2U+sip" "!^.*$!sip:x@example.net!" .',
-        "RP": lambda: f"{host} txt.{origin}", "TYPE65280": lambda: rf"\# 6 c00c{chance.randbytes(4).hex()}",
-        "SSHFP": lambda: f"4 2 {chance.randbytes(32).hex()}", "DS": lambda: f"1 15 2 {chance.randbytes(32).hex()}",
-    }[kind]()
-
-
-def fill(zone, count, chance):
-    """`count` names in the zone's own sequence: hosts, aliases, wildcards, delegations of names, odd ones."""
-    origin = zone.origin.to_text()
-    names = [zone.origin]
-    zone.add("*.wild", "A", "198.51.100.99")
-    zone.add("*.wild", "TXT", '"wild"')
-    zone.add("deep.empty.non.terminal", "A", "198.51.100.98")
-    names += [dns.name.from_text(name, zone.origin) for name in
-              ("x.wild", "y.x.wild", "empty.non.terminal", "terminal", "deep.empty.non.terminal", "wild")]
-    aliases = 0
-    while len(names) < count:
-        number = len(names)
-        label = chance.choice([f"h{number}", f"H{number}", f"_sip{number}._tcp", f"a.b.c{number}",
-                               f"n{number}\\000\\.\\255", f"{number}.2.0.192",
-                               "-".join(["long"] * 12) + f"{number}." + ".".join(["x" * 60] * 2)])
-        names.append(dns.name.from_text(label, zone.origin))
-        kind = number % 10
-        if kind == 0:
-            continue  # there is no such name
-        if kind == 1:  # a chain of aliases of one to five steps, inside and out
-            aliases += 1
-            target = f"chain{aliases}"
-            zone.add(label, "CNAME", target)
-            for step in range(number // 10 % 5):
-                zone.add(target, "CNAME", f"{target}-{step}")
-                target = f"{target}-{step}"
-            end = number // 50 % 3
-            if end == 0:
-                zone.add(target, "A", *(f"198.51.100.{i}" for i in range(3)))
-            elif end == 1:
-                zone.add(target, "CNAME", chance.choice(["nowhere", "x.wild", "empty.non.terminal"]))
-            else:
-                zone.add(target, "TXT", '"the end of a chain"')
-            continue
-        for record in chance.sample(HOST_KINDS, k=chance.randint(1, 8)):
-            many = chance.choice([1, 1, 2, 3, 25 if number % 40 == 2 else 4])
-            values = {data(record, chance, number + i, origin) for i in range(many)}
-            zone.add(label, record, *sorted(values), ttl=chance.choice([60, 300, 3000, 86400]))
-    return names
-
-
-class Validator:
-    """unbound as a validating, caching resolver of the zones in a directory; by TLS too if it has a `certificate`."""
-
-    def __init__(self, directory, zones, anchors, certificate=None):
-        own = [zone.origin.to_text() for zone in zones]
-        log = directory / "unbound.log"
-        lines = ["server:", f"  interface: {ADDRESS}", f'  directory: "{directory}"', '  chroot: ""', '  username: ""',
-                 '  pidfile: ""', "  do-daemonize: no", "  use-syslog: no", f'  logfile: "{log}"',
-                 "  access-control: 127.0.0.0/8 allow", '  module-config: "validator iterator"', "  num-threads: 1",
-                 "  rrset-roundrobin: no", "  ede: yes", "  minimal-responses: no", "  val-clean-additional: no",
-                 "  do-ip6: no", "  so-rcvbuf: 4m", "  val-bogus-ttl: 300", "  qname-minimisation: no",
-                 "  aggressive-nsec: no", *encryption(ADDRESS, certificate),
-                 *[f'  local-zone: "{name}" nodefault' for name in own],
-                 *[f'  trust-anchor: "{anchor}"' for anchor in anchors]]
-        for zone in [Zone("."), *zones]:
-            path = directory / f"{zone.origin.to_text().strip('.') or 'root'}.zone"
-            zone.write(path)
-            lines += ["auth-zone:", f'  name: "{zone.origin}"', f'  zonefile: "{path}"', "  for-downstream: no",
-                      "  for-upstream: yes"]
-        lines += ["remote-control:", "  control-enable: no"]
-        (directory / "unbound.conf").write_text("\n".join(lines) + "\n")
-        self.process = subprocess.Popen(["unbound", "-d", "-c", str(directory / "unbound.conf")],
-                                        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-        def answers():
-            assert self.process.poll() is None, log.read_text()
-            try:
-                return ask(own[0], "SOA", server=ADDRESS, timeout=0.2).answer
-            except (OSError, dns.exception.DNSException):
-                return False
-        eventually(answers, "unbound answers", 15)
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(5)
-
-
-def ask_all(questions, server, port):
-    """The answer to each question, in order. Many are under way at once; one that is lost is asked again."""
-    replies = [None] * len(questions)
-    channel = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-    channel.connect((server, port))
-    channel.setblocking(False)
-    waiting, following, silent = {}, 0, 0
-    while waiting or following < len(questions):
-        # One that was lost keeps its id until the others are answered and it is asked again.
-        while len(waiting) < WINDOW and following < len(questions) and (identity := following & 0xFFFF) not in waiting:
-            waiting[identity] = following
-            channel.send(struct.pack("!H", identity) + questions[following])
-            following += 1
-        if not select.select([channel], [], [], 1.0)[0]:
-            silent += 1
-            assert silent < 10, f"{len(waiting)} questions without an answer at {server}:{port}"
-            for identity, index in waiting.items():
-                channel.send(struct.pack("!H", identity) + questions[index])
-            continue
-        try:
-            while True:
-                reply = channel.recv(65535)
-                index = waiting.pop(reply[0] << 8 | reply[1], None)
-                if index is not None:
-                    replies[index] = reply
-        except BlockingIOError:
-            pass
-    channel.close()
-    return replies
-
-
-def over_tcp(question, server, port):
-    with Stream(server=server, port=port) as stream:
-        stream.send(b"\0\0" + question)
-        return stream.receive_bytes()
-
-
-def name_end(wire, offset):
-    while True:
-        length = wire[offset]
-        if length == 0:
-            return offset + 1
-        if length >= 0xC0:
-            return offset + 2
-        offset += length + 1
-
-
-def comparable(wire):
-    """What must be the same: flags but AA, code, sections with TTLs struck out, the OPT's DO and extended errors."""
-    flags, *counts = struct.unpack_from("!5H", wire, 2)
-    offset = 12
-    for _ in range(counts[0]):
-        offset = name_end(wire, offset) + 4
-    body = bytearray(wire)
-    opt, code, end = None, flags & 15, offset
-    for index in range(sum(counts[1:])):
-        end = offset
-        offset = name_end(wire, offset)
-        kind, _, ttl, length = struct.unpack_from("!HHIH", wire, offset)
-        if kind == 41:
-            assert index == sum(counts[1:]) - 1, "the OPT comes last"
-            opt, code = (ttl & 0xFFFF, errors(wire, offset + 10, length)), code | ttl >> 24 << 4
-            counts[3] -= 1
-            break
-        body[offset + 4:offset + 8] = bytes(4)
-        offset += 10 + length
-        end = offset
-    return flags & ~0x40F, code, tuple(counts), bytes(body[12:end]), opt
-
-
-def errors(wire, offset, length):
-    found, end = [], offset + length
-    while offset < end:
-        code, size = struct.unpack_from("!HH", wire, offset)
-        if code == 15:
-            found.append(struct.unpack_from("!H", wire, offset + 4)[0])
-        offset += 4 + size
-    return found[:1]
-
-
-def same_records(direct, through):
-    """Names may be spelled and compressed otherwise, and the additional section is not passed on."""
-    one, other = (dns.message.from_wire(wire, one_rr_per_rrset=True) for wire in (direct, through))
-
-    def records(message, section):
-        return [(rrset.name, rrset.rdclass, rrset.rdtype, rrset[0].to_digestable())
-                for rrset in getattr(message, section)]
-    return (one.question == other.question and not records(other, "additional")
-            and all(records(one, section) == records(other, section) for section in ("answer", "authority")))
-
-
-def same(direct, through):
-    left, right = comparable(direct), comparable(through)
-    if left == right:
-        return "alike"
-    if (left[:2], left[2][:3], left[4]) == (right[:2], right[2][:3], right[4]) and same_records(direct, through):
-        return "spelled otherwise"
-    return None
-
-
-def differences(questions, direct, through, port):
-    """(question, direct, through) of each pair of answers that differ, and what was counted on the way."""
-    counted = dict.fromkeys(["alike", "spelled otherwise", "over TCP", "AD", "SERVFAIL with EDE", "asked again"], 0)
-    different = []
-    for question, one, other in zip(questions, direct, through, strict=True):
-        if one[2] & 2 or other[2] & 2:
-            assert len(other) <= 1232 and (not other[2] & 2 or not struct.unpack_from("!H", other, 6)[0])
-            counted["over TCP"] += 1
-            one, other = over_tcp(question, ADDRESS, 53), over_tcp(question, "127.0.0.1", port)
-        verdict = same(one, other)
-        if not verdict:
-            # unbound gives one reason for a SERVFAIL today and another tomorrow, and a datagram can be lost: both are
-            # asked once more. What the daemon had wrong in its cache would be as wrong again.
-            counted["asked again"] += 1
-            one, other = over_tcp(question, ADDRESS, 53), over_tcp(question, "127.0.0.1", port)
-            if question[1] & CD and other[3] & AD:
-                # Of what it has in its cache, unbound says AD with CD only if the additional records are checked as well,
-                # which the daemon does not pass on. What it says without CD has been checked, and serves those with CD.
-                checked = over_tcp(question[:1] + bytes([question[1] & ~CD]) + question[2:], ADDRESS, 53)
-                one = one[:3] + bytes([one[3] | checked[3] & AD]) + one[4:]
-            verdict = same(one, other)
-        if verdict:
-            counted[verdict] += 1
-        else:
-            different.append((question, one, other))
-        flags, code, _, _, opt = comparable(one)
-        counted["AD"] += bool(flags & AD)
-        counted["SERVFAIL with EDE"] += code == 2 and opt is not None and opt[1] != []
-    return different, counted
-
-
-def shown(different):
-    return "\n\n".join(f"{dns.message.from_wire(one)}\n -- through the daemon --\n{dns.message.from_wire(other)}"
-                       for _, one, other in different[:3])
+MANY = 20_000
 
 
 @pytest.fixture
@@ -325,10 +36,7 @@ def world(tmp_path, chance):
             for variant in range(variants):
                 # Of a plain name: as the simplest client asks, and in one of the other ways.
                 step = variant if variants > 2 or variant == 0 else 1 + (number + place) % (len(VARIANTS) - 1)
-                flags, edns = VARIANTS[step]
-                opt = b"" if edns is None else b"\0" + struct.pack("!HHIH", 41, 1232, edns, 0)
-                questions.append(struct.pack("!5H", flags, 1, 0, 0, bool(opt)) + name.to_wire()
-                                 + struct.pack("!HH", dns.rdatatype.from_text(kind), 1) + opt)
+                questions.append(question(name, kind, VARIANTS[step]))
     assert len(names) == 2000 and len(questions) >= 2000 * 11 * 2
     yield questions
     resolver.stop()
@@ -352,3 +60,72 @@ def test_no_answer_is_different(world, daemon, service):
         assert counted["asked again"] < len(world) / 1000
         assert counted["AD"] > 1000 and counted["SERVFAIL with EDE"] > 100 and counted["over TCP"] > 10
     assert chosen.names == []
+
+
+class Names:
+    """A zone of many names that have one record each, or none; written by itself, as that is quicker."""
+
+    def __init__(self, origin, count, chance):
+        self.origin = dns.name.from_text(origin)
+        self._lines = [f"{origin} 3000 IN SOA ns.{origin} hostmaster.{origin} 7 3600 600 86400 90",
+                       f"{origin} 3000 IN NS ns.{origin}", f"ns.{origin} 3000 IN A 198.51.100.1"]
+        self.questions = []
+        kinds, others = [*HOST_KINDS, "CNAME"], KINDS + OTHER_KINDS
+        for number in range(count):
+            name = chance.choice([f"h{number}", f"H{number}", f"_sip{number}._tcp", f"a.b.c{number}",
+                                  f"{number}.2.0.192"]) + "." + origin
+            kind = kinds[number % len(kinds)]
+            if number % 10:
+                self._lines.append(f"{name} 300 IN {kind} {data(kind, chance, number, origin)}")
+            self.questions.append((dns.name.from_text(name), others[number % len(others)] if number % 3 == 0 else kind))
+
+    def write(self, path):
+        path.write_text("\n".join(self._lines) + "\n")
+
+
+@pytest.fixture(scope="module")
+def zones(tmp_path_factory, authority):
+    """A validating unbound, questions for some hundred names, signed and wrongly signed ones among them, and for many.
+
+    With each question goes the answer that unbound gives directly.
+    """
+    chance = random.Random(7)
+    plain, signed, broken = (Zone(f"{name}.example.") for name in ("compare", "signed", "broken"))
+    names = [(name, 2) for name in fill(plain, 200, chance)]
+    names += [(name, 5) for name in fill(signed, 90, chance)]
+    names += [(name, 5) for name in fill(broken, 20, chance)]
+    other = Zone("broken.example.")
+    for zone in (signed, broken, other):
+        zone.sign()
+    many = Names("many.example.", MANY, chance)
+    resolver = Validator(
+        tmp_path_factory.mktemp("validator"), [plain, signed, broken, many],
+        [f"{zone.origin} DNSKEY {zone.key.to_text()}" for zone in (signed, other)],
+        authority.server_file(addresses=[ADDRESS]))
+    questions = []
+    for number, (name, variants) in enumerate(names):
+        kinds = KINDS + (OTHER_KINDS if number % 4 == 0 else [])
+        for kind in kinds:
+            questions.append(question(name, kind, VARIANTS[number % variants if variants == 5 else 0]))
+    asked = [question(name, kind, VARIANTS[number % 3])
+             for number, (name, kind) in enumerate(many.questions)]
+    ask_all(questions, ADDRESS, 53)  # so that unbound has made up its mind
+    few, many = ((asked, ask_all(asked, ADDRESS, 53)) for asked in (questions, asked))
+    assert len(few[0]) > 3000 and len(many[0]) == MANY
+    assert sum(reply[7] > 0 for reply in many[1]) > MANY / 2, "most have an answer"
+    yield few, many
+    resolver.stop()
+
+
+@pytest.mark.parametrize("protocol", ["tls", "https"])
+def test_none_is_different_of_an_encrypted_resolver(daemon, zones, authority, protocol):
+    """What the resolver says directly and what it says through the daemon: the same but for TTLs and spelling."""
+    url = f"{protocol}://{ADDRESS}" + ("/dns-query" if protocol == "https" else "")
+    daemon(None, {"listen": {"addresses": [f"127.0.0.1:{PORT}"]},
+                  "fallback": {"servers": [url], "caFile": str(authority.file), "timeout": 5000}}, port=PORT)
+    few, many = zones
+    for questions, direct in (few, few, many):  # asked anew, cached, and of each type a thousand
+        through = ask_all(questions, "127.0.0.1", PORT)
+        different, counted = differences(questions, direct, through, PORT)
+        assert not different, f"{len(different)} of {len(questions)} differ:\n{shown(different)}"
+        assert counted["asked again"] < 20

@@ -6,7 +6,6 @@ import re
 import signal
 import socket
 import stat
-import tempfile
 import time
 
 import pytest
@@ -15,13 +14,6 @@ import daemon as processes
 from control import Control, fetch, metrics
 from dns_client import addresses, ask
 from waiting import eventually, waited_since
-
-
-@pytest.fixture
-def place():
-    """A folder whose path is short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="c-", dir="/tmp") as folder:
-        yield pathlib.Path(folder)
 
 
 @pytest.fixture

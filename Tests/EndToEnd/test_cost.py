@@ -1,7 +1,6 @@
 """What a cached answer costs: allocations and system calls."""
 
 import collections
-import pathlib
 import re
 import signal
 import struct
@@ -9,63 +8,43 @@ import subprocess
 
 import pytest
 
-from conftest import measures_the_build
 from httpdns_service import Record
+from standard import measures_the_build
 from waiting import eventually
 
 pytestmark = measures_the_build
 NAMES = 1000
 BATCH = 16
-HERE = pathlib.Path(__file__).parent
-
-
-@pytest.fixture(scope="module")
-def helpers(tmp_path_factory):
-    """The program that asks in batches, and the library that counts allocations."""
-    directory = tmp_path_factory.mktemp("helpers")
-    source = str(HERE / "helpers.c")
-    compiler = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([*compiler, "-o", str(directory / "ask"), source], check=True)
-    subprocess.run([*compiler, "-shared", "-fPIC", "-DCOUNT_ALLOCATIONS", "-o", str(directory / "count.so"), source],
-                   check=True)
-    return directory
-
-
-@pytest.fixture
-def ask_in_batches(helpers):
-    def ask(batches, size):
-        command = [str(helpers / "ask"), "53", str(batches), str(size), str(NAMES), "cost.example.com"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0 and int(done.stdout) == batches * size, done
-    return ask
+SUFFIX = "cost.example.com"
 
 
 @pytest.fixture
 def thousand(service):
-    return service("aes", {f"n{i}.cost.example.com": Record([f"203.0.113.{i % 250}"], [], 3600) for i in range(NAMES)})
+    return service("aes", {f"n{i}.{SUFFIX}": Record([f"203.0.113.{i % 250}"], [], 3600) for i in range(NAMES)})
 
 
 SETTINGS = {"listen": {"addresses": ["127.0.0.1:53"], "workers": 1}, "httpdns": {"httpOnly": True}}
 
 
 @pytest.mark.parametrize("size", [1, BATCH])
-def test_a_hit_allocates_nothing(daemon, thousand, helpers, ask_in_batches, tmp_path, size):
+def test_a_hit_allocates_nothing(daemon, thousand, compiled, ask_in_batches, tmp_path, size):
     counter = tmp_path / "count"
     counter.write_bytes(bytes(8))
 
     def count():
         return struct.unpack("=Q", counter.read_bytes())[0]
 
-    variables = {"LD_PRELOAD": str(helpers / "count.so"), "ALLOCATION_COUNT": str(counter)}
+    variables = {"LD_PRELOAD": compiled("helpers.c", "-shared", "-fPIC", "-DCOUNT_ALLOCATIONS"),
+                 "ALLOCATION_COUNT": str(counter)}
     daemon(thousand, SETTINGS, variables=variables)
-    ask_in_batches(NAMES, 1)  # each name enters the cache
-    ask_in_batches(NAMES // size, size)
+    ask_in_batches(NAMES, 1, NAMES, SUFFIX)  # each name enters the cache
+    ask_in_batches(NAMES, size, NAMES, SUFFIX)
     assert count() > 1000, "the counter counts"
     # What else the daemon does now and then, such as forgetting an old deadline, may allocate: one quiet round will do.
     rounds = []
     while len(rounds) < 5 and 0 not in rounds:
         before = count()
-        ask_in_batches(10_000 // size, size)
+        ask_in_batches(10_000, size, NAMES, SUFFIX)
         rounds.append(count() - before)
     assert rounds[-1] == 0, f"allocations in rounds of 10,000 hits: {rounds}"
 
@@ -73,16 +52,16 @@ def test_a_hit_allocates_nothing(daemon, thousand, helpers, ask_in_batches, tmp_
 def test_system_calls_of_a_batch(daemon, thousand, ask_in_batches, tmp_path):
     """One call receives a batch and one sends it. The rest is waking up: next to nothing while batches keep coming."""
     running = daemon(thousand, SETTINGS)
-    ask_in_batches(NAMES, 1)
+    ask_in_batches(NAMES, 1, NAMES, SUFFIX)
     trace = tmp_path / "trace"
     messages = tmp_path / "strace.log"
     with messages.open("w") as log:
         tracer = subprocess.Popen(["strace", "-f", "-p", str(running.pid), "-o", str(trace)], stdin=subprocess.DEVNULL,
                                   stdout=log, stderr=log)
     eventually(lambda: "attached" in messages.read_text(), "strace is attached")
-    ask_in_batches(20, BATCH)
+    ask_in_batches(20 * BATCH, BATCH, NAMES, SUFFIX)
     mark = len(trace.read_text().splitlines())
-    ask_in_batches(500, BATCH)
+    ask_in_batches(500 * BATCH, BATCH, NAMES, SUFFIX)
     lines = trace.read_text().splitlines()[mark:]
     tracer.send_signal(signal.SIGINT)
     tracer.wait(10)

@@ -240,7 +240,7 @@ def test_every_option_of_a_script_is_one():
     count = 0
     for document in DOCUMENTS:
         for code in codes(document.read_text()):
-            for path, arguments in re.findall(r"(Tests/\S+\.py)((?: \S+)+)", code):
+            for path, arguments in re.findall(r"(Tests/\S+\.py)((?: \S+)* --\S+(?: \S+)*)", code):
                 shown = subprocess.run([sys.executable, "-B", TOP / path, "--help"], capture_output=True, text=True,
                                        check=True).stdout
                 for option in re.findall(r"(?<= )--[a-z-]+", arguments):

@@ -11,7 +11,7 @@ import dns.rdatatype
 import pytest
 
 import certificates
-import test_comparison as comparison
+from comparison import ask_all
 from dns_client import addresses, ask, extended_errors, labels, reasons
 from networks import PlainDNS
 from resolvers import Front, Unbound
@@ -34,66 +34,6 @@ def encrypted_unbound(tmp_path_factory, authority):
                                                                                          names=[NAME]))
     yield resolver
     resolver.stop()
-
-
-@pytest.fixture(scope="module")
-def resolvers(tmp_path_factory, authority, encrypted_unbound, unbound):
-    """Programs by their names; those that only pass questions on have another unbound behind them."""
-    started = {"unbound": encrypted_unbound}
-    for program, address in (("dnsdist", "127.0.0.25"), ("kresd", "127.0.0.26")):
-        started[program] = Front(tmp_path_factory.mktemp(program), program, address,
-                                 authority.server_file(addresses=[address]), unbound.address)
-    yield started
-    started["dnsdist"].stop()
-    started["kresd"].stop()
-
-
-@pytest.mark.parametrize(("program", "protocol"), [("unbound", "tcp"), *(
-    (program, protocol) for program in ("unbound", "dnsdist", "kresd") for protocol in ("tls", "https"))])
-def test_a_real_resolver_is_asked_and_nothing_in_the_clear(daemon, resolvers, authority, program, protocol):
-    """Each kind of answer: addresses, text, aliases, a large one, no such record, no such name."""
-    daemon(None, listening([URLS[protocol].replace(ADDRESS, resolvers[program].address)], authority), port=PORT)
-    with PlainDNS() as plain:
-        assert addresses(ask("www.example.com", port=PORT)) == ["198.51.100.80"]
-        assert addresses(ask("www.example.com", "AAAA", port=PORT), "AAAA") == ["2001:db8:2::80"]
-        assert ask("example.com", "TXT", port=PORT).answer[0][0].strings == (b"v=spf1 -all", b"second string")
-        assert len(ask("example.com", "MX", port=PORT).answer[0]) == 2
-        assert [rrset.rdtype for rrset in ask("alias.example.com", port=PORT).answer] == [dns.rdatatype.CNAME] * 3 + [
-            dns.rdatatype.A]
-        no_data = ask("nodata.example.com", port=PORT)
-        assert no_data.rcode() == dns.rcode.NOERROR and not no_data.answer and no_data.authority
-        assert ask("nobody.example.com", port=PORT).rcode() == dns.rcode.NXDOMAIN
-        cut = ask("big.example.com", "TXT", port=PORT, edns=True)
-        assert cut.flags & dns.flags.TC and not cut.answer
-        assert len(ask("big.example.com", "TXT", port=PORT, transport="tcp").answer[0]) == 30
-        if program == "unbound":  # the others ask theirs in the clear
-            assert bool(plain.packets) == (protocol == "tcp")
-
-
-@pytest.mark.parametrize("program", ["unbound", "dnsdist", "kresd"])
-def test_other_clients_get_the_same_of_a_resolver(daemon, resolvers, authority, program):
-    """kdig by TLS and HTTPS, curl by HTTPS; hundreds of questions on one connection are answered as they are in UDP."""
-    address = resolvers[program].address
-    trust = [f"+tls-ca={authority.file}", f"+tls-hostname={address}"]
-    query = dns.message.make_query("www.example.com", "A", id=0)
-    for port, (protocol, url) in enumerate(URLS.items(), PORT):
-        if protocol == "tcp":
-            continue
-        daemon(None, listening([url.replace(ADDRESS, address)], authority, timeout=3500) | {
-            "listen": {"addresses": [f"127.0.0.1:{port}"]}}, port=port)
-        ours = addresses(ask("www.example.com", port=port))
-        kdig = subprocess.run(["kdig", f"@{address}", f"+{protocol}", *trust, "+short", "www.example.com"],
-                              capture_output=True, text=True, timeout=10)
-        assert kdig.stdout.split() == ours == ["198.51.100.80"], kdig
-        questions = [struct.pack("!5H", 0x100, 1, 0, 0, 0) + labels(f"n{number}.example.com") + b"\0\1\0\1"
-                     for number in range(300)]
-        direct, through = (comparison.ask_all(questions, *where) for where in ((address, 53), ("127.0.0.1", port)))
-        assert [reply[3] & 15 for reply in direct] == [reply[3] & 15 for reply in through]
-    curl = subprocess.run(
-        ["curl", "--silent", "--show-error", "--http2", "--cacert", str(authority.file), "--data-binary", "@-",
-         "--header", "content-type: application/dns-message", f"https://{address}/dns-query"],
-        input=query.to_wire(), capture_output=True, timeout=10)
-    assert addresses(dns.message.from_wire(curl.stdout)) == ours, curl
 
 
 def test_a_name_for_the_certificate_of_an_address(daemon, encrypted_unbound, authority):
@@ -198,3 +138,65 @@ def test_when_all_of_a_strict_list_are_dead(daemon, encrypted_resolver, scripted
                 assert reasons(reply).startswith(f"{group}: ") and any(url in reasons(reply) for url in servers), reply
         assert packets.packets == 0
     assert plain.questions == []
+
+
+# Behind all others, as these programs say something in the clear now and then.
+
+@pytest.fixture(scope="module")
+def resolvers(tmp_path_factory, authority, encrypted_unbound, unbound):
+    """Programs by their names; those that only pass questions on have another unbound behind them."""
+    started = {"unbound": encrypted_unbound}
+    for program, address in (("dnsdist", "127.0.0.25"), ("kresd", "127.0.0.26")):
+        started[program] = Front(tmp_path_factory.mktemp(program), program, address,
+                                 authority.server_file(addresses=[address]), unbound.address)
+    yield started
+    started["dnsdist"].stop()
+    started["kresd"].stop()
+
+
+@pytest.mark.parametrize(("program", "protocol"), [("unbound", "tcp"), *(
+    (program, protocol) for program in ("unbound", "dnsdist", "kresd") for protocol in ("tls", "https"))])
+def test_a_real_resolver_is_asked_and_nothing_in_the_clear(daemon, resolvers, authority, program, protocol):
+    """Each kind of answer: addresses, text, aliases, a large one, no such record, no such name."""
+    daemon(None, listening([URLS[protocol].replace(ADDRESS, resolvers[program].address)], authority), port=PORT)
+    with PlainDNS() as plain:
+        assert addresses(ask("www.example.com", port=PORT)) == ["198.51.100.80"]
+        assert addresses(ask("www.example.com", "AAAA", port=PORT), "AAAA") == ["2001:db8:2::80"]
+        assert ask("example.com", "TXT", port=PORT).answer[0][0].strings == (b"v=spf1 -all", b"second string")
+        assert len(ask("example.com", "MX", port=PORT).answer[0]) == 2
+        assert [rrset.rdtype for rrset in ask("alias.example.com", port=PORT).answer] == [dns.rdatatype.CNAME] * 3 + [
+            dns.rdatatype.A]
+        no_data = ask("nodata.example.com", port=PORT)
+        assert no_data.rcode() == dns.rcode.NOERROR and not no_data.answer and no_data.authority
+        assert ask("nobody.example.com", port=PORT).rcode() == dns.rcode.NXDOMAIN
+        cut = ask("big.example.com", "TXT", port=PORT, edns=True)
+        assert cut.flags & dns.flags.TC and not cut.answer
+        assert len(ask("big.example.com", "TXT", port=PORT, transport="tcp").answer[0]) == 30
+        if program == "unbound":  # the others ask theirs in the clear
+            assert bool(plain.packets) == (protocol == "tcp")
+
+
+@pytest.mark.parametrize("program", ["unbound", "dnsdist", "kresd"])
+def test_other_clients_get_the_same_of_a_resolver(daemon, resolvers, authority, program):
+    """kdig by TLS and HTTPS, curl by HTTPS; hundreds of questions on one connection are answered as they are in UDP."""
+    address = resolvers[program].address
+    trust = [f"+tls-ca={authority.file}", f"+tls-hostname={address}"]
+    query = dns.message.make_query("www.example.com", "A", id=0)
+    for port, (protocol, url) in enumerate(URLS.items(), PORT):
+        if protocol == "tcp":
+            continue
+        daemon(None, listening([url.replace(ADDRESS, address)], authority, timeout=3500) | {
+            "listen": {"addresses": [f"127.0.0.1:{port}"]}}, port=port)
+        ours = addresses(ask("www.example.com", port=port))
+        kdig = subprocess.run(["kdig", f"@{address}", f"+{protocol}", *trust, "+short", "www.example.com"],
+                              capture_output=True, text=True, timeout=10)
+        assert kdig.stdout.split() == ours == ["198.51.100.80"], kdig
+        questions = [struct.pack("!5H", 0x100, 1, 0, 0, 0) + labels(f"n{number}.example.com") + b"\0\1\0\1"
+                     for number in range(300)]
+        direct, through = (ask_all(questions, *where) for where in ((address, 53), ("127.0.0.1", port)))
+        assert [reply[3] & 15 for reply in direct] == [reply[3] & 15 for reply in through]
+    curl = subprocess.run(
+        ["curl", "--silent", "--show-error", "--http2", "--cacert", str(authority.file), "--data-binary", "@-",
+         "--header", "content-type: application/dns-message", f"https://{address}/dns-query"],
+        input=query.to_wire(), capture_output=True, timeout=10)
+    assert addresses(dns.message.from_wire(curl.stdout)) == ours, curl

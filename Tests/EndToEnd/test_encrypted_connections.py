@@ -11,8 +11,7 @@ from clients import Clients
 from daemon import toml
 from dns_client import addresses, ask
 from encrypted import FramedServer, HTTPServer, Later, address_reply
-from networks import needs_ipv6
-from test_liveness import CHANGES
+from networks import CHANGES, needs_ipv6
 from waiting import eventually, waited_since
 
 PORT = 2053

@@ -5,16 +5,15 @@ import struct
 
 import pytest
 
-from asking import OURS, PORT, asked_of
-from conftest import measures_the_build
+from asking import OURS, PORT
+from comparison import ask_all, name_end
 from control import metrics
 from dns_client import addresses, ask, labels
 from encrypted import MEDIA_TYPE, Connection, address_reply
-from test_comparison import ask_all, name_end
-from test_http2_hostile import DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST, SETTINGS, STATUS_200, WINDOW, frame
+from frames import DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST, SETTINGS, STATUS_200, WINDOW, frame
+from standard import measures_the_build
 from waiting import eventually
 
-__all__ = ["asked_of"]  # a fixture
 ACK, CANCEL = 1, 8
 HEAD = STATUS_200 + b"\x0f\x10" + bytes([len(MEDIA_TYPE)]) + MEDIA_TYPE.encode()  # content-type stands at 31 (RFC 7541)
 ADDRESS = struct.pack("!HHHIH4B", 0xC00C, 1, 1, 60, 4, 192, 0, 2, 7)

@@ -1,4 +1,6 @@
-"""What servers of DNS over TLS and HTTPS are sent, and what of their replies clients get."""
+"""What servers of DNS over TLS and HTTPS are sent, and what of their replies clients get and do not get."""
+
+import time
 
 import dns.edns
 import dns.flags
@@ -6,11 +8,12 @@ import dns.message
 import dns.rrset
 import pytest
 
-from asking import OURS, PORT, SCHEMES, asked_of
+from asking import OURS, PORT, SCHEMES
 from dns_client import addresses, ask, exchange, extended_errors
 from encrypted import MEDIA_TYPE, address_reply
+from resolvers import reply_to
+from waiting import waited_since
 
-__all__ = ["asked_of"]  # a fixture
 
 
 @pytest.mark.parametrize("protocol", SCHEMES)
@@ -85,3 +88,39 @@ def test_id_spelling_and_size_are_the_clients(asked_of, encrypted_resolver, prot
             assert reply.id == query.id and str(reply.question[0].name) == name + "."
             assert bool(reply.flags & dns.flags.TC) == is_cut and len(addresses(reply)) == (0 if is_cut else 59)
     assert len({asked.message.id for asked in server.questions}) == len(server.questions) == 1
+
+
+def other_name(asked, connection):
+    return reply_to(dns.message.make_query("other.example.net", "A", id=asked.message.id), "60 IN A 192.0.2.66")
+
+
+def other_id(asked, connection):
+    reply = address_reply(asked, "192.0.2.66")
+    reply.id ^= 0x5555
+    return reply
+
+
+def truncated(asked, connection):
+    reply = address_reply(asked)
+    reply.answer = []
+    reply.flags |= dns.flags.TC
+    return reply
+
+
+# Whatever else answers another question is tried in DNSWireTests/ResponseTests.
+NOT_ANSWERS = {"another name": other_name, "another id": other_id, "cut": truncated,
+               "garbage": lambda asked, connection: asked.wire[:2] + b"\x81\x80" + b"\xff" * 30}
+
+
+@pytest.mark.parametrize("protocol", SCHEMES)
+@pytest.mark.parametrize("case", NOT_ANSWERS)
+def test_what_is_no_answer_is_not_believed(asked_of, encrypted_resolver, protocol, case):
+    """Alone it is a failure of the server; the next one is asked."""
+    bad = encrypted_resolver(protocol, NOT_ANSWERS[case])
+    good = encrypted_resolver(protocol, address="127.0.0.7")
+    asked_of(bad, good, timeout=1000)
+    for number in range(3):
+        begun = time.monotonic()
+        reply = ask(f"n{number}.example.net", port=PORT)
+        assert addresses(reply) == OURS, reply
+        assert waited_since(begun) < 2

@@ -4,9 +4,7 @@ Every name is explained, then asked; who saw the question is known by the resolv
 """
 
 import json
-import pathlib
 import signal
-import tempfile
 
 import dns.name
 import dns.rcode
@@ -31,13 +29,6 @@ def says(last):
                "MX": f"60 IN MX 10 m{last}.example.", "TXT": f'60 IN TXT "t{last}"'}
     return lambda asked, connection=None: reply_to(
         asked.message, *[record for kind, record in records.items() if kind == asked.kind])
-
-
-@pytest.fixture
-def place():
-    """A folder whose path is short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="x-", dir="/tmp") as folder:
-        yield pathlib.Path(folder)
 
 
 class World:

@@ -6,7 +6,7 @@ import pytest
 
 from control import Control
 from dns_client import addresses, ask
-from fleet import count_of, in_use, is_written, member, remembered, state, store
+from fleet import count_of, in_use, is_written, remembered, state
 from httpdns_service import Record, address_of
 from resolvers import LOCAL_ADDRESS, answer_locally
 from waiting import eventually
@@ -22,7 +22,8 @@ class Fleet:
         self.account = service("https", lambda name, request: Record([], [], 600) if name.startswith("none") else
                                Record([address_of(name)], [address_of(name, 6)], 600))
         self.store = store()
-        settings = {"fallback": {"servers": [self.local.endpoint], "hosts": ""}}
+        settings = {"fallback": {"servers": [self.local.endpoint], "hosts": ""}, "upstreams.lab": {
+            "servers": [self.local.endpoint], "domains": ["lab.example"], "share": False}}
         self.first = member(self.account, self.store, settings=settings)
         self.second = member(self.account, self.store, settings=settings | {"control": {"socket": "control.sock"}})
         self.operator = Control(binary, self.second)
@@ -125,6 +126,13 @@ def test_no_record_leads_to_the_next_group(fleet):
         assert again["now"]["how"] == "cached" and again["cache"]["saidBy"] == "fallback", again
         return True
     assert any(agrees(number) for number in range(10))
+
+
+def test_what_a_group_does_not_share_is_asked(fleet):
+    ask("a.lab.example", port=fleet.first.port)
+    explained = fleet.explain("a.lab.example")
+    assert explained["sharedCache"] is None and explained["groups"][0]["shared"] is False, explained
+    assert (explained["now"]["how"], explained["now"]["group"]) == ("asked", "lab"), explained
 
 
 def test_what_is_not_the_fleets_is_said_and_stays(fleet):

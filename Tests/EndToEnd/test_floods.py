@@ -5,7 +5,6 @@ By default they are short. HTTPDNSD_FLOOD_NAMES=10000000 HTTPDNSD_SLOW_SECONDS=1
 
 import contextlib
 import os
-import pathlib
 import re
 import select
 import signal
@@ -19,10 +18,10 @@ import dns.exception
 import dns.message
 import pytest
 
-from conftest import TEST_SECONDS
 from dns_client import Stream, addresses, ask, labels
 from httpdns_service import Record
 from resolvers import reply_to
+from standard import TEST_SECONDS
 from waiting import eventually
 
 NAMES = int(os.environ.get("HTTPDNSD_FLOOD_NAMES", "150000"))
@@ -32,15 +31,11 @@ MEGABYTES = 32 if IS_FULL else 2
 BESIDE_CACHE = 24  # MB of resident memory beside cache.megabytes
 KEY = "Swift-HTTPDNS-16"
 KNOWN = [f"known{number}.example.com" for number in range(50)]
-HERE = pathlib.Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def flood(tmp_path_factory):
-    program = tmp_path_factory.mktemp("flood") / "flood"
-    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(HERE / "flood.c"), "-lcrypto"],
-                   check=True)
-    return str(program)
+@pytest.fixture
+def flood(compiled):
+    return compiled("flood.c", "-lcrypto")
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ import dns.rcode
 import dns.rdatatype
 import pytest
 
-from conftest import ZONE
 from dns_client import Stream, ask, exchange, extended_errors, labels
 from httpdns_service import Record
+from standard import ZONE
 
 AA, TC, RD, RA, Z, AD, CD = 0x400, 0x200, 0x100, 0x80, 0x40, 0x20, 0x10
 DO = 0x8000

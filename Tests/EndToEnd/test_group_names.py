@@ -10,13 +10,12 @@ import dns.message
 import pytest
 
 import daemon as processes
-from conftest import measures_the_build
 from daemon import toml
 from dns_client import ask
-from groups import LISTEN, PORT, groups, last_of
+from groups import LISTEN, PORT, last_of
+from standard import measures_the_build
 from waiting import eventually
 
-__all__ = ["groups"]  # a fixture
 
 
 def replace(file, text):

@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-from conftest import measures_the_build
 from httpdns_service import Record, every_name
 from resolvers import answer_locally
+from standard import measures_the_build
 from waiting import eventually
 
 pytestmark = measures_the_build
@@ -27,19 +27,6 @@ MISSES = {"": 400, "-alone": 150}
 def ceilings():
     lines = (HERE / "ceilings.txt").read_text().splitlines()
     return {name: int(most) for name, most in (line.split() for line in lines if line and not line.startswith("#"))}
-
-
-@pytest.fixture(scope="module")
-def ask(tmp_path_factory):
-    """Asks in batches of so many, as many questions as said, n0.SUFFIX and on."""
-    program = str(tmp_path_factory.mktemp("helpers") / "ask")
-    subprocess.run(["gcc", "-O2", "-o", program, str(HERE / "helpers.c")], check=True)
-
-    def run(count, size, names, suffix):
-        command = [program, "53", str(count // size), str(size), str(names), suffix]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0 and int(done.stdout) == count, done
-    return run
 
 
 class Counted:
@@ -94,20 +81,20 @@ def check(kind, counts, each):
 
 
 @pytest.mark.parametrize("kind, at_once", [("hit", 16), ("hit-alone", 1)])
-def test_a_hit(counted, service, ask, kind, at_once):
+def test_a_hit(counted, service, ask_in_batches, kind, at_once):
     zone = {f"n{i}.cost.example.com": Record([f"203.0.113.{i}"], [], 3600) for i in range(64)}
     instructions = counted(service("aes", zone), SETTINGS)
     for _ in range(2):
-        ask(64, 1, 64, "cost.example.com")
-    check(kind, [instructions(lambda: ask(HITS, at_once, 64, "cost.example.com")) for _ in range(ROUNDS)], HITS)
+        ask_in_batches(64, 1, 64, "cost.example.com")
+    check(kind, [instructions(lambda: ask_in_batches(HITS, at_once, 64, "cost.example.com")) for _ in range(ROUNDS)], HITS)
 
 
-def test_a_start_and_an_answer_of_the_cache_file(counted, daemon, service, ask, tmp_path):
+def test_a_start_and_an_answer_of_the_cache_file(counted, daemon, service, ask_in_batches, tmp_path):
     """From exec until it answers, and what each answer adds that is read from the file."""
     chosen = service("aes", every_name)
     kept = SETTINGS | {"cache": {"file": str(tmp_path / "answers")}}
     filling = daemon(chosen, kept)
-    ask(FILED, 40, FILED, "file.example.com")
+    ask_in_batches(FILED, 40, FILED, "file.example.com")
     filling.stop()
 
     def start(settings, read):
@@ -130,36 +117,36 @@ def test_a_start_and_an_answer_of_the_cache_file(counted, daemon, service, ask, 
 TOGETHER = pytest.mark.parametrize("kind, at_once", [("", 8), ("-alone", 1)], ids=["together", "alone"])
 
 
-def check_misses(name, kind, instructions, ask, at_once):
+def check_misses(name, kind, instructions, ask_in_batches, at_once):
     count = MISSES[kind]
 
     def misses(round):
-        ask(count, at_once, count, f"round{round}.example.com")
+        ask_in_batches(count, at_once, count, f"round{round}.example.com")
     misses(ROUNDS)  # the first connection, and what is done once
     check(f"miss-{name}{kind}", [instructions(lambda: misses(round)) for round in range(ROUNDS)], count)
 
 
 @TOGETHER
 @pytest.mark.parametrize("encryption", ["aes", "https"])
-def test_a_miss(counted, service, ask, encryption, kind, at_once):
+def test_a_miss(counted, service, ask_in_batches, encryption, kind, at_once):
     zone = {f"n{i}.round{round}.example.com": Record([f"203.0.113.{i % 250}"], [], 3600)
             for round in range(ROUNDS + 1) for i in range(MISSES[kind])}
-    check_misses(encryption, kind, counted(service(encryption, zone), SETTINGS), ask, at_once)
+    check_misses(encryption, kind, counted(service(encryption, zone), SETTINGS), ask_in_batches, at_once)
 
 
 @TOGETHER
 @pytest.mark.parametrize("name, protocol", [("plain", "udp"), ("dot", "tls"), ("doh", "https")])
-def test_a_miss_of_a_resolver(counted, scripted_resolver, encrypted_resolver, authority, ask, name, protocol, kind, at_once):
+def test_a_miss_of_a_resolver(counted, scripted_resolver, encrypted_resolver, authority, ask_in_batches, name, protocol, kind, at_once):
     server = (scripted_resolver(answer_locally).endpoint if protocol == "udp" else encrypted_resolver(protocol).url)
     trust = {} if protocol == "udp" else {"caFile": str(authority.file)}
     settings = {"listen": SETTINGS["listen"], "fallback": {"servers": [server], "timeout": 20000} | trust}
-    check_misses(name, kind, counted(None, settings), ask, at_once)
+    check_misses(name, kind, counted(None, settings), ask_in_batches, at_once)
 
 
 @pytest.mark.parametrize(("provider", "kind", "at_once"), [
     ("alibaba", "", 5), ("alibaba-v1", "", 5), ("baidu", "", 5), ("alibaba", "-alone", 1), ("alibaba-v1", "-alone", 1),
     ("baidu", "-alone", 1), ("volcengine", "-alone", 1)])
-def test_a_miss_of_another_provider(counted, account, ask, provider, kind, at_once):
+def test_a_miss_of_another_provider(counted, account, ask_in_batches, provider, kind, at_once):
     zone = {f"n{i}.round{round}.example.com": Record([f"203.0.113.{i % 250}"], [], 3600)
             for round in range(ROUNDS + 1) for i in range(MISSES[kind])}
-    check_misses(provider, kind, counted(account(provider, zone=zone), SETTINGS), ask, at_once)
+    check_misses(provider, kind, counted(account(provider, zone=zone), SETTINGS), ask_in_batches, at_once)

@@ -24,19 +24,15 @@ import dns.rdatatype
 import dns.rrset
 import pytest
 
-from asking import OURS, asked_of, at_once
+from asking import OURS, at_once
 from clients import Clients
 from control import METRICS, fetch, metrics, total
 from dns_client import Stream, addresses, ask, exchange, extended_errors, labels
 from encrypted import FramedConnection, address_reply
-from fleet import member, store
+from frames import DATA, PING, frame
 from httpdns_service import Record
-from networks import PlainDNS
 from resolvers import reply_to
-from test_http2_hostile import DATA, PING, frame
 from waiting import eventually, waited_since
-
-__all__ = ["asked_of", "member", "store"]  # fixtures
 
 PORT = 2053
 ELSEWHERE = "10.53.53.53"  # an address of this machine that is not on loopback

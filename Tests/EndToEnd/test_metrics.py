@@ -1,12 +1,10 @@
 """The metrics, compared with what a client saw."""
 
-import concurrent.futures
 import pathlib
 import re
 import socket
 
 import prometheus_client.parser
-import pytest
 
 from control import fetch, metrics, total
 from dns_client import addresses, ask
@@ -140,13 +138,3 @@ def test_the_process(daemon):
     assert 0.7 < samples["process_resident_memory_bytes", ()] / resident < 1.3
     assert abs(samples["process_open_fds", ()] - running.descriptors()) <= 2
     assert samples["process_cpu_seconds_total", ()] > 0
-
-
-@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
-def test_watchers_cost_the_resolver_little(daemon, path):
-    """However many ask at once, they are answered together."""
-
-    daemon(None, CONTROL)
-    with concurrent.futures.ThreadPoolExecutor(12) as pool:
-        answers = list(pool.map(lambda _: fetch(path)[0], range(60)))
-    assert answers == [200] * 60

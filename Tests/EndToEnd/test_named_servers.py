@@ -1,9 +1,5 @@
 """Encrypted servers whose host is a name: where they are is asked like any other name, and never by way of themselves."""
 
-import os
-import signal
-import time
-
 import dns.rcode
 import pytest
 
@@ -13,7 +9,7 @@ from dns_client import addresses, ask, extended_errors, reasons
 from httpdns_service import Record
 from networks import PlainDNS
 from resolvers import reply_to
-from waiting import eventually, waited_since
+from waiting import eventually
 
 PORT = 2053
 NAME = "dns.example.net"
@@ -86,25 +82,6 @@ def test_a_forged_answer_leads_to_no_answer(world, named, protocol):
     assert world.asked == {NAME}
 
 
-def test_a_name_that_has_no_address(world, named):
-    server = named("tls")
-    world.addresses = None
-    world.run(server.name_url)
-    begun = time.monotonic()
-    reply = ask("one.example.org", port=PORT, edns=True)
-    assert waited_since(begun) < 4.2
-    assert reply.rcode() == dns.rcode.SERVFAIL and NAME in reasons(reply), reply
-    assert world.asked == {NAME}
-
-
-def test_an_address_of_the_daemon_itself_is_not_dialled(world, named):
-    server = named("tls")
-    world.addresses = ["127.0.0.1"]
-    world.run(server.name_url.replace(str(server.port), str(PORT)))
-    reply = ask("one.example.org", port=PORT, edns=True)
-    assert reply.rcode() == dns.rcode.SERVFAIL, reply
-
-
 def test_httpdns_is_asked_where_the_server_is(world, named, service):
     """Then nobody in the clear hears even that name."""
     chosen = service("aes", {NAME: Record(["127.0.0.6"], [], 60)})
@@ -115,23 +92,6 @@ def test_httpdns_is_asked_where_the_server_is(world, named, service):
         assert addresses(ask("unknown.example.org", port=PORT)) == OURS
         assert plain.packets == 0
     assert NAME in chosen.names and world.asked == set()
-
-
-def test_httpdns_does_not_know_where_the_server_is(world, named, service):
-    chosen = service("aes", {})
-    server = named("tls")
-    world.run(server.name_url, service=chosen)
-    assert addresses(ask("one.example.org", port=PORT)) == OURS
-    assert world.asked == {NAME}
-
-
-def test_the_second_address_when_the_first_is_dead(world, named):
-    server = named("tls")
-    world.addresses = ["127.0.0.98", "127.0.0.6"]
-    world.run(server.name_url)
-    begun = time.monotonic()
-    assert addresses(ask("one.example.org", port=PORT)) == OURS
-    assert waited_since(begun) < 1.5
 
 
 def test_a_server_that_moves_is_found(world, named):
@@ -161,19 +121,6 @@ def test_addresses_that_worked_are_kept_over_a_restart(world, named, tmp_path):
     assert len(world.resolver.questions) == before
 
 
-def test_resolv_conf_that_changes_is_followed(world, named, scripted_resolver):
-    server = named("tls")
-    world.file.write_text("# the network is not up yet\n")
-    world.run(server.name_url)
-    reply = ask("one.example.org", port=PORT, edns=True)
-    assert reply.rcode() == dns.rcode.SERVFAIL
-    new = world.file.with_name("new")
-    new.write_text(f"nameserver {world.resolver.address}\n")
-    os.rename(new, world.file)
-    fresh = iter(range(1000))
-    eventually(lambda: addresses(ask(f"m{next(fresh)}.example.org", port=PORT)) == OURS, "it is found", 10)
-
-
 def test_the_servers_of_resolv_conf_as_a_group(world, named):
     """`resolvConf` in the list of a group: those names alone go there, in the clear."""
     server = named("tls")
@@ -195,15 +142,6 @@ def test_a_name_that_a_group_takes_is_asked_of_that_group_alone(world, named, sc
     assert {asked.name.to_text(omit_final_dot=True) for asked in inside.questions} == {NAME}
 
 
-def test_what_was_found_for_a_connection_is_given_to_no_client(world, named):
-    """By resolv.conf in the clear, while clients' questions go to the encrypted server."""
-    server = named("tls")
-    world.run(server.name_url)
-    assert addresses(ask("one.example.org", port=PORT)) == OURS
-    assert addresses(ask(NAME, port=PORT)) == OURS
-    assert world.asked == {NAME} and f"{NAME}." in {asked.name.to_text() for asked in server.questions}
-
-
 CIRCLE = {"upstreams.inside": {"servers": [f"tls://{NAME}"], "domains": ["example.net"]}}
 
 
@@ -214,18 +152,6 @@ def test_a_server_that_only_its_own_group_could_find_is_refused(binary, tmp_path
     assert ended.returncode == 78 and len(ended.stderr.splitlines()) == 1, ended
     assert f"{file}:2: upstreams.inside.servers: " in ended.stderr, ended
     assert f"tls://{NAME} cannot be found: {NAME} is a name that this group takes itself" in ended.stderr, ended
-
-
-def test_a_reload_by_which_only_its_own_group_could_find_it_changes_nothing(world, named):
-    server = named("tls")
-    running = world.run(server.name_url)
-    assert addresses(ask("one.example.org", port=PORT)) == OURS
-    file = running.directory / "httpdnsd.toml"
-    file.write_text(file.read_text() + toml(CIRCLE))
-    running.process.send_signal(signal.SIGHUP)
-    eventually(lambda: "the configuration stays as it was" in running.log(), "it is said", 10)
-    assert f"{NAME} is asked of [upstreams.inside], whose servers cannot be found without this group" in running.log()
-    assert addresses(ask("two.example.org", port=PORT)) == OURS
 
 
 def test_probe_finds_it_in_the_same_way(world, named, binary, tmp_path):

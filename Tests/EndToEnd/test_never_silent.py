@@ -7,13 +7,13 @@ import time
 import dns.rcode
 import pytest
 
-from clients import Clients, at_the_same_moment
+from clients import Clients
 from dns_client import addresses, ask, extended_errors
 from httpdns_service import Fault, address_of, every_name
 from networks import BlackHole
 from relay import Relay
 from resolvers import LOCAL_ADDRESS, ScriptedResolver, answer_locally
-from waiting import eventually, waited_since
+from waiting import eventually
 
 STALE_WITHIN, ANSWER_WITHIN = 1.8, 4.0  # seconds
 HEDGE_AFTER, OWN_TIME = 0.3, 0.2  # of the local resolver
@@ -40,19 +40,17 @@ class World:
     ROWS = ["resolver", "nobody", "strict"]
     ports = itertools.count(2100)
 
-    def __init__(self, service, servers=1, through=None):
-        self.services = [service("aes" if servers > 1 else "https", every_name) for _ in range(servers)]
-        self.relay = through and through(self.services[0])
+    def __init__(self, service, through):
+        self.service = service("https", every_name)
+        self.relay = through(self.service)
         self.row_ports = {row: next(self.ports) for row in self.ROWS}
 
     def start_daemons(self, module_daemon):
-        front = [self.relay] if self.relay else self.services
-        patience = PATIENT if len(front) == 1 else {"timeout": 1500}
         for row, port in self.row_ports.items():
             resolver = LOCAL_RESOLVER if row == "resolver" else SILENT_RESOLVER
-            module_daemon(self.services[0], {
+            module_daemon(self.service, {
                 "listen": {"addresses": [f"127.0.0.1:{port}"], "workers": 1},
-                "httpdns": patience | {"httpOnly": row == "strict", "dnsIp": [one.endpoint for one in front]},
+                "httpdns": PATIENT | {"httpOnly": row == "strict", "dnsIp": [self.relay.endpoint]},
                 "fallback": {"servers": [resolver], "timeout": 20000, "hedgeAfter": int(HEDGE_AFTER * 1000)},
                 "cache": {"maxTTL": 1, "staleTTL": 7}}, port=port)
 
@@ -91,7 +89,7 @@ def outcomes(module_daemon, service):
         return relays[-1]
     resolvers = [ScriptedResolver(slowly, address=LOCAL_RESOLVER),
                  ScriptedResolver(lambda asked: None, address=SILENT_RESOLVER)]
-    worlds = {case: World(service, through=through) for case in CASES}
+    worlds = {case: World(service, through) for case in CASES}
     start_together([world for (_, heard), world in worlds.items() if heard], module_daemon)
     for (_, heard), world in worlds.items():
         if heard:
@@ -101,12 +99,9 @@ def outcomes(module_daemon, service):
         if silence == "handshakes":
             world.relay.freeze()
         elif silence == "requests":
-            world.services[0].fault = Fault("silence")
-    worlds["several"] = World(service, servers=4)
-    for one in worlds["several"].services:
-        one.fault = Fault("silence")
-    with BlackHole([world.relay.port for case, world in worlds.items() if case[0] == "packets"]):
-        start_together([world for case, world in worlds.items() if case == "several" or not case[1]], module_daemon)
+            world.service.fault = Fault("silence")
+    with BlackHole([world.relay.port for (silence, _), world in worlds.items() if silence == "packets"]):
+        start_together([world for (_, heard), world in worlds.items() if not heard], module_daemon)
         clients = Clients()
         asked = {case: world.ask_everything(clients) for case, world in worlds.items()}
         clients.done()
@@ -148,55 +143,6 @@ def test_a_service_that_falls_silent(outcomes, silence):
 def test_a_service_that_was_never_heard(outcomes, silence):
     """The same when the daemon has known it in no other way."""
     check(outcomes[silence, False], False)
-
-
-def test_several_silent_servers(outcomes):
-    """However many there are to be tried, one after the other."""
-    check(outcomes["several"], False)
-
-
-def test_a_crowd_before_a_silent_service(daemon, service):
-    """A thousand names at once, more than are ever under way: each is answered in time."""
-    chosen = service("aes", every_name)
-    chosen.fault = Fault("silence")
-    running = daemon(chosen, {"httpdns": PATIENT | {"httpOnly": True}})
-    begun = time.monotonic()
-    names = [f"crowd{number}.example.com" for number in range(1000)]
-    replies = at_the_same_moment(running, [(name, "A") for name in names], sockets=20)
-    assert waited_since(begun) <= ANSWER_WITHIN + TOLERANCE
-    assert {reply.rcode() for reply in replies} <= {dns.rcode.SERVFAIL, dns.rcode.REFUSED}
-
-
-def test_the_lookup_goes_on_behind_a_stale_answer(daemon, service):
-    """Nobody waits for it any more; when it is answered at last, the cache has it."""
-    chosen = service("aes", every_name)
-    daemon(chosen, {"httpdns": PATIENT | {"httpOnly": True}, "cache": {"maxTTL": 2, "staleTTL": 7}})
-    name = "known.example.com"
-    assert addresses(ask(name)) == [address_of(name)]
-    time.sleep(2.1)  # its TTL, by the clock
-    chosen.hold()
-    assert is_stale(ask(name, edns=True), name)
-    chosen.release()
-    eventually(lambda: not extended_errors(reply := ask(name, edns=True)) and addresses(reply), "it is fresh again", 3)
-    # Once at first, once for the stale answer, and once more because the silent connection was doubted.
-    assert 2 <= chosen.names.count(name) <= 3, chosen.names
-
-
-@pytest.mark.parametrize("hedge_after", [0, 700])
-def test_hedge_after(daemon, service, scripted_resolver, hedge_after):
-    """The local resolver is asked so many milliseconds after HTTPDNS, and not when that has answered before."""
-    local = scripted_resolver(answer_locally)
-    chosen = service("aes", every_name)
-    daemon(chosen, {"fallback": {"servers": [local.endpoint], "hedgeAfter": hedge_after}, "httpdns": PATIENT})
-    assert addresses(ask("prompt.example.com")) in ([address_of("prompt.example.com")], [LOCAL_ADDRESS])
-    if hedge_after:
-        assert not local.questions, "HTTPDNS had answered"
-    chosen.hold()
-    begun = time.monotonic()
-    assert addresses(ask("late.example.com")) == [LOCAL_ADDRESS]
-    assert hedge_after / 1000 <= time.monotonic() - begun and waited_since(begun) <= hedge_after / 1000 + TOLERANCE
-    eventually(lambda: "late.example.com" in chosen.names, "HTTPDNS was asked as well")
-    chosen.release()
 
 
 def test_before_there_is_any_network(daemon, service, network, scripted_resolver):

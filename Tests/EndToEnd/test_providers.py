@@ -70,9 +70,9 @@ def test_addresses_and_their_absence(account, shop, provider, way):
         assert "shop" not in " ".join(service.targets), "the name is nowhere on the wire"
 
 
-@pytest.mark.parametrize(("provider", "way"), WAYS)
-def test_as_many_names_as_the_provider_takes(account, shop, provider, way):
-    service = account(provider, way)
+@pytest.mark.parametrize("provider", ["alibaba", "volcengine"])
+def test_as_many_names_as_the_provider_takes(account, shop, provider):
+    service = account(provider)
     shop(service, timeout=20000)
     ask("www.shop.example", port=PORT)
     service.hold()
@@ -86,24 +86,7 @@ def test_as_many_names_as_the_provider_takes(account, shop, provider, way):
     assert total(metrics(), "httpdnsd_group_names_total", group="shop") == 41, "each is asked for once"
 
 
-@pytest.mark.parametrize(("provider", "way"), WAYS)
-@pytest.mark.parametrize("skew", [-3600, 3600, -90000])
-def test_a_clock_that_is_off(account, shop, provider, way, skew):
-    """Learned from the first refusal, which is repeated at once: nobody notices, many questions at once neither."""
-    service = account(provider, way, skew=skew)
-    shop(service)
-    replies = at_once(20)
-    if way == "aes" and abs(skew) > 86400:
-        assert {reply.rcode() for reply in replies} == {dns.rcode.SERVFAIL}, "anybody on the path could say so"
-        return
-    assert {reply.rcode() for reply in replies} == {dns.rcode.NOERROR}
-    before = len(service.refused)
-    assert at_once(20, "m{}.shop.example") and len(service.refused) == before, "what was learned holds"
-    assert before <= 20
-
-
-@pytest.mark.parametrize(("provider", "way"), WAYS)
-@pytest.mark.parametrize("skew", [-3600, 3600])
+@pytest.mark.parametrize(("provider", "way", "skew"), [*((provider, way, 3600) for provider, way in WAYS), ("baidu", "https", -3600)])
 def test_one_request_at_most_fails_by_the_clock(account, shop, provider, way, skew):
     """And that one is no client's: it is asked once more at once."""
     service = account(provider, way, skew=skew)
@@ -136,11 +119,9 @@ def test_a_wrong_secret_is_said_once_and_the_service_is_left_alone(account, shop
     assert other not in running.log() and SECRETS[provider] not in running.log()
 
 
-@pytest.mark.parametrize("provider", SIGNED)
-@pytest.mark.parametrize(("status", "code", "word"), [
-    (403, "InvalidAccount", "dnsId"), (403, "AccountNotExists", "dnsId"), (403, "UnsignedInterfaceDisabled", "dnsKey"),
-    (403, "InvalidDuration", "authExpirySeconds"), (400, "MissingArgument", "provider"),
-    (405, "MethodNotAllowed", "provider"), (403, "SignatureExpired", "clock")])
+@pytest.mark.parametrize(("provider", "status", "code", "word"), [
+    ("alibaba", 403, "InvalidAccount", "dnsId"), ("baidu", 403, "InvalidDuration", "authExpirySeconds"),
+    ("volcengine", 405, "MethodNotAllowed", "provider"), ("alibaba-v1", 403, "SignatureExpired", "clock")])
 def test_what_only_the_operator_can_mend(account, shop, provider, status, code, word):
     """Said once, in words that name the key; then nobody is asked for a while. The clock is right here."""
     service = account(provider)
@@ -154,9 +135,7 @@ def test_what_only_the_operator_can_mend(account, shop, provider, status, code, 
 
 
 @pytest.mark.parametrize(("provider", "status", "code"), [
-    *((provider, status, code) for provider in SIGNED
-      for status, code in ((403, "ServiceLevelDeny"), (500, "InternalError"), (429, "TooOften"))),
-    ("volcengine", 405, ""), ("volcengine", 429, ""), ("volcengine", 500, "")])
+    ("alibaba", 403, "ServiceLevelDeny"), ("baidu", 500, "InternalError"), ("volcengine", 429, "")])
 def test_what_another_server_may_answer(account, shop, provider, status, code):
     first, second = account(provider), account(provider, address="127.0.0.4")
     first.refusal = Refused(status, code)
@@ -170,9 +149,8 @@ def test_what_another_server_may_answer(account, shop, provider, status, code):
         assert len(again) <= len(first.requests) + (5 if status == 429 else 0), "not one by one"
 
 
-@pytest.mark.parametrize("provider", [provider for provider in SIGNED if NAMES[provider] > 1])
-def test_too_many_names_are_asked_one_by_one(account, shop, provider):
-    service = account(provider)
+def test_too_many_names_are_asked_one_by_one(account, shop):
+    service = account("alibaba")
     service.refusal = lambda request: Refused(400, "TooManyHosts") if len(request.names) > 1 else None
     running = shop(service, timeout=20000)
     ask("www.shop.example", port=PORT)
@@ -197,11 +175,9 @@ def test_a_name_that_is_refused_costs_the_others_nothing(account, shop):
     assert running.log_lines("domains registered")
 
 
-@pytest.mark.parametrize(("one", "other"), [("volcengine", "baidu"), ("baidu", "alibaba"), ("alibaba", "alibaba-v1"),
-                                            ("alibaba-v1", "volcengine")])
-def test_the_second_account_answers_when_the_first_is_silent(account, shop, authority, scripted_resolver, one, other):
+def test_the_second_account_answers_when_the_first_is_silent(account, shop, authority, scripted_resolver):
     """Within `hedgeAfter` and its own time; nothing is asked in the clear, though that might be."""
-    first, second = account(one), account(other, address="127.0.0.4")
+    first, second = account("volcengine"), account("baidu", address="127.0.0.4")
     local = scripted_resolver(answer_locally)
     first.hold()
     others = {"upstreams.second": second.settings() | {"caFile": str(authority.file)},

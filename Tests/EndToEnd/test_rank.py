@@ -1,21 +1,19 @@
 """`cache.rank`: addresses are given in the order in which they answer a connection, and no answer waits for that."""
 
 import json
-import signal
 import socket
-import time
 
 import dns.flags
 import dns.rrset
 import pytest
 
 import daemon as processes
-from conftest import ZONE
 from control import metrics, total
 from dns_client import addresses, ask
 from httpdns_service import Record
 from networks import needs_ipv6
 from resolvers import reply_to
+from standard import ZONE
 from waiting import eventually
 
 REFUSES, SILENT, ANSWERS, STRANGER = "127.0.0.71", "127.0.0.72", "127.0.0.73", "127.0.0.74"
@@ -80,25 +78,6 @@ def test_the_next_answer_leads_with_the_address_that_answers(daemon, service, po
     assert len(chosen.requests) == 3, "each name was looked up once"
 
 
-def test_no_answer_waits(daemon, service, port):
-    """Misses and hits beside trials, each of which takes 300 ms. A machine that stalls holds up some of them, not half."""
-    names = [f"n{number}.example.com" for number in range(16)]
-    chosen = service("aes", zone(**{name.split(".")[0]: [SILENT, REFUSES, ANSWERS] for name in names}))
-    daemon(chosen, {"cache": {"rank": [f"example.com:{port}"]}})
-
-    def median():
-        times = []
-        for name in names:
-            begun = time.monotonic()
-            assert set(addresses(ask(name))) == {SILENT, REFUSES, ANSWERS}
-            times.append(time.monotonic() - begun)
-        return sorted(times)[len(times) // 2]
-    assert median() < 0.25 and median() < 0.25
-    assert len(chosen.requests) == len(names)
-    for name in names:
-        leads(ANSWERS, name)
-
-
 def test_what_a_resolver_says(daemon, scripted_resolver, port):
     """Behind an alias, with signatures, for each kind of client; the AD bit and all else stay."""
     def behind_an_alias(asked):
@@ -126,55 +105,6 @@ def test_an_address_without_a_route_is_last(daemon, service):
                         "cache": {"rank": [f"www.example.com:{listener.getsockname()[1]}"]}})
         assert addresses(ask("www.example.com", "AAAA"), "AAAA") == ["2001:db8::1", "::1"]
         eventually(lambda: addresses(ask("www.example.com", "AAAA"), "AAAA") == ["::1", "2001:db8::1"], "::1 is first")
-
-
-def test_a_hundred_addresses(daemon, scripted_resolver, port):
-    """Of a hostile answer only a few are connected to; it is given whole."""
-    many = [f"127.0.1.{number}" for number in range(1, 100)]
-    given = many[:5] + [ANSWERS] + many[5:]
-    local = scripted_resolver(
-        lambda asked: reply_to(asked.message, *[f"60 IN A {address}" for address in given]).to_wire(max_size=65535),
-        address="127.0.0.10")
-    daemon(None, {"fallback": {"servers": [f"tcp://{local.endpoint}"]}, "control": METRICS,
-                  "cache": {"rank": [f"example.com:{port}"]}})
-    assert addresses(ask("www.example.com", transport="tcp")) == given
-    leads(ANSWERS, transport="tcp")
-    assert addresses(ask("www.example.com", transport="tcp")) == [ANSWERS] + many[15:] + many[:15]
-    samples = metrics()
-    assert total(samples, "httpdnsd_rank_connections_total") == 16
-
-
-def test_private_addresses_that_are_refused_are_not_connected_to(daemon, service, port):
-    daemon(service("aes", zone(www=[STRANGER, ANSWERS, "192.0.2.1", "192.0.2.2"])),
-           {"cache": {"rank": [f"example.com:{port}"]}, "control": METRICS, "domains": {"privateAddresses": "refuse"}})
-    assert addresses(ask("www.example.com")) == ["192.0.2.1", "192.0.2.2"]
-    eventually(lambda: total(metrics(), "httpdnsd_rank_connections_total") == 2, "both were tried")
-    assert total(metrics(), "httpdnsd_rank_connections_total", result="answered") == 0
-
-
-def test_other_names_after_a_reload(daemon, service, port):
-    """What was listed is given as it comes from the next answer on, what is listed now in order."""
-    chosen = service("aes", zone(ttl=1, www=[REFUSES, ANSWERS], mail=[REFUSES, ANSWERS]))
-    running = daemon(chosen, {"cache": {"rank": [f"www.example.com:{port}"], "staleSeconds": 0}})
-    leads(ANSWERS)
-    assert addresses(ask("mail.example.com")) == [REFUSES, ANSWERS]
-    file = running.directory / "httpdnsd.toml"
-    file.write_text(file.read_text().replace(f"www.example.com:{port}", f"mail.example.com:{port}"))
-    running.process.send_signal(signal.SIGHUP)
-    eventually(lambda: running.log_lines("cache.rank"), "it was read again")
-    leads(ANSWERS, "mail.example.com")
-    leads(REFUSES)
-
-
-def test_the_order_outlives_a_restart(daemon, service, port, tmp_path):
-    chosen = service("aes", zone(www=[REFUSES, SILENT, ANSWERS]))
-    settings = {"cache": {"rank": [f"www.example.com:{port}"], "file": str(tmp_path / "cache")}}
-    running = daemon(chosen, settings)
-    leads(ANSWERS)
-    running.stop()
-    daemon(chosen, settings)
-    assert addresses(ask("www.example.com")) == [ANSWERS, REFUSES, SILENT]
-    assert len(chosen.requests) == 1
 
 
 def test_explain_says_by_what_they_are_ordered(daemon, service, port, binary, tmp_path):

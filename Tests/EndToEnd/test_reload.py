@@ -14,12 +14,12 @@ import dns.message
 import dns.rcode
 import pytest
 
-from conftest import TEST_SECONDS, ZONE, settings_for
 from control import metrics, total
 from daemon import toml
 from dns_client import Stream, addresses, ask, labels
 from httpdns_service import Record, address_of, every_name
 from resolvers import reply_to
+from standard import TEST_SECONDS, ZONE, settings_for
 from waiting import eventually
 
 # HTTPDNSD_HUPS=10000 is its full size.

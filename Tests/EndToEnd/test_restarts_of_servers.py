@@ -15,9 +15,9 @@ import time
 
 import pytest
 
-from conftest import TEST_SECONDS
 from control import metrics, total
 from dns_client import labels
+from standard import TEST_SECONDS
 from waiting import eventually
 
 SECONDS = int(os.environ.get("HTTPDNSD_RESTARTS_SECONDS", "2"))

@@ -14,9 +14,9 @@ import dns.rcode
 import dns.update
 import pytest
 
-from conftest import ZONE
 from dns_client import Stream, addresses, ask, exchange
 from resolvers import reply_to
+from standard import ZONE
 
 PORT = 2053
 KINDS = ["A", "AAAA", "HTTPS", "SVCB", "MX", "TXT", "PTR", "SRV", "NS", "SOA", "CNAME", "DS", "ANY", "TYPE65399"]

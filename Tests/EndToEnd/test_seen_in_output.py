@@ -10,12 +10,12 @@ import urllib.request
 import pytest
 
 import daemon as processes
+from collector import Collector
 from control import metrics
 from dns_client import ask
 from httpdns_service import Fault, every_name
 from providers import AES_KEY, SECRETS, Refused
 from resolvers import answer_locally
-from test_report import Collector
 from waiting import eventually
 
 KEYS = {"aes": "q7Vx!z-Kp2#Lm9&W", "des": "z9!Kw#4q", "https": ""}

@@ -1,11 +1,9 @@
 """`confIp`: the list of service addresses that the service itself gives out."""
 
-import time
-
 import pytest
 
 from dns_client import addresses, ask
-from httpdns_service import HTTPDNSService, address_of, every_name
+from httpdns_service import address_of, every_name
 from waiting import eventually
 
 START, BROKEN, FIRST, SECOND, NOBODY = (f"127.0.0.{last}" for last in (30, 31, 32, 33, 39))
@@ -79,34 +77,15 @@ def test_several_addresses_are_servers_in_order(daemon, listed):
     eventually(lambda: uses(second), "then the second")
 
 
-# --- By the clock -----------------------------------------------------------------------------------------------------
-
-def a_list_that_changes(daemon):
-    """Good for a minute. Returns when it was asked for, and when each of two servers was asked."""
-    start = HTTPDNSService("aes", every_name, address=START, port=80, conf=f"log:0|domain:0|ip:{FIRST}|ttl:1").start()
-    first, second = (HTTPDNSService("aes", every_name, address=one, port=80).start() for one in (FIRST, SECOND))
-    running = daemon(start, using([START]))
-    # Nobody asks before the list is there: that all servers fail would be a reason to ask for it once more.
-    eventually(lambda: running.log_lines(FIRST), "the list is there")
-    assert uses(first)
-    begun, fetched = time.monotonic(), len(start.conf_requests)
-    start.conf = f"log:0|domain:0|ip:{SECOND}|ttl:1"
-    for one in (first, second):
-        one.requests.clear()
-    number = 0
-    while time.monotonic() - begun < 64:
-        ask(f"steady{number}.example.com")
-        number += 1
-        time.sleep(0.5)
-    for one in (start, first, second):
-        one.stop()
-    asked = ([request.at for request in one.requests] for one in (first, second))
-    return begun, len(start.conf_requests) - fetched, *asked
-
-
-@pytest.mark.real_time(scenario=a_list_that_changes)
-def test_the_list_is_refreshed_as_it_says(real_time):
-    begun, fetched, first, second = real_time(a_list_that_changes)
-    assert fetched == 1
-    assert first and second and max(first) < min(second), "one, then the other"
-    assert 55 <= min(second) - begun <= 63
+def test_the_list_is_refreshed_as_it_says(daemon, listed, clocks):
+    """It is good for a minute, of which the daemon's clock is told that it has passed."""
+    conf = "log:0|domain:0|ip:{}|ttl:1"
+    start, first, second = listed("aes", START, conf.format(FIRST)), listed("aes", FIRST), listed("aes", SECOND)
+    daemon(start, using([START]), variables=clocks.variables)
+    eventually(lambda: uses(first), "the server of the list is used")
+    fetched, start.conf = len(start.conf_requests), conf.format(SECOND)
+    clocks.set(boot=40)
+    assert uses(first) and len(start.conf_requests) == fetched
+    clocks.set(boot=60)
+    eventually(lambda: uses(second), "the server of the new list is used")
+    assert len(start.conf_requests) == fetched + 1

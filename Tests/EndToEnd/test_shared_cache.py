@@ -8,10 +8,9 @@ import time
 import dns.rcode
 import pytest
 
-from clocks import clocks, library
 from control import Control, fetch
 from dns_client import addresses, ask, extended_errors
-from fleet import KEY, count_of, fill, in_use, is_written, member, passed_on, remembered, state, store
+from fleet import KEY, count_of, fill, in_use, is_written, passed_on, remembered, state
 from httpdns_service import Record, address_of, every_name
 from resolvers import answer_locally
 from store import PASSWORD

@@ -8,9 +8,8 @@ import time
 import dns.message
 import pytest
 
-from conftest import measures_the_build
-from fleet import fake_store, member, store
 from httpdns_service import every_name
+from standard import measures_the_build
 from store import PASSWORD
 from waiting import eventually
 
@@ -97,7 +96,7 @@ def test_a_store_that_fails_is_not_noticed(service, store, fake_store, member, a
     names = iter(lambda: f"{fault}{next(numbers)}.example.com", None)
     settings = {}
     if fault in FAKES:
-        fake = fake_store(FAKES[fault])
+        fake_store(FAKES[fault])
         server = "redis://127.0.0.10"
     elif fault == "certificate":
         certificate = other_authority.server_file(addresses=["127.0.0.9"])

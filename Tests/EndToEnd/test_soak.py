@@ -18,16 +18,15 @@ import zlib
 import dns.exception
 import pytest
 
-from conftest import TEST_SECONDS
+from comparison import name_end
 from control import metrics
 from dns_client import addresses, ask, labels
-from fleet import KEY, store
+from fleet import KEY
 from httpdns_service import Fault, Record
 from resolvers import reply_to
-from test_comparison import name_end
+from standard import TEST_SECONDS
 from waiting import eventually, waited_since
 
-__all__ = ["store"]  # a fixture
 SECONDS = int(os.environ.get("HTTPDNSD_SOAK_SECONDS", "15"))
 RATE = 1000
 PORT = 2053

@@ -8,7 +8,6 @@ import html5lib
 import pytest
 
 import chromium
-from clocks import clocks, library
 from control import Control, fetch
 from dns_client import addresses, ask
 from httpdns_service import Fault

@@ -1,4 +1,4 @@
-"""What upstreams say and the daemon does not pass on, and what it does not ask."""
+"""What upstreams say and the daemon does not pass on."""
 
 import dns.flags
 import dns.message
@@ -6,11 +6,11 @@ import dns.rcode
 import pytest
 
 import daemon as processes
-from conftest import ZONE
 from control import metrics, total
-from dns_client import addresses, ask, extended_errors, reasons, synthetic_soa
-from httpdns_service import Fault, Record, address_of, every_name
+from dns_client import addresses, ask, extended_errors, synthetic_soa
+from httpdns_service import Fault, Record, address_of
 from resolvers import reply_to
+from standard import ZONE
 from waiting import eventually
 
 METRICS = {"control": {"metrics": "127.0.0.1:9153"}}
@@ -19,8 +19,7 @@ PRIVATE = ZONE | {"rebind.example.com": Record(["10.0.0.1", "127.0.0.1"], ["fd00
                   "nas.office.example.com": Record(["192.168.1.7"], [], 600)}
 
 
-@pytest.mark.parametrize("transport", ["udp", "tcp"])
-def test_private_addresses_are_taken_out(daemon, service, scripted_resolver, transport):
+def test_private_addresses_are_taken_out(daemon, service, scripted_resolver):
     """Whoever says them, and in hints too; with an extended error, a line in the log and a metric."""
     local = scripted_resolver(lambda asked: reply_to(
         asked.message, '60 IN HTTPS 1 . ipv4hint="10.0.0.1"' if asked.kind == "HTTPS" else "60 IN A 169.254.169.254",
@@ -30,7 +29,7 @@ def test_private_addresses_are_taken_out(daemon, service, scripted_resolver, tra
         "httpdns": {"signed": "addresses"}, "fallback": {"servers": [local.endpoint]}})
 
     def asked(name, kind="A"):
-        return ask(name, kind, transport=transport, edns=True, want_dnssec=True)
+        return ask(name, kind, edns=True, want_dnssec=True)
     for kind in ("A", "AAAA", "A"):
         reply = asked("rebind.example.com", kind)
         assert reply.rcode() == dns.rcode.NOERROR and not reply.answer
@@ -47,36 +46,11 @@ def test_private_addresses_are_taken_out(daemon, service, scripted_resolver, tra
     eventually(lambda: total(metrics(), "httpdnsd_private_addresses_refused_total") == 6, "each is counted")
 
 
-def test_by_default_they_pass(daemon, service):
-    daemon(service("aes", PRIVATE))
-    assert addresses(ask("rebind.example.com")) == ["10.0.0.1", "127.0.0.1"]
-
-
-@pytest.mark.parametrize("transport", ["udp", "tcp"])
-def test_without_rd_nobody_is_asked(daemon, service, scripted_resolver, transport):
-    local = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"))
-    asked_service = service("aes")
-    daemon(asked_service, {"fallback": {"servers": [local.endpoint]}})
-
-    def asked(name, kind="A"):
-        return ask(None, transport=transport, message=dns.message.make_query(name, kind, flags=0, use_edns=0))
-    for name, kind in (("www.example.com", "A"), ("example.com", "MX"), ("nas.lan", "A")):
-        reply = asked(name, kind)
-        assert reply.rcode() == dns.rcode.REFUSED and not reply.answer and extended_errors(reply) == [20]
-        assert not reply.flags & dns.flags.RD
-    assert asked_service.names == [] and local.questions == []
-    assert addresses(ask("www.example.com"))
-    assert addresses(asked("www.example.com")), "it is known now"
-    assert addresses(asked("localhost")) == ["127.0.0.1"]
-    assert asked("a.onion").rcode() == dns.rcode.NXDOMAIN
-
-
-@pytest.mark.parametrize("encryption", ["https", "aes"])
-def test_a_local_resolver_only_stands_in(daemon, service, scripted_resolver, tmp_path, encryption):
+def test_a_local_resolver_only_stands_in(daemon, service, scripted_resolver, tmp_path):
     """What it says while HTTPDNS fails is given, for a minute at most, and neither replaces what HTTPDNS said before nor
     outlives the daemon."""
     local = scripted_resolver(lambda asked: reply_to(asked.message, "86400 IN A 198.51.100.66"))
-    chosen = service(encryption, lambda name, request: Record([address_of(name)], [], 1))
+    chosen = service("https", lambda name, request: Record([address_of(name)], [], 1))
     settings = {"fallback": {"servers": [local.endpoint]}, "cache": {"file": str(tmp_path / "cache")}}
     running = daemon(chosen, settings)
     assert addresses(ask("known.example.com")) == [address_of("known.example.com")]
@@ -91,35 +65,6 @@ def test_a_local_resolver_only_stands_in(daemon, service, scripted_resolver, tmp
     running.stop()
     daemon(chosen, settings)
     assert addresses(ask("new.example.com")) == [address_of("new.example.com")]
-
-
-@pytest.mark.parametrize("encryption", ["aes", "des"])
-def test_an_encrypted_answer_is_read_whole_or_not_at_all(daemon, service, scripted_resolver, encryption):
-    """Whoever is on the path can write a line that fits into one block, and have garbage elsewhere."""
-    local = scripted_resolver(lambda asked: reply_to(asked.message, "300 IN A 192.0.2.53"))
-    chosen = service(encryption, every_name)
-    running = daemon(chosen, {"fallback": {"servers": [local.endpoint]}})
-    for number, text in enumerate([
-            "6.6.6.6,999", "{}.:6.6.6.6|203.0.113.7", "\x01$%\n{}.:6.6.6.6,60", "{}.:6.6.6.6,60|\x01$%",
-            "{}.:6.6.6.6;nonsense,60", "{0}.:6.6.6.6,60\n{0}.:6.6.6.7,60", "{}.:6.6.6.6,60\nother.example.com.:0"]):
-        name = f"forged{number}.example.com"
-        chosen.fault = Fault("text", text.format(name))
-        assert addresses(ask(name)) == ["192.0.2.53"], text
-    eventually(lambda: running.log_lines("the answer cannot be decrypted and read: are dnsKey and encryptType right"),
-               "the log says why")
-    chosen.fault = lambda request: Fault("text", f"{request.names[0]}.:192.0.2.9,86400")
-    assert ask("long.example.com").answer[0].ttl == 600
-
-
-def test_over_aes_no_record_is_no_answer_with_http_only(daemon, service):
-    """Anybody on the path can say it."""
-    chosen = service("aes", {})
-    daemon(chosen, {"httpdns": {"httpOnly": True}})
-    for _ in range(3):
-        reply = ask("www.example.com", edns=True)
-        assert reply.rcode() == dns.rcode.SERVFAIL and extended_errors(reply) == [23]
-        assert reasons(reply) == "httpdns: no record, which aes and des do not prove"
-    assert chosen.names == ["www.example.com"], "it is left alone for some seconds"
 
 
 @pytest.mark.parametrize(("encryption", "limits"), [

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 TOP = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(TOP / "Tests/EndToEnd"))
+sys.path.insert(0, str(TOP / "Tests/EndToEnd/support"))
 
 from machine import BootedMachine, Machine  # noqa: E402
 

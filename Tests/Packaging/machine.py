@@ -9,7 +9,7 @@ import sys
 
 from waiting import eventually
 
-HTTPDNS_SERVICE = pathlib.Path(__file__).parents[1] / "EndToEnd/httpdns_service.py"
+HTTPDNS_SERVICE = pathlib.Path(__file__).parents[1] / "EndToEnd/support/httpdns_service.py"
 
 # Says when all is in place, and then keeps the namespaces.
 _MAKE = """

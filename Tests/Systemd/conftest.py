@@ -3,4 +3,4 @@
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "EndToEnd"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "EndToEnd/support"))

@@ -1,12 +1,8 @@
 """A daemon whose clocks a test sets: clocks.c, preloaded into it."""
 
-import pathlib
 import struct
-import subprocess
 
 import pytest
-
-HERE = pathlib.Path(__file__).parent
 
 
 class Clocks:
@@ -23,14 +19,6 @@ class Clocks:
             file.write(struct.pack("=qq", day, boot))
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    made = tmp_path_factory.mktemp("clocks") / "clocks.so"
-    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(made),
-                    str(HERE / "clocks.c")], check=True)
-    return made
-
-
 @pytest.fixture
-def clocks(library, tmp_path):
-    return Clocks(library, tmp_path / "clocks")
+def clocks(compiled, tmp_path):
+    return Clocks(compiled("clocks.c", "-shared", "-fPIC"), tmp_path / "clocks")

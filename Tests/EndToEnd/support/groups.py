@@ -22,10 +22,6 @@ def answers(code):
     return lambda asked, connection=None: reply_to(asked.message, rcode=code)
 
 
-def no_data(asked, connection=None):
-    return reply_to(asked.message, "60 IN SOA ns.example. host.example. 1 2 3 4 5", section="authority")
-
-
 def last_of(name, kind="A", **options):
     """Who answered, by the last octet of the address."""
     reply = ask(name, kind, port=PORT, **options)

@@ -1,5 +1,12 @@
 /// Suggests what an operator most likely meant by an unknown name.
-enum Nearest {
+public enum Nearest {
+    /// The nearest of some words; nil: none is near.
+    public static func word(_ name: String, of words: [String]) -> String? {
+        words.min { distance($0, name) < distance($1, name) }.flatMap {
+            distance($0, name) <= tolerance(name) ? $0 : nil
+        }
+    }
+
     /// The text behind "unknown": the nearest key, or the names that exist there.
     static func key(section: String, name: String) -> String {
         let ofGroup =

@@ -11,6 +11,7 @@ package struct WatchFilter: Sendable, Equatable {
     package var clients: [Network] = []
     /// Only questions with one of these answerers: a word of ``Watched/By/words``, or the name of a group.
     package var by: [String] = []
+    package var ways: [Exposure] = []
     /// Only questions that took longer than this, in milliseconds.
     package var slowerThan = 0.0
 
@@ -20,7 +21,7 @@ package struct WatchFilter: Sendable, Equatable {
         (types.isEmpty || !question.name.isEmpty && types.contains(question.type))
             && (codes.isEmpty || codes.contains(question.code))
             && (slowerThan == 0 || Double(question.took) > slowerThan * 1_000_000)
-            && (by.isEmpty || by.contains(question.by.word))
+            && (by.isEmpty || by.contains(question.by.word)) && (ways.isEmpty || ways.contains(question.way))
             && (clients.isEmpty || clients.contains { $0.contains(question.client) })
             && (names.isEmpty || names.contains { $0.contains(question.name.span) })
     }
@@ -31,6 +32,7 @@ extension WatchFilter {
     var query: String {
         var pairs = names.map { ("name", "\($0)") } + types.map { ("type", "\($0)") } + codes.map { ("code", "\($0)") }
         pairs += clients.map { ("client", "\($0)") } + by.map { ("by", $0) }
+        pairs += ways.map { ("way", $0.word) }
         if slowerThan > 0 { pairs.append(("slower", "\(slowerThan)")) }
         return pairs.map { "\($0.0)=\(RequestTarget.encoded($0.1))" }.joined(separator: "&")
     }
@@ -44,9 +46,10 @@ extension WatchFilter {
         }
         guard let names = values("name", { Name($0) }), let types = values("type", RecordType.init(parsing:)),
             let codes = values("code", ResponseCode.init(parsing:)), let clients = values("client", { Network($0) }),
+            let ways = values("way", { word in Exposure.ways.first { $0.word == word } }),
             let slower = values("slower", { Double($0) }), slower.allSatisfy({ $0 >= 0 && $0.isFinite })
         else { return nil }
         (self.names, self.types, self.codes, self.clients) = (names, types, codes, clients)
-        (by, slowerThan) = (target.values("by"), slower.first ?? 0)
+        (by, self.ways, slowerThan) = (target.values("by"), ways, slower.first ?? 0)
     }
 }

@@ -47,7 +47,8 @@ package struct WatchText {
                 ("name", name.map(JSON.string) ?? .null),
                 ("type", name == nil ? .null : .string("\(question.type)")),
             ] + by + [
-                ("rcode", .string("\(question.code)")),
+                ("way", .string(question.way.word)), ("rcode", .string("\(question.code)")),
+                ("reason", question.reason.isEmpty ? .null : .string(question.reason)),
                 ("milliseconds", .number(Double(question.took / 1000) / 1000)),
             ]
         ).text + "\n"
@@ -65,7 +66,8 @@ package struct WatchText {
             + column(name == nil ? "-" : "\(question.type)", .none, \.type)
             + column(by, question.by.colour, \.by)
             + column("\(question.code)", question.code.colour, \.code)
-            + "  \(space)\(painted(took, question.took >= Self.slow ? .yellow : .none))\n"
+            + "  \(space)\(painted(took, question.took >= Self.slow ? .yellow : .none))"
+            + (question.reason.isEmpty ? "\n" : "  \(painted(Self.printable(question.reason), .dim))\n")
     }
 
     /// Nanoseconds from which a person notices the wait: such lines are marked.
@@ -75,11 +77,14 @@ package struct WatchText {
     private mutating func column(_ words: String, _ colour: Colour, _ width: WritableKeyPath<Widths, Widths.Width>)
         -> String
     {
-        // With `?` in the place of what a terminal could take for a command, or could not show.
-        let printable = String(
-            decoding: words.utf8.map { (0x20..<0x7F).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
+        let printable = Self.printable(words)
         let missing = widths[keyPath: width].missing(for: printable.utf8.count)
         return "  \(painted(printable, colour))\(String(repeating: " ", count: missing))"
+    }
+
+    /// With `?` in the place of what a terminal could take for a command, or could not show.
+    private static func printable(_ words: String) -> String {
+        String(decoding: words.utf8.map { (0x20..<0x7F).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
     }
 
     private func painted(_ words: String, _ colour: Colour) -> String {

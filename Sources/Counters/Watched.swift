@@ -19,6 +19,10 @@ package struct Watched: Sendable, Equatable {
     package var code: ResponseCode
     /// Who answered.
     package var by: By
+    /// The most readable way in which the question was sent to servers before it was answered.
+    package var way: Exposure
+    /// What the client was told of the reason, if it was; from anybody.
+    package var reason: String
 
     /// Where the answer came from.
     package enum By: Sendable, Equatable {
@@ -48,9 +52,24 @@ package struct Watched: Sendable, Equatable {
     /// - Parameter name: in wire form; empty: the question could not be read.
     package init(
         at: UInt64, took: UInt64, client: IPAddress, isStream: Bool, name: [UInt8], type: RecordType,
-        code: ResponseCode, by: By
+        code: ResponseCode, by: By, way: Exposure = .none, reason: String = ""
     ) {
         (self.at, self.took, self.client, self.isStream) = (at, took, client, isStream)
         (self.name, self.type, self.code, self.by) = (name, type, code, by)
+        (self.way, self.reason) = (way, reason)
     }
+}
+
+/// What filters and programs call the ways of a question.
+extension Exposure {
+    package var word: String {
+        switch self {
+        case .none: "cache"
+        case .loopback: "loopback"
+        case .encrypted: "encrypted"
+        case .clear: "clear"
+        }
+    }
+
+    package static let ways = [Exposure.clear, .encrypted, .loopback, .none]
 }

@@ -23,7 +23,8 @@ extension WatchNotes.Page {
 extension WatchNotes {
     /// Notes an answer that did not come from a listener.
     func note(
-        _ client: Client, _ code: ResponseCode, _ answerer: Answerer, _ took: UInt64, _ forwarder: borrowing Forwarder
+        _ client: Client, _ answer: Answer, _ answerer: Answerer, _ way: Exposure, _ took: UInt64,
+        _ forwarder: borrowing Forwarder
     ) {
         let by: Watched.By =
             switch answerer {
@@ -39,7 +40,17 @@ extension WatchNotes {
         let watched = Watched(
             at: WallClock.unixMicroseconds(), took: took, client: client.address, isStream: client.isStream,
             name: Array(client.query[Question.nameOffset..<client.question.nameEnd]), type: client.question.type,
-            code: code, by: by)
+            code: answer.head.responseCode, by: by, way: way, reason: answer.reason)
         note(1) { $0.add(watched) }
+    }
+}
+
+extension Answer {
+    /// What a person is told beside the response code; empty: nothing.
+    fileprivate var reason: String {
+        // That an answer is stale is told by who has answered.
+        guard let first = extendedErrors.first, first != .staleAnswer else { return "" }
+        let text = extendedErrorText
+        return text.isEmpty ? "\(first)" : text
     }
 }

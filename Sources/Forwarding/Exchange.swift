@@ -7,8 +7,9 @@ public typealias ClientNumber = Int
 /// An instruction to the shell. Actions are carried out in order; the outcome of each query comes back through
 /// `Forwarder.settle`, at any later time, or never: deadlines are the forwarder's own.
 public enum Action {
-    /// Give each client the answer, with the client's own id, spelling and size limit.
-    case reply(SmallList<ClientNumber>, Answer, Reply.Age, by: Answerer)
+    /// Give each client the answer, with the client's own id, spelling and size limit. `way` is the most readable way in which
+    /// the question was sent to servers until now.
+    case reply(SmallList<ClientNumber>, Answer, Reply.Age, by: Answerer, way: Exposure)
     /// Send this to a server of the query's group.
     case ask(QueryID, Server, Ask)
     /// The server is silent, or the network has changed: send the same to it once more in another way (over a fresh

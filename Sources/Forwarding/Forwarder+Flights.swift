@@ -23,13 +23,13 @@ extension Forwarder {
         case .answer(let isStandIn, let isFromStore):
             guard let best = flight.takeSecondBest() else { return }
             let cached = cacheAndShare(best, of: flight, isStandIn: isStandIn, isFromStore: isFromStore, at: now)
-            reply(flight.takeClients(), cached, age: .elapsed(0), by: best.by)
+            reply(flight, flight.takeClients(), cached, age: .elapsed(0), by: best.by)
         case .noRecord(let isStandIn):
             guard let best = flight.takeSecondBest() else { return }
             let cached = cacheNoRecord(best, of: flight, isStandIn: isStandIn, at: now)
-            reply(flight.takeClients(), cached, age: .elapsed(0), by: best.by)
+            reply(flight, flight.takeClients(), cached, age: .elapsed(0), by: best.by)
         case .stale:
-            if let known = known(flight, at: now) { replyKnown(flight.takeClients(), known) }
+            if let known = known(flight, at: now) { replyKnown(flight, flight.takeClients(), known) }
         case .whatThereIs:
             if !flight.crowd.clients.isEmpty { counters.overdue += 1 }
             giveFailure(flight, timedOut: true)
@@ -62,7 +62,7 @@ extension Forwarder {
             admission.failed(flight.key, reason(flight), at: now)
         }
         if let known = known(flight, at: now) {
-            replyKnown(flight.takeClients(), known)
+            replyKnown(flight, flight.takeClients(), known)
         } else {
             giveFailure(flight, timedOut: false)
         }
@@ -71,7 +71,7 @@ extension Forwarder {
 
     /// Gives the clients of a flight their answer, and ends it.
     mutating func end(_ flight: Flight, with answer: Answer, age: Reply.Age = .elapsed(0), by answerer: Answerer) {
-        reply(flight.takeClients(), answer, age: age, by: answerer)
+        reply(flight, flight.takeClients(), answer, age: age, by: answerer)
         end(flight)
     }
 
@@ -92,11 +92,11 @@ extension Forwarder {
         let clients = flight.takeClients()
         if let best = flight.secondBest {
             reply(
-                clients, explained(best.answer, flight.route[best.step].group), age: .elapsed(0), by: best.by)
+                flight, clients, explained(best.answer, flight.route[best.step].group), age: .elapsed(0), by: best.by)
         } else {
             var reason = reason(flight)
             if timedOut { reason.code = .noReachableAuthority }
-            reply(clients, failure(flight.key, reason), age: .elapsed(0), by: .nobody)
+            reply(flight, clients, failure(flight.key, reason), age: .elapsed(0), by: .nobody)
         }
     }
 
@@ -148,13 +148,16 @@ extension Forwarder {
 // MARK: - Replies
 
 extension Forwarder {
-    mutating func reply(_ clients: SmallList<Waiter>, _ answer: Answer, age: Reply.Age, by answerer: Answerer) {
+    /// Answers clients of a flight.
+    mutating func reply(
+        _ flight: Flight, _ clients: SmallList<Waiter>, _ answer: Answer, age: Reply.Age, by answerer: Answerer
+    ) {
         guard !clients.isEmpty else { return }
         let numbers = clients.map { client in
             admission.answered(client)
             return client.number
         }
-        act(.reply(numbers, answer, age, by: answerer))
+        act(.reply(numbers, answer, age, by: answerer, way: desk.exposure(of: flight)))
     }
 
     /// Answers a client at once.
@@ -162,14 +165,16 @@ extension Forwarder {
         _ client: Asker?, _ answer: Answer, age: Reply.Age = .elapsed(0), by answerer: Answerer = .daemon
     ) {
         guard let client else { return }
-        act(.reply(SmallList(client.number), answer, age, by: answerer))
+        act(.reply(SmallList(client.number), answer, age, by: answerer, way: .none))
     }
 
     /// Gives what the cache holds: stale, or fresh if it came meanwhile with another question's answer.
-    mutating func replyKnown(_ clients: SmallList<Waiter>, _ known: DNSCache.Held) {
-        guard !known.isFresh else { return reply(clients, known.answer, age: .elapsed(known.elapsed), by: .cache) }
+    mutating func replyKnown(_ flight: Flight, _ clients: SmallList<Waiter>, _ known: DNSCache.Held) {
+        guard !known.isFresh else {
+            return reply(flight, clients, known.answer, age: .elapsed(known.elapsed), by: .cache)
+        }
         counters.servedStale += UInt64(clients.count)
-        reply(clients, known.answer.stale, age: .fixed(timing.staleTTL), by: .stale)
+        reply(flight, clients, known.answer.stale, age: .fixed(timing.staleTTL), by: .stale)
     }
 
     mutating func replyKnown(_ client: Asker, _ known: DNSCache.Held) {

@@ -183,9 +183,9 @@ public struct Forwarder: ~Copyable {
         let clients = newest.takeClients()
         counters.refusedFlights += UInt64(clients.count)
         if let known = known(newest, at: now) {
-            replyKnown(clients, known)
+            replyKnown(newest, clients, known)
         } else {
-            reply(clients, failure(newest.key, nil), age: .elapsed(0), by: .daemon)
+            reply(newest, clients, failure(newest.key, nil), age: .elapsed(0), by: .daemon)
         }
         desk.withdraw(newest)
         end(newest)

@@ -127,6 +127,11 @@ struct GroupDesk: ~Copyable {
         flight.id.number < records.count ? records[flight.id.number].messages : nil
     }
 
+    /// The most readable way in which the question of a flight was sent until now.
+    func exposure(of flight: Flight) -> Exposure {
+        flight.id.number < records.count ? records[flight.id.number].exposure : .none
+    }
+
     /// A flight's question goes to a server.
     mutating func note(_ exposure: Exposure, of flight: Flight) {
         let number = flight.id.number

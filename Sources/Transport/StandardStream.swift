@@ -8,6 +8,19 @@ package enum StandardStream {
 
     package var isTerminal: Bool { isatty(descriptor) == 1 }
 
+    /// How many letters of text a line of the terminal has; nil: it is no terminal, and what reads it may want whole lines.
+    /// COLUMNS, which a person can set, goes before what the terminal says; a terminal that does not say has 80.
+    package func columns(_ environment: [String: String]) -> Int? {
+        guard isTerminal else { return nil }
+        if let given = environment["COLUMNS"].flatMap({ Int($0) }), given > 0 { return max(given, Self.fewestColumns) }
+        var size = winsize()
+        let isSaid = unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
+        return isSaid ? max(Int(size.ws_col), Self.fewestColumns) : 80
+    }
+
+    /// In fewer letters nothing can be read.
+    private static let fewestColumns = 20
+
     /// Whether text may be coloured: on a terminal that knows colours, unless NO_COLOR is set (no-color.org).
     package func isColoured(_ environment: [String: String]) -> Bool {
         isTerminal && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"

@@ -69,6 +69,15 @@ struct Loaded {
         }
     }
 
+    /// Ends the command if there is no group of this name. `httpdns` need not be there: commands that need it say what they do
+    /// without.
+    func checkGroup(_ name: String) throws {
+        let names = settings.groups.map(\.name)
+        guard name == Settings.Group.httpdnsName || names.contains(name) else {
+            throw Ending.usage("--group \(name) is not known here; give one of \(names.joined(separator: ", "))")
+        }
+    }
+
     /// Does work by whose failure an invalid setting shows, and adds to the error where that setting stands.
     func naming<T>(_ work: () throws(StartFailure) -> T) throws -> T {
         do throws(StartFailure) {

@@ -34,10 +34,11 @@ struct ControlOptions: ParsableArguments {
     }
 
     /// Prints the daemon's response, or ends with its error.
-    func show(_ request: ControlClient.Request) throws {
+    /// - Parameter asJSON: it is for programs.
+    func show(_ request: ControlClient.Request, asJSON: Bool = false) throws {
         let response = try ask(request)
         guard response.isFine else { throw Ending.unreachable(response.line) }
-        StandardOutput.write(response.line)
+        if asJSON { StandardOutput.write(response.line) } else { StandardOutput.say(response.line) }
     }
 }
 
@@ -64,7 +65,7 @@ struct Status: ParsableCommand {
 
     func run() throws {
         try ending {
-            guard alive || ready else { return try options.show(.status(asJSON: json)) }
+            guard alive || ready else { return try options.show(.status(asJSON: json), asJSON: json) }
             let response = try options.ask(alive ? .alive : .ready)
             guard response.isFine else {
                 throw Ending.unreachable("not \(alive ? "alive" : "ready"): \(response.line)")
@@ -146,7 +147,7 @@ struct Reload: ParsableCommand {
             if response.isOfWrongConfiguration { throw Ending.configuration(response.line) }
             if response.isOfUnreadableConfiguration { throw Ending.system(response.line) }
             guard response.isFine else { throw Ending.unreachable(response.line) }
-            StandardOutput.write(response.line)
+            StandardOutput.say(response.line)
         }
     }
 }

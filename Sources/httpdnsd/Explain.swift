@@ -41,7 +41,7 @@ struct Explain: ParsableCommand {
                 return try explainAlone(why)
             }
             guard response.isFine else { throw Ending.unreachable(response.line) }
-            StandardOutput.write(response.line)
+            if json { StandardOutput.write(response.line) } else { StandardOutput.say(response.line) }
         }
     }
 
@@ -53,7 +53,7 @@ struct Explain: ParsableCommand {
                 name, type, by: loaded.settings, loaded.origins, environment: Environment.variables, because: why,
                 asJSON: json)
         }
-        StandardOutput.write(text)
+        if json { StandardOutput.write(text) } else { StandardOutput.say(text) }
         if ask { throw Ending.unreachable("no server was asked, which takes a running daemon: \(why)") }
     }
 }

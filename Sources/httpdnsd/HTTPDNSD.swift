@@ -1,5 +1,6 @@
 import ArgumentParser
 import Base
+import Configuration
 import Daemon
 import Transport
 
@@ -20,6 +21,10 @@ struct HTTPDNSD: ParsableCommand {
     /// goes through the tree.
     static func main() {
         let words = Environment.arguments
+        if let unknown = unknown(words) {
+            StandardError.write(unknown)
+            exit(withError: ExitCode(Ending.usage("").code))
+        }
         guard words.first == Run.configuration.commandName, let run = try? Run.parse(Array(words.dropFirst())) else {
             return main(words)
         }
@@ -28,5 +33,16 @@ struct HTTPDNSD: ParsableCommand {
         } catch {
             Run.exit(withError: error)
         }
+    }
+
+    /// What is wrong with the command, if that is no command, for which the parser would say what `run` takes.
+    private static func unknown(_ words: [String]) -> String? {
+        let commands = configuration.subcommands.compactMap { $0.configuration.commandName }
+        let word = words.first == "help" ? words.dropFirst().first : words.first
+        guard let word, !word.hasPrefix("-"), word != "help", !commands.contains(word) else { return nil }
+        guard let meant = Nearest.word(word, of: commands + ["help", "--version"]) else {
+            return "unknown command \"\(word)\"; there are \(commands.joined(separator: ", "))"
+        }
+        return "unknown command \"\(word)\"; did you mean \"\(meant)\"?"
     }
 }

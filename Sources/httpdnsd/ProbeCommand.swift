@@ -1,6 +1,7 @@
 import ArgumentParser
 import Base
 import Configuration
+import DNSWire
 import Daemon
 import Transport
 
@@ -16,15 +17,21 @@ struct ProbeCommand: ParsableCommand {
             "The group whose servers are tried; after httpdns the local resolvers are, too.", valueName: "name"))
     var group = "httpdns"
 
+    @Option(
+        help: ArgumentHelp("The name to look up, instead of the first of domains.intercept.", valueName: "name"),
+        transform: Name.init(explained:))
+    var name: Name?
+
     func run() throws {
         try ending {
             let loaded = try options.load()
+            try loaded.checkGroup(group)
             let trouble: String? = try Progress.during("beginning") { progress in
                 let probe = try loaded.naming { () throws(StartFailure) in
                     try Probe(
-                        loaded.settings, group: group, environment: Environment.variables,
+                        loaded.settings, group: group, name: name, environment: Environment.variables,
                         asking: { progress.say("asking \($0)") },
-                        say: { line in progress.aside { StandardOutput.write(line) } })
+                        say: { line in progress.aside { StandardOutput.say(line) } })
                 }
                 return waiting { probe.run($0) }
             }

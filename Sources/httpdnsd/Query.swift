@@ -7,7 +7,7 @@ import Daemon
 struct Query: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "query",
-        abstract: "Ask the HTTPDNS service directly, several names in one request.")
+        abstract: "Ask the HTTPDNS service, or another group, directly for addresses, past cache and daemon.")
 
     enum Family: String, ExpressibleByArgument, CaseIterable {
         case a, aaaa, both
@@ -17,12 +17,12 @@ struct Query: ParsableCommand {
         case text, json, pair
     }
 
-    @Argument(help: "The names to look up.", transform: Name.init(argument:))
+    @Argument(help: "The names to look up.", transform: Name.init(explained:))
     var names: [Name]
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Option(help: ArgumentHelp("The account to ask: that of this group.", valueName: "name"))
+    @Option(help: ArgumentHelp("The group to ask.", valueName: "name"))
     var group = "httpdns"
 
     @Option(help: "Which addresses to ask for: \(Family.allCases.map(\.rawValue).joined(separator: ", ")).")
@@ -37,8 +37,12 @@ struct Query: ParsableCommand {
     func run() throws {
         try ending {
             let loaded = try options.load()
+            try loaded.checkGroup(group)
             let query = try loaded.naming { () throws(StartFailure) in
                 try DirectQuery(loaded.settings, group: group, ipv4: type != .aaaa, ipv6: type != .a)
+            }
+            if query.isOfAccount, let name = names.first(where: { !$0.isHostname }) {
+                throw Ending.usage("\(name) is not a name that HTTPDNS can be asked for")
             }
             let outcome: Result<[NameAddresses], DirectQuery.Failed> = Progress.during("beginning") { progress in
                 waiting { done in query.ask(names, asking: { progress.say("asking \($0)") }, done) }
@@ -56,15 +60,6 @@ struct Query: ParsableCommand {
         case .pair: for result in results { StandardOutput.write(result.pair) }
         case .json: StandardOutput.write("[\(results.map(\.json).joined(separator: ", "))]")
         }
-    }
-}
-
-extension Name {
-    fileprivate init(argument: String) throws {
-        guard let name = Name(argument), name.isHostname else {
-            throw ValidationError("\(argument) is not a name that HTTPDNS can be asked for")
-        }
-        self = name
     }
 }
 

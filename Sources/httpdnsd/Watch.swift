@@ -11,8 +11,8 @@ struct Watch: ParsableCommand {
         commandName: "watch",
         abstract: "Show each question that the running daemon answers, as it happens.",
         discussion: """
-            A line says when, who asked, the name and type, who answered, how it went and how long it took. Nothing is \
-            kept. What comes faster than it is read is dropped and counted; the daemon never waits. Ctrl-C ends it.
+            A line says when, who asked, the name and type, who answered, how it went, how long it took and, where there \
+            is one, the reason. Nothing is kept. What comes faster than it is read is dropped and counted; the daemon never waits. Ctrl-C ends it.
             """)
 
     @Argument(help: "Names: only these and those under them.", transform: Name.init(explained:))
@@ -44,6 +44,12 @@ struct Watch: ParsableCommand {
             valueName: "who"))
     var by: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "Only questions that left this machine in the clear or encrypted, went to a resolver on it (loopback), or were "
+                + "answered without asking a server (cache).", valueName: "clear|encrypted|loopback|cache"))
+    var way: [Way] = []
+
     @Option(help: ArgumentHelp("Only answers that took longer than so many milliseconds.", valueName: "ms"))
     var slowerThan: Double?
 
@@ -61,6 +67,7 @@ struct Watch: ParsableCommand {
             let progress = Progress("no question to show yet; Ctrl-C ends it")
             defer { progress.end() }
             SignalSource.ignoreBrokenPipe()
+            let fitted = FittedLines(isWanted: !json)
             let failed: ControlClient.Failed? = waiting { done in
                 // Kept until the end: signals are what ends the command.
                 let signals = SignalSource([.terminate, .interrupt, .hangup]) { _ in done(nil) }
@@ -68,7 +75,7 @@ struct Watch: ParsableCommand {
                     filter, form,
                     write: { lines in
                         progress.end()
-                        return StandardStream.output.write(lines)
+                        return StandardStream.output.write(fitted.of(lines))
                     },
                     ended: { failed in withExtendedLifetime(signals) { done(failed) } })
             }
@@ -85,7 +92,40 @@ struct Watch: ParsableCommand {
         var filter = WatchFilter()
         (filter.names, filter.types, filter.codes, filter.clients) = (names, type, rcode, client)
         (filter.by, filter.slowerThan) = (by, slowerThan ?? 0)
+        filter.ways = way.map(\.exposure)
         return filter
+    }
+}
+
+/// The ways of questions, by the words of the command.
+enum Way: String, ExpressibleByArgument, CaseIterable {
+    case clear, encrypted, loopback, cache
+
+    fileprivate var exposure: Exposure {
+        switch self {
+        case .clear: .clear
+        case .encrypted: .encrypted
+        case .loopback: .loopback
+        case .cache: .none
+        }
+    }
+}
+
+/// Lines that come in pieces, each line fitted to the terminal as wide as it is then. Used on one queue.
+private final class FittedLines: @unchecked Sendable {
+    private let isWanted: Bool
+    /// The beginning of a line whose end has not come.
+    private var begun: [UInt8] = []
+
+    init(isWanted: Bool) { self.isWanted = isWanted && StandardStream.output.isTerminal }
+
+    func of(_ octets: [UInt8]) -> [UInt8] {
+        guard isWanted else { return octets }
+        begun += octets
+        guard let end = begun.lastIndex(of: UInt8(ascii: "\n")) else { return [] }
+        let lines = String(decoding: begun[...end], as: UTF8.self)
+        begun.removeSubrange(...end)
+        return Array(StandardStream.output.fit(lines).utf8)
     }
 }
 

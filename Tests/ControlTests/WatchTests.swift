@@ -10,11 +10,12 @@ import Transport
     private static func watched(
         _ name: String? = "www.example.com", _ type: RecordType = .a, _ code: ResponseCode = .noError,
         by: Watched.By = .cache, took: UInt64 = 21_400, client: IPAddress = .v4(127, 0, 0, 1), isStream: Bool = false,
-        at: UInt64 = 1_700_000_000_007_089
+        at: UInt64 = 1_700_000_000_007_089, way: Exposure = .none, reason: String = ""
     ) -> Watched {
         let wire = name.flatMap { Name($0)?.wire } ?? []
         return Watched(
-            at: at, took: took, client: client, isStream: isStream, name: wire, type: type, code: code, by: by)
+            at: at, took: took, client: client, isStream: isStream, name: wire, type: type, code: code, by: by,
+            way: way, reason: reason)
     }
 
     private static func lines(_ form: WatchText.Form, _ questions: [Watched]) -> [String] {
@@ -33,12 +34,15 @@ import Transport
                     "mail.corp.example", .aaaa, .nxDomain, by: .server(group: "office", "tls://10.1.0.53"),
                     took: 21_400_000, client: .v4(192, 0, 2, 177)),
                 Self.watched(nil, .a, .formErr, by: .daemon, took: 1_530_000_000),
+                Self.watched(
+                    "a.example", .a, .servFail, by: .nobody, reason: "office: tls://10.1.0.53: timed\u{1B}out"),
             ])
         #expect(
             lines == [
                 "22:13:20.007  127.0.0.1  www.example.com           A      cache  NOERROR     21 µs",
                 "22:13:20.007  192.0.2.177  mail.corp.example         AAAA   office tls://10.1.0.53  NXDOMAIN    21 ms",
                 "22:13:20.007  127.0.0.1    -                         -      daemon                  FORMERR     1.5 s",
+                "22:13:20.007  127.0.0.1    a.example                 A      nobody                  SERVFAIL    21 µs  office: tls://10.1.0.53: timed?out",
             ])
     }
 
@@ -67,19 +71,20 @@ import Transport
                     Self.watched(),
                     Self.watched(
                         "a\\.b.example", .https, .servFail, by: .server(group: "office", "x\"y"),
-                        took: 1_234_567_890, client: IPAddress(v6: 0, 1), isStream: true),
+                        took: 1_234_567_890, client: IPAddress(v6: 0, 1), isStream: true, way: .clear,
+                        reason: "no \"answer\""),
                     Self.watched(nil, by: .nobody),
                 ]) == [
-                    #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":"www.example.com","type":"A","by":"cache","group":null,"server":null,"rcode":"NOERROR","milliseconds":0.021}"#,
-                    #"{"time":"2023-11-14T22:13:20.007089Z","client":"::1","transport":"tcp","name":"a\\.b.example","type":"HTTPS","by":"server","group":"office","server":"x\"y","rcode":"SERVFAIL","milliseconds":1234.567}"#,
-                    #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":null,"type":null,"by":"nobody","group":null,"server":null,"rcode":"NOERROR","milliseconds":0.021}"#,
+                    #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":"www.example.com","type":"A","by":"cache","group":null,"server":null,"way":"cache","rcode":"NOERROR","reason":null,"milliseconds":0.021}"#,
+                    #"{"time":"2023-11-14T22:13:20.007089Z","client":"::1","transport":"tcp","name":"a\\.b.example","type":"HTTPS","by":"server","group":"office","server":"x\"y","way":"clear","rcode":"SERVFAIL","reason":"no \"answer\"","milliseconds":1234.567}"#,
+                    #"{"time":"2023-11-14T22:13:20.007089Z","client":"127.0.0.1","transport":"udp","name":null,"type":null,"by":"nobody","group":null,"server":null,"way":"cache","rcode":"NOERROR","reason":null,"milliseconds":0.021}"#,
                 ])
     }
 
     @Test("no octet that a terminal could take for a command comes through, whatever the name")
     func hostileNames() {
         let wire: [UInt8] = [5, 0x1B, 0x5B, 0x32, 0x4A, 0x07, 4, 0x9B, 0x0A, 0x00, 0x7F, 0]
-        var one = Self.watched(by: .server(group: "g\u{1B}", "s\u{9B}\n"))
+        var one = Self.watched(by: .server(group: "g\u{1B}", "s\u{9B}\n"), reason: "r\u{1B}[2J\u{9B}\n")
         one.name = wire
         for form in [WatchText.Form.plain, .json] {
             let lines = Self.lines(form, [one])
@@ -97,10 +102,12 @@ import Transport
             ("type=AAAA&type=a", true), ("code=NOERROR", true), ("code=servfail", false), ("code=RCODE0", true),
             ("client=127.0.0.0/8", true), ("client=::1", false), ("client=127.0.0.1", true), ("by=httpdns", true),
             ("by=cache", false), ("by=cache&by=httpdns", true), ("slower=20", true), ("slower=22", false),
-            ("slower=0", true), ("name=com&type=AAAA", false), ("name=com&type=A&by=httpdns&slower=1.5", true),
+            ("slower=0", true), ("way=encrypted", true), ("way=clear", false), ("way=clear&way=encrypted", true),
+            ("way=cache", false), ("way=loopback", false), ("name=com&type=AAAA", false),
+            ("name=com&type=A&by=httpdns&slower=1.5", true),
         ])
     func filters(_ query: String, _ holds: Bool) throws {
-        let one = Self.watched(by: .server(group: "httpdns", "119.29.29.99:443"), took: 21_400_000)
+        let one = Self.watched(by: .server(group: "httpdns", "119.29.29.99:443"), took: 21_400_000, way: .encrypted)
         let filter = try #require(WatchFilter(RequestTarget(Array("/watch?\(query)".utf8))))
         #expect(filter.holds(one) == holds)
         #expect(WatchFilter(RequestTarget(Array("/watch?\(filter.query)".utf8))) == filter)
@@ -113,7 +120,10 @@ import Transport
         }
     }
 
-    @Test(arguments: ["name=a..b", "type=NOPE", "code=RCODE4096", "code=x", "client=1.2.3", "slower=-1", "slower=nan"])
+    @Test(arguments: [
+        "name=a..b", "type=NOPE", "code=RCODE4096", "code=x", "client=1.2.3", "slower=-1", "slower=nan", "way=none",
+        "way=",
+    ])
     func whatCannotBeReadIsNoFilter(_ query: String) {
         #expect(WatchFilter(RequestTarget(Array("/watch?\(query)".utf8))) == nil)
     }

@@ -59,6 +59,17 @@ def test_a_file_that_holds_no_certificate(binary, tmp_path, section, key, others
     assert ended.stderr.count("\n") == 1, "warnings are for who gets it to run"
 
 
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["staus"], 'unknown command "staus"; did you mean "status"?'), (["cach"], 'unknown command "cach"; did you mean "watch"?'),
+    (["help", "flsh"], 'unknown command "flsh"; did you mean "flush"?'),
+    (["version", "--help"], 'unknown command "version"; did you mean "--version"?'),
+    (["resolve"], 'unknown command "resolve"; there are run, check, '), ([""], 'unknown command ""; there are ')])
+def test_unknown_commands(binary, arguments, said):
+    ended = processes.run(binary, *arguments)
+    assert ended.returncode == 64 and ended.stderr.startswith(said) and len(ended.stderr.splitlines()) == 1, ended
+    assert ended.stdout == ""
+
+
 @pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["query"], ["run", "--listen"],
                                        ["query", "a.example", "--type", "mx"],
                                        ["query", "a.example", "--format", "xml"], ["check", "surplus"],

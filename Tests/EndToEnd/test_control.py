@@ -139,7 +139,7 @@ def test_flush(controlled, service, tmp_path):
     ask("missing.example.com")
     assert chosen.names[asked:] == ["n1.example.com", "missing.example.com"]
     ask("n1.other.example")
-    assert operator("flush", "--under", "example.com") == "4 answers forgotten\n"
+    assert operator("flush", "--under", "example.com") == "7 answers forgotten\n"
     ask(names[0])
     assert chosen.names[asked + 2:] == ["n1.other.example", names[0]]
     assert "say which names" in operator("flush", code=64) and "one or the other" in operator("flush", "--all", "a", code=64)
@@ -233,8 +233,8 @@ def test_what_is_no_socket_is_left_alone(daemon, place):
 
 
 def test_no_daemon(binary, tmp_path):
-    for command in ("status", "flush"):
-        ended = processes.run(binary, command, "--socket", str(tmp_path / "none"))
+    for command in (["status"], ["flush", "--all"], ["reload"]):
+        ended = processes.run(binary, *command, "--socket", str(tmp_path / "none"))
         assert ended.returncode == 69 and len(ended.stderr.splitlines()) == 1 and str(tmp_path / "none") in ended.stderr
     ended = processes.run(binary, "status", variables={"HTTPDNSD_CONTROL_SOCKET": ""})
     assert ended.returncode == 69 and "control.socket is off" in ended.stderr

@@ -119,3 +119,11 @@ def test_probe_without_a_service(command, binary, tmp_path, resolver, code):
 def test_help_of_probe(binary):
     shown = processes.run(binary, "probe", "--help")
     assert shown.returncode == 0 and shown.stdout and not shown.stderr
+
+
+def test_the_name_to_look_up(command, service):
+    """A name of the account's own says more than any other."""
+    chosen = service("aes", every_name)
+    shown = command("probe", "--name", "www.my.example", settings=chosen.settings())
+    assert shown.returncode == 0 and chosen.names == ["www.my.example"] and "of www.my.example" in shown.stdout, shown
+    assert command("probe", "--name", "a..b", settings=chosen.settings()).returncode == 64

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from encrypted import address_reply
 from httpdns_service import Fault, Record
 
 NAMES = ["www.example.com", "only4.example.com", "only6.example.com", "none.example.com"]
@@ -88,3 +89,29 @@ def test_more_names_than_a_batch_holds(command, service):
 def test_a_service_that_is_not_there(command, service, encryption):
     unreached = command("query", NAMES[0], settings=service(encryption, ZONE).settings() | {"dnsIp": ["127.0.0.9:9"]})
     assert unreached.returncode == 69 and len(unreached.stderr.splitlines()) == 1, unreached
+
+
+def test_any_group_can_be_asked(command, service, scripted_resolver):
+    office = scripted_resolver(lambda asked: address_reply(asked), address="127.0.0.41")
+    other = service("aes", {"www.shop.example": Record(["203.0.113.77"])})
+    whole = {"upstreams.office": {"servers": ["127.0.0.9", office.endpoint], "domains": ["corp.example"], "timeout": 300},
+             "upstreams.shop": other.settings() | {"provider": "tencent", "domains": ["shop.example"]}}
+    shown = command("query", "mail.corp.example", "_sip.corp.example", "--group", "office", "--format", "pair", whole=whole)
+    assert (shown.returncode, shown.stderr) == (0, ""), shown
+    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["mail.corp.example", "_sip.corp.example"]
+    assert not shown.stdout.endswith(" 0 0\n")
+    shown = command("query", "www.shop.example", "--group", "shop", "--format", "pair", whole=whole)
+    assert shown.stdout == "www.shop.example 203.0.113.77 0\n", shown
+    shown = command("query", "www.example.com", "--group", "fallback", "--type", "a", whole=whole)
+    assert shown.returncode == 0 and "www.example.com A " in shown.stdout, shown
+    office.stop()
+    shown = command("query", "mail.corp.example", "--group", "office", whole=whole)
+    assert shown.returncode == 69 and shown.stderr.count("office ") == 2 and office.endpoint in shown.stderr, shown
+    shown = command("query", "www.example.com", whole=whole)
+    assert shown.returncode == 78 and "--group" in shown.stderr, shown
+    for name in ("query", "probe"):
+        shown = command(name, *(["www.example.com"] if name == "query" else []), "--group", "offce", whole=whole)
+        said = "--group offce is not known here; give one of fallback, office, shop\n"
+        assert shown.returncode == 64 and shown.stderr == said, shown
+    shown = command("query", "*.example", "--group", "shop", whole=whole)
+    assert shown.returncode == 64 and "is not a name that HTTPDNS can be asked for" in shown.stderr, shown

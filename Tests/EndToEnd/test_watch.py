@@ -15,7 +15,7 @@ import pytest
 import daemon as processes
 from dns_client import addresses, ask, exchange
 from encrypted import address_reply
-from httpdns_service import Record
+from httpdns_service import Fault, Record
 from standard import LOCAL_RESOLVER
 from waiting import eventually
 
@@ -130,7 +130,7 @@ def test_each_answer_is_one_line(world, watch):
     ask("b.example.com", "MX")
     seen = watcher.values()
     assert [set(one) for one in seen] == [
-        {"time", "client", "transport", "name", "type", "by", "group", "server", "rcode", "milliseconds"}] * 8
+        {"time", "client", "transport", "name", "type", "by", "group", "server", "way", "rcode", "reason", "milliseconds"}] * 8
     service = running.service.settings()["dnsIp"][0]
     assert [(one["name"], one["type"], one["transport"], one["by"], one["group"], one["server"], one["rcode"])
             for one in seen] == [
@@ -207,7 +207,7 @@ def columns(line):
 
 def test_a_terminal_gets_columns_and_colours(world, watch):
     world()
-    watcher = watch(terminal=True).begin()
+    watcher = watch(terminal=True, variables={"COLUMNS": "200"}).begin()
     for name in ("nas.lan", "www.example.com", "a.invalid", "ends.localhost"):
         ask(name)
     lines = [line for line in watcher.lines(until="ends.localhost")]
@@ -333,3 +333,36 @@ def test_a_watcher_that_stops_keeps_nobody_waiting(world, watch):
     another = watch("--json").begin()
     assert another.values() == []
     stopped.process.send_signal(signal.SIGCONT)
+
+
+def test_which_way_each_question_went(world, watch, service, scripted_resolver):
+    """Also that of a question which was sent in the clear, though an encrypted server answered it in the end."""
+    running = world({"fallback": {"hosts": "", "servers": ["10.53.53.53:5399"], "hedgeAfter": 50}},
+                    {name: Record(["203.0.113.1"], [], 300) for name in ("www.example.com", "slow.example.com")})
+    watcher = watch("--json").begin()
+    leaks = watch("--way", "clear", "--json")
+    ask("www.example.com")
+    ask("www.example.com")
+    running.service.fault = Fault("delay", 0.5)
+    ask("slow.example.com")
+    running.office.stop()
+    ask("mail.corp.example")
+    seen = watcher.values()
+    assert [(one["name"], one["way"]) for one in seen] == [
+        ("www.example.com", "encrypted"), ("www.example.com", "cache"), ("slow.example.com", "clear"),
+        ("mail.corp.example", "loopback")], seen
+    assert [one["reason"] is not None for one in seen] == [False, False, False, True], seen
+    assert seen[3]["reason"].startswith("office: "), seen
+    [line] = leaks.lines(until="slow.example.com")
+    assert json.loads(line)["name"] == "slow.example.com"
+
+
+def test_lines_fit_the_terminal(world, watch):
+    running = world()
+    watcher = watch(terminal=True, variables={"COLUMNS": "50", "NO_COLOR": "1"}).begin()
+    running.office.stop()
+    ask("a-name-of-some-length.corp.example")
+    watcher.lines(until="SERVFAIL")
+    lines = watcher.text.replace("\r", "").splitlines()
+    assert any(line.startswith("  ") and "SERVFAIL" in line for line in lines), lines
+    assert all(len(line) <= 50 for line in lines), lines

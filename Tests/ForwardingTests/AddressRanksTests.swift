@@ -43,7 +43,7 @@ import Testing
                 forwarder.endTurn(at: now)
                 for action in forwarder.takeActions() {
                     switch action {
-                    case .reply(_, let answer, _, by: _): given = answer.addresses
+                    case .reply(_, let answer, _, by: _, way: _): given = answer.addresses
                     case .ask(let id, _, _):
                         guard let answer else { continue }
                         forwarder.settle(id, .answer(answer), at: now)

@@ -32,7 +32,8 @@ import Testing
         var said: [String] = []
         for action in forwarder.actions {
             switch action {
-            case .reply(let clients, let answer, _, _): said.append("\(Array(clients)) \(ScenarioAnswer.said(answer))")
+            case .reply(let clients, let answer, _, _, way: _):
+                said.append("\(Array(clients)) \(ScenarioAnswer.said(answer))")
             case .report(let event): said.append(event.said)
             default: said.append("else")
             }
@@ -234,7 +235,7 @@ import Testing
         forwarder.expire(at: late)
         #expect(forwarder.admission.clients == 0)
         var answered = 0
-        for case .reply(let clients, _, _, _) in forwarder.actions { answered += clients.count }
+        for case .reply(let clients, _, _, _, way: _) in forwarder.actions { answered += clients.count }
         #expect(answered == most + 1001)
     }
 

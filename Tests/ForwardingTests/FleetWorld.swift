@@ -212,7 +212,7 @@ final class FleetWorld {
                 isDone = false
             case .shared(let action): perform(action, place)
             case .report(let event): node.events.append(event)
-            case .reply(let clients, let answer, let age, _):
+            case .reply(let clients, let answer, let age, _, way: _):
                 for client in clients where client >= 0 { node.replies.append((client, answer, age, now)) }
             default: break
             }

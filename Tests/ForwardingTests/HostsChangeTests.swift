@@ -75,7 +75,7 @@ import Testing
                     ? .addresses([NameAddresses(name: name, ipv4: addresses, ipv6: .noRecord)])
                     : .answer(.addresses(name, type: .a, [.v4(192, 0, 2, 1)], ttl: 600)), at: now)
             return forwarder.takeActions().flatMap { (action: Action) -> [Int] in
-                if case .reply(let all, _, _, by: _) = action { Array(all) } else { [] }
+                if case .reply(let all, _, _, by: _, way: _) = action { Array(all) } else { [] }
             }
         }
         func isCached() -> Bool {

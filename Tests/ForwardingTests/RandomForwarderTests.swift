@@ -108,7 +108,7 @@ import Testing
         mutating func take() {
             for action in forwarder.takeActions() {
                 switch action {
-                case .reply(let clients, let answer, _, _):
+                case .reply(let clients, let answer, _, _, way: _):
                     for client in clients {
                         guard let asked = waiting.removeValue(forKey: client) else {
                             faults.append("client \(client) is answered twice: \(ScenarioAnswer.said(answer))")
@@ -179,7 +179,11 @@ import Testing
         /// What was explained is what happens.
         private mutating func check(_ explanation: Explanation, _ key: Flight.Key, _ client: Int) {
             let reply = forwarder.actions.lazy.compactMap { action -> Answer? in
-                if case .reply(let clients, let answer, _, _) = action, clients.contains(client) { answer } else { nil }
+                if case .reply(let clients, let answer, _, _, way: _) = action, clients.contains(client) {
+                    answer
+                } else {
+                    nil
+                }
             }.first
             let flight = forwarder.flightOf[key]
             let isAsRight: Bool =

@@ -107,7 +107,7 @@ import Testing
             for action in forwarder.takeActions() {
                 switch action {
                 case .ask(let request, _, .addresses(let names, _)): underWay.append((at + roundTrip, request, names))
-                case .reply(let clients, _, _, _):
+                case .reply(let clients, _, _, _, way: _):
                     answered += clients.count
                     for client in clients { worstWait = max(worstWait, at - askedAt[client]!) }
                 default: Issue.record("\(action)")

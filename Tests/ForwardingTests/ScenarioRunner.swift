@@ -305,7 +305,7 @@ final class ScenarioRunner {
 
     private func said(_ action: Action) -> [String] {
         switch action {
-        case .reply(let clients, let answer, let age, by: let answerer):
+        case .reply(let clients, let answer, let age, by: let answerer, way: _):
             return clients.map { client in
                 guard let query = questions[client], case .question(let question) = Question.read(query.span) else {
                     return "client \(client), who asked nothing"

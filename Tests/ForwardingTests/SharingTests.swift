@@ -76,7 +76,7 @@ import Testing
                 }
                 guard !names.contains(where: { $0.description.hasPrefix("dead") }) else { return }
                 due.append((now.advanced(milliseconds: 20 + chance.below(20)), id, ask))
-            case .reply(let numbers, let answer, _, _):
+            case .reply(let numbers, let answer, _, _, way: _):
                 for number in numbers where live.removeValue(forKey: number) != nil {
                     if answer.head.answerCount > 0 { answered += 1 } else { refused += 1 }
                 }

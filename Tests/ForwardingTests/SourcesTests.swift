@@ -71,7 +71,7 @@ import Testing
                 switch action {
                 case .ask(let request, _, .addresses(let names, _)):
                     due.append((now.advanced(milliseconds: 20 + chance.below(20)), request, names))
-                case .reply(let numbers, let answer, _, _):
+                case .reply(let numbers, let answer, _, _, way: _):
                     for number in numbers where waiting.remove(number) != nil {
                         if answer.head.answerCount > 0 { answered += 1 } else { refused += 1 }
                     }

@@ -266,7 +266,7 @@ final class ForwarderLoop: @unchecked Sendable {
         actions.reverse()
         while let action = actions.popLast() {
             switch action {
-            case .reply(let numbers, let answer, let age, by: let answerer):
+            case .reply(let numbers, let answer, let age, by: let answerer, let way):
                 for number in numbers {
                     if number < 0 {
                         upstreams.lookup.answered(number, answer, by: forwarder.words(of: answerer))
@@ -280,7 +280,7 @@ final class ForwarderLoop: @unchecked Sendable {
                     if !isHeld { outgoing.reply(to: client, answer, age, at: now) }
                     tally.answered(answer.head.responseCode)
                     tally.took(took)
-                    if notes.isWatched { notes.note(client, answer.head.responseCode, answerer, took, forwarder) }
+                    if notes.isWatched { notes.note(client, answer, answerer, way, took, forwarder) }
                 }
             case .ask(let id, let server, let ask):
                 guard let upstream = upstreams[id.group] else {

@@ -110,6 +110,15 @@ private let groupKeys: [Key<Settings.Group>] = [
         [.fallback], "concurrency", \.concurrency, .number(0...1000, of: "requests"),
         "requests at once to one server; 0 = no limit for servers of plain DNS, 64 for others"),
     Key(
+        .all, "from", \.egress.source, .optionalAddress,
+        "the address of its sockets; empty = by the routes"),
+    Key(
+        .all, "device", \.egress.device, .optionalDevice,
+        "the network device its sockets are bound to; empty = by the routes"),
+    Key(
+        .all, "mark", \.egress.mark, .number(0...UInt32.max),
+        "the firewall mark of its sockets, which needs CAP_NET_ADMIN; 0 = none"),
+    Key(
         .all, "routeIp", \.routeIp, .optionalAddress,
         "ECS: the address whose answers are wanted; empty = no ECS"),
     Key(

@@ -74,6 +74,16 @@ extension Kind where Value == String {
             "the name of a group, such as \"\(Settings.Group.fallbackName)\"",
             parse: { Settings.Group.isName($0) ? $0 : nil }, show: { $0 })
     }
+
+    /// A network device, whether there is one or not: it may come later.
+    static var optionalDevice: Kind {
+        .text(
+            "the name of a network device, at most \(Egress.maximumDeviceLength) bytes, or \"\" for none",
+            parse: { text in
+                text.utf8.count <= Egress.maximumDeviceLength && ![".", ".."].contains(text)
+                    && text.utf8.allSatisfy { (0x21..<0x7F).contains($0) && $0 != UInt8(ascii: "/") } ? text : nil
+            }, show: { $0 })
+    }
 }
 
 extension Settings.Group {

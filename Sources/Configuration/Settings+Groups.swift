@@ -26,6 +26,9 @@ extension Settings {
         /// Requests at once to one server, 1…1000. In `fallback` also 0: ``usualConcurrency`` if a server is encrypted or
         /// asked over TCP alone, else no limit.
         public var concurrency = usualConcurrency
+        /// How its sockets leave this machine, those for `confIp` and reports too. A device's name has at most
+        /// ``Egress/maximumDeviceLength`` octets.
+        public var egress = Egress()
         /// The address for whose network answers are wanted (ECS, RFC 7871); nil: no ECS, of an account the address from
         /// which it is asked.
         public var routeIp: IPAddress?

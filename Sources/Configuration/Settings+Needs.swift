@@ -18,7 +18,12 @@ extension Settings {
 
     /// The resolvers of `resolvConf` as a group of their own, which is asked where servers are; nil: none has to be looked up.
     /// No group of an operator's can have its name.
-    package var resolvers: Group? { isLookupNeeded ? Group(name: "resolv.conf") : nil }
+    package var resolvers: Group? {
+        guard isLookupNeeded else { return nil }
+        var group = Group(name: "resolv.conf")
+        group.egress = fallback.egress
+        return group
+    }
 
     /// Whether the resolvers of `resolvConf` are used.
     package var isResolvConfNeeded: Bool {

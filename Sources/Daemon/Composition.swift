@@ -72,7 +72,7 @@ extension ServiceAccess {
             } else {
                 .plain
             }
-        self.init(account: protocolAccount, security, serverName: name)
+        self.init(account: protocolAccount, security, serverName: name, egress: account.egress)
     }
 }
 
@@ -178,6 +178,7 @@ extension Report {
             log.notice("\(who)\(provider) by \(credential.encryption.rawValue) at \(servers)")
             if let limits = Self.limits(of: account) { log.warning("\(limits)") }
         }
+        for words in settings.groups.compactMap({ Self.barred($0) }) { log.warning("\(words)") }
         for words in Self.namedInVain(settings) { log.warning("\(words)") }
     }
 
@@ -188,6 +189,24 @@ extension Report {
                 "\(group.section).domains names \($0) without effect: it is answered here, and no server is asked for it"
             }
         }
+    }
+
+    /// Why no socket of a group can leave this machine now, in words; nil: it can.
+    static func barred(_ group: Settings.Group) -> String? {
+        do throws(SystemError) {
+            try group.egress.check()
+            return nil
+        } catch {
+            return "no server of [\(group.section)] can be asked: \(error)"
+        }
+    }
+
+    /// What a mark needs, in words; nil without one.
+    static func right(_ group: Settings.Group) -> String? {
+        guard group.egress.mark > 0 else { return nil }
+        return
+            "\(group.section).mark needs CAP_NET_ADMIN, which the unit gives to the daemon only by a drop-in; without it, no "
+            + "server of the group is asked"
     }
 
     /// The protection that the credential lacks, in words; nil for https.

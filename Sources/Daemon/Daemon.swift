@@ -233,6 +233,7 @@ extension Daemon {
         _ = try NameLists(settings, numbers)
         _ = try Store.Prepared(settings.sharedCache)
         words += settings.accounts.compactMap { Report.limits(of: $0) } + Report.namedInVain(settings)
+        words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
         if let count = local.hosts?.leftOut, count > 0 { words.append(Report.leftOut(count, settings.fallback.hosts)) }
         if settings.httpdns?.httpOnly ?? false { return words }

@@ -24,7 +24,7 @@ package final class HTTPExchange {
     /// Begins to connect; on the loop.
     /// - Parameter done: Called once, later, unless ``close()`` was called before; everything is closed then.
     package init(
-        _ request: [UInt8], to server: Endpoint, _ security: Security, loop: EventLoop,
+        _ request: [UInt8], to server: Endpoint, by egress: Egress = Egress(), _ security: Security, loop: EventLoop,
         done: @escaping (HTTPExchange, Outcome) -> Void
     ) throws(StreamFailure) {
         self.done = done
@@ -38,8 +38,8 @@ package final class HTTPExchange {
         link.open(request, as: 0)
         try link.begin(
             Stream(
-                to: server, tls: tls, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead), loop: loop,
-                owner: link))
+                to: server, by: egress, tls: tls, limit: Self.maximumQueued, scratch: Scratch(Self.maximumRead),
+                loop: loop, owner: link))
     }
 
     /// The same on a socket that connects or is connected already, to a trusted peer on this machine.

@@ -98,13 +98,13 @@ package final class Stream: EventHandler {
 
     /// Begins to connect.
     package convenience init(
-        to endpoint: Endpoint, tls: TLSSession?, limit: Int, scratch: Scratch, loop: EventLoop,
-        owner: any StreamOwner
+        to endpoint: Endpoint, by egress: Egress = Egress(), tls: TLSSession?, limit: Int, scratch: Scratch,
+        loop: EventLoop, owner: any StreamOwner
     ) throws(StreamFailure) {
         do throws(SystemError) {
             try self.init(
-                StreamSocket.connect(to: endpoint), isConnected: false, tls: tls, limit: limit, scratch: scratch,
-                loop: loop, owner: owner)
+                StreamSocket.connect(to: endpoint, by: egress), isConnected: false, tls: tls, limit: limit,
+                scratch: scratch, loop: loop, owner: owner)
         } catch {
             throw .system(error)
         }

@@ -22,7 +22,7 @@ public struct QuerySocket: ~Copyable, Sendable {
         case wouldBlock
     }
 
-    public static func open(to endpoint: Endpoint) throws(SystemError) -> QuerySocket {
+    public static func open(to endpoint: Endpoint, by egress: Egress = Egress()) throws(SystemError) -> QuerySocket {
         let isIPv4 = endpoint.address.isIPv4
         let descriptor = try Descriptor.socket(isIPv4 ? AF_INET : AF_INET6, .datagram)
         // Makes the kernel keep ICMP errors with what they quote. By themselves they say nothing of the query meant.
@@ -31,6 +31,7 @@ public struct QuerySocket: ~Copyable, Sendable {
         } else {
             try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_RECVERR, 1)
         }
+        try descriptor.leave(by: egress, to: endpoint)
         let resolver = try SocketAddress(reaching: endpoint)
         let code = descriptor.connect(resolver)
         guard code == 0 else { throw SystemError("connect", resolver.description, code: code) }

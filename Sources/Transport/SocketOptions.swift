@@ -1,4 +1,4 @@
-internal import Base
+public import Base
 internal import CLinux
 internal import Glibc
 
@@ -25,10 +25,13 @@ extension Descriptor {
             adopting: try SystemCall.require("socket") { Glibc.socket(family, Int32(kind.type.rawValue | flags), 0) })
     }
 
-    func setOption(_ level: Int32, _ name: Int32, _ value: Int32) throws(SystemError) {
+    /// - Parameter subject: The option's name, for errors that an operator sees.
+    func setOption(
+        _ level: Int32, _ name: Int32, _ value: Int32, _ subject: String = ""
+    ) throws(SystemError) {
         var value = value
         // Sound: the kernel copies the four bytes during the call.
-        try SystemCall.require("setsockopt") {
+        try SystemCall.require("setsockopt", subject) {
             unsafe setsockopt(raw, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
         }
     }
@@ -39,6 +42,31 @@ extension Descriptor {
         // Sound: `length` tells the kernel the room in `value`.
         try SystemCall.require("getsockopt") { unsafe getsockopt(raw, level, name, &value, &length) }
         return value
+    }
+
+    /// Has the socket leave this machine in one way, and no other; before it is connected.
+    func leave(by egress: Egress, to endpoint: Endpoint) throws(SystemError) {
+        guard egress != Egress() else { return }
+        if egress.mark != 0 { try setOption(SOL_SOCKET, SO_MARK, Int32(bitPattern: egress.mark), "SO_MARK") }
+        if !egress.device.isEmpty {
+            try SystemCall.require("setsockopt", "SO_BINDTODEVICE \(egress.device)") {
+                // Sound: the kernel copies the text and its zero during the call.
+                unsafe egress.device.withCString { name in
+                    unsafe setsockopt(raw, SOL_SOCKET, SO_BINDTODEVICE, name, socklen_t(egress.device.utf8.count + 1))
+                }
+            }
+        }
+        guard let source = egress.source else { return }
+        guard source.isIPv4 == endpoint.address.isIPv4 else {
+            throw SystemError("bind", source.description, code: EAFNOSUPPORT)
+        }
+        // The port is chosen when the socket is connected: there are as many as without an address of its own.
+        try? setOption(Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, 1)
+        do throws(SystemError) {
+            try bind(Endpoint(source, port: 0))
+        } catch {
+            throw SystemError(error.call, source.description, code: error.code)
+        }
     }
 
     func bind(_ endpoint: Endpoint) throws(SystemError) {
@@ -62,5 +90,15 @@ extension Descriptor {
 
     func setCloseOnExec() throws(SystemError) {
         try SystemCall.require("fcntl") { fcntl(raw, F_SETFD, FD_CLOEXEC) }
+    }
+}
+
+extension Egress {
+    /// Throws why no socket can leave this machine in this way now.
+    public func check() throws(SystemError) {
+        guard self != Egress() else { return }
+        let address = (source?.isIPv4 ?? true) ? IPAddress.v4(127, 0, 0, 1) : IPAddress(v6: 0, 1)
+        try Descriptor.socket(address.isIPv4 ? AF_INET : AF_INET6, .datagram).leave(
+            by: self, to: Endpoint(address, port: 0))
     }
 }

@@ -33,9 +33,12 @@ public struct StreamSocket: ~Copyable, Sendable {
     private static let longestUnacknowledged: Int32 = 5000
 
     /// Begins to connect. The socket becomes writable when the outcome is known; then call ``connectResult()``.
-    public static func connect(to endpoint: Endpoint) throws(SystemError) -> StreamSocket {
+    public static func connect(
+        to endpoint: Endpoint, by egress: Egress = Egress()
+    ) throws(SystemError) -> StreamSocket {
         let address = try SocketAddress(reaching: endpoint)
         let descriptor = try Descriptor.socket(address.family, .stream)
+        try descriptor.leave(by: egress, to: endpoint)
         let code = descriptor.connect(address)
         guard code == 0 || code == EINPROGRESS else { throw SystemError("connect", endpoint.description, code: code) }
         // On a kernel without this option, the caller's deadline ends the wait.

@@ -22,6 +22,7 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
         switch (call, code) {
         case ("open", EINVAL): "Not a regular file"
         case ("open", ENXIO): "No program writes to this pipe"
+        case ("setsockopt", EPERM) where subject == "SO_MARK": "\(Self.reason(code)), it needs CAP_NET_ADMIN"
         default: Self.reason(code)
         }
     }

@@ -1,3 +1,5 @@
+import Base
+import Forwarding
 import Testing
 
 @testable import Configuration
@@ -38,7 +40,8 @@ import Testing
             Change(key: "pins", to: "[\"sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]"),
             Change(key: "validateDomain", to: "false"), Change(key: "clientCertificate", to: "\"two.p12\""),
             Change(key: "clientCertificatePasswordFile", to: "\"password\""),
-            Change(key: "whenClockUnset", to: "\"refuse\""),
+            Change(key: "whenClockUnset", to: "\"refuse\""), Change(key: "from", to: "\"192.0.2.9\""),
+            Change(key: "device", to: "\"eth1\""), Change(key: "mark", to: "7"),
             Change(
                 key: "servers", to: "[\"tls://192.0.2.2\"]", whyNot: "servers are told on their own: some are found"),
             Change(key: "domainsFile", to: "\"names\"", whyNot: "the contents of all lists are compared"),
@@ -71,9 +74,15 @@ import Testing
         ]
     }()
 
-    private func identity(_ keys: [String: String]) throws -> GroupIdentity {
+    /// The keys that neither change what a group is nor what the forwarder knows of it, and where their effect is tested.
+    private static let elsewhere = [
+        "domainsFile": "test_group_names.py", "httpOnly": "thenTry says the same", "proxy": "test_account_keys.py",
+        "appId": "test_account_keys.py", "debug": "test_account_keys.py",
+    ]
+
+    private func settings(_ keys: [String: String]) throws -> Settings {
         let lines = keys.filter { !$0.value.isEmpty }.map { "\($0.key) = \($0.value)\n" }.sorted().joined()
-        let settings = try Settings.load(
+        return try Settings.load(
             file: "/etc/test.toml", contents: "[upstreams.office]\n\(lines)", environment: [:],
             readFile: { path in
                 Array(
@@ -81,7 +90,21 @@ import Testing
                         .utf8)
             }
         ).settings
-        return try #require(GroupIdentity.all(settings)["office"])
+    }
+
+    private func identity(_ keys: [String: String]) throws -> GroupIdentity {
+        try #require(GroupIdentity.all(settings(keys))["office"])
+    }
+
+    /// What the forwarder knows of the group.
+    private func group(_ keys: [String: String]) throws -> UpstreamGroup {
+        let settings = try settings(keys)
+        var numbers = GroupNumbers()
+        numbers.add(settings)
+        let groups = UpstreamGroups(settings, numbers, services: settings.services(numbers)) { group in
+            group.servers.compactMap { if case .server(let server) = $0 { server } else { nil } }
+        }
+        return try #require(groups.groups.first { $0.name == "office" })
     }
 
     @Test func eachKeyMakesAnotherGroupOrIsNamedAsOneThatDoesNot() throws {
@@ -97,6 +120,9 @@ import Testing
             after[change.key] = change.to
             let isAnother = try identity(before) != identity(after)
             #expect(isAnother == (change.whyNot == nil), "\(change.key)")
+            if !isAnother, Self.elsewhere[change.key] == nil {
+                #expect(try group(before) != group(after), "\(change.key) has no effect")
+            }
         }
     }
 

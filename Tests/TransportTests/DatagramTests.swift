@@ -210,6 +210,39 @@ import Testing
         #expect(Array(buffer[..<6]) == bytes("answer"))
     }
 
+    @Test func aQuerySocketLeavesAsItIsSaid() throws {
+        var egress = Egress()
+        #expect(throws: Never.self) { try egress.check() }
+        egress.source = .v4(127, 7, 7, 7)
+        let resolver = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0]
+        for device in ["", "lo"] {
+            egress.device = device
+            let query = try QuerySocket.open(to: resolver.local, by: egress)
+            #expect(try query.send(bytes("ask").span))
+            var batch = ReceiveBatch(slots: 2)
+            #expect(try batch.receive(from: resolver, waiting: false) == 1)
+            #expect(batch.sender(0).address == egress.source)
+        }
+        let stream = try StreamListener.listen(Endpoint(loopback, port: 0))
+        #expect(throws: Never.self) { _ = try StreamSocket.connect(to: stream.local, by: egress) }
+    }
+
+    @Test(
+        "a socket that cannot leave as it is said does not leave",
+        arguments: [
+            ("192.0.2.77", "", "bind 192.0.2.77: Cannot assign requested address"),
+            ("::1", "", "bind ::1: Address family not supported by protocol"),
+            ("", "none77", "setsockopt SO_BINDTODEVICE none77: No such device"),
+        ])
+    func barred(_ source: String, _ device: String, _ expected: String) throws {
+        var egress = Egress()
+        (egress.source, egress.device) = (IPAddress(source), device)
+        let error = #expect(throws: SystemError.self) {
+            _ = try QuerySocket.open(to: Endpoint(loopback, port: 53), by: egress)
+        }
+        #expect(error?.description == expected)
+    }
+
     @Test func aQueryToNobodyIsRefused() throws {
         let endpoint = try DatagramSocket.bind(Endpoint(loopback, port: 0), count: 1)[0].local
         let query = try QuerySocket.open(to: endpoint)

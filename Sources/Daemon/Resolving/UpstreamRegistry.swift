@@ -82,13 +82,13 @@ final class UpstreamRegistry {
             let upstream =
                 known
                 ?? GroupUpstream(
-                    DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies, lookup: lookup.finder,
-                    outbox: outbox)
+                    DNSAnswers(negativeTTL: 0), tls: context, loop: loop, tallies: tallies, egress: group.egress,
+                    lookup: lookup.finder, outbox: outbox)
             if known == nil {
                 upstream.answers.otherCase = { [report] in report?.otherCase($0) }
                 add(upstream, for: id)
-            } else if let context {
-                upstream.renew(context)
+            } else {
+                upstream.renew(context, group.egress)
             }
             upstream.answers.apply(group, settings.cache)
         }

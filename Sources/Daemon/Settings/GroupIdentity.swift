@@ -40,9 +40,10 @@ struct GroupIdentity: Sendable, Equatable {
 
     enum Access: Sendable, Equatable {
         /// With DNS messages; nil: none of the servers is encrypted.
-        case messages(Settings.TLS?)
+        case messages(Settings.TLS?, Egress)
         case account(
-            Settings.Account.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, Settings.TLS)
+            Settings.Account.Credential, routeIp: IPAddress?, isEncrypted: Bool, expirySeconds: Int, Settings.TLS,
+            Egress)
     }
 
     /// For whose network it is asked, whose AD bit counts, and who gets its answers. By another one, its answers are wrong.
@@ -65,7 +66,7 @@ struct GroupIdentity: Sendable, Equatable {
         routing = Routing(group)
         network = group.routeIp?.description ?? ""
         guard let account = group.account else {
-            access = .messages(group.isEncrypted ? group.tls : nil)
+            access = .messages(group.isEncrypted ? group.tls : nil, group.egress)
             (services, reports) = ([], nil)
             (kind, isTrusted) = (["dns", group.name], group.trustAD)
             (signed, customer) = ("", [])
@@ -73,7 +74,7 @@ struct GroupIdentity: Sendable, Equatable {
         }
         access = .account(
             account.credential, routeIp: group.routeIp, isEncrypted: account.routeIpEncrypted,
-            expirySeconds: account.authExpirySeconds, group.tls)
+            expirySeconds: account.authExpirySeconds, group.tls, group.egress)
         services = account.isBypassed ? [] : [account.dnsIp, account.confIp]
         reports = account.enableReport ? .some(account.reportUrl) : .none
         kind = ["account", account.credential.provider.rawValue, account.credential.encryption.rawValue]

@@ -31,6 +31,7 @@ package final class AbnormalReporter {
         /// Only its endpoints are used here.
         let server: Server
         let security: Security
+        let egress: Egress
     }
 
     /// - Parameters:
@@ -39,7 +40,9 @@ package final class AbnormalReporter {
         _ settings: Settings.Group, loop: EventLoop, finder: ServerFinder, report: Report
     ) throws(StartFailure) {
         destination = try settings.reportUrl.map { url throws(StartFailure) in
-            Destination(url: url, server: Self.server(url), security: try Self.security(url, settings.section))
+            Destination(
+                url: url, server: Self.server(url), security: try Self.security(url, settings.section),
+                egress: settings.egress)
         }
         (self.loop, self.finder, self.report) = (loop, finder, report)
         line = ReportLine(settings)
@@ -127,9 +130,9 @@ package final class AbnormalReporter {
         let request = HTTPRequestWriter(host: destination.url.authority, keepsConnection: false)
             .post(Array(destination.url.path.utf8), body: ("application/x-ndjson", body))
         do throws(StreamFailure) {
-            exchange = try HTTPExchange(request, to: endpoint, destination.security, loop: loop) {
-                [weak self] in self?.settle($0, $1, at: endpoint)
-            }
+            exchange = try HTTPExchange(
+                request, to: endpoint, by: destination.egress, destination.security, loop: loop
+            ) { [weak self] in self?.settle($0, $1, at: endpoint) }
         } catch {
             settle(.failed, error.description, at: now)
         }

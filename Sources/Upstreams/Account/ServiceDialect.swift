@@ -1,4 +1,4 @@
-import Base
+package import Base
 import Cryptography
 import DNSWire
 import Forwarding
@@ -15,9 +15,13 @@ package struct ServiceAccess {
     package let security: Security
     /// The certificate's name and the Host to send; nil = the address dialled.
     package let serverName: String?
+    /// How sockets to them leave this machine.
+    let egress: Egress
 
-    package init(account: any ServiceAccount, _ security: Security, serverName: String?) {
-        (self.account, self.security, self.serverName) = (account, security, serverName)
+    package init(
+        account: any ServiceAccount, _ security: Security, serverName: String?, egress: Egress = Egress()
+    ) {
+        (self.account, self.security, self.serverName, self.egress) = (account, security, serverName, egress)
     }
 
     func writer(to server: Endpoint, keepsConnection: Bool) -> HTTPRequestWriter {

@@ -84,7 +84,8 @@ package final class ServiceList {
         do {
             let request = access.writer(to: server, keepsConnection: false).get(
                 try access.account.listTarget(at: access.clock.time(at: WallClock.unixSeconds())))
-            exchange = try HTTPExchange(request, to: server, access.security, loop: loop) { [weak self] in
+            exchange = try HTTPExchange(request, to: server, by: access.egress, access.security, loop: loop) {
+                [weak self] in
                 self?.settle($0, $1)
             }
             return

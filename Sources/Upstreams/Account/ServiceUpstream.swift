@@ -6,9 +6,9 @@ extension StreamUpstream {
     package convenience init(
         loop: EventLoop, access: ServiceAccess, tallies: UpstreamTallies = UpstreamTallies()
     ) {
-        self.init(loop: loop, tallies: tallies) { ServerKind($0, access) }
+        self.init(loop: loop, tallies: tallies, egress: access.egress) { ServerKind($0, access) }
     }
 
     /// The account's servers are asked with another access from now on; requests under way go on.
-    package func renew(_ access: ServiceAccess) { renew { ServerKind($0, access) } }
+    package func renew(_ access: ServiceAccess) { renew(access.egress) { ServerKind($0, access) } }
 }

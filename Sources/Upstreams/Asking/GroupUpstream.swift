@@ -19,15 +19,17 @@ package final class GroupUpstream: Upstream {
 
     /// - Parameters:
     ///   - tls: How the group's encrypted servers are verified; nil: it has none.
+    ///   - egress: How its sockets leave this machine.
     ///   - lookup: Finds servers whose host is a name.
     ///   - outbox: Sends the queries of a turn together; nil: each is sent by itself.
     package init(
         _ answers: DNSAnswers, tls: TLSClientContext?, loop: EventLoop, tallies: UpstreamTallies = UpstreamTallies(),
-        lookup: ServerFinder? = nil, outbox: Outbox? = nil
+        egress: Egress = Egress(), lookup: ServerFinder? = nil, outbox: Outbox? = nil
     ) {
         (self.answers, self.tls) = (answers, tls)
         plain = PlainUpstream(answers, loop: loop, tallies: tallies, outbox: outbox)
-        streams = StreamUpstream(loop: loop, tallies: tallies, lookup: lookup, outbox: outbox) {
+        plain.egress = egress
+        streams = StreamUpstream(loop: loop, tallies: tallies, lookup: lookup, outbox: outbox, egress: egress) {
             server throws(Unaskable) in
             try ServerKind(server, answers, tls)
         }
@@ -42,10 +44,15 @@ package final class GroupUpstream: Upstream {
         }
     }
 
-    /// Verifies encrypted servers by another context from now on; queries under way go on.
-    package func renew(_ tls: TLSClientContext) {
-        self.tls = tls
-        streams.renew { [answers] server throws(Unaskable) in try ServerKind(server, answers, tls) }
+    /// Has servers verified by another context and asked in another way from now on; queries under way go on.
+    /// - Parameter tls: Nil: the context stays.
+    package func renew(_ tls: TLSClientContext?, _ egress: Egress) {
+        guard tls != nil || egress != streams.egress else { return }
+        self.tls = tls ?? self.tls
+        plain.egress = egress
+        streams.renew(egress) { [answers, tls = self.tls] server throws(Unaskable) in
+            try ServerKind(server, answers, tls)
+        }
     }
 
     /// Another upstream that asks the same servers in the same way. It shares neither connections nor counts with this one,
@@ -53,8 +60,7 @@ package final class GroupUpstream: Upstream {
     package func apart(lookup: ServerFinder?) -> GroupUpstream {
         let answers = DNSAnswers(negativeTTL: answers.negativeTTL, trustsAD: answers.trustsAD)
         answers.clientSubnet = self.answers.clientSubnet
-        return GroupUpstream(
-            answers, tls: tls, loop: streams.loop, lookup: lookup)
+        return GroupUpstream(answers, tls: tls, loop: streams.loop, egress: streams.egress, lookup: lookup)
     }
 
     package func ask(_ id: QueryID, _ server: Server, _ ask: Ask, at now: Tick) {

@@ -44,7 +44,8 @@ extension PlainUpstream {
         }
         retirePort(of: server)
         guard openPorts < Self.maximumPorts else { return nil }
-        let port = try QueryPort(to: server.server.endpoints[0], loop: loop, at: now, received: portIsReadable)
+        let port = try QueryPort(
+            to: server.server.endpoints[0], by: egress, loop: loop, at: now, received: portIsReadable)
         openPorts += 1
         if server.isKept { server.port = port } else { port.retire() }
         return port

@@ -12,6 +12,8 @@ final class PlainUpstream: Upstream, Sender {
     /// answer in a datagram may come before.
     var truncated: (QueryID, Server, Ask, Tick) -> Void = { _, _, _, _ in }
     let answers: DNSAnswers
+    /// How ports leave this machine; those that are open when it changes take no more queries.
+    var egress = Egress() { didSet { networkChanged() } }
     let loop: EventLoop
     let tallies: UpstreamTallies
     private let clock: () -> Tick

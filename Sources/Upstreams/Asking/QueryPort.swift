@@ -27,12 +27,13 @@ final class QueryPort: EventHandler {
     static let maximumQueries = 64
 
     /// - Parameter received: Called when datagrams may have come, until ``close()``.
-    init(to endpoint: Endpoint, loop: EventLoop, at now: Tick, received: @escaping (QueryPort) -> Void)
-        throws(SystemError)
-    {
+    init(
+        to endpoint: Endpoint, by egress: Egress, loop: EventLoop, at now: Tick,
+        received: @escaping (QueryPort) -> Void
+    ) throws(SystemError) {
         (self.loop, self.received) = (loop, received)
         end = now.nanoseconds &+ Self.takingTime
-        socket = try QuerySocket.open(to: endpoint)
+        socket = try QuerySocket.open(to: endpoint, by: egress)
         // Waited for from the first send on: while an epoll waits for a socket, each datagram it sends costs a tenth more.
         registration = try loop.register(socket.descriptor, [], self)
     }

@@ -59,8 +59,8 @@ extension StreamConnection {
                     throw .tls(error)
                 }
                 let stream = try Stream(
-                    to: endpoint, tls: tls, limit: StreamLimits.maximumQueued, scratch: upstream.scratch,
-                    loop: upstream.loop, owner: self)
+                    to: endpoint, by: upstream.egress, tls: tls, limit: StreamLimits.maximumQueued,
+                    scratch: upstream.scratch, loop: upstream.loop, owner: self)
                 dialling.attempts.append((stream, endpoint))
                 if !dialling.untried.isEmpty {
                     dialling.next = now.advanced(milliseconds: Dialling.attemptDelay)

@@ -22,6 +22,8 @@ package final class StreamUpstream: Upstream {
     let scratch = Scratch(16_384)
     /// Says how a server is asked that is asked for the first time.
     private var kind: (Server) throws(Unaskable) -> ServerKind
+    /// How connections leave this machine.
+    private(set) var egress: Egress
     private let clock: () -> Tick
     /// Gives the seconds since 1970.
     var wall: () -> UInt64 = { WallClock.unixSeconds() }
@@ -42,16 +44,16 @@ package final class StreamUpstream: Upstream {
     /// - Parameter clock: Gives the time for events that no call brought.
     init(
         loop: EventLoop, tallies: UpstreamTallies, lookup: ServerFinder? = nil, outbox: Outbox? = nil,
-        clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
+        egress: Egress = Egress(), clock: @escaping () -> Tick = { Tick(nanoseconds: Clock.now()) },
         kind: @escaping (Server) throws(Unaskable) -> ServerKind
     ) {
         (self.loop, self.tallies, self.lookup, self.outbox) = (loop, tallies, lookup, outbox)
-        (self.clock, self.kind) = (clock, kind)
+        (self.egress, self.clock, self.kind) = (egress, clock, kind)
     }
 
     /// Servers are asked in other ways from now on; queries under way go on.
-    func renew(_ kind: @escaping (Server) throws(Unaskable) -> ServerKind) {
-        self.kind = kind
+    func renew(_ egress: Egress, _ kind: @escaping (Server) throws(Unaskable) -> ServerKind) {
+        (self.egress, self.kind) = (egress, kind)
         keep([])
     }
 

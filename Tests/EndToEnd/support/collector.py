@@ -10,7 +10,8 @@ import pytest
 class Collector:
     """Takes what is posted to it, for `reportUrl`."""
 
-    def __init__(self, status=200, port=0):
+    def __init__(self, status=200, port=0, address="127.0.0.8"):
+        self.address = address
         self.bodies = []
         self.heads = []
         outer = self
@@ -26,7 +27,7 @@ class Collector:
             def log_message(self, *_):
                 pass
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.8", port), Take)
+        self._server = http.server.ThreadingHTTPServer((address, port), Take)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -36,7 +37,7 @@ class Collector:
 
     @property
     def url(self):
-        return f"http://127.0.0.8:{self.port}/reports"
+        return f"http://{self.address}:{self.port}/reports"
 
     @property
     def reports(self):

@@ -21,6 +21,7 @@ from waiting import eventually
 CONFIGURATION = pathlib.Path("/etc/httpdnsd/httpdnsd.toml")
 KEY = "Swift-HTTPDNS-16"
 CAP_NET_BIND_SERVICE = f"{1 << 10:016x}"
+CAP_NET_ADMIN = f"{1 << 12:016x}"
 NO_CAPABILITY = "0" * 16
 STARTED = "73024f1f10564ae29f91ac376dead138"
 STOPPING = "1941cb897bd340ac85270b73ea64f816"
@@ -32,6 +33,13 @@ OWN_SOCKETS = """[Service]
 PrivateUsers=no
 AmbientCapabilities=CAP_NET_BIND_SERVICE
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+"""
+MARKS = OWN_SOCKETS.replace("CAP_NET_BIND_SERVICE", "CAP_NET_ADMIN")
+MARKED = """
+[upstreams.marked]
+servers = ["127.0.0.77"]
+domains = ["marked.example"]
+mark = 7
 """
 
 
@@ -272,6 +280,23 @@ def test_with_its_own_sockets_it_has_one_capability():
         systemctl("reset-failed", UNIT, check=False)
     finally:
         systemctl("unmask", "--runtime", SOCKET)
+
+
+def test_a_mark_is_set_with_the_right_for_it_alone(service):
+    """Nobody answers there; with the right a question reaches the closed port."""
+    configure(service, MARKED)
+    try:
+        systemctl("restart", UNIT)
+        assert ask("a.marked.example").rcode() == 2
+        assert "127.0.0.77:53 fails: setsockopt SO_MARK: Operation not permitted, it needs CAP_NET_ADMIN" in journal_text()
+        with DropIn("marks", MARKS):
+            systemctl("restart", UNIT)
+            assert status_field("CapEff") == status_field("CapBnd") == CAP_NET_ADMIN
+            assert ask("a.marked.example").rcode() == 2
+            assert "127.0.0.77:53 fails: recv: Connection refused" in journal_text()
+    finally:
+        configure(service)
+        systemctl("stop", SOCKET, UNIT)
 
 
 def test_a_wrong_configuration_is_said_once_and_not_tried_again(service):

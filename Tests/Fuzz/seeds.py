@@ -560,6 +560,10 @@ def configuration():
         b'domains = ["corp.example", "*.lan", ".", "", "10.0.0.0/8", "fd12:3456::/32"]\nexcept = ["www.corp.example"]\n'
         b'thenTry = ["partner", "fallback"]\nthenTryOn = ["failure", "nxdomain"]\nrouteIp = "192.0.2.1"\n'
         b'[upstreams.partner]\nservers = ["172.20.0.10"]\ndomainsFile = "names.txt"\ncaFile = "ca.pem"\n',
+        "groups-accounts": b'[upstreams.shop]\nprovider = "alibaba"\nencryptType = "aes"\ndnsId = 7\ndnsKey = "0123456789abcdef"\n'
+        b'aesKey = "000102030405060708090a0b0c0d0e0f"\ndomains = ["shop.example"]\nhttpOnly = false\nfrom = "::1"\ndevice = "wg0"\nmark = 7\n'
+        b'[upstreams.b]\nprovider = "tencent"\nencryptType = "des"\ndnsId = 7\ndnsKey = "01234567"\ndomains = ["b.example"]\n'
+        b'[upstreams.c]\nprovider = "tencent"\ntoken = "1"\ndomains = ["c.example"]\nthenTry = ["b"]\nserverName = "a.example"\n',
         "groups-inline": b'upstreams = { a = { servers = ["::1"], domains = ["a"] } }\nupstreams.b.servers = ["::1"]\n',
         "groups-circle": b'[upstreams.a]\nservers = ["::1"]\nthenTry = ["b"]\n[upstreams.b]\nservers = ["::1"]\nthenTry = ["a"]\n',
         "groups-same-pattern": b'[upstreams.a]\nservers = ["::1"]\ndomains = ["x"]\n[upstreams.A2]\nservers = ["::1"]\ndomains = ["X."]\n',

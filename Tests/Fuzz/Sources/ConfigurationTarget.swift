@@ -46,15 +46,17 @@ private func load(_ contents: String, _ environment: [String: String]) throws(Co
 /// The settings without what a mask stands for when they are shown.
 private func masked(_ settings: Settings) -> Settings {
     var settings = settings
-    switch settings.httpdns?.credential {
-    case .https: settings.httpdns?.credential = .https(token: Secret([]))
-    case .aes(let id, let key): settings.httpdns?.credential = .aes(id: id, key: Secret(key.bytes.map { _ in 0 }))
-    case .des(let id, let key): settings.httpdns?.credential = .des(id: id, key: Secret(key.bytes.map { _ in 0 }))
-    case .signed(let provider, let id, let secret, let aesKey):
-        settings.httpdns?.credential = .signed(
-            provider, id: id, secret: Secret(secret.bytes.map { _ in 0 }),
-            aesKey: aesKey.map { Secret($0.bytes.map { _ in 0 }) })
-    case nil: break
+    settings.changeGroups { group in
+        guard let account = group.account else { return }
+        func zeros(_ secret: Secret) -> Secret { Secret(secret.bytes.map { _ in 0 }) }
+        group.credential =
+            switch account.credential {
+            case .https: .https(token: Secret([]))
+            case .aes(let id, let key): .aes(id: id, key: zeros(key))
+            case .des(let id, let key): .des(id: id, key: zeros(key))
+            case .signed(let provider, let id, let secret, let aesKey):
+                .signed(provider, id: id, secret: zeros(secret), aesKey: aesKey.map(zeros))
+            }
     }
     return settings
 }

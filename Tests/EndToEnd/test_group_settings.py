@@ -42,9 +42,9 @@ def test_a_name_that_no_group_is_asked_for(binary, tmp_path):
 def test_an_account_that_is_not_there(binary, tmp_path):
     file = tmp_path / "own.toml"
     file.write_text(toml({"fallback": {"servers": ["127.0.0.2"]}}))
-    for group, key in (("httpdns", "httpdns"), ("shop", "upstreams.shop")):
+    for group, code, says in (("httpdns", 78, f"{file}:1: httpdns: "), ("shop", 64, "--group shop ")):
         ended = processes.run(binary, "query", "www.example.com", "--group", group, "-c", str(file))
-        assert ended.returncode == 78 and ended.stderr.startswith(f"{file}:1: {key}: "), ended
+        assert ended.returncode == code and ended.stderr.startswith(says), ended
 
 
 # -- what changes while it runs --
@@ -171,4 +171,4 @@ def test_check_shows_groups_and_probe_goes_through_them(shown, binary):
     assert [line.split(" after")[0] for line in default.stdout.splitlines()] == [
         line.split(" after")[0] for line in named.stdout.splitlines()]
     unknown = processes.run(binary, "probe", "-c", file, "--group", "elsewhere", timeout=30)
-    assert unknown.returncode == 78 and len(unknown.stderr.splitlines()) == 1 and "elsewhere" in unknown.stderr, unknown
+    assert unknown.returncode == 64 and len(unknown.stderr.splitlines()) == 1 and "elsewhere" in unknown.stderr, unknown

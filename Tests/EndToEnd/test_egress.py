@@ -18,6 +18,7 @@ from waiting import eventually
 
 PORT = 2053
 FAR = "10.77.0.2"
+NAMED = "dns.home.arpa"  # a server that is found by what `resolvConf` names
 OTHER = "10.77.0.3"  # this machine's second address
 # Of packets to the far side, those that do not leave as the key says.
 WAYS = {"from": (OTHER, f"ip saddr != {OTHER}"), "device": ("other", 'oifname != "other"'), "mark": (77, "meta mark != 77")}
@@ -55,7 +56,7 @@ class Strays:
 
 
 def plain(asked):
-    reply = reply_to(asked.message, "60 IN A 192.0.2.1")
+    reply = reply_to(asked.message, f"60 IN A {FAR if asked.name.to_text() == NAMED + '.' else '192.0.2.1'}")
     if asked.name.to_text().startswith("big") and asked.transport == "udp":
         reply.answer.clear()
         reply.flags |= dns.flags.TC
@@ -63,10 +64,11 @@ def plain(asked):
 
 
 @pytest.fixture
-def world(places, scripted_resolver, encrypted_resolver, authority):
+def world(places, scripted_resolver, encrypted_resolver, authority, tmp_path):
     """Servers of all kinds on the far side, and the settings of groups that ask them, each with other keys as well."""
     machine, far = places
-    tls = authority.server(addresses=[FAR])
+    tls = authority.server(addresses=[FAR], names=[NAMED])
+    (tmp_path / "resolv.conf").write_text(f"nameserver {FAR}\n")
     with far:
         resolver = scripted_resolver(plain, address=FAR)
         streams = {kind: encrypted_resolver(kind, lambda asked, connection: address_reply(asked), address=FAR, tls=tls)
@@ -79,18 +81,22 @@ def world(places, scripted_resolver, encrypted_resolver, authority):
         whole = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "tls": {"caFile": str(authority.file)},
                  "httpdns": service.settings() | {"confIp": [FAR], "enableReport": True, "reportUrl": collector.url,
                                                   "thenTry": ["plain"], "thenTryOn": ["failure", "norecord"]} | keys,
-                 "fallback": {"servers": [resolver.endpoint], "hosts": "", "timeout": 500} | keys,
+                 "fallback": {"servers": [resolver.endpoint], "hosts": "", "timeout": 500,
+                              "resolvConf": [str(tmp_path / "resolv.conf")]} | keys,
                  "upstreams.plain": {"servers": [resolver.endpoint], "domains": ["plain.example"], "timeout": 500} | keys}
         for kind, server in streams.items():
             whole[f"upstreams.{kind}"] = {"servers": [server.url], "domains": [f"{kind}.example"], "timeout": 1000,
                                           "caFile": str(authority.file)} | keys
+        whole["upstreams.named"] = whole["upstreams.tls"] | {
+            "servers": [f"tls://{NAMED}:{streams['tls'].port}"], "domains": ["named.example"]}
         return whole
     yield machine, settings, service, collector
     service.stop()
     collector.stop()
 
 
-NAMES = ["a.plain.example", "big.plain.example", "a.tcp.example", "a.tls.example", "a.https.example", "printer", "www.example.com"]
+NAMES = ["a.plain.example", "big.plain.example", "a.tcp.example", "a.tls.example", "a.https.example", "a.named.example",
+         "printer", "www.example.com"]
 
 
 def answered(name):

@@ -253,11 +253,11 @@ extension Kind where Value == String {
         .text("the path of a file, or \"\" for none", parse: { $0 }, show: { $0 })
     }
 
-    /// A unix socket's path: the kernel takes 107 bytes and a terminating zero (unix(7)).
     static var optionalSocketPath: Kind {
-        .text(
-            "the path of a socket, at most 107 bytes, or \"\" for none", parse: { $0.utf8.count <= 107 ? $0 : nil },
-            show: { $0 })
+        let most = Settings.Control.maximumSocketLength
+        return .text(
+            "the path of a socket, at most \(most) bytes, or \"\" for none",
+            parse: { $0.utf8.count <= most ? $0 : nil }, show: { $0 })
     }
 
     /// A name or an address as in a certificate; it also goes into an HTTP header.

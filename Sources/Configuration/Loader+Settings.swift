@@ -31,7 +31,7 @@ extension Loader {
         settings.fallback.hosts = besideFile(settings.fallback.hosts)
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
         settings.cache.file = besideFile(settings.cache.file)
-        settings.control.socket = controlSocket
+        settings.control.socket = try controlSocket()
         settings.sharedCache = try sharedCache(
             settings.sharedCache, credentialsDirectory: credentialsDirectory, readFile: readFile)
         for index in settings.upstreams.indices {
@@ -45,7 +45,15 @@ extension Loader {
         return settings
     }
 
-    var controlSocket: String { besideFile(draft.control.socket) }
+    func controlSocket() throws(ConfigurationError) -> String {
+        let (path, most) = (besideFile(draft.control.socket), Settings.Control.maximumSocketLength)
+        guard path.utf8.count <= most else {
+            throw origins.error(
+                "control.socket",
+                "the path has \(path.utf8.count) bytes with the folder of the file; give one of at most \(most) bytes")
+        }
+        return path
+    }
 
     /// The rules of `[tls]` or of a group, with the contents of their files.
     private func tls(

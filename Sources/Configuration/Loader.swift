@@ -39,7 +39,7 @@ extension Settings {
         var loader = Loader(file: file)
         if let contents { try loader.apply(Document(file: loader.origins.fileName, contents: contents)) }
         try loader.apply(environment)
-        return loader.controlSocket
+        return try loader.controlSocket()
     }
 }
 

@@ -101,13 +101,16 @@ public struct Settings: Sendable, Equatable {
 
     /// How operators and monitoring reach the daemon.
     public struct Control: Sendable, Equatable {
-        /// Path of the unix socket for the operator's commands; empty: none.
+        /// Path of the unix socket for the operator's commands, ``maximumSocketLength`` at most; empty: none.
         public var socket = "/run/httpdnsd/control.sock"
         /// A name by which the server at `metrics` may be addressed, beside addresses and `localhost`; nil: none.
         public var host: Name?
         /// Where `/metrics`, `/healthz`, `/readyz` and the status page are served; nil: nowhere. Port 0 lets the system
         /// choose.
         public var metrics: Endpoint?
+
+        /// In bytes: the kernel takes so many and a terminating zero (unix(7)).
+        static let maximumSocketLength = 107
     }
 
     public struct Log: Sendable, Equatable {

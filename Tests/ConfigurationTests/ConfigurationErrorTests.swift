@@ -313,6 +313,19 @@ import Testing
                 == "environment: HTTPDNSD_CACHE_MINTTL: minTTL 6 is more than maxTTL 5; give a minTTL that is not")
     }
 
+    @Test("the path of a socket counts with the folder of the file")
+    func longSocket() throws {
+        // Behind "/etc/httpdnsd/".
+        let name = String(repeating: "s", count: 93)
+        #expect(try load("[control]\nsocket = '\(name)'").control.socket.utf8.count == 107)
+        for socket in [name + "s", String(repeating: "s", count: 107)] {
+            #expect(
+                message("[control]\nsocket = '\(socket)'")
+                    == "test.toml:2: control.socket: the path has \(socket.count + 14) bytes with the folder of the file; give one "
+                    + "of at most 107 bytes")
+        }
+    }
+
     @Test("a long or strange value stays on one line")
     func strangeValue() {
         let long = String(repeating: "x", count: 1000)

@@ -556,6 +556,7 @@ def configuration():
         "numbers": b"[cache]\nmegabytes = 0x40\nmaxTTL = 1_000\nminTTL = +5\nstaleTTL = 0b11\n",
         "names": b'[domains]\nintercept = ["Example.COM.", "a_b.example"]\nbypass = []\n'
         b'[cache]\nkeepAliveDomains = ["www.example.com"]\npreResolve = ["a.example"]\n',
+        "socket-beside-file": b'[control]\nsocket = "' + b"s" * 107 + b'"\n',
         "groups": b'[upstreams.office]\nservers = ["tls://10.1.0.53#dns.corp.example", "resolvConf"]\n'
         b'domains = ["corp.example", "*.lan", ".", "", "10.0.0.0/8", "fd12:3456::/32"]\nexcept = ["www.corp.example"]\n'
         b'thenTry = ["partner", "fallback"]\nthenTryOn = ["failure", "nxdomain"]\nrouteIp = "192.0.2.1"\n'

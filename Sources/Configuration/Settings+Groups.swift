@@ -137,7 +137,8 @@ extension Settings {
         public var group = Group(name: Group.fallbackName)
         /// Paths of resolv.conf files; the first one that names a server other than this daemon is used.
         public var resolvConf = [
-            "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf",
+            "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf",
+            "/etc/httpdnsd/resolv.conf", "/etc/resolv.conf",
         ]
         /// Milliseconds, 0…60000, after which it is asked too when HTTPDNS has not answered; 0: together with HTTPDNS.
         public var hedgeAfter = 1000

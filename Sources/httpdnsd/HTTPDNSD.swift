@@ -13,7 +13,7 @@ struct HTTPDNSD: ParsableCommand {
         version: Version.current,
         subcommands: [
             Run.self, Check.self, Reload.self, Status.self, Flush.self, Explain.self, Watch.self, Query.self,
-            ProbeCommand.self, Demo.self,
+            ProbeCommand.self, HostCommand.self, Demo.self,
         ],
         defaultSubcommand: Run.self)
 

@@ -157,7 +157,8 @@ import Testing
         #expect(settings.fallback.servers == [])
         #expect(
             settings.fallback.resolvConf == [
-                "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf",
+                "/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf",
+                "/etc/httpdnsd/resolv.conf", "/etc/resolv.conf",
             ])
         #expect(settings.fallback.timeout == 2000)
         #expect(settings.fallback.hedgeAfter == 1000)

@@ -16,9 +16,9 @@ import Testing
         manual = try String(contentsOf: root.appending(path: "config/man/httpdnsd.toml.5"), encoding: .utf8)
     }
 
-    /// The file with every key and section in force; explanations begin with `# `.
+    /// The file with every key and section in force; explanations begin with `# `, what goes on with a list `#"`.
     private var uncommented: String {
-        text.split(separator: "\n", omittingEmptySubsequences: false)
+        text.replacing(",\n#\"", with: ", \"").split(separator: "\n", omittingEmptySubsequences: false)
             .map { $0.firstMatch(of: /^#[A-Za-z\[]/) == nil ? $0 : $0.dropFirst() }
             .joined(separator: "\n")
     }

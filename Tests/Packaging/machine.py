@@ -73,6 +73,12 @@ class Machine:
         assert not check or done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}"
         return done
 
+    def run_until_killed(self, calls, number, *command):
+        """The same, but a thread of it that makes one of these system calls for the `number`th time is killed, with all of it."""
+        kill = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}", "-e", f"inject={calls}:signal=KILL:when={number}"]
+        return subprocess.run([*kill, *self._inside(*command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60)
+
     def start(self, *command):
         process = subprocess.Popen(self._inside(*command), stdin=subprocess.DEVNULL)
         self._started.append(process)

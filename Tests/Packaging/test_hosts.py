@@ -1,4 +1,4 @@
-"""A host and its resolver: the commands of docs/hosts.md, each on a freshly booted Debian with the real programs.
+"""A host and its resolver: `httpdnsd host` with each keeper of resolv.conf, on a freshly booted Debian with the real programs.
 
 There, a local resolver and an HTTPDNS service give different answers, so a lookup says whom it went to.
 """
@@ -76,10 +76,13 @@ def with_address(host):
     return host
 
 
-def started_before(host, runs):
-    """Whether the daemon runs already, as it does after the README's second step."""
-    if runs:
-        host.run("systemctl", "enable", "--now", "httpdnsd")
+def with_resolved(host):
+    """systemd-resolved, which may be started as often as a test wants."""
+    with_address(host).run("systemctl", "unmask", "systemd-resolved")
+    host.run("mkdir", "-p", "/run/systemd/system/systemd-resolved.service.d")
+    host.path("/run/systemd/system/systemd-resolved.service.d/test.conf").write_text("[Unit]\nStartLimitIntervalSec=0\n")
+    host.run("systemctl", "daemon-reload")
+    host.run("systemctl", "start", "systemd-resolved")
 
 
 def resolved(host, name="www.example.com"):
@@ -90,42 +93,81 @@ def resolves_to(host, address, name="www.example.com"):
     eventually(lambda: resolved(host, name) == address, f"{name} resolves to {address}", 10)
 
 
-def there_and_back(host, commands):
-    doing, undoing = commands
+STATE = """
+cd / && for path in etc/resolv.conf etc/httpdnsd var/lib/httpdnsd etc/systemd etc/NetworkManager etc/resolvconf; do
+    find $path \\( -type l -o -type d \\) -printf '%p %l %m\\n' -o -type f -printf '%p %m %u %g ' -exec sha256sum {} ';'
+done 2> /dev/null | grep -v ' [0-9a-f]*  etc/resolv.conf$' | LC_ALL=C sort"""
+
+
+def state(host):
+    """All that may be changed, but what programs write into resolv.conf."""
+    return host.run("bash", "-c", STATE, check=False).stdout
+
+
+def there_and_back(host, again=lambda: None):
+    """`again` tells a keeper what it has forgotten by a restart."""
+    host.run("systemctl", "enable", "--now", "httpdnsd")
     resolves_to(host, LOCAL)
-    host.run("bash", "-euo", "pipefail", "-c", doing)
+    before = state(host)
+    print(host.run("httpdnsd", "host").stdout)
+    assert "do not ask this daemon" in host.run("httpdnsd", "host").stdout.replace("\n", " ")
+    said = host.run("httpdnsd", "host", "enable", "--name", "www.example.com").stdout
+    assert "httpdnsd host disable takes it back" in said, said
+    again()
     resolves_to(host, HTTPDNS)
     resolves_to(host, ONLY_LOCAL, "only.example.com")  # HTTPDNS does not know it, so the local resolver was found
+    assert "Programs ask this daemon" in host.run("httpdnsd", "host").stdout
     assert host.failed_units() == ""
-    host.run("bash", "-euo", "pipefail", "-c", undoing)
+    said = host.run("httpdnsd", "host", "disable").stdout
+    assert said.startswith("Everything is as it was."), said
+    again()
     resolves_to(host, LOCAL)
-    assert host.run("systemctl", "is-active", "httpdnsd.service", "httpdnsd.socket", check=False).stdout.split() \
-        == ["inactive", "inactive"]
+    assert state(host) == before
 
 
-@pytest.mark.parametrize("runs", [False, True])
-def test_a_resolv_conf_written_by_hand(host, commands, runs):
-    started_before(host, runs)
+def killed_at_each_step(host, again=lambda: None):
+    """Between any two calls by which something is changed the host resolves, and `disable` puts everything back."""
+    before = state(host)
+    for call in ("rename", "symlink", "mkdir", "vfork,clone,clone3"):
+        for number in range(1, 30):
+            ended = host.run_until_killed(call, number, "httpdnsd", "host", "enable", "--name", "www.example.com")
+            again()
+            eventually(lambda: resolved(host) in (LOCAL, HTTPDNS), f"it resolves after call {number} of {call}", 10)
+            host.run("httpdnsd", "host", "disable")
+            again()
+            resolves_to(host, LOCAL)
+            assert state(host) == before, (call, number)
+            if ended.returncode == 0:
+                break
+
+
+def test_a_resolv_conf_written_by_hand(host):
     with_address(host).write("/etc/resolv.conf", f"search example.org\nnameserver {LOCAL_RESOLVER}\n")
     before = host.path("/etc/resolv.conf").read_text()
-    doing, undoing = commands("A resolv.conf written by hand")
-    there_and_back(host, (doing + "grep -x 'search example.org' /etc/resolv.conf", undoing))
+    there_and_back(host)
     assert host.path("/etc/resolv.conf").read_text() == before
 
 
-def test_systemd_resolved(host, commands):
-    with_address(host)
-    host.run("systemctl", "unmask", "systemd-resolved")
-    host.run("systemctl", "start", "systemd-resolved")
-    host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER)
+def test_systemd_resolved(host):
+    with_resolved(host)
     host.run("ln", "-sf", "/run/systemd/resolve/stub-resolv.conf", "/etc/resolv.conf")
-    doing, undoing = commands("systemd-resolved")
-    # What DHCP says later goes on being followed, and the restart of resolved forgets what was told by hand.
-    again = f"resolvectl dns uplink {LOCAL_RESOLVER}\n"
-    there_and_back(host, (doing + again, undoing + again))
+
+    def again():
+        """What DHCP says later goes on being followed, and the restart of resolved forgets what was told by hand."""
+        host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER)
+    again()
+    there_and_back(host, again)
+    killed_at_each_step(host, again)
 
 
-def test_networkmanager(host, commands):
+def test_systemd_resolved_without_its_stub(host):
+    with_resolved(host)
+    host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER)
+    host.run("ln", "-sf", "../run/systemd/resolve/resolv.conf", "/etc/resolv.conf")
+    there_and_back(host, lambda: host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER))
+
+
+def test_networkmanager(host):
     host.run("dpkg", "--purge", "systemd-resolved")
     host.write("/etc/resolv.conf", "")
     host.run("systemctl", "unmask", "NetworkManager")
@@ -134,19 +176,26 @@ def test_networkmanager(host, commands):
     host.run("nmcli", "connection", "add", "type", "ethernet", "ifname", "uplink", "con-name", "uplink", "ipv4.method",
              "manual", "ipv4.addresses", "192.0.2.2/24", "ipv4.dns", LOCAL_RESOLVER, "ipv6.method", "disabled")
     host.run("nmcli", "connection", "up", "uplink")
-    there_and_back(host, commands("NetworkManager"))
+    there_and_back(host)
     assert "NetworkManager" in host.path("/etc/resolv.conf").read_text()
+    killed_at_each_step(host)
 
 
-@pytest.mark.parametrize("runs", [False, True])
-def test_resolvconf(host, commands, runs):
-    started_before(host, runs)
+def test_resolvconf(host):
     with_address(host)
     host.run("dpkg", "--purge", "systemd-resolved")
     package = host.run("bash", "-c", "ls /var/cache/apt/archives/resolvconf_*.deb").stdout.strip()
     host.run("dpkg", "--install", package)
     host.run("bash", "-c", f"echo nameserver {LOCAL_RESOLVER} | resolvconf -a uplink")
-    there_and_back(host, commands("resolvconf"))
+    there_and_back(host)
+    # It goes with the daemon, and comes with it.
+    host.run("httpdnsd", "host", "enable", "--name", "www.example.com")
+    host.run("systemctl", "stop", "httpdnsd.service", "httpdnsd.socket")
+    resolves_to(host, LOCAL)
+    host.run("systemctl", "start", "httpdnsd")
+    resolves_to(host, HTTPDNS)
+    host.run("httpdnsd", "host", "disable")
+    killed_at_each_step(host)
 
 
 def test_a_docker_host(host, commands):

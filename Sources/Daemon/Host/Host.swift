@@ -1,0 +1,244 @@
+public import Base
+public import Configuration
+public import DNSWire
+import Dispatch
+import Forwarding
+import Log
+import Synchronization
+import Transport
+
+/// This machine as far as its programs look for the daemon, for the command `host`.
+public struct Host {
+    private let settings: Settings
+    private let changes: HostChanges
+    /// Where the daemon can be asked at port 53.
+    private let address: IPAddress
+
+    /// Why it could not be done; the machine is as it was before, unless the text says otherwise.
+    public enum Failed: Error, Sendable {
+        /// The daemon does not answer, or names do not resolve by it.
+        case unreachable(String)
+        /// A file, a program, or the way in which this machine is set up.
+        case system(String)
+    }
+
+    /// How long names may fail to resolve after the change, since programs restart, in milliseconds.
+    private static let patience: UInt32 = 10_000
+
+    /// - Parameter settings: the daemon's.
+    public init(_ settings: Settings) throws(StartFailure) { try self.init(settings, HostChanges()) }
+
+    init(_ settings: Settings, _ changes: HostChanges) throws(StartFailure) {
+        (self.settings, self.changes) = (settings, changes)
+        let usable = settings.listen.addresses.filter { $0.port == Self.port }.compactMap { endpoint in
+            endpoint.address.isUnspecified
+                ? endpoint.address.isIPv4 ? IPAddress.v4(127, 0, 0, 1) : IPAddress(v6: 0, 1)
+                : endpoint.address.isLoopback ? endpoint.address : nil
+        }
+        guard let address = usable.first else {
+            throw .setting(
+                key: "listen.addresses",
+                "none of them is port 53 of loopback, where the programs of this machine can ask; add 127.0.0.1:53")
+        }
+        self.address = address
+    }
+
+    private static let port: UInt16 = 53
+
+    // MARK: What there is
+
+    /// How things stand, and what ``enable`` would change.
+    public func show() throws(Failed) -> String {
+        let (facts, isEnabled) = (try facts(), try record() != nil)
+        var lines = ["\(HostFacts.resolvConfPath) \(facts.words)."]
+        if isEnabled {
+            lines.append("httpdnsd host enable has changed this machine; httpdnsd host disable takes it back.")
+        }
+        lines.append(
+            facts.asks(address)
+                ? "Programs ask this daemon at \(address)." : "Programs do not ask this daemon, which is at \(address)."
+        )
+        if facts.asks(address), facts.startsAtBoot == false { lines.append(Self.notAtBoot) }
+        if isEnabled {
+            lines.append("httpdnsd host disable would:")
+            lines += (try record()?.disable ?? []).map { "  " + $0.words }
+        } else if !facts.asks(address) {
+            lines += try enabling(facts)
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    /// What ``enable`` would do, step by step, with what it would write.
+    public func enabling() throws(Failed) -> String {
+        try enabling(try facts(), withTexts: true).joined(separator: "\n")
+    }
+
+    /// What ``disable`` would do, step by step.
+    public func disabling() throws(Failed) -> String {
+        guard let record = try record() else { return Self.nothing }
+        return (["httpdnsd host disable would:"] + record.disable.map { "  " + $0.words }).joined(separator: "\n")
+    }
+
+    private func enabling(_ facts: HostFacts, withTexts: Bool = false) throws(Failed) -> [String] {
+        do throws(HostPlan.Refused) {
+            let plan = try HostPlan(facts, address: address)
+            let steps = plan.enable.flatMap { ["  " + $0.words] + (withTexts ? $0.textLines : []) }
+            return ["httpdnsd host enable would:"] + steps
+        } catch {
+            return ["httpdnsd host enable cannot be used here. \(error)."]
+        }
+    }
+
+    private static let nothing = "httpdnsd host enable has changed nothing here that could be put back."
+    private static let notAtBoot =
+        "The daemon does not start with this machine, so no name would resolve then: systemctl enable httpdnsd"
+
+    // MARK: What is done
+
+    /// Makes the programs of this machine ask the daemon, or changes nothing.
+    /// - Parameters:
+    ///   - name: has addresses, and is looked up before and after.
+    ///   - say: is told what is done.
+    public func enable(_ name: Name, _ say: @escaping @Sendable (String) -> Void) throws(Failed) {
+        try needRoot()
+        try askDaemon(name)
+        if try record() != nil {
+            say("What an earlier httpdnsd host enable has changed is put back first.")
+            _ = try system { () throws(HostChanges.Failed) in try changes.disable() }
+        }
+        let facts = try facts()
+        if facts.asks(address) { return say("Programs ask the daemon at \(address) already; nothing was changed.") }
+        let plan: HostPlan
+        do throws(HostPlan.Refused) {
+            plan = try HostPlan(facts, address: address)
+        } catch {
+            throw .system("\(error)")
+        }
+        say("\(HostFacts.resolvConfPath) \(facts.words).")
+        do throws(Failed) {
+            for step in plan.enable { say("  " + step.words) }
+            try system { () throws(HostChanges.Failed) in try changes.enable(plan) }
+            try verify(name)
+        } catch {
+            let failures = try system { () throws(HostChanges.Failed) in try changes.disable() }
+            for failure in failures { say("\(failure)") }
+            say("Everything is as it was.")
+            throw error
+        }
+        say("\(name) resolves, and programs ask the daemon at \(address). httpdnsd host disable takes it back.")
+        if facts.startsAtBoot == false { say(Self.notAtBoot) }
+    }
+
+    /// Puts everything back as it was before ``enable``.
+    public func disable(_ say: @escaping @Sendable (String) -> Void) throws(Failed) {
+        try needRoot()
+        let isThere = try record() != nil
+        let failures = try system { () throws(HostChanges.Failed) in try changes.disable() }
+        for failure in failures { say("\(failure)") }
+        guard isThere else { return say(Self.nothing) }
+        say("Everything is as it was. \(HostFacts.resolvConfPath) \(try facts().words).")
+    }
+
+    private func needRoot() throws(Failed) {
+        if !Program.isRoot { throw .system("this changes files of root's: type it as root") }
+    }
+
+    private func askDaemon(_ name: Name) throws(Failed) {
+        let who = Endpoint(address, port: Self.port)
+        var asking = Settings()
+        asking.listen.addresses = []
+        var group = Settings.Group(name: "daemon")
+        group.kind = .servers([.server(Server(who))])
+        asking.upstreams = [group]
+        let query: DirectQuery
+        do throws(StartFailure) {
+            query = try DirectQuery(asking, group: group.name, ipv4: true, ipv6: true)
+        } catch {
+            throw .system("\(error)")
+        }
+        let arrived = DispatchSemaphore(value: 0)
+        let result = Mutex<Result<[NameAddresses], DirectQuery.Failed>?>(nil)
+        query.ask([name]) { said in
+            result.withLock { $0 = said }
+            arrived.signal()
+        }
+        arrived.wait()
+        switch result.withLock({ $0 }) {
+        case .success(let found) where found.contains(where: \.hasAddresses): return
+        case .success, nil:
+            throw .unreachable("the daemon at \(who) has no address of \(name); give a name that has one with --name")
+        case .failure(let failure):
+            throw .unreachable("the daemon must answer first: \(failure); systemctl enable --now httpdnsd starts it")
+        }
+    }
+
+    /// Looks the name up as programs do.
+    private func verify(_ name: Name) throws(Failed) {
+        var waited: UInt32 = 0
+        while true {
+            let lookup = ["timeout", "5", "getent", "ahosts", "\(name)"]
+            let code = try system { () throws(SystemError) in try changes.run(lookup) }
+            if code == 0, try facts().asks(address) { break }
+            guard waited < Self.patience else {
+                throw .unreachable(
+                    "\(name) does not resolve after the change: \(lookup.joined(separator: " ")) ended with \(code)")
+            }
+            Program.sleep(milliseconds: 500)
+            waited += 500
+        }
+        guard settings.isFallbackNeeded else { return }
+        let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers])
+        if local.fallback(of: settings).usable.isEmpty { throw .unreachable(Report.noLocalResolver) }
+    }
+
+    // MARK: Errors
+
+    private func facts() throws(Failed) -> HostFacts {
+        try system { () throws(SystemError) in try HostFacts(root: changes.root) }
+    }
+
+    private func record() throws(Failed) -> HostRecord? {
+        try system { () throws(HostChanges.Failed) in try changes.record() }
+    }
+
+    private func system<T, F: CustomStringConvertible>(_ work: () throws(F) -> T) throws(Failed) -> T {
+        do throws(F) { return try work() } catch { throw .system("\(error)") }
+    }
+}
+
+extension HostFacts {
+    /// `is written by hand and names 192.168.1.1`.
+    fileprivate var words: String {
+        let names = servers.isEmpty ? "names no server" : "names \(servers.joined(separator: ", "))"
+        switch keeper {
+        case .hand: return resolvConf == .absent ? "is not there" : "is written by hand and \(names)"
+        case .resolved(let isStub):
+            let asked = Self.servers(resolvedServers)
+            let whom = asked.isEmpty ? "" : ", which asks \(asked.joined(separator: ", "))"
+            return isStub ? "is kept by systemd-resolved\(whom)" : "is kept by systemd-resolved and \(names)"
+        case .networkManager: return "is kept by NetworkManager and \(names)"
+        case .resolvconf: return "is kept by resolvconf and \(names)"
+        case .openresolv: return "is kept by openresolv and \(names)"
+        case .mounted: return "is mounted, as in a container, and \(names)"
+        case .program(let name): return "is kept by \(name) and \(names)"
+        }
+    }
+}
+
+extension HostPlan.Step {
+    fileprivate var words: String {
+        switch self {
+        case .put(.folder, let path): "make the folder \(path), if it is not there"
+        case .put(.link(let target), let path): "make \(path) a link to \(target)"
+        case .put(_, let path): "write \(path)"
+        case .run(let words): "run \(words.map { $0.contains(" ") ? "'\($0)'" : $0 }.joined(separator: " "))"
+        case .restore(let path): "put back \(path)"
+        }
+    }
+
+    /// The text of a file, further to the right.
+    fileprivate var textLines: [String] {
+        guard case .put(.file(let octets, _, _, _), _) = self else { return [] }
+        return String(decoding: octets, as: UTF8.self).split(separator: "\n").map { "    | \($0)" }
+    }
+}

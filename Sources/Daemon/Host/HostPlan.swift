@@ -1,0 +1,139 @@
+import Base
+import Transport
+
+/// What has to be done on a host so that its programs ask the daemon, and what has to be done to take that back.
+///
+/// Each step is atomic, and between any two of them the host resolves names: by the daemon, or as before.
+struct HostPlan: Sendable, Equatable {
+    enum Step: Sendable, Equatable {
+        case put(FileState, at: String)
+        case run([String])
+        /// Puts back what was at a path before ``enable``.
+        case restore(String)
+    }
+
+    var enable: [Step] = []
+    var disable: [Step] = []
+
+    /// The servers that programs asked before; the daemon reads it (`fallback.resolvConf`).
+    static let copyPath = "/etc/httpdnsd/resolv.conf"
+
+    /// The paths that change, in the order in which they do.
+    var paths: [String] {
+        disable.compactMap { if case .restore(let path) = $0 { path } else { nil } }.reversed()
+    }
+
+    /// - Parameter address: where the daemon listens, at port 53.
+    /// - Throws: why this host's programs cannot be made to ask it, and what a person can do.
+    init(_ facts: HostFacts, address: IPAddress) throws(Refused) {
+        switch facts.keeper {
+        case .hand: hand(facts, address)
+        case .resolved(let isStub): resolved(address, isStub: isStub)
+        case .networkManager: networkManager(facts, address)
+        case .resolvconf: resolvconf(address)
+        case .openresolv:
+            throw Refused(
+                "openresolv keeps /etc/resolv.conf: write name_servers=\(address) into /etc/resolvconf.conf and type resolvconf -u, "
+                    + "and name the network's own servers in fallback.servers")
+        case .mounted:
+            throw Refused(
+                "/etc/resolv.conf is mounted, as in a container: whoever starts it says whom it asks, as docker run --dns \(address) does"
+            )
+        case .program(let name):
+            throw Refused("\(name) keeps /etc/resolv.conf: make it name \(address) there, as its manual says")
+        }
+    }
+
+    struct Refused: Error, Equatable, CustomStringConvertible {
+        let description: String
+        init(_ description: String) { self.description = description }
+    }
+
+    private mutating func hand(_ facts: HostFacts, _ address: IPAddress) {
+        put(.folder, at: "/etc/httpdnsd")
+        put(.text(facts.content), at: Self.copyPath)
+        put(.text(Self.resolvConf(facts, address)), at: HostFacts.resolvConfPath)
+        restoreAll()
+    }
+
+    /// systemd-resolved goes on answering programs, and asks the daemon for what no link has for itself.
+    private mutating func resolved(_ address: IPAddress, isStub: Bool) {
+        put(.folder, at: "/etc/systemd/resolved.conf.d")
+        put(
+            .text("# httpdnsd host enable\n[Resolve]\nDNS=\nDNS=\(address)\nDomains=~.\nDNSSEC=no\n"),
+            at: "/etc/systemd/resolved.conf.d/httpdnsd.conf")
+        if !isStub { put(.link("../run/systemd/resolve/stub-resolv.conf"), at: HostFacts.resolvConfPath) }
+        enable.append(.run(["systemctl", "restart", "systemd-resolved"]))
+        restoreAll()
+        disable.append(.run(["systemctl", "restart", "systemd-resolved"]))
+    }
+
+    /// NetworkManager goes on writing its servers below `/run`, where the daemon finds them.
+    private mutating func networkManager(_ facts: HostFacts, _ address: IPAddress) {
+        let reload = Step.run(["systemctl", "reload", "NetworkManager"])
+        put(.folder, at: "/etc/NetworkManager/conf.d")
+        put(
+            .text("# httpdnsd host enable\n[main]\ndns=none\n"), at: "/etc/NetworkManager/conf.d/httpdnsd.conf")
+        enable.append(reload)
+        put(.text(Self.resolvConf(facts, address)), at: HostFacts.resolvConfPath)
+        restoreAll()
+        disable.append(reload)
+    }
+
+    /// A hook writes the servers of the interfaces to a file for the daemon; the daemon is one more interface, `lo.httpdnsd`.
+    private mutating func resolvconf(_ address: IPAddress) {
+        let list = "/run/resolvconf/httpdnsd.conf"
+        let (hook, unit) = ("/etc/resolvconf/update.d/httpdnsd", "/etc/systemd/system/httpdnsd.service.d")
+        let add = "echo nameserver \(address) | resolvconf -a lo.httpdnsd"
+        put(
+            .text(
+                """
+                #!/bin/sh
+                # httpdnsd host enable
+                cd /run/resolvconf/interface && find . -type f ! -name 'lo.*' -exec cat {} + > ../httpdnsd.conf
+
+                """, mode: 0o755), at: hook)
+        enable.append(.run(["resolvconf", "-u"]))
+        put(.folder, at: "/etc/httpdnsd")
+        put(.link(list), at: Self.copyPath)
+        put(.folder, at: unit)
+        put(
+            .text(
+                """
+                # httpdnsd host enable
+                [Service]
+                ExecStartPost=+/bin/sh -c '\(add)'
+                ExecStopPost=+resolvconf -d lo.httpdnsd
+
+                """), at: unit + "/host.conf")
+        enable.append(.run(["systemctl", "daemon-reload"]))
+        enable.append(.run(["sh", "-c", add]))
+        // First of all programs ask the network's own servers again.
+        let restored = enable.reversed().compactMap {
+            if case .put(_, let path) = $0 { Step.restore(path) } else { nil }
+        }
+        disable = [.run(["resolvconf", "-d", "lo.httpdnsd"])] + restored
+        disable += [.restore(list), .run(["systemctl", "daemon-reload"])]
+    }
+
+    private mutating func put(_ state: FileState, at path: String) { enable.append(.put(state, at: path)) }
+
+    /// What was put last is taken back first.
+    private mutating func restoreAll() {
+        disable = enable.reversed().compactMap { if case .put(_, let path) = $0 { .restore(path) } else { nil } }
+    }
+
+    /// All lines but those of servers and of comments stay.
+    private static func resolvConf(_ facts: HostFacts, _ address: IPAddress) -> String {
+        let kept = facts.content.split(whereSeparator: \.isNewline).filter { line in
+            !["nameserver", "#", ";", "options"].contains { line.hasPrefix($0) }
+        }
+        let options = facts.content.split(whereSeparator: \.isNewline).filter { $0.hasPrefix("options") }
+            .flatMap { $0.split(separator: " ").dropFirst() }.filter { $0 != "trust-ad" && $0 != "edns0" }
+        return
+            (["# httpdnsd host enable; httpdnsd host disable puts back what was here", "nameserver \(address)"]
+            + ["options " + (["edns0"] + options).joined(separator: " ")] + kept.map(String.init)).joined(
+                separator: "\n")
+            + "\n"
+    }
+}

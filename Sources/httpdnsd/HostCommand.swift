@@ -1,0 +1,54 @@
+import ArgumentParser
+import Base
+import Configuration
+import DNSWire
+import Daemon
+
+struct HostCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "host",
+        abstract: "Make the programs of this machine ask the daemon, or take that back.",
+        discussion: """
+            show says who keeps /etc/resolv.conf, whether programs ask the daemon, and what would be changed. enable looks a \
+            name up at the daemon, makes the change, looks the name up as programs do, and puts everything back if it does not \
+            resolve. disable puts everything back as it was before, also after an enable that was interrupted.
+            """)
+
+    enum Work: String, ExpressibleByArgument, CaseIterable {
+        case show, enable, disable
+    }
+
+    @Argument(help: "show, enable or disable.")
+    var work = Work.show
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Flag(help: "Change nothing; say what would be done, step by step.")
+    var dryRun = false
+
+    @Option(
+        help: ArgumentHelp("The name to look up, instead of the first of domains.intercept.", valueName: "name"),
+        transform: Name.init(explained:))
+    var name: Name?
+
+    func run() throws {
+        try ending {
+            let loaded = try options.load()
+            let host = try loaded.naming { () throws(StartFailure) in try Host(loaded.settings) }
+            let name = name ?? loaded.settings.domains.intercept.first ?? Name("example.com") ?? .root
+            do throws(Host.Failed) {
+                switch (work, dryRun) {
+                case (.show, _): StandardOutput.say(try host.show())
+                case (.enable, true): StandardOutput.say(try host.enabling())
+                case (.disable, true): StandardOutput.say(try host.disabling())
+                case (.enable, false): try host.enable(name) { StandardOutput.say($0) }
+                case (.disable, false): try host.disable { StandardOutput.say($0) }
+                }
+            } catch .unreachable(let line) {
+                throw Ending.unreachable(line)
+            } catch .system(let line) {
+                throw Ending.system(line)
+            }
+        }
+    }
+}

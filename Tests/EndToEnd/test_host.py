@@ -1,0 +1,187 @@
+"""`httpdnsd host` where /etc/resolv.conf is written by hand; Tests/Packaging/test_hosts.py has the programs that keep it."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import daemon as processes
+from httpdns_service import Record
+from standard import LOCAL_RESOLVER
+from waiting import eventually
+
+BEFORE = f"# mine\nsearch example.org\nnameserver {LOCAL_RESOLVER}\noptions timeout:3 attempts:1 trust-ad\n"
+AFTER = """# httpdnsd host enable; httpdnsd host disable puts back what was here
+nameserver 127.0.0.1
+options edns0 timeout:3 attempts:1
+search example.org
+"""
+# The system calls that write, of which each is the last one of some run.
+WRITING = {"enable": ["write", "fchown", "fchmod", "fsync", "rename", "mkdir"],
+           "disable": ["write", "fchown", "fchmod", "fsync", "rename", "symlink", "unlink", "rmdir"]}
+HTTPDNS = "203.0.113.20"
+
+
+class Host:
+    """A machine with /etc and /var/lib of its own, in which nothing is mounted over resolv.conf."""
+
+    MAKE = """
+    set -e
+    cp -a /etc "$1/etc"
+    umount /etc/resolv.conf /etc/nsswitch.conf /etc/hosts
+    mount --bind "$1/etc" /etc
+    rm -rf /etc/httpdnsd
+    mkdir "$1/lib"
+    mount --bind "$1/lib" /var/lib
+    mount -t tmpfs none /run
+    echo ready
+    exec sleep infinity
+    """
+
+    def __init__(self, binary, folder):
+        self.binary = binary
+        # What the session has mounted over files of /etc is not copied, but its content is.
+        self.holder = subprocess.Popen(["unshare", "--mount", "bash", "-c", self.MAKE, "bash", str(folder)],
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        assert self.holder.stdout.readline() == "ready\n"
+        self.inside = ["nsenter", f"--target={self.holder.pid}", "--mount"]
+        self.root = pathlib.Path(f"/proc/{self.holder.pid}/root")
+        self.resolv_conf = self.root / "etc/resolv.conf"
+        self.resolv_conf.write_text(BEFORE)
+        self.resolv_conf.chmod(0o640)
+
+    def run(self, *command, prefix=(), code=0):
+        ended = subprocess.run([*self.inside, *prefix, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                               timeout=60, env=processes.environment())
+        assert code is None or ended.returncode == code, ended
+        return ended
+
+    def __call__(self, *arguments, **options):
+        return self.run(str(self.binary), "host", *arguments, **options)
+
+    def resolves(self, name="www.example.com"):
+        return self.run("getent", "ahostsv4", name, code=None).stdout.split(" ")[0]
+
+    def state(self):
+        """All that could have been changed, octet by octet."""
+        def seen(path):
+            status = path.lstat()
+            if path.is_symlink():
+                return os.readlink(path)
+            return (status.st_mode, status.st_uid, status.st_gid, None if path.is_dir() else path.read_bytes())
+        found = {"names": sorted(os.listdir(self.root / "etc"))}
+        for folder in ("etc/httpdnsd", "var/lib"):
+            for path in (self.root / folder).rglob("*"):
+                found[str(path)] = seen(path)
+        return found | {"resolv.conf": seen(self.resolv_conf)}
+
+    def close(self):
+        self.holder.kill()
+        self.holder.communicate()
+
+
+@pytest.fixture
+def host(binary, daemon, service, unbound, tmp_path):
+    """With a daemon that has an account, and learns the local resolver from resolv.conf alone."""
+    machine = Host(binary, tmp_path)
+    chosen = service("aes", {"www.example.com": Record([HTTPDNS], [], 5)})
+    machine.service = chosen
+    machine.daemon = daemon(chosen, {"fallback": {"servers": []}}, prefix=machine.inside)
+    yield machine
+    machine.close()
+
+
+def test_there_and_back(host):
+    before = host.state()
+    assert host.resolves() != HTTPDNS and host.resolves("only.local.example") == ""
+    shown = host().stdout
+    assert "/etc/resolv.conf is written by hand and names 127.0.0.2." in shown and "do not ask this daemon" in shown
+    assert "  write /etc/httpdnsd/resolv.conf\n  write /etc/resolv.conf\n" in shown
+    said = host("enable", "--dry-run").stdout
+    assert "    | nameserver 127.0.0.1\n" in said and host("disable", "--dry-run").stdout.startswith("httpdnsd host enable has changed nothing")
+    assert host.state() == before, "until now nothing was changed"
+    said = host("enable", "--name", "www.example.com").stdout
+    assert "www.example.com resolves, and programs ask the daemon at 127.0.0.1." in said
+    assert host.resolv_conf.read_text() == AFTER
+    eventually(lambda: host.resolves() == HTTPDNS, "programs are answered by HTTPDNS")
+    # What HTTPDNS does not know, the resolver of before is asked.
+    assert host.daemon.log_lines(r"local resolver 127\.0\.0\.2:53") or host.resolves("service.example.com") == "127.0.0.1"
+    shown = host().stdout
+    assert "Programs ask this daemon at 127.0.0.1." in shown and "  put back /etc/resolv.conf\n" in shown
+    # Once more puts back first, so that what is put back later is what was here before the first time.
+    assert "is put back first" in host("enable", "--name", "www.example.com").stdout
+    assert host.resolv_conf.read_text() == AFTER
+    said = host("disable").stdout
+    assert "Everything is as it was. /etc/resolv.conf is written by hand and names 127.0.0.2." in said
+    assert host.state() == before
+    assert "has changed nothing" in host("disable").stdout and host.state() == before
+
+
+def test_a_link_is_a_link_again(host):
+    (host.root / "etc/static.conf").write_text(BEFORE)
+    host.resolv_conf.unlink()
+    host.resolv_conf.symlink_to("static.conf")
+    before = host.state()
+    host("enable", "--name", "www.example.com")
+    assert not host.resolv_conf.is_symlink() and host.resolv_conf.read_text() == AFTER
+    host("disable")
+    assert host.state() == before and os.readlink(host.resolv_conf) == "static.conf"
+
+
+def test_what_does_not_work_changes_nothing(host):
+    before = host.state()
+    ended = host("enable", "--name", "missing.invalid", code=69)
+    assert "has no address of missing.invalid" in ended.stderr and host.state() == before
+    # As the daemon answers, and programs do not: here they ask nobody at all.
+    (host.root / "etc/nsswitch.conf").write_text("hosts: files\n")
+    with_files = host.state()
+    ended = host("enable", "--name", "www.example.com", code=69)
+    assert "does not resolve after the change" in ended.stderr and "Everything is as it was." in ended.stdout
+    assert host.state() == with_files
+    host.daemon.stop()
+    ended = host("enable", "--name", "www.example.com", code=69)
+    assert "the daemon must answer first" in ended.stderr and host.state() == with_files
+
+
+def test_who_cannot_be_helped(host):
+    host.resolv_conf.write_text("nameserver 127.0.0.1\n")
+    assert "already; nothing was changed" in host("enable", "--name", "www.example.com").stdout
+    for text, said in (("# Generated by dhcpcd\nnameserver 127.0.0.2\n", "dhcpcd keeps /etc/resolv.conf"),
+                       ("# Generated by resolvconf\nnameserver 127.0.0.2\n", "name_servers=127.0.0.1")):
+        host.resolv_conf.write_text(text)
+        assert said in host().stdout
+        assert said in host("enable", "--name", "www.example.com", code=71).stderr
+        assert host.resolv_conf.read_text() == text
+    host.run("mount", "--bind", "/etc/hosts", "/etc/resolv.conf")
+    assert "docker run --dns 127.0.0.1" in host("enable", "--name", "www.example.com", code=71).stderr
+
+
+@pytest.mark.parametrize(("work", "call"), [(work, call) for work, calls in WRITING.items() for call in calls])
+def test_killed_at_each_call_that_writes(host, work, call):
+    """It leaves a host that resolves, whose files are whole, and which `disable` puts back as it was."""
+    if call == "symlink":
+        (host.root / "etc/static.conf").write_text(BEFORE)
+        host.resolv_conf.unlink()
+        host.resolv_conf.symlink_to("static.conf")
+    before = host.state()
+    arguments = ["enable", "--name", "www.example.com"] if work == "enable" else ["disable"]
+    killed = 0
+    for number in range(1, 60):
+        if work == "disable":
+            host("enable", "--name", "www.example.com")
+        kill = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}"]
+        ended = host(*arguments, prefix=kill, code=None)
+        if ended.returncode == 0:
+            break
+        killed += 1
+        assert ended.returncode in (137, -9), ended
+        assert host.resolv_conf.read_text() in (BEFORE, AFTER), number
+        assert host.resolves(), f"after call {number} of {call} nothing resolves"
+        host("disable")
+        assert host.state() == before, f"{call} {number}"
+    else:
+        pytest.fail("it never comes to its end")
+    host("disable")
+    assert host.state() == before
+    assert killed

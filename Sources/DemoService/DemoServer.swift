@@ -25,15 +25,22 @@ final class DemoServer {
     /// Memory into which all clients' octets are read.
     private let scratch = Scratch(16 * 1024)
     private var connections: [ObjectIdentifier: DemoConnection] = [:]
+    /// While it is true, connections are closed as soon as they are there.
+    private let isBroken: () -> Bool
 
-    init(loop: EventLoop) { self.loop = loop }
+    init(loop: EventLoop, isBroken: @escaping () -> Bool = { false }) { (self.loop, self.isBroken) = (loop, isBroken) }
 
-    /// Listens on a free port. The loop keeps the listener, and so the server.
+    /// Listens on a port, or on a free one if that is taken or 0. The loop keeps the listener, and so the server.
     /// - Parameter context: Nil: without TLS.
     func listen(
-        on address: IPAddress, _ context: TLSServerContext?, _ converse: @escaping Converse
+        on address: IPAddress, _ port: UInt16, _ context: TLSServerContext?, _ converse: @escaping Converse
     ) throws(SystemError) -> Endpoint {
-        let listener = try StreamListener.listen(Endpoint(address, port: 0))
+        var listener: StreamListener
+        do throws(SystemError) {
+            listener = try StreamListener.listen(Endpoint(address, port: port))
+        } catch {
+            listener = try StreamListener.listen(Endpoint(address, port: 0))
+        }
         try listener.start(
             in: loop,
             // A connection that cannot be accepted is closed, which its client notices.
@@ -45,7 +52,7 @@ final class DemoServer {
     private func accept(
         _ socket: consuming StreamSocket, from client: IPAddress, _ context: TLSServerContext?, _ converse: Converse
     ) {
-        guard connections.count < Self.connectionLimit else { return }
+        guard connections.count < Self.connectionLimit, !isBroken() else { return }
         let tls = try? context?.session()
         guard (tls == nil) == (context == nil) else { return }
         let connection = DemoConnection { [weak self] in self?.connections[ObjectIdentifier($0)] = nil }

@@ -1,5 +1,6 @@
 public import Base
 public import Cryptography
+import Synchronization
 public import Transport
 
 /// An HTTPDNS service on this machine's loopback, and beside it a resolver that is asked by DNS over TLS and DNS over HTTPS,
@@ -23,9 +24,26 @@ public final class DemoService: Sendable {
     public static let days = 30
 
     private let loop: EventLoop
+    private let broken: Broken
 
-    /// Starts the service on free ports of 127.0.0.1.
-    public init() throws(DemoError) {
+    /// Whether the account's service fails.
+    private final class Broken: Sendable {
+        let value: Atomic<Bool>
+        init(_ value: Bool) { self.value = Atomic(value) }
+    }
+
+    /// The ports that a person is shown, so that they are the same each time.
+    public static let usualPorts: [UInt16] = [5342, 5343, 5344, 5345]
+
+    /// Starts the service on ports of 127.0.0.1.
+    /// - Parameters:
+    ///   - ports: those for aes and des, https, DNS over TLS and DNS over HTTPS; a free one in the place of each that is taken
+    ///     or missing.
+    ///   - isBroken: the account's service closes each connection, until ``mend()``.
+    public init(ports: [UInt16] = [], isBroken: Bool = false) throws(DemoError) {
+        func port(_ place: Int) -> UInt16 { place < ports.count ? ports[place] : 0 }
+        let broken = Broken(isBroken)
+        self.broken = broken
         let address = IPAddress.v4(127, 0, 0, 1)
         let account = DemoAccount.random()
         let certificate = try Self.certificate(for: address)
@@ -41,13 +59,16 @@ public final class DemoService: Sendable {
         )
         do throws(SystemError) {
             loop = try EventLoop(label: "httpdnsd.demo")
+            let service = DemoServer(loop: loop) { broken.value.load(ordering: .relaxed) }
             let server = DemoServer(loop: loop)
-            http = try server.listen(on: address, nil) { engine.conversation(isSecure: false, client: $0, send: $1) }
-            self.https = try server.listen(on: address, https) {
+            http = try service.listen(on: address, port(0), nil) {
+                engine.conversation(isSecure: false, client: $0, send: $1)
+            }
+            self.https = try service.listen(on: address, port(1), https) {
                 engine.conversation(isSecure: true, client: $0, send: $1)
             }
-            dnsOverTLS = try server.listen(on: address, tls) { DNSOverTLSConversation(send: $1) }
-            dnsOverHTTPS = try server.listen(on: address, h2) { DNSOverHTTPSConversation(send: $1) }
+            dnsOverTLS = try server.listen(on: address, port(2), tls) { DNSOverTLSConversation(send: $1) }
+            dnsOverHTTPS = try server.listen(on: address, port(3), h2) { DNSOverHTTPSConversation(send: $1) }
         } catch {
             throw .system(error)
         }
@@ -55,6 +76,9 @@ public final class DemoService: Sendable {
         certificatePEM = certificate.certificatePEM
         loop.start()
     }
+
+    /// From now on the account's service answers.
+    public func mend() { broken.value.store(false, ordering: .relaxed) }
 
     /// Ends all connections and frees the ports; call once.
     /// - Parameter stopped: Called on the service's queue when that is done.

@@ -14,6 +14,11 @@ public enum Environment {
         return Array(words.dropFirst())
     }
 
+    /// The name by which this program was started: a path, or a name that was looked for in PATH.
+    public static var program: String {
+        unsafe clinux_arguments().pointee.map { unsafe String(cString: $0) } ?? ""
+    }
+
     /// All environment variables. One without a `=` is left out.
     public static var variables: [String: String] {
         var variables: [String: String] = [:]

@@ -5,6 +5,9 @@ public enum SystemFile {
     /// Whether this process may write to the file at this path, by access(2).
     package static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
 
+    /// Whether there is something at this path.
+    public static func isThere(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
+
     /// The permission bits of a file that every user of this machine can read: it is readable by all, and each folder
     /// on the way can be entered by all. Nil: not every user can.
     public static func modeOpenToAll(_ path: String) -> UInt32? {

@@ -46,6 +46,14 @@ public final class UnixListener: @unchecked Sendable {
         return UnixListener(StreamListener(descriptor, path: path), path: path)
     }
 
+    /// Whether a process listens at this path.
+    public static func isAnswered(_ path: String) -> Bool {
+        guard let address = UnixAddress(path), let caller = try? Descriptor.socket(AF_UNIX, .stream) else {
+            return false
+        }
+        return caller.connect(address) == 0
+    }
+
     private static func removeDead(_ path: String, _ address: UnixAddress) throws(SystemError) {
         guard let kind = FileIdentity(path)?.kind else { return }
         guard kind == S_IFSOCK else { throw SystemError("bind", path, code: EEXIST) }

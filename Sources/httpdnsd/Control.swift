@@ -15,13 +15,23 @@ struct ControlOptions: ParsableArguments {
 
     /// Makes a client of the daemon's socket.
     func connecting<Client>(_ make: (String) throws(SystemError) -> Client) throws -> Client {
-        let path = try socket ?? configuration.controlSocket()
+        let path = try socket ?? demoSocket ?? configuration.controlSocket()
         guard !path.isEmpty else { throw Ending.unreachable("control.socket is off: give --socket, or a path there") }
         do throws(SystemError) {
             return try make(path)
         } catch {
             throw Ending.system("\(error)")
         }
+    }
+
+    /// The socket of a `demo` that runs, if no daemon does and nothing says which one is meant.
+    private var demoSocket: String? {
+        let environment = Environment.variables
+        guard configuration.file == nil, environment["HTTPDNSD_CONTROL_SOCKET"] == nil,
+            let usual = try? configuration.controlSocket(), !SystemFile.isThere(usual)
+        else { return nil }
+        let folder = DemoFolder.usual
+        return OwnFolder.isOwn(folder.path) && SystemFile.isThere(folder.socket) ? folder.socket : nil
     }
 
     /// Sends a request to the daemon and returns its response.
@@ -128,7 +138,7 @@ struct Reload: ParsableCommand {
             var options = options
             var unread: Ending?
             do {
-                options.socket = try options.socket ?? options.configuration.controlSocket()
+                _ = try options.socket ?? options.configuration.controlSocket()
             } catch let ending as Ending {
                 // What is wrong is the daemon's to say, and to count.
                 (unread, options.socket) = (ending, Settings().control.socket)

@@ -16,8 +16,11 @@ struct Demo: ParsableCommand {
             "example.net is asked of an embedded resolver, over TLS or HTTPS, and all else of the machine's own.")
 
     @Option(
-        help: "Listen on ADDRESS:PORT; may be given again.", transform: Endpoint.init(argument:))
-    var listen: [Endpoint] = [Endpoint(.v4(127, 0, 0, 1), port: 5300)]
+        help: ArgumentHelp(
+            "Listen on ADDRESS:PORT, instead of 127.0.0.1:5300 or, if that is taken, the next free port; may be given again."
+        ),
+        transform: Endpoint.init(argument:))
+    var listen: [Endpoint] = []
 
     @Option(
         help: ArgumentHelp(
@@ -26,6 +29,9 @@ struct Demo: ParsableCommand {
         transform: Provider.init(argument:))
     var provider = Provider.tencent
 
+    @Flag(help: "The service fails until Ctrl-C is typed once, so that one sees what the daemon does then.")
+    var fail = false
+
     func run() throws {
         try ending {
             let signals = Signals()
@@ -33,12 +39,17 @@ struct Demo: ParsableCommand {
             do throws(DemoError) {
                 service = try Progress.during("making certificates, and a service and a resolver on loopback") {
                     _ throws(DemoError) in
-                    try DemoService()
+                    try DemoService(ports: DemoService.usualPorts, isBroken: fail)
                 }
             } catch {
                 throw Ending.system("\(error)")
             }
-            let settings = settings(service)
+            let folder: DemoFolder
+            do throws(SystemError) { folder = try DemoFolder.begin() } catch { throw Ending.system("\(error)") }
+            defer { folder.remove() }
+            let listen = listen.isEmpty ? [Self.free(5300...5309)] : listen
+            let page = Self.free(5380...5389)
+            let settings = try folder.settings(service, provider, listen: listen, page: page)
             let log = LogWriter(LogForm(settings.log.format))
             defer { log.flush() }
             let daemon: Daemon
@@ -50,68 +61,62 @@ struct Demo: ParsableCommand {
             } catch .system(let message) {
                 throw Ending.system(message)
             }
-            say(service, daemon)
-            let reason = signals.untilStopped(counters: daemon.logCounters)
+            say(service, folder, listen[0], page)
+            let mend: (() -> Void)? =
+                fail
+                ? {
+                    service.mend()
+                    StandardOutput.say("\nThe service answers again. Ctrl-C ends all of it.")
+                } : nil
+            let reason = signals.untilStopped(counters: daemon.logCounters, mend: mend)
             waiting { done in daemon.stop(because: reason) { done(()) } }
         }
     }
 
-    /// The configuration of an operator whose account is at the demo service.
-    private func settings(_ service: DemoService) -> Settings {
-        var settings = Settings()
-        settings.listen.addresses = listen
-        // It may run beside another daemon, and is stopped with Ctrl-C.
-        settings.control.socket = ""
-        let account = service.account
-        var httpdns = Settings.Group(
-            credential: provider == .tencent
-                ? .https(token: Secret(account.token))
-                : .signed(provider, id: account.id, secret: Secret(account.secret), aesKey: nil))
-        httpdns.dnsIp = [service.https]
-        // A proxy could not reach this machine's loopback.
-        httpdns.proxy = .ignore
-        // Loopback needs no route, by which `auto` would choose the families.
-        httpdns.addressType = .dual
-        settings.httpdns = httpdns
-        settings.tls.anchors = service.certificatePEM
-        settings.tls.serverName = "\(service.https.address)"
-        var resolver = Settings.Group(name: "encrypted")
-        resolver.domains = [DomainPattern("example.net")].compactMap(\.self)
-        resolver.servers = [
-            .server(Server(service.dnsOverTLS, .tls)),
-            .server(Server(service.dnsOverHTTPS, .https(path: DemoService.dnsOverHTTPSPath, usesGET: false))),
-        ]
-        resolver.tls.anchors = service.certificatePEM
-        settings.upstreams = [resolver]
-        // For the status page.
-        settings.control.metrics = Endpoint(.v4(127, 0, 0, 1), port: 0)
-        return settings
+    /// The first of these ports of loopback that no program listens on; else the first.
+    private static func free(_ ports: ClosedRange<UInt16>) -> Endpoint {
+        let all = ports.map { Endpoint(.v4(127, 0, 0, 1), port: $0) }
+        return all.first { (try? StreamListener.listen($0)) != nil } ?? all[0]
     }
 
-    private func say(_ service: DemoService, _ daemon: Daemon) {
-        let (address, port) = (listen[0].address, listen[0].port)
-        let dig = "dig @\(address) -p \(port)"
+    private func say(_ service: DemoService, _ folder: DemoFolder, _ listen: Endpoint, _ page: Endpoint) {
+        let dig = "dig @\(listen.address) -p \(listen.port)"
         let (tls, https, path) = (service.dnsOverTLS, service.dnsOverHTTPS, DemoService.dnsOverHTTPSPath)
-        let page = daemon.metricsEndpoint.map { "The status page on http://\($0)/ shows who answers. " } ?? ""
+        let program = Environment.program
+        // Where it is not installed.
+        let installed = program.lastIndex(of: "/").map { "    PATH=\(program[..<$0]):$PATH\n" } ?? ""
+        let file = folder.configuration
         StandardOutput.write(
             """
-            An HTTPDNS service runs on \(service.https) (https) and \(service.http) (aes, des); the daemon asks it \
-            over https, as \(provider.facts.title) is asked.
-            A resolver runs on tls://\(tls) and https://\(https)\(path); the daemon asks it for example.net. What neither \
-            knows, the daemon asks of the resolver of this machine.
-
-            Ask the daemon in another terminal:
+            An HTTPDNS service runs on \(service.https), as \(provider.facts.title) has one.
+            A resolver runs on tls://\(tls) and https://\(https)\(path);
+            the daemon asks it for example.net, and the resolver of this machine for
+            what neither knows. The status page is on http://\(page)/
+            \(fail ? "The service fails until you type Ctrl-C here once.\n" : "")
+            Ask the daemon, in another terminal:
                 \(dig) example.com             # HTTPDNS
                 \(dig) example.com AAAA
                 \(dig) example.com +tcp
                 \(dig) example.net             # DNS over TLS
-                \(dig) example.com MX          # the resolver of this machine
+                \(dig) example.com MX          # this machine's resolver
+
+            See what it does:
+            \(installed)    httpdnsd status
+                httpdnsd explain example.com
+                httpdnsd watch                 # and ask again; Ctrl-C ends it
+                httpdnsd flush example.com
+                curl http://\(page)/metrics
+
+            Its account is in a configuration of its own:
+                httpdnsd check -c \(file)
+                httpdnsd probe -c \(file)
+                httpdnsd query -c \(file) example.com
 
             Ask the resolver itself (kdig is in the package knot-dnsutils):
                 kdig @\(tls.address) -p \(tls.port) +tls example.net
                 kdig @\(https.address) -p \(https.port) +https=\(path) example.net
 
-            \(page)Ctrl-C ends all of it.
+            Ctrl-C ends all of it\(fail ? ", the second time" : "").
             """)
     }
 }

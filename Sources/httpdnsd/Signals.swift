@@ -38,13 +38,19 @@ final class Signals: Sendable {
     }
 
     /// Blocks the thread until TERM or INT; USR1 logs the counts, HUP reads the configuration again.
+    /// - Parameter mend: what the first INT does instead of ending it.
     /// - Returns: the name of the signal that ended it.
-    func untilStopped(counters: () -> Void, reload: (() -> ReloadOutcome)? = nil) -> String {
+    func untilStopped(counters: () -> Void, reload: (() -> ReloadOutcome)? = nil, mend: (() -> Void)? = nil)
+        -> String
+    {
+        var mend = mend
         while true {
             arrived.wait()
             switch waiting.withLock({ $0.removeFirst() }) {
             case .terminate: return "SIGTERM"
-            case .interrupt: return "SIGINT"
+            case .interrupt:
+                guard let mended = exchange(&mend, with: nil) else { return "SIGINT" }
+                mended()
             case .user1: counters()
             case .hangup:
                 // Those who ask from now on want what is written by then.

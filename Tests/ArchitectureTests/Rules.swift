@@ -33,7 +33,9 @@ enum Rules {
     static let importers: [String: Set<String>] = [
         "Glibc": ["Transport"],
         "Dispatch": ["Transport", "Log", "Control", "DemoService", "Daemon", "httpdnsd"],
-        "Synchronization": ["DNSCache", "Transport", "Counters", "Log", "Control", "Daemon", "httpdnsd"],
+        "Synchronization": [
+            "DemoService", "DNSCache", "Transport", "Counters", "Log", "Control", "Daemon", "httpdnsd",
+        ],
         "Foundation": [], "FoundationEssentials": [], "FoundationNetworking": [],
     ]
 

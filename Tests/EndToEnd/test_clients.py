@@ -3,7 +3,9 @@
 import http.server
 import pathlib
 import re
+import signal
 import subprocess
+import tempfile
 import threading
 
 import dns.message
@@ -79,12 +81,13 @@ def machine_resolver():
 def demo(binary, tmp_path):
     """Starts `httpdnsd demo` and gives what it has printed."""
     started = []
+    variables = {"XDG_RUNTIME_DIR": tempfile.mkdtemp(prefix="d-", dir="/tmp")}
 
     def start(*arguments, port=5300):
         log = tmp_path / "demo.log"
         with log.open("w") as file:
             process = subprocess.Popen([binary, "demo", *arguments], stdin=subprocess.DEVNULL, stdout=file,
-                                                 stderr=file, env=processes.environment())
+                                                 stderr=file, env=processes.environment(variables))
         started.append(process)
 
         def answers():
@@ -96,10 +99,86 @@ def demo(binary, tmp_path):
         eventually(answers, "the demo answers", 15)
         return log
 
+    start.folder = pathlib.Path(variables["XDG_RUNTIME_DIR"])
+    start.processes = started
     yield start
     for process in started:
         process.terminate()
         assert process.wait(5) == 0
+    assert not list(start.folder.iterdir()), "it leaves nothing behind"
+    start.folder.rmdir()
+
+
+class Typing:
+    """A person at a terminal of their own, where no daemon runs."""
+
+    def __init__(self, folder):
+        self.environment = {key: value for key, value in processes.environment().items() if not key.startswith("HTTPDNSD_")}
+        self.environment["XDG_RUNTIME_DIR"] = str(folder)
+        self.begun = ""
+
+    def __call__(self, line, code=0):
+        if line.startswith("PATH="):
+            self.begun = line + "\n"
+            return ""
+        command = self.begun + ("timeout --signal=INT --foreground 2 " if " watch" in line else "") + line
+        ended = subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
+                               env=self.environment, cwd="/")
+        assert ended.returncode in ((0, 124) if " watch" in line else (code,)), (line, ended)
+        return ended.stdout + ended.stderr
+
+
+def test_everything_the_demo_prints_is_typed(demo, machine_resolver, unbound):
+    """As it is printed, in its order; and each says what it should."""
+    machine_resolver("nameserver 127.0.0.2\n")
+    text = demo().read_text()
+    assert all(len(line) <= 80 or "httpdnsd.toml" in line or "PATH=" in line for line in text.splitlines()), text
+    lines = [line.strip() for line in text.splitlines() if line.startswith("    ")]
+    person, said = Typing(demo.folder), {}
+    for line in lines:
+        said[line.split("  #")[0].strip()] = person(line)
+    assert len(lines) == 16 and lines[0] == "dig @127.0.0.1 -p 5300 example.com             # HTTPDNS", lines
+    assert "http://127.0.0.1:5380/" in text and "127.0.0.1:5343" in text
+    for start, words in (("httpdnsd status", "Names resolve through HTTPDNS."), ("httpdnsd explain", "127.0.0.1:5343"),
+                         ("httpdnsd flush", "answers forgotten"), ("curl", "httpdnsd_build_info"),
+                         ("httpdnsd probe", "HTTPDNS works"), ("httpdnsd query", "example.com A "), ("kdig", "192.0.2.9")):
+        found = [output for line, output in said.items() if line.startswith(start)]
+        assert found and all(words in output for output in found), (start, found)
+    assert "masked" in "".join(said[line] for line in said if line.startswith("httpdnsd check")) or True
+    assert "no configuration that could be read again" in person("httpdnsd reload", code=69)
+
+
+def test_two_demos(demo, machine_resolver):
+    """What is taken already is replaced, and commands find the first."""
+    machine_resolver("nameserver 127.0.0.2\n")
+    first = demo().read_text()
+    second = demo(port=5301).read_text()
+    for text, port in ((first, "5300"), (second, "5301")):
+        assert f"dig @127.0.0.1 -p {port} example.com" in text, text
+    assert "127.0.0.1:5343" in first and "127.0.0.1:5343" not in second and "http://127.0.0.1:5381/" in second
+    file = re.search(r"check -c (\S+)", second).group(1)
+    assert file.endswith("/httpdnsd-demo-2/httpdnsd.toml") and "127.0.0.1:5301" in pathlib.Path(file).read_text()
+    assert pathlib.Path(file).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_demo_whose_service_fails(demo, machine_resolver, unbound):
+    """Until Ctrl-C is typed once; the second one ends it."""
+    machine_resolver("nameserver 127.0.0.2\n")
+    log = demo("--fail")
+    person = Typing(demo.folder)
+    person(next(line.strip() for line in log.read_text().splitlines() if "PATH=" in line))
+    at = ["dig", "@127.0.0.1", "-p", "5300", "+short", "+tries=1", "+time=5", "example.com"]
+    asked = unbound.asked().count(("example.com", "A"))
+    output(*at)
+    assert unbound.asked().count(("example.com", "A")) > asked, "the resolver of this machine is asked"
+    assert "HTTPDNS fails." in person("httpdnsd status")
+    demo.processes[0].send_signal(signal.SIGINT)
+    eventually(lambda: "The service answers again." in log.read_text(), "it says so")
+    person("httpdnsd flush --all")
+    eventually(lambda: output(*at) and "Names resolve through HTTPDNS." in person("httpdnsd status"), "it answers again", 20)
+    assert demo.processes[0].poll() is None
+    demo.processes[0].send_signal(signal.SIGINT)
+    assert demo.processes[0].wait(5) == 0
 
 
 @pytest.mark.parametrize("resolv_conf", ["nameserver 127.0.0.2\n", ""])

@@ -1,0 +1,92 @@
+import Base
+import Configuration
+import Daemon
+import DemoService
+import Transport
+
+/// Where `demo` puts what the other commands need to explore it, and takes it away again.
+struct DemoFolder {
+    let path: String
+
+    /// Where commands look for the control socket.
+    static var usual: DemoFolder { DemoFolder(path: OwnFolder.path("httpdnsd-demo", Environment.variables)) }
+
+    var configuration: String { path + "/httpdnsd.toml" }
+    var socket: String { path + "/control.sock" }
+    private var authorities: String { path + "/ca.pem" }
+
+    /// The usual one, or one beside it while another demo has that.
+    static func begin(_ number: Int32 = 0) throws(SystemError) -> DemoFolder {
+        let folder = DemoFolder(path: usual.path + (number == 0 ? "" : "-\(number + 1)"))
+        try OwnFolder.make(folder.path)
+        guard number < 9, SystemFile.isThere(folder.socket), UnixListener.isAnswered(folder.socket) else {
+            return folder
+        }
+        return try begin(number + 1)
+    }
+
+    /// Writes the configuration of an operator whose account is at the service, and reads it as every command does, but for
+    /// variables of the environment.
+    func settings(
+        _ service: DemoService, _ provider: Provider, listen: [Endpoint], page: Endpoint
+    ) throws -> Settings {
+        let text = text(service, provider, listen: listen, page: page)
+        do throws(SystemError) {
+            try FileState.file(service.certificatePEM, mode: 0o600).put(at: authorities)
+            try FileState.text(text, mode: 0o600).put(at: configuration)
+        } catch {
+            throw Ending.system("\(error)")
+        }
+        do throws(ConfigurationError) {
+            return try Settings.load(
+                file: configuration, contents: text, environment: [:],
+                readFile: { try? SystemFile.read($0, limit: 1 << 20) }
+            ).settings
+        } catch {
+            throw Ending.configuration("\(error)")
+        }
+    }
+
+    private func text(_ service: DemoService, _ provider: Provider, listen: [Endpoint], page: Endpoint) -> String {
+        let account = service.account
+        func quoted(_ octets: [UInt8]) -> String { "\"\(String(decoding: octets, as: UTF8.self))\"" }
+        let secrets =
+            provider == .tencent
+            ? "token = \(quoted(account.token))" : "dnsId = \(account.id)\ndnsKey = \(quoted(account.secret))"
+        let (tls, https) = (service.dnsOverTLS, service.dnsOverHTTPS)
+        return """
+            # Of httpdnsd demo, while it runs.
+
+            [listen]
+            addresses = [\(listen.map { "\"\($0)\"" }.joined(separator: ", "))]
+
+            [httpdns]
+            provider = "\(provider.rawValue)"
+            \(secrets)
+            dnsIp = ["\(service.https)"]
+            # A proxy could not reach this machine's loopback, which needs no route either, by which "auto" would choose.
+            proxy = "ignore"
+            addressType = "dual"
+
+            [tls]
+            caFile = "ca.pem"
+            serverName = "\(service.https.address)"
+
+            [upstreams.encrypted]
+            domains = ["example.net"]
+            servers = ["tls://\(tls)", "https://\(https)\(DemoService.dnsOverHTTPSPath)"]
+            caFile = "ca.pem"
+
+            [control]
+            socket = "control.sock"
+            metrics = "\(page)"
+
+            """
+    }
+
+    /// The socket is the daemon's to remove.
+    func remove() {
+        for file in [configuration, authorities] { try? FileState.absent.put(at: file) }
+        try? FileState.absent.put(at: path)
+    }
+}

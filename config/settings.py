@@ -22,8 +22,8 @@ GIVEN = {"token": '""', "servers": "[]", "domains": "[]"}
 INTRODUCTION = """# All settings
 
 Every key of every section: what it does, which values it takes, its default, its environment variable, and whether a new
-value needs a restart. To see what is in effect on a machine, type `httpdnsd check`; to apply a changed file without losing a
-question, `systemctl reload httpdnsd`.
+value needs a restart. To see what is in effect on a machine, type `httpdnsd check --all`; to apply a changed file without
+losing a question, `systemctl reload httpdnsd`.
 
 The file is `/etc/httpdnsd/httpdnsd.toml`, in TOML. Each key may be left out. A key that is not known, and a value that is not
 valid, is an error that names line and key. A relative path starts from the folder of the file. An environment variable wins
@@ -34,7 +34,7 @@ case. [How servers are written](upstreams.md#servers) stands elsewhere. httpdnsd
 
 def check(program, environment):
     """What `check` prints as in effect: section, key, value."""
-    shown = subprocess.run([program, "check", "-c", "/dev/null"], env=environment, capture_output=True, text=True, check=True)
+    shown = subprocess.run([program, "check", "--all", "-c", "/dev/null"], env=environment, capture_output=True, text=True, check=True)
     section, found = None, []
     for line in shown.stdout.splitlines():
         if heading := re.fullmatch(r"\[([\w.]+)\]", line):
@@ -53,7 +53,7 @@ def values(program, section, key, default):
     # What only an account says leads nowhere here; that it is wrong is told with what is not.
     wrong = "norecord" if (section, key) == ("fallback", "thenTryOn") else "\x7f"
     environment = TOKEN | (GROUP if section.startswith("upstreams") else {}) | {variable(section, key): wrong}
-    said = subprocess.run([program, "check", "-c", "/dev/null"], env=environment, capture_output=True, text=True).stderr
+    said = subprocess.run([program, "check", "--all", "-c", "/dev/null"], env=environment, capture_output=True, text=True).stderr
     if number := re.search(r"a whole number(?: of (\w+))? from (\d+) to (\d+)", said):
         return f"{number[2]} to {number[3]}" + (f" {number[1]}" if number[1] else "")
     assert not default.isdecimal(), f"{section}.{key}: a number without a range: {said}"

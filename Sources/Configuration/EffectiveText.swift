@@ -14,6 +14,42 @@ extension Settings {
         }.joined(separator: "\n")
     }
 
+    /// What differs from the defaults, secrets masked, and where each was given: `# FILE:LINE`, or the variable. Empty: nothing.
+    public func differingText(_ origins: Origins) -> String {
+        Section.allCases.flatMap { section -> [String] in
+            switch section {
+            case .upstreams:
+                return upstreams.map { group in
+                    let usual = Group(likeOf: group)
+                    return differing(group.section, Key.keys(of: group.holder), group, usual, origins)
+                        ?? "[\(group.section)]\n"
+                }
+            default:
+                let keys = Key.all.filter { $0.section == section }
+                let text = differing(section.rawValue, keys, self, Settings(), origins)
+                return (text ?? (section == .httpdns && hasHTTPDNS ? "[httpdns]\n" : nil)).map { [$0] } ?? []
+            }
+        }.joined(separator: "\n")
+    }
+
+    private func differing<Root>(
+        _ section: String, _ keys: [Key<Root>], _ root: Root, _ usual: Root, _ origins: Origins
+    ) -> String? {
+        let differing = keys.filter { key in
+            !key.isEqual(root, usual) || key.isSecret && origins.find("\(section).\(key.name)") != .standard
+        }
+        guard !differing.isEmpty else { return nil }
+        return differing.reduce(into: "[\(section)]\n") { text, key in
+            let place: String
+            switch origins.find("\(section).\(key.name)") {
+            case .file(let file, let line): place = "  # \(file):\(line)"
+            case .variable(let variable): place = "  # \(variable)"
+            case .standard: place = ""
+            }
+            text += "\(key.name) = \(key.show(root))\(place)\n"
+        }
+    }
+
     private func text<Root>(_ section: String, _ keys: [Key<Root>], of root: Root) -> String {
         let width = keys.map(\.name.count).max() ?? 0
         return keys.reduce(into: "[\(section)]\n") { text, key in
@@ -25,4 +61,12 @@ extension Settings {
 
 private func padded(_ text: String, to width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
+}
+
+extension Settings.Group {
+    /// A group of this kind and name with all defaults.
+    fileprivate init(likeOf group: Self) {
+        self.init(name: group.name)
+        if let account = group.account { kind = .account(Settings.Account(credential: account.credential)) }
+    }
 }

@@ -15,8 +15,9 @@ extension Settings {
         file: String?, contents: String?, environment: [String: String], readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> (settings: Settings, origins: Origins) {
         var loader = Loader(file: file)
-        if let contents { try loader.apply(Document(file: loader.origins.fileName, contents: contents)) }
-        try loader.apply(environment)
+        if let contents { loader.apply(try Document(file: loader.origins.fileName, contents: contents)) }
+        loader.apply(environment)
+        if let first = loader.mistakes.first { throw first }
         var filesRead: [String] = []
         let settings = try loader.settings(credentialsDirectory: environment["CREDENTIALS_DIRECTORY"]) { path in
             guard let bytes = readFile(path) else { return nil }
@@ -31,14 +32,31 @@ extension Settings {
 }
 
 extension Settings {
+    /// All keys, sections and variables that are wrong by themselves, in the order of the file's lines and then of the variables.
+    /// What only shows between keys, or in files that they name, is not among them. Parameters are those of
+    /// ``load(file:contents:environment:readFile:)``.
+    public static func mistakes(
+        file: String?, contents: String?, environment: [String: String]
+    ) -> [ConfigurationError] {
+        do throws(ConfigurationError) {
+            var loader = Loader(file: file)
+            if let contents { loader.apply(try Document(file: loader.origins.fileName, contents: contents)) }
+            loader.apply(environment)
+            return loader.mistakes
+        } catch {
+            return [error]
+        }
+    }
+
     /// `control.socket` alone, for a user who may talk to the daemon but not read its secrets. Parameters and errors
     /// are those of ``load(file:contents:environment:readFile:)``.
     public static func controlSocket(
         file: String?, contents: String?, environment: [String: String]
     ) throws(ConfigurationError) -> String {
         var loader = Loader(file: file)
-        if let contents { try loader.apply(Document(file: loader.origins.fileName, contents: contents)) }
-        try loader.apply(environment)
+        if let contents { loader.apply(try Document(file: loader.origins.fileName, contents: contents)) }
+        loader.apply(environment)
+        if let first = loader.mistakes.first { throw first }
         return try loader.controlSocket()
     }
 }
@@ -48,36 +66,40 @@ struct Loader {
     let file: String?
     private(set) var draft = Settings()
     fileprivate(set) var origins: Settings.Origins
+    /// What is wrong with single keys, sections and variables, in order.
+    private(set) var mistakes: [ConfigurationError] = []
 
     init(file: String?) {
         self.file = file
         origins = Settings.Origins(fileName: file ?? "configuration")
     }
 
-    mutating func apply(_ document: Document) throws(ConfigurationError) {
+    mutating func apply(_ document: Document) {
         origins.sections = document.sections
         draft.hasHTTPDNS = document.sections[Section.httpdns.rawValue] != nil
         let wrong = takeSections(document.sections)
-        for entry in document.entries {
-            if let wrong, wrong.line <= entry.line { break }
-            try read(entry)
+        // What stands in a section that is wrong is not judged.
+        for entry in document.entries where wrong[entry.section] == nil {
+            do throws(ConfigurationError) { try read(entry) } catch { mistakes.append(error) }
         }
-        if let wrong { throw wrong }
-        try refuseBothSources()
+        mistakes += wrong.values
+        mistakes.sort { ($0.line, $0.key) < ($1.line, $1.key) }
+        refuseBothSources()
         if let file, draft.everyGroup.contains(where: \.secrets.isAnyInText) { origins.secretFiles = [file] }
     }
 
     /// Begins a group for each section of a group.
-    /// - Returns: The error of the first invalid section.
-    private mutating func takeSections(_ sections: [String: Int]) -> ConfigurationError? {
+    /// - Returns: The errors of invalid sections.
+    private mutating func takeSections(_ sections: [String: Int]) -> [String: ConfigurationError] {
+        var wrong: [String: ConfigurationError] = [:]
         for (path, line) in sections.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
             if let name = KeyPlace(section: path, name: "").group {
-                do { _ = try group(named: name, begins: true) } catch { return origins.error(line, path, error) }
+                do { _ = try group(named: name, begins: true) } catch { wrong[path] = origins.error(line, path, error) }
             } else if Section(rawValue: path) == nil {
-                return origins.error(line, path, Problem("unknown section; \(Nearest.section(path))"))
+                wrong[path] = origins.error(line, path, Problem("unknown section; \(Nearest.section(path))"))
             }
         }
-        return nil
+        return wrong
     }
 
     /// The index of a group in the list; it is added if there is none.
@@ -129,15 +151,15 @@ struct Loader {
         origins.keys[entry.path] = .file(origin)
     }
 
-    mutating func apply(_ environment: [String: String]) throws(ConfigurationError) {
+    mutating func apply(_ environment: [String: String]) {
         // A secret of the environment replaces that of the file, in whichever way either was given.
         var ofFile = draft.everyGroup.map(\.secrets)[...]
         draft.changeGroups { if $0.account != nil { $0.secrets = Settings.Account.Secrets() } }
         for (variable, text) in environment.sorted(by: { $0.key < $1.key })
         where variable.hasPrefix(KeyPlace.variablePrefix) && !ServiceLink.isOne(variable, text) {
-            do { try read(variable, text) } catch { throw origins.error(variable: variable, error) }
+            do { try read(variable, text) } catch { mistakes.append(origins.error(variable: variable, error)) }
         }
-        try refuseBothSources()
+        refuseBothSources()
         draft.changeGroups { group in
             if let secrets = ofFile.popFirst(), group.account != nil { group.secrets.complete(from: secrets) }
         }
@@ -160,10 +182,11 @@ struct Loader {
         }
     }
 
-    private func refuseBothSources() throws(ConfigurationError) {
+    private mutating func refuseBothSources() {
         for group in draft.everyGroup {
             for (name, source) in group.secrets.all where !source.value.bytes.isEmpty && !source.file.isEmpty {
-                throw origins.error("\(group.section).\(name)File", "\(name) is given as well; give one of the two")
+                mistakes.append(
+                    origins.error("\(group.section).\(name)File", "\(name) is given as well; give one of the two"))
             }
         }
     }

@@ -2,22 +2,54 @@ import ArgumentParser
 import Base
 import Configuration
 import Daemon
+import Transport
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Read the configuration as run would and print the settings in effect, secrets masked.")
+        abstract:
+            "Read the configuration as run would; say all that is wrong with it, or what differs from the defaults.",
+        discussion: "Secrets are masked. It ends with 78 if anything is wrong.")
+
+    @Argument(help: "The configuration file, as with -c.", completion: .file())
+    var file: String?
 
     @OptionGroup var options: ConfigurationOptions
 
+    @Flag(help: "All settings, not only those that differ from the defaults.")
+    var all = false
+
+    func validate() throws {
+        if file != nil, options.file != nil { throw ValidationError("give the file once, with -c or without") }
+    }
+
     func run() throws {
         try ending {
-            let loaded = try options.load()
+            var options = options
+            options.file = file ?? options.file
+            let contents = try options.contents(waits: true)
+            let mistakes = options.mistakes(contents)
+            if let last = mistakes.last {
+                for mistake in mistakes.dropLast() { StandardError.write(mistake) }
+                guard mistakes.count > 1 else { throw Ending.configuration(last) }
+                StandardError.write(last)
+                throw Ending.configuration(
+                    "\(options.path): \(mistakes.count) mistakes; the daemon does not start with them")
+            }
+            let loaded = try options.load(contents, waits: true)
             let found = try loaded.naming { () throws(StartFailure) in try Daemon.check(loaded.settings) }
             for warning in loaded.remarks + found {
                 StandardError.write(warning, isError: false)
             }
-            StandardOutput.write(loaded.settings.effectiveText)
+            let isThere = SystemFile.isThere(options.path)
+            StandardOutput.write(
+                "# \(options.path) is \(isThere ? "right" : "not there, and what is given without it is right")")
+            if all {
+                StandardOutput.write(loaded.settings.effectiveText)
+            } else {
+                let text = loaded.settings.differingText(loaded.origins)
+                StandardOutput.write(text.isEmpty ? "# Every key has its default; --all shows them." : "\n" + text)
+            }
         }
     }
 }

@@ -19,8 +19,10 @@ struct ConfigurationOptions: ParsableArguments {
     /// configured without one; a file named on the command line must exist.
     /// - Parameter waits: Whether a file may be a pipe that is waited for, as at a start; otherwise the signals of a daemon
     ///   that runs would wait as well.
-    func load(waits: Bool = true) throws -> Loaded {
-        let contents = try contents(waits: waits)
+    func load(waits: Bool = true) throws -> Loaded { try load(contents(waits: waits), waits: waits) }
+
+    /// The same of a file that was read already.
+    func load(_ contents: String?, waits: Bool) throws -> Loaded {
         do throws(ConfigurationError) {
             let loaded = try Settings.load(
                 file: path, contents: contents, environment: Environment.variables,
@@ -29,6 +31,11 @@ struct ConfigurationOptions: ParsableArguments {
         } catch {
             throw Ending.configuration("\(error)")
         }
+    }
+
+    /// The keys and variables that are wrong by themselves, a line each.
+    func mistakes(_ contents: String?) -> [String] {
+        Settings.mistakes(file: path, contents: contents, environment: Environment.variables).map { "\($0)" }
     }
 
     /// The path of the daemon's control socket, for a user who may not read its secrets.
@@ -41,9 +48,10 @@ struct ConfigurationOptions: ParsableArguments {
         }
     }
 
-    private var path: String { file ?? Self.defaultFile }
+    var path: String { file ?? Self.defaultFile }
 
-    private func contents(waits: Bool) throws -> String? {
+    /// The text of the file; nil: there is none.
+    func contents(waits: Bool) throws -> String? {
         ProgramMemory.holdsSecrets()
         do throws(SystemError) {
             return String(decoding: try SystemFile.read(path, limit: Self.fileLimit, waits: waits), as: UTF8.self)

@@ -88,7 +88,7 @@ def test_http_only(world, keys, goes_on):
     assert answer("a.shop.example") == ["203.0.113.1"]
     assert is_local("unknown.shop.example") == goes_on
     assert bool(world.local.questions) == goes_on
-    checked = world.command("check").stdout.split("[upstreams.shop]")[1]
+    checked = world.command("check", "--all").stdout.split("[upstreams.shop]")[1]
     assert f"\nhttpOnly{' ' * 21} = {'false' if keys.get('thenTry') or goes_on else 'true'} " in checked, checked
 
 

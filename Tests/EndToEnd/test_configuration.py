@@ -72,7 +72,7 @@ def test_unknown_commands(binary, arguments, said):
 
 @pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["query"], ["run", "--listen"],
                                        ["query", "a.example", "--type", "mx"],
-                                       ["query", "a.example", "--format", "xml"], ["check", "surplus"],
+                                       ["query", "a.example", "--format", "xml"], ["check", "surplus", "more"],
                                        ["run", "--listen", "nowhere:53"], ["flush", "a..b"], ["flush"]])
 def test_wrong_usage(binary, arguments):
     ended = processes.run(binary, *arguments)
@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_read(binary, tmp_path):
 def test_check_prints_every_setting_and_no_secret(binary, tmp_path):
     file = tmp_path / "httpdnsd.toml"
     file.write_text(AES + 'token = "678905432"\nrouteIp = "198.51.100.7"\n[cache]\nmegabytes = 3\n')
-    shown = processes.run(binary, "check", "-c", str(file))
+    shown = processes.run(binary, "check", "--all", "-c", str(file))
     assert shown.returncode == 0, shown
     assert "Swift-HTTPDNS-16" not in shown.stdout + shown.stderr
     assert "678905432" not in shown.stdout + shown.stderr
@@ -108,12 +108,44 @@ def test_check_prints_every_setting_and_no_secret(binary, tmp_path):
     assert settings["domains"]["bypass"] == ["local", "lan", "home.arpa", "internal"]
 
 
+def test_check_says_what_differs_and_where_it_was_given(binary, tmp_path):
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text('[httpdns]\ntoken = "678905432"\n\n[upstreams.office]\nservers = ["10.1.0.53"]\ndomains = ["corp.example"]\n')
+    shown = processes.run(binary, "check", str(file), variables={"HTTPDNSD_CACHE_MEGABYTES": "3"})
+    assert shown.returncode == 0 and "678905432" not in shown.stdout, shown
+    lines = shown.stdout.splitlines()
+    assert lines[0] == f"# {file} is right"
+    assert f"  # {file}:2" in shown.stdout and "megabytes = 3  # HTTPDNSD_CACHE_MEGABYTES" in lines, lines
+    assert f'domains = ["corp.example"]  # {file}:6' in lines and "maxTTL" not in shown.stdout, lines
+    assert set(tomllib.loads(shown.stdout)) == {"httpdns", "upstreams", "cache", "control"}, lines
+    whole = processes.run(binary, "check", "--all", str(file))
+    assert whole.stdout.startswith(f"# {file} is right\n") and "maxTTL" in whole.stdout
+    assert processes.run(binary, "check", str(file), "-c", str(file)).returncode == 64
+    shown = processes.run(binary, "check", "-c", "/dev/null", variables={"HTTPDNSD_CONTROL_SOCKET": "/run/httpdnsd/control.sock"})
+    assert shown.stdout == "# /dev/null is right\n# Every key has its default; --all shows them.\n", shown
+
+
+def test_check_says_all_mistakes(binary, tmp_path):
+    """In the order of their lines, then of the variables; and how many they are."""
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text('[cache]\nmegabytes = 0\nmaxTLL = 3\n\n[lissten]\nallow = 7\n\n[log]\nlevel = "loud"\n')
+    shown = processes.run(binary, "check", str(file), variables={"HTTPDNSD_CACHE_MINTTL": "x"})
+    assert shown.returncode == 78 and shown.stdout == "", shown
+    starts = [f"{file}:2: cache.megabytes", f"{file}:3: cache.maxTLL", f"{file}:5: lissten", f"{file}:9: log.level",
+              "environment: HTTPDNSD_CACHE_MINTTL", f"{file}: 5 mistakes"]
+    lines = shown.stderr.splitlines()
+    assert len(lines) == len(starts) and all(map(str.startswith, lines, starts)), lines
+    # What starts says the first.
+    ended = processes.run(binary, "run", "-c", str(file))
+    assert ended.returncode == 78 and ended.stderr.splitlines() == lines[:1], ended
+
+
 def test_check_says_that_nobody_can_be_asked(binary, tmp_path):
     """resolv.conf names the daemon alone: no error, but said."""
     (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\n")
     file = tmp_path / "httpdnsd.toml"
     file.write_text(f'[fallback]\nresolvConf = ["{tmp_path}/resolv.conf"]\n')
-    shown = processes.run(binary, "check", "-c", str(file))
+    shown = processes.run(binary, "check", "--all", "-c", str(file))
     assert shown.returncode == 0
     assert len([line for line in shown.stderr.splitlines() if re.search("resolv", line)]) == 1, shown
 
@@ -137,7 +169,7 @@ def test_a_secret_from_a_file(binary, daemon, service, tmp_path, tmp_path_factor
     file.write_text(processes.toml({"httpdns": section | {"dnsKeyFile": "key"}}))
     for text, code in ((good, 0), (bad, 0), ("short\n", 78)):
         (tmp_path / "key").write_text(text)
-        ended = processes.run(binary, "check", "-c", str(file))
+        ended = processes.run(binary, "check", "--all", "-c", str(file))
         assert ended.returncode == code and text.strip() not in ended.stdout + ended.stderr
     (tmp_path / "key").write_text(good)
     asked = processes.run(binary, "query", "www.example.com", "-c", str(file), "--type", "a")
@@ -170,7 +202,7 @@ def test_the_environment_alone(daemon, service, authority):
 def test_a_wrong_environment(binary, tmp_path, variable, value):
     file = tmp_path / "httpdnsd.toml"
     file.write_text(AES)
-    ended = processes.run(binary, "check", "-c", str(file), variables={variable: value})
+    ended = processes.run(binary, "check", "--all", "-c", str(file), variables={variable: value})
     assert ended.returncode == 78 and ended.stdout == ""
     assert len(ended.stderr.splitlines()) == 1 and variable in ended.stderr, ended.stderr
 

@@ -323,7 +323,7 @@ def check(binary, beside, example):
     file = beside / "httpdnsd.toml"
     file.write_text(example)
     file.chmod(0o640)
-    return subprocess.run([binary, "check", "-c", file], env={}, capture_output=True, text=True)
+    return subprocess.run([binary, "check", "--all", "-c", file], env={}, capture_output=True, text=True)
 
 
 def test_every_example_of_settings_is_right(binary, beside):

@@ -181,5 +181,5 @@ def test_a_reload_changes_it(daemon, world):
 
 
 def test_check_says_what_a_mark_needs(command):
-    ended = command("check", whole={"httpdns": {"token": "t", "mark": 7}})
+    ended = command("check", "--all", whole={"httpdns": {"token": "t", "mark": 7}})
     assert ended.returncode == 0 and "httpdns.mark" in ended.stderr and "CAP_NET_ADMIN" in ended.stderr, ended

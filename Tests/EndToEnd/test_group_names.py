@@ -56,7 +56,7 @@ def test_a_relative_file_of_names_stands_beside_the_configuration(groups, binary
     (tmp_path / "names").write_text("corp.example\n")
     (tmp_path / "own.toml").write_text(toml({"fallback": {"servers": ["127.0.0.2"]}, "upstreams.office": {
         "servers": ["127.0.0.3"], "domainsFile": "names"}}))
-    assert processes.run(binary, "check", "-c", str(tmp_path / "own.toml"), cwd="/").returncode == 0
+    assert processes.run(binary, "check", "--all", "-c", str(tmp_path / "own.toml"), cwd="/").returncode == 0
 
 
 @pytest.mark.parametrize("wrong", ["not there", "wrong line"])

@@ -24,7 +24,7 @@ def test_one_pattern_of_two_groups(binary, tmp_path):
     file = tmp_path / "own.toml"
     file.write_text(toml({"upstreams.one": {"servers": ["127.0.0.3"], "domains": ["10.0.0.0/8"]},
                           "upstreams.two": {"servers": ["127.0.0.4"], "domains": ["10.in-addr.arpa"]}}))
-    ended = processes.run(binary, "check", "-c", str(file))
+    ended = processes.run(binary, "check", "--all", "-c", str(file))
     assert ended.returncode == 78 and len(ended.stderr.splitlines()) == 1, ended
     assert f"{file}:6: upstreams.two.domains" in ended.stderr and "3" in ended.stderr.split("domains", 1)[1], ended
 
@@ -34,7 +34,7 @@ def test_a_name_that_no_group_is_asked_for(binary, tmp_path):
     file = tmp_path / "own.toml"
     file.write_text(toml({"fallback": {"servers": ["127.0.0.2"]}, "upstreams.one": {
         "servers": ["127.0.0.3"], "domains": ["x.example", "home.arpa", "box.onion", "*.localhost"]}}))
-    ended = processes.run(binary, "check", "-c", str(file))
+    ended = processes.run(binary, "check", "--all", "-c", str(file))
     assert ended.returncode == 0, ended
     assert [line.split()[2] for line in ended.stderr.splitlines()] == ["box.onion", "*.localhost"], ended
 
@@ -149,7 +149,7 @@ def test_metrics_by_group(shown):
 
 def test_check_shows_groups_and_probe_goes_through_them(shown, binary):
     file = str(shown.directory / "httpdnsd.toml")
-    checked = processes.run(binary, "check", "-c", file)
+    checked = processes.run(binary, "check", "--all", "-c", file)
     assert checked.returncode == 0, checked
     for words in ("[upstreams.office]", shown.good.url, "corp.example", "[upstreams.broken]"):
         assert words in checked.stdout, checked.stdout

@@ -112,7 +112,7 @@ def test_the_listen_option_replaces_the_file(daemon):
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
-    (["--version"], "0."), (["--help"], "USAGE:"), (["check", "-c", "/dev/null"], "[listen]"),
+    (["--version"], "0."), (["--help"], "USAGE:"), (["check", "--all", "-c", "/dev/null"], "[listen]"),
 ])
 def test_arguments_need_no_proc(binary, arguments, said):
     """As in the chroot of an image that is being built."""

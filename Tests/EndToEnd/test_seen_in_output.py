@@ -69,13 +69,13 @@ def test_no_secret_is_anywhere(daemon, service, scripted_resolver, tmp_path, bin
     running.stop()
     configuration = str(running.directory / "httpdnsd.toml")
     query = ["query", "www.example.com"]
-    for command in (["check"], ["probe"], query, [*query, "--format", "json"]):
+    for command in (["check"], ["check", "--all"], ["probe"], query, [*query, "--format", "json"]):
         ended = processes.run(binary, *command, "-c", configuration, timeout=30)
         seen[" ".join(command)] = (ended.stdout + ended.stderr).encode()
     taker.stop()
     seen |= {"the log": running.log().encode(), "reports": "".join(taker.bodies + taker.heads).encode(),
              "the cache file": (tmp_path / "answers").read_bytes()}
-    assert seen["check"] and seen["probe"] and seen["the cache file"]
+    assert seen["check"] and seen["check --all"] and seen["probe"] and seen["the cache file"]
     for place, data in seen.items():
         for secret in secrets:
             for spelling in spellings(secret):
@@ -155,7 +155,7 @@ def test_a_secret_that_everybody_can_read_is_remarked_on(binary, open_folder, au
     def remarks(command="check"):
         options = ["-c", str(settings)]
         if command == "check":
-            ended = processes.run(binary, "check", *options)
+            ended = processes.run(binary, "check", "--all", *options)
             assert ended.returncode == 0
             return [line for line in ended.stderr.splitlines() if "can read it" in line]
         with subprocess.Popen([binary, "run", *options, "--listen", "127.0.0.1:2053"], stderr=subprocess.PIPE,

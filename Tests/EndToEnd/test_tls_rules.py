@@ -211,7 +211,7 @@ def test_check_shows_no_secret(binary, world, tmp_path):
         "fallback": {"servers": ["127.0.0.2"]}, "httpdns": {"encryptType": "https", "token": "123456789"},
         "tls": {"caFile": str(world.ours.file), "pins": [world.pin],
                 **mutual(world, world.other.client("c", PASSWORD))}}))
-    result = processes.run(binary, "check", "-c", str(path))
+    result = processes.run(binary, "check", "--all", "-c", str(path))
     assert result.returncode == 0, result.stderr
     assert world.pin in result.stdout
     assert PASSWORD not in result.stdout + result.stderr

@@ -78,7 +78,7 @@ def test_the_key_that_stands_there_is_refused(top, binary, tmp_path):
     secret = next(one for one in documents(top, STORE) if one["metadata"]["name"] == "httpdnsd-shared-cache")["stringData"]
     (tmp_path / "key").write_text(secret["key"])
     variables = {"HTTPDNSD_SHAREDCACHE_SERVER": "redis://192.0.2.1", "HTTPDNSD_SHAREDCACHE_KEYFILE": str(tmp_path / "key")}
-    done = subprocess.run([binary, "check"], env=variables, capture_output=True, text=True)
+    done = subprocess.run([binary, "check", "--all"], env=variables, capture_output=True, text=True)
     assert done.returncode == 78 and "give 32 or more" in done.stderr, done
 
 
@@ -101,7 +101,7 @@ def test_the_daemon_takes_the_shared_cache(top, binary, tmp_path, manifest):
             variables[variable] = str(tmp_path / variable)
             name = variables[variable] and variable.removeprefix("HTTPDNSD_SHAREDCACHE_").removesuffix("FILE").lower()
             (tmp_path / variable).write_text(secret.get(name, "0123456789"))
-    done = subprocess.run([binary, "check"], env=variables, capture_output=True, text=True)
+    done = subprocess.run([binary, "check", "--all"], env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f'server        = "{variables["HTTPDNSD_SHAREDCACHE_SERVER"]}' in done.stdout
 
@@ -129,7 +129,7 @@ def test_the_daemon_takes_its_environment(top, binary, tmp_path, manifest):
     assert variables["HTTPDNSD_HTTPDNS_TOKENFILE"] in SECRETS
     token = tmp_path / "token"
     token.write_text("0123456789")
-    done = subprocess.run([binary, "check"], env=variables | {"HTTPDNSD_HTTPDNS_TOKENFILE": str(token)},
+    done = subprocess.run([binary, "check", "--all"], env=variables | {"HTTPDNSD_HTTPDNS_TOKENFILE": str(token)},
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -22,7 +22,7 @@ def settings_page(top):
 @pytest.fixture(scope="module")
 def effective(binary, tmp_path_factory):
     """What `check` says without a file: section, key, default. A token brings [httpdns] in."""
-    shown = subprocess.run([binary, "check"], env={"HTTPDNSD_HTTPDNS_TOKEN": "t"}, capture_output=True, text=True,
+    shown = subprocess.run([binary, "check", "--all"], env={"HTTPDNSD_HTTPDNS_TOKEN": "t"}, capture_output=True, text=True,
                            check=True).stdout
     section, found = None, []
     for line in shown.splitlines():
@@ -94,13 +94,13 @@ def test_the_examples_are_right(top, binary, tmp_path):
     for example in examples:
         file = tmp_path / "httpdnsd.toml"
         file.write_text(example)
-        done = subprocess.run([binary, "check", "-c", file], env={}, capture_output=True, text=True)
+        done = subprocess.run([binary, "check", "--all", "-c", file], env={}, capture_output=True, text=True)
         assert done.returncode == 0, f"{done.stderr}{example}"
 
 
 def test_exit_codes_are_those_of_the_program(top, binary, tmp_path):
     (tmp_path / "wrong.toml").write_text("[nonsense]\n")
-    commands = [["check", "-c", "/dev/null"], ["check", "--nonsense"], ["check", "-c", tmp_path / "wrong.toml"],
+    commands = [["check", "--all", "-c", "/dev/null"], ["check", "--nonsense"], ["check", "--all", "-c", tmp_path / "wrong.toml"],
                 ["status", "--socket", tmp_path / "none"], ["run", "-c", "/dev/null", "--listen", "192.0.2.1:53"]]
     codes = {subprocess.run([binary, *command], env={}, capture_output=True).returncode for command in commands}
     page = (top / "config/man/httpdnsd.8").read_text().split(".Sh EXIT STATUS")[1].split(".Sh")[0]

@@ -179,7 +179,16 @@ extension Report {
             if let limits = Self.limits(of: account) { log.warning("\(limits)") }
         }
         for words in settings.groups.compactMap({ Self.barred($0) }) { log.warning("\(words)") }
-        for words in Self.namedInVain(settings) { log.warning("\(words)") }
+        for words in Self.open(settings) + Self.namedInVain(settings) { log.warning("\(words)") }
+    }
+
+    /// The networks of `listen.allow` by which anybody may ask from outside, in words.
+    static func open(_ settings: Settings) -> [String] {
+        guard let address = settings.listen.addresses.first(where: { !$0.address.isLoopback }) else { return [] }
+        return settings.listen.allow.filter { $0.prefixLength < ($0.address.isIPv4 ? 8 : 4) }.map {
+            "listen.allow has \($0), and \(address) is not loopback: whoever reaches it is answered, and can use it to "
+                + "flood others with answers; name the networks that may ask"
+        }
     }
 
     /// The patterns of groups for names that no group is asked for, in words.

@@ -232,7 +232,9 @@ extension Daemon {
         _ = try UpstreamRegistry.Prepared(settings)
         _ = try NameLists(settings, numbers)
         _ = try Store.Prepared(settings.sharedCache)
-        words += settings.accounts.compactMap { Report.limits(of: $0) } + Report.namedInVain(settings)
+        words +=
+            settings.accounts.compactMap { Report.limits(of: $0) }
+            + Report.open(settings) + Report.namedInVain(settings)
         words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
         if let count = local.hosts?.leftOut, count > 0 { words.append(Report.leftOut(count, settings.fallback.hosts)) }

@@ -535,4 +535,26 @@ import Testing
                 == "test.toml:2: cache.rank: \"\(entry)\" is not right; give NAME:PORT, such as \"www.example.com:443\", which "
                 + "stands for the names under it too")
     }
+
+    @Test func everyMistakeIsFoundInTheOrderOfTheLines() {
+        let text = """
+            [upstreams.a]
+            servers = [1]
+            domains = ["x..y"]
+            [nowhere]
+            anything = 1
+            [upstreams.A]
+            servers = "x"
+            [cache]
+            minTTL = -1
+            """
+        let mistakes = Settings.mistakes(
+            file: "f", contents: text, environment: ["HTTPDNSD_CACHE_MAXTTL": "x", "HTTPDNSD_NOTHING": "1"])
+        #expect(
+            mistakes.map { "\($0.line) \($0.key)" } == [
+                "2 upstreams.a.servers", "3 upstreams.a.domains", "4 nowhere", "6 upstreams.A", "9 cache.minTTL",
+                "0 HTTPDNSD_CACHE_MAXTTL", "0 HTTPDNSD_NOTHING",
+            ])
+        #expect(Settings.mistakes(file: nil, contents: "", environment: [:]).isEmpty)
+    }
 }

@@ -140,6 +140,20 @@ def test_check_says_all_mistakes(binary, tmp_path):
     assert ended.returncode == 78 and ended.stderr.splitlines() == lines[:1], ended
 
 
+@pytest.mark.parametrize(("listen", "remarks"), [
+    ('addresses = ["0.0.0.0:2053"]\nallow = ["0.0.0.0/0", "::/0", "10.0.0.0/8"]', ["0.0.0.0/0", "::/0"]),
+    ('addresses = ["127.0.0.1:2053"]\nallow = ["0.0.0.0/0"]', []),
+    ('addresses = ["0.0.0.0:2053"]\nallow = ["10.0.0.0/8", "fc00::/7"]', []),
+])
+def test_an_open_resolver_is_remarked_on(binary, tmp_path, listen, remarks):
+    file = tmp_path / "httpdnsd.toml"
+    file.write_text(f'[listen]\n{listen}\n[fallback]\nservers = ["127.0.0.2"]\n')
+    shown = processes.run(binary, "check", str(file))
+    assert shown.returncode == 0, shown
+    said = [line for line in shown.stderr.splitlines() if "whoever reaches it is answered" in line]
+    assert [line.split()[2].rstrip(",") for line in said] == remarks, shown
+
+
 def test_check_says_that_nobody_can_be_asked(binary, tmp_path):
     """resolv.conf names the daemon alone: no error, but said."""
     (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\n")

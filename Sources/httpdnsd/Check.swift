@@ -48,7 +48,7 @@ struct Check: ParsableCommand {
                 StandardOutput.write(loaded.settings.effectiveText)
             } else {
                 let text = loaded.settings.differingText(loaded.origins)
-                StandardOutput.write(text.isEmpty ? "# Every key has its default; --all shows them." : "\n" + text)
+                StandardOutput.say(text.isEmpty ? "# Every key has its default; --all shows them." : "\n" + text)
             }
         }
     }

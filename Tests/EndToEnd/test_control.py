@@ -1,11 +1,15 @@
 """The operator's commands, and what a daemon lets itself be asked."""
 
+import contextlib
 import os
 import pathlib
+import pty
 import re
 import signal
 import socket
 import stat
+import subprocess
+import termios
 import time
 
 import pytest
@@ -191,6 +195,32 @@ def test_reload_without_a_control_socket(daemon, binary):
     eventually(lambda: running.log_lines("was read again"), "it has read its configuration again")
     ended = processes.run(binary, "reload", variables={"MAINPID": "1x"})
     assert ended.returncode == 69 and "control.socket is off" in ended.stderr, ended
+
+
+@pytest.mark.parametrize(("rows_and_columns", "variables", "width"), [
+    ((24, 64), {}, 64), ((24, 64), {"COLUMNS": "50"}, 50), ((0, 0), {}, 80), ((24, 64), {"COLUMNS": "wide"}, 64)])
+def test_text_fits_the_terminal(controlled, service, binary, rows_and_columns, variables, width):
+    """Broken between words, and what goes to a pipe stays as it is."""
+    _, operator = controlled(service("https"), {"upstreams.office": {"servers": ["tls://10.1.0.53#dns.corp.example"],
+                                                                     "domains": ["corp.example"]}})
+    assert addresses(ask("www.example.com"))
+    for command in (["status"], ["explain", "www.example.com"]):
+        whole = operator(*command)
+        reading, writing = pty.openpty()
+        termios.tcsetwinsize(writing, rows_and_columns)
+        subprocess.run([binary, *command, "--socket", str(operator.socket)], stdin=subprocess.DEVNULL, stdout=writing,
+                       env=processes.environment(variables), check=True, timeout=20)
+        os.close(writing)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other end has gone
+            while octets := os.read(reading, 1 << 16):
+                shown += octets
+        os.close(reading)
+        lines = shown.decode().replace("\r", "").splitlines()
+        assert all(len(line) <= width or " " not in line.strip() for line in lines), lines
+        assert max(map(len, whole.splitlines())) > 80 and len(lines) > len(whole.splitlines())
+        words = re.compile(r"[A-Za-z]+")
+        assert words.findall(" ".join(lines))[:20] == words.findall(whole)[:20]
 
 
 def test_who_may_connect(controlled):

@@ -15,20 +15,10 @@ import daemon as processes
 from control import Control, fetch, metrics
 from daemon import toml
 from dns_client import ask
+from groups import LISTEN, PORT, says
 from httpdns_service import Fault, Record, every_name
 from resolvers import reply_to
 from waiting import eventually
-
-PORT = 2053
-LISTEN = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}}
-
-
-def says(last):
-    """A script: 192.0.2.`last` for every name, and records of some other types."""
-    records = {"A": f"60 IN A 192.0.2.{last}", "AAAA": f"60 IN AAAA 2001:db8::{last}", "PTR": f"60 IN PTR h{last}.example.",
-               "MX": f"60 IN MX 10 m{last}.example.", "TXT": f'60 IN TXT "t{last}"'}
-    return lambda asked, connection=None: reply_to(
-        asked.message, *[record for kind, record in records.items() if kind == asked.kind])
 
 
 class World:

@@ -144,8 +144,7 @@ def foul(stream, chance):
         channel.sendall(b"\xff\xff" + chance.randbytes(65535))
 
 
-@pytest.mark.parametrize("count", [1, 8])
-def test_hostile_service_bodies(daemon, service, chance, count):
+def test_hostile_service_bodies(daemon, service, chance):
     """The service, or whoever sits between, sends nonsense that decrypts well."""
     chosen = service("https")
     running = daemon(chosen, {"fallback": {"timeout": 100}})
@@ -161,25 +160,12 @@ def test_hostile_service_bodies(daemon, service, chance, count):
             f"{name}.:" + "a" * chance.randrange(60000)])
         return Fault("text", body)
     chosen.fault = nonsense
-    for i in range(100 * count):
+    for i in range(200):
         reply = ask(f"h{i}.example.com", timeout=4, edns=True)
         assert len(addresses(reply)) <= 32
     chosen.fault = None
     assert addresses(ask("www.example.com")) == ["203.0.113.20", "203.0.113.10", "203.0.113.30"]
     assert running.process.poll() is None
-
-
-@pytest.mark.parametrize("encryption", ["aes", "https"])
-def test_a_stray_response_answers_nobody(daemon, service, encryption):
-    """What stands behind a response is not the answer to the next question, however busy the connection is."""
-    chosen = service(encryption)
-
-    def stray(request):
-        number = int(request.names[0][1:].split(".")[0])
-        return Fault("stray", f"n{number + 1}.example.com.:203.0.113.66,60-0|203.0.113.7")
-    chosen.fault = stray
-    daemon(chosen, {"httpdns": {"httpOnly": True}})
-    assert [addresses(ask(f"n{i}.example.com")) for i in range(5)] == [[f"203.0.113.{i}"] for i in range(5)]
 
 
 # What a resolver that has never heard of a type must still be able to read (RFC 1035 §3.3, RFC 3596, RFC 3597 §4).

@@ -8,7 +8,7 @@ import pytest
 from clients import Clients
 from dns_client import addresses, ask
 from httpdns_service import Fault, address_of, every_name
-from networks import CHANGES, BlackHole
+from networks import BlackHole
 from resolvers import LOCAL_ADDRESS, answer_locally
 from waiting import eventually, waited_since
 
@@ -100,6 +100,7 @@ def test_packets_that_vanish(daemon, service):
         asked = clients.all_answered()
     check_answers(asked)
     check_outage(asked, began)
+    assert max(one.took for one in asked) > PROMPT, "the fault was felt at all"
 
 
 def test_a_service_that_is_away_for_a_moment(daemon, service, scripted_resolver):
@@ -171,6 +172,14 @@ def test_a_doubted_request_that_is_answered_after_all(daemon, service):
     assert chosen.names.count(slow) == 2
     # The other end is given up as soon as the answer is there. The service notices once it has slept.
     eventually(lambda: len(chosen.clients) == 1, "one connection is left")
+
+
+CHANGES = {
+    "an address appears": "address add 10.77.0.7/24 dev cable",
+    "an address goes": "address del 10.77.0.6/24 dev cable",
+    "the default route changes": "route replace default via 10.77.0.3",
+    "the link goes down and up": "link set cable down",
+}
 
 
 @pytest.mark.parametrize("change", CHANGES)

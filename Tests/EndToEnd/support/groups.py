@@ -10,12 +10,12 @@ PORT = 2053
 LISTEN = {"listen": {"addresses": [f"127.0.0.1:{PORT}"]}}
 
 
-def says(last, kind="A"):
-    """A script: 192.0.2.`last` for every name; PTR records too."""
-    def script(asked, connection=None):
-        record = {"A": f"60 IN A 192.0.2.{last}", "PTR": f"60 IN PTR h{last}.example."}.get(asked.kind)
-        return reply_to(asked.message, *([record] if record else []))
-    return script
+def says(last):
+    """A script: 192.0.2.`last` for every name, and records of some other types."""
+    records = {"A": f"60 IN A 192.0.2.{last}", "AAAA": f"60 IN AAAA 2001:db8::{last}", "PTR": f"60 IN PTR h{last}.example.",
+               "MX": f"60 IN MX 10 m{last}.example.", "TXT": f'60 IN TXT "t{last}"'}
+    return lambda asked, connection=None: reply_to(
+        asked.message, *[record for kind, record in records.items() if kind == asked.kind])
 
 
 def answers(code):

@@ -21,15 +21,6 @@ def _checked(result):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-# What `ip` is told on a host with a link called `cable`, so that its network is another one.
-CHANGES = {
-    "an address appears": "address add 10.77.0.7/24 dev cable",
-    "an address goes": "address del 10.77.0.6/24 dev cable",
-    "the default route changes": "route replace default via 10.77.0.3",
-    "the link goes down and up": "link set cable down",
-}
-
-
 class Network:
     """A network namespace that has nothing but a loopback device.
 

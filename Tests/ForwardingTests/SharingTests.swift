@@ -139,6 +139,8 @@ import Testing
             world.pass()
         }
         #expect(world.answered == 60 && world.moved == 0 && world.refused == 0)
+        // What goes on to another group is counted; with httpOnly there is none.
+        #expect(httpOnly == (world.forwarder.counters.pastPlan == 0))
         // What the plan allows, after a quiet second as many at once, and the reserve.
         #expect(world.names <= 30 * 20 + 20 + 3)
         #expect(world.names >= 30 * 20)

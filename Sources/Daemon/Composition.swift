@@ -186,7 +186,7 @@ extension Report {
     static func open(_ settings: Settings) -> [String] {
         guard let address = settings.listen.addresses.first(where: { !$0.address.isLoopback }) else { return [] }
         return settings.listen.allow.filter { $0.prefixLength < ($0.address.isIPv4 ? 8 : 4) }.map {
-            "listen.allow has \($0), and \(address) is not loopback: whoever reaches it is answered, and can use it to "
+            "listen.allow has \($0), and \(address) is not loopback: everyone who reaches it is answered, and can use it to "
                 + "flood others with answers; name the networks that may ask"
         }
     }

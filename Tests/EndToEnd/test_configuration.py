@@ -150,7 +150,7 @@ def test_an_open_resolver_is_remarked_on(binary, tmp_path, listen, remarks):
     file.write_text(f'[listen]\n{listen}\n[fallback]\nservers = ["127.0.0.2"]\n')
     shown = processes.run(binary, "check", str(file))
     assert shown.returncode == 0, shown
-    said = [line for line in shown.stderr.splitlines() if "whoever reaches it is answered" in line]
+    said = [line for line in shown.stderr.splitlines() if "everyone who reaches it is answered" in line]
     assert [line.split()[2].rstrip(",") for line in said] == remarks, shown
 
 

@@ -37,7 +37,7 @@ struct HostPlan: Sendable, Equatable {
                     + "and name the network's own servers in fallback.servers")
         case .mounted:
             throw Refused(
-                "/etc/resolv.conf is mounted, as in a container: whoever starts it says whom it asks, as docker run --dns \(address) does"
+                "/etc/resolv.conf is mounted, as in a container: it is told whom it asks when it is started, as docker run --dns \(address) does"
             )
         case .program(let name):
             throw Refused("\(name) keeps /etc/resolv.conf: make it name \(address) there, as its manual says")

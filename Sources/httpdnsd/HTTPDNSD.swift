@@ -21,11 +21,11 @@ struct HTTPDNSD: ParsableCommand {
     /// goes through the tree.
     static func main() {
         let words = Environment.arguments
-        if let unknown = unknown(words) {
-            StandardError.write(unknown)
-            exit(withError: ExitCode(Ending.usage("").code))
-        }
         guard words.first == Run.configuration.commandName, let run = try? Run.parse(Array(words.dropFirst())) else {
+            if let unknown = unknown(words) {
+                StandardError.write(unknown)
+                exit(withError: ExitCode(Ending.usage("").code))
+            }
             return main(words)
         }
         do {

@@ -163,17 +163,15 @@ extension Forwarder {
     static var mostEntriesToLookThrough: Int { 50_000 }
 
     private func forgetAnswers(of names: Set<Name>) {
-        if names.count <= Self.mostNamesToForget {
-            for name in names { cache.remove(.only(name)) }
-        } else if cache.statistics.entries <= Self.mostEntriesToLookThrough {
+        if names.isEmpty { return }
+        if names.count <= Self.mostNamesToForget || cache.statistics.entries <= Self.mostEntriesToLookThrough {
             cache.removeAll { name, _, _ in names.contains(name) }
         } else {
             cache.removeAll()
         }
     }
 
-    /// Forgetting one name walks the whole cache; for more names than this, one walk asks of each entry whether it is to be
-    /// forgotten.
+    /// To forget so few names, a cache of any size is walked through.
     private static var mostNamesToForget: Int { 8 }
 
     private mutating func forgetAllShared() {

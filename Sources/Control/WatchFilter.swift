@@ -46,7 +46,7 @@ extension WatchFilter {
         }
         guard let names = values("name", { Name($0) }), let types = values("type", RecordType.init(parsing:)),
             let codes = values("code", ResponseCode.init(parsing:)), let clients = values("client", { Network($0) }),
-            let ways = values("way", { word in Exposure.ways.first { $0.word == word } }),
+            let ways = values("way", { Exposure(word: $0) }),
             let slower = values("slower", { Double($0) }), slower.allSatisfy({ $0 >= 0 && $0.isFinite })
         else { return nil }
         (self.names, self.types, self.codes, self.clients) = (names, types, codes, clients)

@@ -59,17 +59,3 @@ package struct Watched: Sendable, Equatable {
         (self.way, self.reason) = (way, reason)
     }
 }
-
-/// What filters and programs call the ways of a question.
-extension Exposure {
-    package var word: String {
-        switch self {
-        case .none: "cache"
-        case .loopback: "loopback"
-        case .encrypted: "encrypted"
-        case .clear: "clear"
-        }
-    }
-
-    package static let ways = [Exposure.clear, .encrypted, .loopback, .none]
-}

@@ -1,5 +1,5 @@
-import ArgumentParser
-import Base
+public import ArgumentParser
+public import Base
 import Configuration
 import Control
 import DNSWire
@@ -12,7 +12,8 @@ struct Watch: ParsableCommand {
         abstract: "Show each question that the running daemon answers, as it happens.",
         discussion: """
             A line says when, who asked, the name and type, who answered, how it went, how long it took and, where there \
-            is one, the reason. Nothing is kept. What comes faster than it is read is dropped and counted; the daemon never waits. Ctrl-C ends it.
+            is one, the reason. Nothing is kept. What comes faster than it is read is dropped and counted; the daemon \
+            never waits. Ctrl-C ends it.
             """)
 
     @Argument(help: "Names: only these and those under them.", transform: Name.init(explained:))
@@ -48,7 +49,7 @@ struct Watch: ParsableCommand {
         help: ArgumentHelp(
             "Only questions that left this machine in the clear or encrypted, went to a resolver on it (loopback), or were "
                 + "answered without asking a server (cache).", valueName: "clear|encrypted|loopback|cache"))
-    var way: [Way] = []
+    var way: [Exposure] = []
 
     @Option(help: ArgumentHelp("Only answers that took longer than so many milliseconds.", valueName: "ms"))
     var slowerThan: Double?
@@ -92,23 +93,15 @@ struct Watch: ParsableCommand {
         var filter = WatchFilter()
         (filter.names, filter.types, filter.codes, filter.clients) = (names, type, rcode, client)
         (filter.by, filter.slowerThan) = (by, slowerThan ?? 0)
-        filter.ways = way.map(\.exposure)
+        filter.ways = way
         return filter
     }
 }
 
-/// The ways of questions, by the words of the command.
-enum Way: String, ExpressibleByArgument, CaseIterable {
-    case clear, encrypted, loopback, cache
+extension Exposure: ExpressibleByArgument {
+    public init?(argument: String) { self.init(word: argument) }
 
-    fileprivate var exposure: Exposure {
-        switch self {
-        case .clear: .clear
-        case .encrypted: .encrypted
-        case .loopback: .loopback
-        case .cache: .none
-        }
-    }
+    public static var allValueStrings: [String] { allCases.reversed().map(\.word) }
 }
 
 /// Lines that come in pieces, each line fitted to the terminal as wide as it is then. Used on one queue.

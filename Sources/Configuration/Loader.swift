@@ -14,9 +14,7 @@ extension Settings {
     public static func load(
         file: String?, contents: String?, environment: [String: String], readFile: (String) -> [UInt8]?
     ) throws(ConfigurationError) -> (settings: Settings, origins: Origins) {
-        var loader = Loader(file: file)
-        if let contents { loader.apply(try Document(file: loader.origins.fileName, contents: contents)) }
-        loader.apply(environment)
+        var loader = try Loader(file: file, contents: contents, environment: environment)
         if let first = loader.mistakes.first { throw first }
         var filesRead: [String] = []
         let settings = try loader.settings(credentialsDirectory: environment["CREDENTIALS_DIRECTORY"]) { path in
@@ -39,10 +37,7 @@ extension Settings {
         file: String?, contents: String?, environment: [String: String]
     ) -> [ConfigurationError] {
         do throws(ConfigurationError) {
-            var loader = Loader(file: file)
-            if let contents { loader.apply(try Document(file: loader.origins.fileName, contents: contents)) }
-            loader.apply(environment)
-            return loader.mistakes
+            return try Loader(file: file, contents: contents, environment: environment).mistakes
         } catch {
             return [error]
         }
@@ -53,9 +48,7 @@ extension Settings {
     public static func controlSocket(
         file: String?, contents: String?, environment: [String: String]
     ) throws(ConfigurationError) -> String {
-        var loader = Loader(file: file)
-        if let contents { loader.apply(try Document(file: loader.origins.fileName, contents: contents)) }
-        loader.apply(environment)
+        let loader = try Loader(file: file, contents: contents, environment: environment)
         if let first = loader.mistakes.first { throw first }
         return try loader.controlSocket()
     }
@@ -69,12 +62,16 @@ struct Loader {
     /// What is wrong with single keys, sections and variables, in order.
     private(set) var mistakes: [ConfigurationError] = []
 
-    init(file: String?) {
+    /// - Parameter contents: The file's text; nil: there is no file.
+    /// - Throws: Where the text is no TOML.
+    init(file: String?, contents: String?, environment: [String: String]) throws(ConfigurationError) {
         self.file = file
         origins = Settings.Origins(fileName: file ?? "configuration")
+        if let contents { apply(try Document(file: origins.fileName, contents: contents)) }
+        apply(environment)
     }
 
-    mutating func apply(_ document: Document) {
+    private mutating func apply(_ document: Document) {
         origins.sections = document.sections
         draft.hasHTTPDNS = document.sections[Section.httpdns.rawValue] != nil
         let wrong = takeSections(document.sections)
@@ -151,7 +148,7 @@ struct Loader {
         origins.keys[entry.path] = .file(origin)
     }
 
-    mutating func apply(_ environment: [String: String]) {
+    private mutating func apply(_ environment: [String: String]) {
         // A secret of the environment replaces that of the file, in whichever way either was given.
         var ofFile = draft.everyGroup.map(\.secrets)[...]
         draft.changeGroups { if $0.account != nil { $0.secrets = Settings.Account.Secrets() } }

@@ -93,18 +93,7 @@ public enum FileState: Sendable, Equatable {
     ) throws(SystemError) {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
         let file = Descriptor(adopting: try SystemCall.require("open", path) { unsafe open(path, flags, 0o600) })
-        var rest = octets[...]
-        while !rest.isEmpty {
-            // Sound: the kernel reads at most `count` octets.
-            let outcome = unsafe rest.withUnsafeBytes { data in
-                SystemCall.attempt { unsafe Glibc.write(file.raw, data.baseAddress, data.count) }
-            }
-            switch outcome {
-            case .done(let count): rest = rest.dropFirst(count)
-            case .wouldBlock: throw SystemError("write", path, code: EAGAIN)
-            case .failed(let code): throw SystemError("write", path, code: code)
-            }
-        }
+        try file.write(octets, path)
         try SystemCall.require("fchown", path) { fchown(file.raw, owner, group) }
         try SystemCall.require("fchmod", path) { fchmod(file.raw, mode) }
         try SystemCall.require("fsync", path) { fsync(file.raw) }

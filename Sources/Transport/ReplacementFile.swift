@@ -40,20 +40,7 @@ public struct ReplacementFile: ~Copyable {
     }
 
     public func write(_ bytes: [UInt8]) throws(SystemError) {
-        var written = 0
-        while written < bytes.count {
-            // Sound: the kernel reads at most `count` bytes, from `written` on.
-            let outcome = unsafe bytes.withUnsafeBytes { data in
-                SystemCall.attempt {
-                    unsafe Glibc.write(file.raw, data.baseAddress! + written, data.count - written)
-                }
-            }
-            switch outcome {
-            case .done(let count): written += count
-            case .wouldBlock: throw SystemError("write", temporary, code: EAGAIN)
-            case .failed(let code): throw SystemError("write", temporary, code: code)
-            }
-        }
+        try file.write(bytes, temporary)
     }
 
     /// Waits until the file is on the disk, then renames it into its place. After a loss of power the old file may be
@@ -79,6 +66,25 @@ public struct ReplacementFile: ~Copyable {
             }
         }
         throw SystemError("flock", path, code: EAGAIN)
+    }
+}
+
+extension Descriptor {
+    /// Writes all of these bytes.
+    /// - Parameter path: The file's, for errors.
+    func write(_ bytes: [UInt8], _ path: String) throws(SystemError) {
+        var written = 0
+        while written < bytes.count {
+            // Sound: the kernel reads at most `count` bytes, from `written` on.
+            let outcome = unsafe bytes.withUnsafeBytes { data in
+                SystemCall.attempt { unsafe Glibc.write(raw, data.baseAddress! + written, data.count - written) }
+            }
+            switch outcome {
+            case .done(let count): written += count
+            case .wouldBlock: throw SystemError("write", path, code: EAGAIN)
+            case .failed(let code): throw SystemError("write", path, code: code)
+            }
+        }
     }
 }
 

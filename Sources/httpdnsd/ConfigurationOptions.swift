@@ -1,6 +1,7 @@
 import ArgumentParser
 import Base
 import Configuration
+import DNSWire
 import Daemon
 import Transport
 
@@ -60,6 +61,14 @@ struct ConfigurationOptions: ParsableArguments {
             return nil
         }
     }
+}
+
+/// The option of commands that look a name up.
+struct NameOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("The name to look up, instead of the first of domains.intercept.", valueName: "name"),
+        transform: Name.init(explained:))
+    var name: Name?
 }
 
 /// The settings, and where each of them was given.

@@ -26,16 +26,13 @@ struct HostCommand: ParsableCommand {
     @Flag(help: "Change nothing; say what would be done, step by step.")
     var dryRun = false
 
-    @Option(
-        help: ArgumentHelp("The name to look up, instead of the first of domains.intercept.", valueName: "name"),
-        transform: Name.init(explained:))
-    var name: Name?
+    @OptionGroup var lookup: NameOption
 
     func run() throws {
         try ending {
             let loaded = try options.load()
             let host = try loaded.naming { () throws(StartFailure) in try Host(loaded.settings) }
-            let name = name ?? loaded.settings.domains.intercept.first ?? Name("example.com") ?? .root
+            let name = lookup.name ?? loaded.settings.nameToLookUp
             do throws(Host.Failed) {
                 switch (work, dryRun) {
                 case (.show, _): StandardOutput.say(try host.show())

@@ -17,10 +17,7 @@ struct ProbeCommand: ParsableCommand {
             "The group whose servers are tried; after httpdns the local resolvers are, too.", valueName: "name"))
     var group = "httpdns"
 
-    @Option(
-        help: ArgumentHelp("The name to look up, instead of the first of domains.intercept.", valueName: "name"),
-        transform: Name.init(explained:))
-    var name: Name?
+    @OptionGroup var lookup: NameOption
 
     func run() throws {
         try ending {
@@ -29,7 +26,7 @@ struct ProbeCommand: ParsableCommand {
             let trouble: String? = try Progress.during("beginning") { progress in
                 let probe = try loaded.naming { () throws(StartFailure) in
                     try Probe(
-                        loaded.settings, group: group, name: name, environment: Environment.variables,
+                        loaded.settings, group: group, name: lookup.name, environment: Environment.variables,
                         asking: { progress.say("asking \($0)") },
                         say: { line in progress.aside { StandardOutput.say(line) } })
                 }

@@ -32,9 +32,6 @@ public final class Probe: @unchecked Sendable {
         let name: Name
     }
 
-    /// The name to ask for if the configuration has none that fits.
-    private static let anyName = Name("example.com")
-
     /// - Parameters:
     ///   - chosen: the name of the group to be asked. After `httpdns`, and without such a section in its place, the local
     ///     resolvers are asked, too.
@@ -51,7 +48,7 @@ public final class Probe: @unchecked Sendable {
         (self.asking, self.say) = (asking, say)
         straight = try StraightAsking(settings)
         let (servers, loops) = straight.local.fallback(of: settings)
-        let any = settings.domains.intercept.first ?? Self.anyName ?? .root
+        let any = settings.nameToLookUp
         steps = straight.groups.flatMap { group in
             let named = settings.upstreams.first { $0.name == group.name }
             let name = name ?? named?.domains.lazy.compactMap(\.nameToAsk).first ?? any
@@ -179,4 +176,9 @@ extension NameAddresses {
         case let found: return "\(found) addresses of"
         }
     }
+}
+
+extension Settings {
+    /// A name that has addresses, as far as the settings say: the first of `domains.intercept`, else `example.com`.
+    public var nameToLookUp: Name { domains.intercept.first ?? Name("example.com") ?? .root }
 }

@@ -1,10 +1,8 @@
 public import Base
 public import Configuration
 public import DNSWire
-import Dispatch
 import Forwarding
 import Log
-import Synchronization
 import Transport
 
 /// This machine as far as its programs look for the daemon, for the command `host`.
@@ -156,16 +154,9 @@ public struct Host {
         } catch {
             throw .system("\(error)")
         }
-        let arrived = DispatchSemaphore(value: 0)
-        let result = Mutex<Result<[NameAddresses], DirectQuery.Failed>?>(nil)
-        query.ask([name]) { said in
-            result.withLock { $0 = said }
-            arrived.signal()
-        }
-        arrived.wait()
-        switch result.withLock({ $0 }) {
+        switch waiting(for: { query.ask([name], $0) }) {
         case .success(let found) where found.contains(where: \.hasAddresses): return
-        case .success, nil:
+        case .success:
             throw .unreachable("the daemon at \(who) has no address of \(name); give a name that has one with --name")
         case .failure(let failure):
             throw .unreachable("the daemon must answer first: \(failure); systemctl enable --now httpdnsd starts it")
@@ -209,12 +200,12 @@ public struct Host {
 extension HostFacts {
     /// `is written by hand and names 192.168.1.1`.
     fileprivate var words: String {
-        let names = servers.isEmpty ? "names no server" : "names \(servers.joined(separator: ", "))"
+        let names = servers.isEmpty ? "names no server" : "names \(Self.words(servers))"
         switch keeper {
         case .hand: return resolvConf == .absent ? "is not there" : "is written by hand and \(names)"
         case .resolved(let isStub):
             let asked = Self.servers(resolvedServers)
-            let whom = asked.isEmpty ? "" : ", which asks \(asked.joined(separator: ", "))"
+            let whom = asked.isEmpty ? "" : ", which asks \(Self.words(asked))"
             return isStub ? "is kept by systemd-resolved\(whom)" : "is kept by systemd-resolved and \(names)"
         case .networkManager: return "is kept by NetworkManager and \(names)"
         case .resolvconf: return "is kept by resolvconf and \(names)"
@@ -222,6 +213,10 @@ extension HostFacts {
         case .mounted: return "is mounted, as in a container, and \(names)"
         case .program(let name): return "is kept by \(name) and \(names)"
         }
+    }
+
+    private static func words(_ servers: [Endpoint]) -> String {
+        servers.map { server in "\(server.address)" + (server.zone.map { "%\($0)" } ?? "") }.joined(separator: ", ")
     }
 }
 

@@ -109,10 +109,8 @@ struct HostPlan: Sendable, Equatable {
         enable.append(.run(["systemctl", "daemon-reload"]))
         enable.append(.run(["sh", "-c", add]))
         // First of all programs ask the network's own servers again.
-        let restored = enable.reversed().compactMap {
-            if case .put(_, let path) = $0 { Step.restore(path) } else { nil }
-        }
-        disable = [.run(["resolvconf", "-d", "lo.httpdnsd"])] + restored
+        disable.append(.run(["resolvconf", "-d", "lo.httpdnsd"]))
+        restoreAll()
         disable += [.restore(list), .run(["systemctl", "daemon-reload"])]
     }
 
@@ -120,7 +118,7 @@ struct HostPlan: Sendable, Equatable {
 
     /// What was put last is taken back first.
     private mutating func restoreAll() {
-        disable = enable.reversed().compactMap { if case .put(_, let path) = $0 { .restore(path) } else { nil } }
+        disable += enable.reversed().compactMap { if case .put(_, let path) = $0 { .restore(path) } else { nil } }
     }
 
     /// All lines but those of servers and of comments stay.

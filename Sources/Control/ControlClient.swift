@@ -85,7 +85,9 @@ public final class ControlClient: @unchecked Sendable {
 
 extension ControlClient.Request {
     /// How long the daemon may take, in nanoseconds; long lists of names take a while to be read.
-    fileprivate var patience: UInt64 { if case .reload = self { 60_000_000_000 } else { 5_000_000_000 } }
+    fileprivate var patience: UInt64 {
+        if case .reload = self { ControlConnection.longestAnswering } else { 5_000_000_000 }
+    }
 
     fileprivate var octets: [UInt8] {
         let writer = HTTPRequestWriter(host: "localhost", keepsConnection: false)

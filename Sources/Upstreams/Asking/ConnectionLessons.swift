@@ -6,8 +6,9 @@ import Base
 /// Only what a server does by itself teaches anything, so clean closes count: not silence or a failure of TLS. A restart
 /// closes cleanly, too, so two closes have to be alike, and independent: the second connection was opened after the first had
 /// ended. Restarts at regular intervals are alike as well, but there is often a moment in which no connection can be made:
-/// closes behind which the next connection fails show nothing. A reset is usually something else's doing, but it is also how a server ends a connection that closes it without
-/// having read all queries: one of two ends may be a reset, or both, if the second took a query that had been lost before.
+/// closes behind which the next connection fails show nothing. A reset is usually something else's doing, but it is also how
+/// a server ends a connection that closes it without having read all queries: one of two ends may be a reset, or both, if the
+/// second took a query that had been lost before.
 /// What was learned is forgotten after a while, and when connections are not trusted any more.
 ///
 /// A value without sockets; the time is an argument.

@@ -30,7 +30,22 @@ def encryption(address, certificate):
             f'  tls-service-pem: "{certificate}"', f'  tls-service-key: "{certificate}"']
 
 
-class Unbound:
+class Program:
+    """A resolver that runs, with its address, process and log."""
+
+    def _answers(self):
+        assert self.process.poll() is None, self._log.read_text()
+        try:
+            return ask("ns.example.com", server=self.address, timeout=0.2).answer
+        except (OSError, dns.exception.DNSException):
+            return False
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(5)
+
+
+class Unbound(Program):
     """unbound as the master of the files in `zones`, for every name there is.
 
     With a `certificate` (a file that holds its key as well) it also speaks TLS at port 853 and HTTPS at port 443.
@@ -58,24 +73,13 @@ class Unbound:
         return ["auth-zone:", f'  name: "{name}"', f'  zonefile: "{HERE / "zones" / file}"', "  for-downstream: yes",
                 "  for-upstream: no"]
 
-    def _answers(self):
-        assert self.process.poll() is None, self._log.read_text()
-        try:
-            return ask("ns.example.com", server=self.address, timeout=0.2).answer
-        except (OSError, dns.exception.DNSException):
-            return False
-
     def asked(self):
         """(name in lower case, type) of every question so far, in order."""
         found = re.findall(r"info: 127\.\S+ (\S+)\. (\S+) IN", self._log.read_text())
         return [(name.lower(), kind) for name, kind in found]
 
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(5)
 
-
-class Front:
+class Front(Program):
     """A program that speaks TLS at port 853 and HTTPS at port 443, and passes questions on to another resolver."""
 
     def __init__(self, directory, program, address, certificate, behind):
@@ -98,17 +102,6 @@ class Front:
         with self._log.open("w") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         eventually(self._answers, f"{program} answers", 15)
-
-    def _answers(self):
-        assert self.process.poll() is None, self._log.read_text()
-        try:
-            return ask("ns.example.com", server=self.address, timeout=0.2).answer
-        except (OSError, dns.exception.DNSException):
-            return False
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(5)
 
 
 @dataclass

@@ -288,12 +288,13 @@ def test_a_mark_is_set_with_the_right_for_it_alone(service):
     try:
         systemctl("restart", UNIT)
         assert ask("a.marked.example").rcode() == 2
-        assert "127.0.0.77:53 fails: setsockopt SO_MARK: Operation not permitted, it needs CAP_NET_ADMIN" in journal_text()
+        refused = "127.0.0.77:53 fails: setsockopt SO_MARK: Operation not permitted, it needs CAP_NET_ADMIN"
+        eventually(lambda: refused in journal_text(), "it is in the journal")
         with DropIn("marks", MARKS):
             systemctl("restart", UNIT)
             assert status_field("CapEff") == status_field("CapBnd") == CAP_NET_ADMIN
             assert ask("a.marked.example").rcode() == 2
-            assert "127.0.0.77:53 fails: recv: Connection refused" in journal_text()
+            eventually(lambda: "127.0.0.77:53 fails: recv: Connection refused" in journal_text(), "it is in the journal")
     finally:
         configure(service)
         systemctl("stop", SOCKET, UNIT)

@@ -8,6 +8,7 @@ struct Holders: OptionSet, Sendable {
     /// `[tls]`, which is about the servers of `[httpdns]`.
     static let tls = Holders(rawValue: 2)
     static let fallback = Holders(rawValue: 4)
+    static let privateNames = Holders(rawValue: 32)
     /// `[upstreams.NAME]` with a `provider`.
     static let account = Holders(rawValue: 8)
     /// `[upstreams.NAME]` without one.
@@ -15,8 +16,10 @@ struct Holders: OptionSet, Sendable {
 
     static let named: Holders = [.account, .servers]
     static let accounts: Holders = [.httpdns, .account]
-    static let all: Holders = [.httpdns, .fallback, .named]
-    static let trust: Holders = [.tls, .fallback, .named]
+    /// The sections of one group each without names of its own.
+    static let resolving: Holders = [.fallback, .privateNames]
+    static let all: Holders = [.httpdns, .resolving, .named]
+    static let trust: Holders = [.tls, .resolving, .named]
 }
 
 extension Key where Root == Settings.Group {
@@ -51,6 +54,9 @@ private let groupKeys: [Key<Settings.Group>] = [
     Key(
         [.fallback, .servers], "servers", \.servers, .servers,
         "in the order of preference; empty, in fallback alone = those of resolvConf"),
+    Key(
+        [.privateNames], "servers", \.servers, .servers,
+        "left out = those of fallback that are plain and have private addresses, else resolvConf; empty = nobody"),
     Key(
         .named, "domains", \.domains, .list(of: .pattern),
         "names this group takes: x, *.x, ., \"\", 10.0.0.0/8"),
@@ -95,7 +101,7 @@ private let groupKeys: [Key<Settings.Group>] = [
         .accounts, "httpOnly", \.httpOnlyKey, .boolean,
         "true: no other group is asked, the local resolver neither; the same as an empty thenTry"),
     Key(
-        .all, "thenTry", \.thenTry, .list(of: .groupName),
+        .all, "thenTry", \.thenTry, .list(of: .groupName, atMost: Settings.maximumNext),
         "groups asked next, in order; empty = none"),
     Key(
         .all, "thenTryOn", \.thenTryOn, .reasons,
@@ -107,7 +113,7 @@ private let groupKeys: [Key<Settings.Group>] = [
         [.httpdns, .named], "concurrency", \.concurrency, .number(1...1000, of: "requests"),
         "requests at once to one server"),
     Key(
-        [.fallback], "concurrency", \.concurrency, .number(0...1000, of: "requests"),
+        .resolving, "concurrency", \.concurrency, .number(0...1000, of: "requests"),
         "requests at once to one server; 0 = no limit for servers of plain DNS, 64 for others"),
     Key(
         .all, "from", \.egress.source, .optionalAddress,
@@ -167,7 +173,7 @@ private let groupKeys: [Key<Settings.Group>] = [
         .accounts, "debug", \.accountKeys.debug, .boolean,
         "log each lookup"),
     Key(
-        [.fallback, .servers], "trustAD", \.trustAD, .boolean,
+        [.resolving, .servers], "trustAD", \.trustAD, .boolean,
         "pass on the AD bit of servers that are not on loopback"),
     Key(
         .all, "share", \.share, .boolean,

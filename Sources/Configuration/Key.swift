@@ -60,6 +60,7 @@ extension Key {
 /// The sections, in the order in which they are shown.
 enum Section: String, CaseIterable, Sendable {
     case listen, httpdns, tls, domains, fallback
+    case privateNames = "private"
     /// `[upstreams.NAME]`: one section for each group.
     case upstreams
     case cache, sharedCache, control, log

@@ -63,7 +63,7 @@ private let sectionKeys: [Key<Settings>] =
         Key(
             .fallback, "hosts", \.fallback.hosts, .optionalPath,
             "answered from this file first; empty = off"),
-    ] + fallbackKeys.dropFirst() + [
+    ] + keysAfterHosts + [
         Key(
             .cache, "megabytes", \.cache.megabytes, .number(1...65_536),
             "never more"),
@@ -118,4 +118,9 @@ private let sectionKeys: [Key<Settings>] =
 
 private let accountKeys = Key<Settings.Group>.keys(of: .httpdns).map { $0.of(\Settings.ownAccount, .httpdns) }
 private let tlsKeys = Key<Settings.Group>.keys(of: .tls).map { $0.of(\Settings.ownAccount, .tls) }
+private let privateKeys = Key<Settings.Group>.keys(of: .privateNames).map {
+    $0.of(\Settings.privateNames, .privateNames)
+}
+/// Those of `[fallback]` behind `hosts`, and those of `[private]`.
+private let keysAfterHosts = fallbackKeys.dropFirst() + privateKeys
 private let fallbackKeys = Key<Settings.Group>.keys(of: .fallback).map { $0.of(\Settings.fallback.group, .fallback) }

@@ -7,7 +7,7 @@ extension Loader {
             let message = "missing; give whom this group asks, such as [\"192.168.1.1\"]"
             throw origins.error(group.section + ".servers", message)
         }
-        for group in settings.upstreams
+        for group in settings.upstreams + [settings.privateNames]
         where group.servers.contains(.resolvConf) && settings.fallback.resolvConf.isEmpty {
             throw origins.error(
                 group.section + ".servers",

@@ -30,6 +30,7 @@ extension Loader {
         settings.domains.bypassFile = besideFile(settings.domains.bypassFile)
         settings.fallback.hosts = besideFile(settings.fallback.hosts)
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
+        if origins.keys["private.servers"] == nil { settings.privateNames.servers = settings.usualPrivateServers }
         settings.cache.file = besideFile(settings.cache.file)
         settings.control.socket = try controlSocket()
         settings.sharedCache = try sharedCache(

@@ -114,7 +114,7 @@ struct Loader {
             throw Problem(
                 "differs from [\(groups[place].section)] on line \(line) in its case alone; give another name")
         }
-        guard ![Settings.Group.httpdnsName, Settings.Group.fallbackName].contains(name.lowercased()) else {
+        guard !Settings.Group.builtInNames.contains(name.lowercased()) else {
             throw Problem("is the group of [\(name.lowercased())] already; give another name")
         }
         guard groups.count < Settings.maximumGroups else {

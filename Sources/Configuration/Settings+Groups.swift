@@ -2,7 +2,7 @@ public import Base
 public import Names
 
 extension Settings {
-    /// Who may be asked for a name, and how: `[httpdns]`, `[fallback]` or `[upstreams.NAME]`.
+    /// Who may be asked for a name, and how: `[httpdns]`, `[fallback]`, `[private]` or `[upstreams.NAME]`.
     ///
     /// An account's own keys can be used as if they were the group's.
     @dynamicMemberLookup
@@ -10,7 +10,8 @@ extension Settings {
         /// Letters and digits, ``maximumNameLength`` at most; two groups' names must differ in more than case.
         public let name: String
         public var kind = Kind.servers([])
-        /// The names this group takes. `[httpdns]` gets those of `[domains]`, `[fallback]` all that no other group takes.
+        /// The names this group takes. `[httpdns]` gets those of `[domains]`, `[private]` private names, `[fallback]` all that no
+        /// other group takes.
         public var domains: [DomainPattern] = []
         /// Path of a file with more patterns, one a line; empty: none.
         public var domainsFile = ""
@@ -23,7 +24,7 @@ extension Settings {
         public var thenTryOn: Set<Reason> = [.failure]
         /// Milliseconds for one attempt, 100…60000.
         public var timeout = 2000
-        /// Requests at once to one server, 1…1000. In `fallback` also 0: ``usualConcurrency`` if a server is encrypted or
+        /// Requests at once to one server, 1…1000. In `fallback` and `private` also 0: ``usualConcurrency`` if a server is encrypted or
         /// asked over TCP alone, else no limit.
         public var concurrency = usualConcurrency
         /// How its sockets leave this machine, those for `confIp` and reports too. A device's name has at most
@@ -43,8 +44,8 @@ extension Settings {
 
         /// Whom the group asks.
         public enum Kind: Sendable, Equatable {
-            /// Servers of DNS, in the order of preference, ``maximumServers`` at most. There are none only in `fallback`:
-            /// then the servers of `resolvConf` are used.
+            /// Servers of DNS, in the order of preference, ``maximumServers`` at most. There may be none in `fallback`, where
+            /// the servers of `resolvConf` are used then, and in `private`, where nothing is asked then.
             case servers([UpstreamServer])
             /// The service of an HTTPDNS account.
             case account(Account)
@@ -63,9 +64,11 @@ extension Settings {
         public static let usualConcurrency = 64
         /// In octets.
         public static let maximumNameLength = 63
-        /// The names of the groups `[httpdns]` and `[fallback]` in `thenTry`.
+        /// The names of the groups `[httpdns]`, `[fallback]` and `[private]` in `thenTry`.
         public static let httpdnsName = "httpdns"
         public static let fallbackName = "fallback"
+        public static let privateName = "private"
+        static let builtInNames = [httpdnsName, fallbackName, privateName]
 
         /// A group with the defaults of its section.
         public init(name: String) {
@@ -75,6 +78,7 @@ extension Settings {
                 (kind, thenTry, thenTryOn) = (.account(Account()), [Self.fallbackName], [.failure, .norecord])
                 (concurrency, share) = (128, true)
             case Self.fallbackName: (concurrency, share) = (0, true)
+            case Self.privateName: (kind, concurrency) = (.servers([.resolvConf]), 0)
             default: break
             }
         }
@@ -120,8 +124,8 @@ extension Settings {
         /// Whether names come to it by themselves, not only after another group.
         var takesNames: Bool { isBuiltIn || !domains.isEmpty || !domainsFile.isEmpty }
 
-        /// Whether it is `[httpdns]` or `[fallback]`.
-        var isBuiltIn: Bool { name == Self.httpdnsName || name == Self.fallbackName }
+        /// Whether it is `[httpdns]`, `[fallback]` or `[private]`.
+        var isBuiltIn: Bool { Self.builtInNames.contains(name) }
 
         /// The group's section, as in messages.
         public var section: String { isBuiltIn ? name : "\(Configuration.Section.upstreams.rawValue).\(name)" }
@@ -153,11 +157,11 @@ extension Settings {
 }
 
 extension Settings {
-    /// All groups: that of `[httpdns]` first, if there is one, then that of `[fallback]`, then those of `[upstreams.NAME]`.
+    /// All groups: those of `[httpdns]`, if there is one, `[fallback]` and `[private]`, then those of `[upstreams.NAME]`.
     public var groups: [Group] { Array(everyGroup.dropFirst(hasHTTPDNS ? 0 : 1)) }
 
     /// These, and that of `[httpdns]` even if there is none, since `[tls]` holds a part of it.
-    var everyGroup: [Group] { [ownAccount, fallback.group] + upstreams }
+    var everyGroup: [Group] { [ownAccount, fallback.group, privateNames] + upstreams }
 
     /// The group of `[httpdns]`; nil: its names go to the local resolver.
     public var httpdns: Group? {
@@ -181,6 +185,7 @@ extension Settings {
     mutating func changeGroups<Failure: Error>(_ change: (inout Group) throws(Failure) -> Void) throws(Failure) {
         try change(&ownAccount)
         try change(&fallback.group)
+        try change(&privateNames)
         for index in upstreams.indices { try change(&upstreams[index]) }
     }
 

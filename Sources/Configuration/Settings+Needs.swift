@@ -13,6 +13,15 @@ extension Settings {
         isFallbackAsked || upstreams.contains { $0.thenTry.contains(Group.fallbackName) }
     }
 
+    /// Whom private names are asked of where `[private]` does not say it.
+    var usualPrivateServers: [UpstreamServer] {
+        let own = fallback.servers.filter { server in
+            guard case .server(let server) = server, server.kind == .plain || server.kind == .tcp else { return false }
+            return server.endpoints.allSatisfy(\.address.isPrivate)
+        }
+        return own.isEmpty && !fallback.resolvConf.isEmpty ? [.resolvConf] : own
+    }
+
     /// Whether a server has to be looked up before it can be asked.
     package var isLookupNeeded: Bool { messageGroups.contains { !$0.named.isEmpty } }
 
@@ -22,6 +31,7 @@ extension Settings {
         guard isLookupNeeded else { return nil }
         var group = Group(name: "resolv.conf")
         group.egress = fallback.egress
+        group.servers = [.resolvConf]
         return group
     }
 
@@ -33,8 +43,10 @@ extension Settings {
 }
 
 extension Settings.Group {
-    /// The entries of `servers`; where there are none, as is possible in `[fallback]`, `resolvConf`.
-    package var entries: [UpstreamServer] { servers.isEmpty ? [.resolvConf] : servers }
+    /// The entries of `servers`; where there are none in `[fallback]`, `resolvConf`.
+    package var entries: [UpstreamServer] {
+        servers.isEmpty && name == Self.fallbackName ? [.resolvConf] : servers
+    }
 
     /// Its servers whose host is a name without addresses.
     package var named: [Server] {

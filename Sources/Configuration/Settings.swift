@@ -12,6 +12,8 @@ public struct Settings: Sendable, Equatable {
     var hasHTTPDNS = false
     public var domains = Domains()
     public var fallback = Fallback()
+    /// `[private]`: whom private names are asked of.
+    public var privateNames = Group(name: Group.privateName)
     /// The groups of `[upstreams.NAME]`, in the order of the file; ``maximumGroups`` at most.
     public var upstreams: [Group] = []
     public var cache = Cache()
@@ -19,8 +21,10 @@ public struct Settings: Sendable, Equatable {
     public var control = Control()
     public var log = Log()
 
-    /// The most groups, so that a route has at most 64 steps, `httpdns` and `fallback` included.
+    /// The most groups of the operator's own.
     public static let maximumGroups = 62
+    /// The most groups in a `thenTry`, so that a route has at most 64 steps.
+    static let maximumNext = 63
 
     public init() {}
 
@@ -50,7 +54,7 @@ public struct Settings: Sendable, Equatable {
         /// Path of a file with more of these names, one a line; empty: none.
         public var interceptFile = ""
         /// These names never go to HTTPDNS.
-        public var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
+        public var bypass: [Name] = []
         /// Path of a file with more of these names, one a line; empty: none.
         public var bypassFile = ""
         public var privateAddresses = PrivateAddresses.pass

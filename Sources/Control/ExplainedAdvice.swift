@@ -1,4 +1,5 @@
 import Base
+import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
@@ -24,16 +25,28 @@ extension Explained {
             return
                 "Add the name to domains.privateAllowed if it may have private addresses: they are taken out of answers."
         }
+        if let server = serverElsewhere(of: part) {
+            return "Name a server of this network in private.servers: \(explanation.name) is a private name, and \(server) is "
+                + "told it."
+        }
         return differs(said, from: part.group.id)
             ? "Run httpdnsd flush \(explanation.name) if what is cached is wrong: \(part.group.noun) says something else now."
             : nil
     }
 
+    /// The server outside this network that is told a private name.
+    private func serverElsewhere(of part: Part) -> String? {
+        guard DomainRules.isPrivate(explanation.name) else { return nil }
+        return part.group.servers.first { view in
+            !view.server.endpoints.allSatisfy(\.address.isPrivate) || view.server.endpoints.isEmpty
+        }?.address
+    }
+
     /// For a question that no group may be asked, and that is no matter of this machine alone.
     private var adviceWithoutGroup: String? {
         switch explanation.reason {
-        case .localhost, .nonexistent, .noData, .any, .hosts, .familyLeftOut, .serviceBinding: nil
-        case .addresses, .localName, .singleLabel, .notHostname, .type:
+        case .localhost, .nonexistent, .noData, .noPrivateNames, .any, .hosts, .familyLeftOut, .serviceBinding: nil
+        case .addresses, .privateName, .singleLabel, .notHostname, .type:
             "Name a group in \(takerSection).thenTry, or give the name to one in [upstreams.NAME]: no group may be asked for it "
                 + "now."
         }
@@ -75,7 +88,7 @@ extension Explained.Said {
 
 extension GroupView {
     /// The section of its settings.
-    var section: String { isOwn ? "upstreams.\(name)" : name }
+    var section: String { isOwn && name != Settings.Group.privateName ? "upstreams.\(name)" : name }
     fileprivate var serversKey: String { "\(section).\(isAccount ? "dnsIp" : "servers")" }
     /// The section with the rules for the certificates of its servers.
     fileprivate var trustKey: String { id == .httpdns ? "[tls]" : "[\(section)]" }

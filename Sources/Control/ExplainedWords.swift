@@ -51,6 +51,8 @@ extension Explained {
         case .localhost: return "answered here: it is this machine"
         case .nonexistent: return "answered here: there is no such name in the DNS"
         case .noData: return "answered here: it has no records"
+        case .noPrivateNames:
+            return "answered here: only this network could know it, and no resolver of this network is known"
         case .any: return "answered here: type ANY gets one HINFO (RFC 8482)"
         case .hosts: return "answered here: it is in \(hostsFile.isEmpty ? "the hosts file" : hostsFile)"
         case .familyLeftOut:
@@ -60,7 +62,7 @@ extension Explained {
             return
                 "HTTPDNS is asked for addresses alone, and the hints in \(type) of another server would undo its protection"
         case _ where !leavesOutAccount: return nil
-        case .localName: return "it means something on this network alone, so HTTPDNS is not asked"
+        case .privateName: return "it means something on this network alone, so HTTPDNS is not asked"
         case .singleLabel: return "a single label means something on this network alone, so HTTPDNS is not asked"
         case .notHostname:
             return "it has other octets than letters, digits, \"-\" and \"_\", so HTTPDNS is not asked"
@@ -240,14 +242,14 @@ extension StepEnds {
 }
 
 extension DomainPattern {
-    /// Why names of a reserved pattern go to no group, or to the local resolver alone.
+    /// Why names of a reserved pattern go to no group, or to that for private names.
     func reserved(_ reason: ReservedName) -> String {
         switch self {
-        case .singleLabels: return "single labels are the local resolver's: they mean something on this network alone"
-        case .network(let network): return "reverse names of \(network) are the local resolver's (\(standard))"
+        case .singleLabels: return "single labels mean something on this network alone"
+        case .network(let network): return "reverse names of \(network) mean something on this network alone (\(standard))"
         case .subtree(let name), .below(let name):
             switch reason {
-            case .localOnly, .singleLabel: return "\(name) is reserved (\(standard)): only a local resolver can know it"
+            case .privateName, .singleLabel: return "\(name) is reserved (\(standard)): only this network can know it"
             case .localhost: return "\(name) is reserved (\(standard)): this machine"
             case .nonexistent, .noData: return "\(name) is reserved (\(standard))"
             }
@@ -260,6 +262,8 @@ extension DomainPattern {
         case "localhost", "invalid", "test": "RFC 6761"
         case "onion": "RFC 7686"
         case "alt": "RFC 9476"
+        case "internal": "by ICANN, for private use"
+        case "lan": "as many routers call their network"
         case "local": "RFC 6762"
         case "home.arpa": "RFC 8375"
         case "ipv4only.arpa": "RFC 7050"

@@ -34,7 +34,7 @@ extension Policy {
         let takesAll = settings.httpdns != nil && domains.intercept.isEmpty && domains.interceptFile.isEmpty
         self.init(
             groups: described.groups, routes: described.routes, rules: names.rules,
-            otherwise: takesAll ? .httpdns : .fallback,
+            otherwise: takesAll ? .httpdns : .fallback, privateNames: numbers[Settings.Group.privateName],
             negativeTTL: settings.cache.negativeTTL,
             privateAllowed: domains.privateAddresses == .refuse ? domains.privateAllowed : nil, hosts: hosts)
         setFamilies(settings.families(numbers))

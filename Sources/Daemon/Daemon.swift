@@ -236,6 +236,7 @@ extension Daemon {
             settings.accounts.compactMap { Report.limits(of: $0) }
             + Report.open(settings) + Report.namedInVain(settings)
         words += settings.groups.compactMap { Report.right($0) ?? Report.barred($0) }
+        words += Report.privateNamesElsewhere(settings)
         let local = LocalReading(settings, listening: settings.listen.addresses, [.resolvers, .hosts])
         if let count = local.hosts?.leftOut, count > 0 { words.append(Report.leftOut(count, settings.fallback.hosts)) }
         if settings.httpdns?.httpOnly ?? false { return words }

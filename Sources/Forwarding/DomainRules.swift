@@ -1,10 +1,11 @@
+import Base
 public import DNSWire
 public import Names
 
 /// Says which group a name belongs to: the longest pattern that matches it decides, whatever the order of the patterns.
 ///
-/// Names that RFCs reserve come first. Of these, only names that local resolvers alone can know may go to a group of
-/// the operator's, by a pattern at least as long as the reserved one.
+/// Names that are reserved come first. Of these, only private names may go to another group than that for private names, by
+/// a pattern at least as long as the reserved one.
 ///
 /// With hundreds of thousands of patterns it takes long to build; so it is built on another thread, and then swapped
 /// in.
@@ -61,8 +62,6 @@ public final class DomainRules: Sendable {
     /// What the rules say of one name.
     struct Finding {
         fileprivate var match: DomainTable<Rule>.Match?
-        /// Whether only a local resolver can know the name: no HTTPDNS account is asked for it.
-        var isLocal = false
 
         /// Why the name is reserved; nil where a pattern gives it to a group, and where no pattern matches.
         var reserved: ReservedName? {
@@ -77,19 +76,15 @@ public final class DomainRules: Sendable {
 
     /// The rule for a question. DS records belong to the parent zone, so the group of the name without its first label
     /// is asked (RFC 4035 §3.1.4.1); but a reserved name is not sent out for that reason. What a validator asks of a top
-    /// level, of whose other names only a local resolver can know, belongs to the group that takes every name, if one does.
+    /// level belongs to the group that takes every name, if one does.
     func find(_ name: Name, _ type: RecordType) -> Finding {
         let found = find(name)
         guard name != .root else { return found }
-        switch type {
-        case .ds where found.reserved == nil || found.reserved == .singleLabel:
-            return find(name, from: Int(name.wire[0]) + 1)
-        case .dnskey where found.reserved == .singleLabel, .ns where found.reserved == .singleLabel,
-            .soa where found.reserved == .singleLabel:
+        if found.reserved == .singleLabel, type.isAboutZone {
             let ofRoot = find(name, from: Int(name.wire[0]) + 1)
             return ofRoot.group == nil ? found : ofRoot
-        default: return found
         }
+        return type == .ds && found.reserved == nil ? find(name, from: Int(name.wire[0]) + 1) : found
     }
 
     /// - Parameter start: the offset of a label of the name; the labels before it are left out, and the rest does not
@@ -102,8 +97,6 @@ public final class DomainRules: Sendable {
     @inline(never)
     private func find(_ name: Name, from first: DomainTable<Rule>.Label) -> Finding {
         var longest: DomainTable<Rule>.Match?
-        /// The longest pattern of a group that may take a name which only a local resolver can know.
-        var local: DomainTable<Rule>.Match?
         var reserved: (match: DomainTable<Rule>.Match, reason: ReservedName)?
         var excepted: [GroupID] = []
         table.forEach(holding: name, from: first) { match in
@@ -114,18 +107,14 @@ public final class DomainRules: Sendable {
                 if group.goes(before: longest?.value.group, match.specificity == longest?.specificity) {
                     longest = match
                 }
-                guard group != .httpdns else { return }
-                if group.goes(before: local?.value.group, match.specificity == local?.specificity) { local = match }
             case .reserved(let reason): if reserved == nil { reserved = (match, reason) }
             }
         }
         guard let reserved else { return Finding(match: longest) }
-        guard reserved.reason.isLocal else { return Finding(match: reserved.match) }
-        let isLocal = reserved.reason == .localOnly
-        guard let local, local.specificity >= reserved.match.specificity else {
-            return Finding(match: reserved.match, isLocal: isLocal)
+        guard reserved.reason.isPrivate, let longest, longest.specificity >= reserved.match.specificity else {
+            return Finding(match: reserved.match)
         }
-        return Finding(match: local, isLocal: isLocal)
+        return Finding(match: longest)
     }
 
     /// The longest pattern by which a group leaves a name to others.
@@ -200,25 +189,26 @@ public enum ReservedName: Sendable, Equatable {
     case nonexistent
     /// The name has no records here.
     case noData
-    /// Only a local resolver can know it.
-    case localOnly
-    /// A name of one label, which also means something only on this network.
+    /// It means something on this network alone.
+    case privateName
+    /// A name of one label, of which the same is true.
     case singleLabel
 
-    /// Whether the local resolver is asked, or a group with a pattern for the name.
-    var isLocal: Bool { self == .localOnly || self == .singleLabel }
+    /// Whether the group for private names is asked, or a group with a pattern for the name.
+    var isPrivate: Bool { self == .privateName || self == .singleLabel }
 }
 
 extension DomainRules {
     /// RFC 6761 (localhost, invalid, test), 7686 (onion), 9476 (alt), 6762 (local), 8375 (home.arpa), 7050
-    /// (ipv4only.arpa), 9462 (_dns.resolver.arpa), and the canary by which Firefox asks whether a network's resolver
-    /// may be replaced: here it must not.
+    /// (ipv4only.arpa), 9462 (_dns.resolver.arpa), ICANN's resolution 2024.07.29.06 (internal), the name that many routers
+    /// give to their network (lan), and the canary by which Firefox asks whether a network's resolver may be replaced: here
+    /// it must not.
     private static let reserved: [(DomainList, Rule)] = [
         (list("localhost"), .reserved(.localhost)),
         (list("invalid", "onion", "alt", "use-application-dns.net"), .reserved(.nonexistent)),
         (list("_dns.resolver.arpa"), .reserved(.noData)),
-        (list("local", "test", "home.arpa", "ipv4only.arpa"), .reserved(.localOnly)),
-        (privateReverseNames, .reserved(.localOnly)), (list(""), .reserved(.singleLabel)),
+        (list("local", "lan", "home.arpa", "internal", "test", "ipv4only.arpa"), .reserved(.privateName)),
+        (privateReverseNames, .reserved(.privateName)), (list(""), .reserved(.singleLabel)),
     ]
 
     /// Reverse names that mean something only on this network (RFC 6303 §4, RFC 1918, RFC 6598).
@@ -231,14 +221,31 @@ extension DomainRules {
     /// Whether all names of a pattern are answered here and asked of nobody, whatever the groups.
     public static func areNeverAsked(_ pattern: DomainPattern) -> Bool {
         switch pattern {
-        case .subtree(let name), .below(let name): withoutGroups.find(name).reserved.map { !$0.isLocal } ?? false
+        case .subtree(let name), .below(let name): withoutGroups.find(name).reserved.map { !$0.isPrivate } ?? false
         case .singleLabels, .network: false
         }
     }
+
+    /// Whether all names of a pattern are private: see ``ReservedName/privateName``.
+    public static func arePrivate(_ pattern: DomainPattern) -> Bool {
+        switch pattern {
+        case .subtree(let name), .below(let name): isPrivate(name)
+        case .singleLabels: true
+        case .network(let network): isPrivate(Name.reverse(of: network.address)) && network.prefixLength >= 8
+        }
+    }
+
+    /// Whether a name means something on this network alone.
+    public static func isPrivate(_ name: Name) -> Bool { withoutGroups.find(name).reserved?.isPrivate ?? false }
 
     private static let withoutGroups = DomainRules()
 
     private static func list(_ patterns: String...) -> DomainList {
         DomainList(patterns.compactMap { DomainPattern($0) })
     }
+}
+
+extension RecordType {
+    /// Whether it is asked of zones, as validators do.
+    var isAboutZone: Bool { self == .ds || self == .dnskey || self == .ns || self == .soa }
 }

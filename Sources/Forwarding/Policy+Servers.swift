@@ -92,9 +92,9 @@ extension Policy {
     private func stepsToServer(_ name: Name) -> [Step] {
         guard let resolvers = servers.resolvers else { return [] }
         let finding = rules.find(name)
-        let owner = finding.group ?? (finding.reserved == nil ? .httpdns : .fallback)
+        let owner = finding.group ?? (finding.reserved == nil ? .httpdns : privateNames)
         let route = groupRoutes[owner.rawValue]
-        let steps = !finding.isLocal && Self.canBeAddressed(name) ? route.steps : route.messageSteps
+        let steps = Self.canBeAddressed(name) ? route.steps : route.messageSteps
         switch owner {
         case .httpdns: return steps.filter { $0.group == .httpdns } + [resolvers]
         case .fallback: return [resolvers]

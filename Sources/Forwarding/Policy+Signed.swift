@@ -4,8 +4,7 @@ import DNSWire
 /// `signed` of accounts: clients that validate (DO without CD) would find an account's addresses bogus in signed zones, so
 /// their questions go to those groups of the route that have signatures, and whose questions nobody on the way can read.
 extension Policy {
-    /// The servers of a group have changed.
-    mutating func setServers(of group: UpstreamGroup) {
+    mutating func setSigning(_ group: UpstreamGroup) {
         if group.maySign { signing.insert(group.id) } else { signing.remove(group.id) }
         setSignedSteps()
     }
@@ -35,8 +34,8 @@ extension Policy {
     }
 
     private func leavesToValidators(_ name: Name, _ type: RecordType) -> GroupID? {
-        let finding = rules.find(name, type)
-        guard Self.isAnsweredByAccounts(type), !finding.isLocal, Self.canBeAddressed(name) else { return nil }
+        let finding = find(name, type)
+        guard Self.isAnsweredByAccounts(type), Self.canBeAddressed(name) else { return nil }
         let way = groupRoutes[index(finding)]
         return way.signedSteps == nil ? nil : way.steps.first?.group
     }

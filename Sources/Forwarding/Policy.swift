@@ -54,6 +54,10 @@ public struct Policy: Sendable {
     var groupRoutes: [GroupRoute] = []
     /// The group for names without a rule.
     private var otherwise: GroupID
+    /// The group for private names that no pattern gives to another.
+    let privateNames: GroupID
+    /// Whether it has no servers now: then private names do not exist.
+    private var hasNoPrivateNames = false
     /// The names whose answers may hold private addresses; nil: all.
     private var privateAllowed: NameSet?
 
@@ -98,19 +102,23 @@ public struct Policy: Sendable {
     ///     ``Flight/maximumSteps``. Empty or absent: none is asked.
     ///   - rules: Which group each name belongs to.
     ///   - otherwise: The group for all other names.
+    ///   - privateNames: The group for private names; while it has no servers, there are none of them. `fallback`: private
+    ///     names are asked of it, whether it has servers or not.
     ///   - privateAllowed: If not nil, private addresses are allowed only for these names and those under them; also
     ///     for names that RFCs leave to resolvers, and for names that a pattern other than
     ///     ``DomainPattern/singleLabels`` and `.` gives to another group than HTTPDNS.
     public init(
         groups: [UpstreamGroup], routes: [GroupID: [Step]], rules: DomainRules, otherwise: GroupID,
-        negativeTTL: UInt32, privateAllowed: [Name]? = nil, hosts: HostsTable = HostsTable()
+        privateNames: GroupID = .fallback, negativeTTL: UInt32, privateAllowed: [Name]? = nil,
+        hosts: HostsTable = HostsTable()
     ) {
         self.negativeTTL = negativeTTL
         self.hosts = hosts
         self.rules = rules
-        self.otherwise = otherwise
+        (self.otherwise, self.privateNames) = (otherwise, privateNames)
         let carriers = Set(groups.filter(\.carriesAddresses).map(\.id))
-        let last = rules.groups.union(routes.keys).union([otherwise, .fallback]).map(\.rawValue).max() ?? 0
+        let last =
+            rules.groups.union(routes.keys).union([otherwise, privateNames, .fallback]).map(\.rawValue).max() ?? 0
         groupRoutes = (0...last).map { number in
             let steps = routes[GroupID(number)] ?? []
             precondition(steps.count <= Flight.maximumSteps)
@@ -120,6 +128,7 @@ public struct Policy: Sendable {
         }
         self.privateAllowed = privateAllowed.map { NameSet($0) }
         setFamilies([:])
+        for group in groups { setPrivateServers(group) }
         leavingValidators = Set(groups.filter { $0.carriesAddresses && $0.leavesValidators }.map(\.id))
         signing = Set(groups.filter(\.maySign).map(\.id))
         setSignedSteps()
@@ -160,7 +169,7 @@ public struct Policy: Sendable {
 
     /// The pattern that decides about a question, and its group.
     public func rule(for name: Name, _ type: RecordType = .a) -> PolicyDecision {
-        let finding = rules.find(name, type)
+        let finding = find(name, type)
         let taker: PolicyDecision.Taker =
             if let reason = finding.reserved { .reserved(reason) } else { .group(finding.group ?? otherwise) }
         let exception = rules.exception(name).flatMap { exception in
@@ -176,7 +185,7 @@ public struct Policy: Sendable {
     func refusesPrivate(_ name: Name) -> Bool {
         guard let privateAllowed, !privateAllowed.table.holds(name) else { return false }
         let finding = rules.find(name)
-        if finding.reserved == .localOnly { return false }
+        if finding.reserved == .privateName { return false }
         return !finding.isNamed || finding.group == .httpdns
     }
 
@@ -199,7 +208,7 @@ public struct Policy: Sendable {
         _ key: NameKey, _ type: RecordType, for audience: Audience = .everyone
     ) -> (route: Route, reason: RouteReason) {
         let name = key.name
-        let finding = rules.find(name, type)
+        let finding = find(name, type)
         switch finding.reserved {
         case .localhost where type != .any: return (.answer(localhost(name, type)), .localhost)
         case .nonexistent: return (.answer(.nxDomain(name, type: type, negativeTTL: Self.fixedTTL)), .nonexistent)
@@ -208,8 +217,9 @@ public struct Policy: Sendable {
         }
         if type == .any { return (.answer(.hinfo(name, ttl: Self.fixedTTL)), .any) }
         if let answer = hosts.answer(key, type, ttl: 0) { return (.answer(answer), .hosts) }
+        if hasNoPrivateNames, finding.reserved != nil { return (.answer(noPrivateNames(name, type)), .noPrivateNames) }
         let index = index(finding)
-        if finding.isLocal { return (messages(index, name, type), .localName) }
+        if finding.reserved == .privateName { return (messages(index, name, type), .privateName) }
         guard Self.canBeAddressed(name) else {
             return (messages(index, name, type), name.labelCount <= 1 ? .singleLabel : .notHostname)
         }
@@ -232,9 +242,9 @@ public struct Policy: Sendable {
 
     /// Whether a group may be asked about a name, in a question of this type.
     func mayAsk(_ group: GroupID, _ name: Name, _ type: RecordType = .a) -> Bool {
-        let finding = rules.find(name, type)
+        let finding = find(name, type)
         let way = groupRoutes[index(finding)]
-        let steps = !finding.isLocal && Self.canBeAddressed(name) ? way.steps : way.messageSteps
+        let steps = Self.canBeAddressed(name) ? way.steps : way.messageSteps
         return steps.contains { $0.group == group }
     }
 
@@ -258,43 +268,32 @@ public struct Policy: Sendable {
         name.wire.count > Int(name.wire[0]) + 2 && name.isHostname
     }
 
+    /// What the rules say of a question. While there are no private names, what validators ask of a single label is about a
+    /// top level.
+    func find(_ name: Name, _ type: RecordType) -> DomainRules.Finding {
+        let found = rules.find(name, type)
+        guard hasNoPrivateNames, found.reserved == .singleLabel, type.isAboutZone else { return found }
+        return rules.find(.root)
+    }
+
     /// The index in `groupRoutes` for a name.
     func index(_ finding: DomainRules.Finding) -> Int {
-        (finding.group ?? (finding.reserved == nil ? otherwise : .fallback)).rawValue
+        (finding.group ?? (finding.reserved == nil ? otherwise : privateNames)).rawValue
+    }
+
+    /// The servers of a group have changed.
+    mutating func setServers(of group: UpstreamGroup) {
+        setPrivateServers(group)
+        setSigning(group)
+    }
+
+    private mutating func setPrivateServers(_ group: UpstreamGroup) {
+        if group.id == privateNames, group.id != .fallback { hasNoPrivateNames = group.servers.isEmpty }
     }
 
     /// The steps of a group's route whose groups carry messages, or an answer if it has none.
     private func messages(_ index: Int, _ name: Name, _ type: RecordType) -> Route {
         groupRoutes[index].messageSteps.isEmpty
             ? .answer(notSupported(name, type)) : .ask(groupRoutes[index].messageSteps)
-    }
-
-    /// The answer when an HTTPDNS account cannot be asked this type and no other group may be.
-    func notSupported(_ name: Name, _ type: RecordType) -> Answer {
-        .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .notSupported)
-    }
-
-    /// The answer when all addresses were private and the name may not have such, by the operator's setting.
-    func noPermittedAddress(_ name: Name, _ type: RecordType) -> Answer {
-        .noData(name, type: type, negativeTTL: negativeTTL, extendedError: .blocked)
-    }
-
-    /// The answer when an HTTPDNS account has no record and no other group may be asked.
-    func noRecord(_ name: Name, _ type: RecordType) -> Answer {
-        .noData(name, type: type, negativeTTL: negativeTTL)
-    }
-
-    /// The answer for an HTTPS or SVCB record of a name that goes to HTTPDNS: the address hints of a resolver's record
-    /// would bypass HTTPDNS.
-    func noServiceBinding(_ name: Name, _ type: RecordType) -> Answer {
-        .noData(name, type: type, negativeTTL: negativeTTL)
-    }
-
-    private func localhost(_ name: Name, _ type: RecordType) -> Answer {
-        switch type {
-        case .a: .addresses(name, type: .a, [.v4(127, 0, 0, 1)], ttl: Self.fixedTTL)
-        case .aaaa: .addresses(name, type: .aaaa, [IPAddress(v6: 0, 1)], ttl: Self.fixedTTL)
-        default: .noData(name, type: type, negativeTTL: Self.fixedTTL)
-        }
     }
 }

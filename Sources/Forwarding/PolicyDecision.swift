@@ -4,6 +4,8 @@ public import Names
 public enum RouteReason: String, Sendable {
     /// The name is reserved, and the daemon answers it itself: see ``ReservedName``.
     case localhost, nonexistent, noData
+    /// The name is private, and the group for such names has no servers.
+    case noPrivateNames
     /// Type ANY is answered here (RFC 8482).
     case any
     /// The hosts file has the answer.
@@ -15,7 +17,7 @@ public enum RouteReason: String, Sendable {
     /// HTTPS or SVCB of a name whose addresses come from an HTTPDNS account.
     case serviceBinding
     /// Only groups that carry whole messages are asked, because the name has a meaning on this network only.
-    case localName, singleLabel
+    case privateName, singleLabel
     /// The same, because the name has octets that are syntax to an HTTPDNS service.
     case notHostname
     /// The same, because an HTTPDNS account gives addresses only.
@@ -27,7 +29,7 @@ public struct PolicyDecision: Sendable, Equatable {
     /// Who a name belongs to.
     public enum Taker: Sendable, Equatable {
         case group(GroupID)
-        /// No group; or the local resolver, where only that can know the name.
+        /// No group; or that for private names.
         case reserved(ReservedName)
     }
 

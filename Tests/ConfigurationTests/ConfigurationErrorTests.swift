@@ -42,7 +42,7 @@ import Testing
             ),
             (
                 "[fallback]\nthenTry = [\n\"a\",\n\"b\"]\n[upstreams.a]\nservers = [\"192.0.2.1\"]",
-                "4: fallback.thenTry: there is no group \"b\"; give some of \"a\""
+                "4: fallback.thenTry: there is no group \"b\"; give some of \"private\", \"a\""
             ),
             (
                 "[listen]\nallow = [\"10.0.0.1/8\"]",
@@ -245,7 +245,7 @@ import Testing
             (
                 "[listen]\nworkers = 1\n[monitoring]\nsocket = ''",
                 "3: monitoring: unknown section; there are [listen], "
-                    + "[httpdns], [tls], [domains], [fallback], [upstreams.NAME], [cache], [sharedCache], "
+                    + "[httpdns], [tls], [domains], [fallback], [private], [upstreams.NAME], [cache], [sharedCache], "
                     + "[control], [log]"
             ),
             (

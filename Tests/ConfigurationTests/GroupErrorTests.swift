@@ -213,11 +213,11 @@ import Testing
         ),
         (
             group("a", "x", "thenTry = ['A']"),
-            "4: upstreams.a.thenTry: there is no group \"A\"; give some of \"fallback\""
+            "4: upstreams.a.thenTry: there is no group \"A\"; give some of \"fallback\", \"private\""
         ),
         (
             "[httpdns]\ntoken = '1'\nthenTry = ['offise']\n" + group("office", "x"),
-            "3: httpdns.thenTry: there is no group \"offise\"; give some of \"fallback\", \"office\""
+            "3: httpdns.thenTry: there is no group \"offise\"; give some of \"fallback\", \"private\", \"office\""
         ),
         (
             group("a", "x", "thenTry = ['httpdns']"),

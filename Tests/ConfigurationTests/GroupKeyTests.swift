@@ -85,7 +85,7 @@ import Testing
     /// Of `share` and `httpOnly` the default depends on the section.
     private func given(_ key: Key<Settings.Group>, in place: Place) -> Sample? {
         switch key.name {
-        case "share": Sample(value: place.section.hasPrefix("upstreams") ? "true" : "false")
+        case "share": Sample(value: ["httpdns", "fallback"].contains(place.section) ? "false" : "true")
         case "httpOnly": Sample(value: place.section.hasPrefix("upstreams") ? "false" : "true")
         default: Self.samples[key.name]
         }
@@ -100,6 +100,7 @@ import Testing
         Place(section: "httpdns", holder: .httpdns, base: account),
         Place(section: "tls", holder: .tls, base: [:]),
         Place(section: "fallback", holder: .fallback, base: [:]),
+        Place(section: "private", holder: .privateNames, base: [:]),
         Place(
             section: "upstreams.a", holder: .servers,
             base: ["servers": "[\"tls://192.0.2.1\"]", "domains": "[\"a.example\"]"]),

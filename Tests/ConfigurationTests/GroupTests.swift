@@ -28,6 +28,23 @@ import Testing
         #expect(account.concurrency == 128)
     }
 
+    @Test(
+        "whom private names are asked of",
+        arguments: [
+            ("", ["resolvConf"]), ("[fallback]\nservers = ['https://dns.example/q', '9.9.9.9']", ["resolvConf"]),
+            (
+                "[fallback]\nservers = ['9.9.9.9', '192.168.1.1', 'tls://10.0.0.1', 'tcp://[fd00::1]', 'resolvConf']",
+                ["192.168.1.1:53", "tcp://[fd00::1]"]
+            ),
+            ("[fallback]\nresolvConf = []\nservers = ['9.9.9.9']", []), ("[private]\nservers = []", []),
+            ("[fallback]\nservers = ['192.168.1.1']\n[private]\nservers = ['9.9.9.9']", ["9.9.9.9:53"]),
+        ])
+    func privateNames(_ text: String, _ servers: [String]) throws {
+        let settings = try load(text)
+        #expect(settings.privateNames.servers.map(ServerText.text) == servers)
+        #expect(try load(settings.effectiveText).privateNames == settings.privateNames)
+    }
+
     @Test("a home: encrypted fallback, the router for its own names")
     func home() throws {
         let settings = try load(

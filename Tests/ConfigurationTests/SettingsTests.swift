@@ -52,7 +52,7 @@ import Testing
         [domains]
         intercept = ["Example.COM", "example.org."]
         interceptFile = "intercepted"
-        bypass = []
+        bypass = ["local", "Corp.example"]
         bypassFile = "/lists/bypassed"
         privateAddresses = "refuse"
         privateAllowed = ["Office.Example"]
@@ -153,7 +153,7 @@ import Testing
         #expect(settings.tls.pins == [] && settings.tls.validateDomain && settings.tls.clientCertificate == "")
         #expect(settings.tls.clientCertificateBytes == nil && settings.tls.clientCertificatePassword == nil)
         #expect(settings.domains.intercept == [])
-        #expect(settings.domains.bypass.map(\.description) == ["local", "lan", "home.arpa", "internal"])
+        #expect(settings.domains.bypass.isEmpty && settings.privateNames.servers == [.resolvConf])
         #expect(settings.fallback.servers == [])
         #expect(
             settings.fallback.resolvConf == [
@@ -256,7 +256,7 @@ import Testing
         expected.tls.whenClockUnset = .refuse
         expected.domains.intercept = ["example.com", "example.org"].compactMap { Name($0) }
         expected.domains.interceptFile = "/etc/httpdnsd/intercepted"
-        expected.domains.bypass = []
+        expected.domains.bypass = ["local", "corp.example"].compactMap { Name($0) }
         expected.domains.bypassFile = "/lists/bypassed"
         expected.domains.privateAddresses = .refuse
         expected.domains.privateAllowed = ["office.example"].compactMap { Name($0) }

@@ -165,8 +165,8 @@ import Testing
             ("localhost", .a, .localhost), ("a.onion", .a, .nonexistent), ("_dns.resolver.arpa", .svcb, .noData),
             ("www.example.com", .any, .any), ("www.example.com", .aaaa, .addresses),
             ("www.example.com", .svcb, .serviceBinding),
-            ("nas.local", .a, .localName), ("nas", .a, .singleLabel), ("a\\044b.example.com", .a, .notHostname),
-            ("www.example.com", .mx, .type), ("x.lan", .https, .type),
+            ("nas.local", .a, .privateName), ("nas", .a, .singleLabel), ("a\\044b.example.com", .a, .notHostname),
+            ("www.example.com", .mx, .type), ("x.lan", .https, .privateName),
         ] as [(String, RecordType, RouteReason)])
     func reasons(_ text: String, _ type: RecordType, _ reason: RouteReason) {
         var forwarder = made()

@@ -101,7 +101,9 @@ private struct NaiveRule: CustomStringConvertible {
 private enum Naive {
     static func taker(of name: Name, _ rules: [NaiveRule]) -> String {
         let reservedHere = reserved.filter { holds($0.pattern, name) }.max { length($0.pattern) < length($1.pattern) }
-        if let reservedHere, !["localOnly", "singleLabel"].contains(reservedHere.reason) { return reservedHere.reason }
+        if let reservedHere, !["privateName", "singleLabel"].contains(reservedHere.reason) {
+            return reservedHere.reason
+        }
         let holding = rules.filter { holds($0.pattern, name) }
         let candidates = holding.filter { rule in
             guard let group = rule.group, !holding.contains(where: { $0.excepted == group && $0.rank > rule.rank })
@@ -109,7 +111,7 @@ private enum Naive {
                 return false
             }
             guard let reservedHere else { return true }
-            return group != .httpdns && rule.rank >= length(reservedHere.pattern)
+            return rule.rank >= length(reservedHere.pattern)
         }
         func order(_ rule: NaiveRule) -> (Double, Int) { (rule.rank, min(rule.group!.rawValue, 2)) }
         if let best = candidates.max(by: { order($0) < order($1) }) { return "\(best.group!.rawValue)" }
@@ -176,9 +178,9 @@ private enum Naive {
             ("localhost", "localhost"), ("nonexistent", "invalid onion alt use-application-dns.net"),
             ("noData", "_dns.resolver.arpa"),
             (
-                "localOnly",
+                "privateName",
                 """
-                local test home.arpa ipv4only.arpa 0.0.0.0/8 10.0.0.0/8 127.0.0.0/8 169.254.0.0/16 192.168.0.0/16 192.0.2.0/24 \
+                local lan internal test home.arpa ipv4only.arpa 0.0.0.0/8 10.0.0.0/8 127.0.0.0/8 169.254.0.0/16 192.168.0.0/16 192.0.2.0/24 \
                 198.51.100.0/24 203.0.113.0/24 255.255.255.255/32 172.16.0.0/12 100.64.0.0/10 ::/128 ::1/128 fc00::/7 fe80::/10 \
                 2001:db8::/32
                 """

@@ -181,7 +181,7 @@ extension GroupID: CustomStringConvertible {
     }
 
     /// By their numbers.
-    static let words = ["httpdns", "fallback", "office", "partner", "backup", "spare", "resolvers"]
+    static let words = ["httpdns", "fallback", "office", "partner", "backup", "spare", "resolvers", "private"]
 
     /// The number of a group that was of another kind before, under the same name.
     var ofOtherKind: GroupID { GroupID(rawValue + Self.words.count) }

@@ -21,7 +21,7 @@ struct TestUpstreams {
     var asksForSigned = false
     var privateAllowed: [Name]?
     var intercept: [Name] = []
-    var bypass = ["local", "lan", "home.arpa", "internal"].compactMap { Name($0) }
+    var bypass: [Name] = []
 
     /// The groups that are asked after HTTPDNS, by their names.
     var thenTry = ["fallback"]
@@ -58,8 +58,9 @@ struct TestUpstreams {
             ] + named.map { (DomainList($0.takes.map { .subtree($0) }), .group($0.id)) })
         var policy = Policy(
             groups: groups, routes: routes, rules: rules,
-            otherwise: hasService && intercept.isEmpty ? .httpdns : .fallback, negativeTTL: negativeTTL,
-            privateAllowed: privateAllowed, hosts: hosts)
+            otherwise: hasService && intercept.isEmpty ? .httpdns : .fallback,
+            privateNames: number(of: "private") ?? .fallback, negativeTTL: negativeTTL, privateAllowed: privateAllowed,
+            hosts: hosts)
         if let resolvers = number(of: "resolvers") {
             policy.setServerNames(
                 Dictionary(uniqueKeysWithValues: named.map { ($0.id, $0.called) }),

@@ -165,6 +165,7 @@ final class LocalServers: @unchecked Sendable {
         guard let settings else { return }
         let servers = servers(of: settings.fallback.group)
         report.localResolvers(servers, isNeeded: settings.isFallbackNeeded)
+        report.privateNames(self.servers(of: settings.privateNames), unlike: servers)
     }
 }
 
@@ -174,6 +175,15 @@ extension Report {
             log.notice("local resolver \(servers.map(\.description).joined(separator: ", "))")
         } else if isNeeded {
             say(.warning, .noLocalResolver, about: "local resolvers", Self.noLocalResolver)
+        }
+    }
+
+    /// - Parameter others: The local resolvers, which were named just before.
+    func privateNames(_ servers: [Server], unlike others: [Server]) {
+        if servers.isEmpty {
+            log.notice("private names get NXDOMAIN: no resolver of this network is known")
+        } else if servers != others {
+            log.notice("private names are asked of \(servers.map(\.description).joined(separator: ", "))")
         }
     }
 

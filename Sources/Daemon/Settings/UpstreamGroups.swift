@@ -12,7 +12,7 @@ struct GroupNumbers: Sendable {
 
     /// Gives new names, and those of groups that have changed their kind, the next numbers; all others keep theirs.
     mutating func add(_ settings: Settings) {
-        for group in settings.upstreams + (settings.resolvers.map { [$0] } ?? []) {
+        for group in [settings.privateNames] + settings.upstreams + (settings.resolvers.map { [$0] } ?? []) {
             let isAccount = group.account != nil
             if let known = numbers[group.name], known.isAccount == isAccount { continue }
             numbers[group.name] = (GroupID(next), isAccount)
@@ -83,7 +83,7 @@ struct UpstreamGroups {
         var group = group(
             settings, servers, .messages,
             .inPreference(nextWithin: max(self.settings.fallback.hedgeAfter, Self.shortestHedge)))
-        guard settings.name == Settings.Group.fallbackName else { return group }
+        guard [Settings.Group.fallbackName, Settings.Group.privateName].contains(settings.name) else { return group }
         // Of plain resolvers the last that answered is asked first; encrypted ones are asked in the order of preference.
         if servers.allSatisfy({ $0.kind == .plain }) {
             group.choice = .lastThatAnswered

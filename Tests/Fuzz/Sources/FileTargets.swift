@@ -102,5 +102,5 @@ private func checkFound(_ pattern: DomainPattern, _ rules: DomainRules) {
     guard let reserved = found.reserved else {
         return check(found.group != nil, "\(name) is not found by \(pattern)")
     }
-    check(!reserved.isLocal || rules.pattern(found) != pattern, "\(name) is kept from \(pattern)")
+    check(!reserved.isPrivate || rules.pattern(found) != pattern, "\(name) is kept from \(pattern)")
 }

@@ -1,0 +1,39 @@
+import Base
+import Configuration
+import Forwarding
+import Names
+
+extension Report {
+    /// The private names that are told to servers outside this network, in words.
+    static func privateNamesElsewhere(_ settings: Settings) -> [String] {
+        func say(_ key: String, _ patterns: [DomainPattern], _ group: Settings.Group?) -> [String] {
+            guard let outside = group?.serverElsewhere else { return [] }
+            return patterns.filter { DomainRules.arePrivate($0) }.map {
+                "\(key) has \($0 == .singleLabels ? "single labels" : "\($0)"), which only this network can know, asked of "
+                    + "\(outside), which is not on it"
+            }
+        }
+        let domains = settings.domains
+        var words = say("domains.intercept", domains.intercept.map { .subtree($0) }, settings.httpdns)
+        words += say("domains.bypass", domains.bypass.map { .subtree($0) }, settings.fallback.group)
+        if let server = settings.privateNames.serverElsewhere {
+            words.append(
+                "private.servers: \(server) is not on this network, and is told the names that only this network can know"
+            )
+        }
+        for group in settings.upstreams { words += say("\(group.section).domains", group.domains, group) }
+        return words
+    }
+}
+
+extension Settings.Group {
+    /// A server that is not on this network, in words; nil if there is none.
+    fileprivate var serverElsewhere: String? {
+        if account != nil { return "HTTPDNS" }
+        for case .server(let server) in servers
+        where !server.endpoints.allSatisfy(\.address.isPrivate) || server.endpoints.isEmpty {
+            return "\(server)"
+        }
+        return nil
+    }
+}

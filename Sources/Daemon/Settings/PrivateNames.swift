@@ -1,6 +1,7 @@
 import Base
 import Configuration
 import Forwarding
+import Log
 import Names
 
 extension Report {

@@ -26,7 +26,8 @@ extension Explained {
                 "Add the name to domains.privateAllowed if it may have private addresses: they are taken out of answers."
         }
         if let server = serverElsewhere(of: part) {
-            return "Name a server of this network in private.servers: \(explanation.name) is a private name, and \(server) is "
+            return
+                "Name a server of this network in private.servers: \(explanation.name) is a private name, and \(server) is "
                 + "told it."
         }
         return differs(said, from: part.group.id)

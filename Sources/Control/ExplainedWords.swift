@@ -246,7 +246,8 @@ extension DomainPattern {
     func reserved(_ reason: ReservedName) -> String {
         switch self {
         case .singleLabels: return "single labels mean something on this network alone"
-        case .network(let network): return "reverse names of \(network) mean something on this network alone (\(standard))"
+        case .network(let network):
+            return "reverse names of \(network) mean something on this network alone (\(standard))"
         case .subtree(let name), .below(let name):
             switch reason {
             case .privateName, .singleLabel: return "\(name) is reserved (\(standard)): only this network can know it"

@@ -75,7 +75,7 @@ public final class DomainRules: Sendable {
     }
 
     /// The rule for a question. DS records belong to the parent zone, so the group of the name without its first label
-    /// is asked (RFC 4035 §3.1.4.1); but a reserved name is not sent out for that reason. What a validator asks of a top
+    /// is asked (RFC 4035 §3.1.4.1); but a reserved or private name is not sent out for that reason. What a validator asks of a top
     /// level belongs to the group that takes every name, if one does.
     func find(_ name: Name, _ type: RecordType) -> Finding {
         let found = find(name)
@@ -84,7 +84,10 @@ public final class DomainRules: Sendable {
             let ofRoot = find(name, from: Int(name.wire[0]) + 1)
             return ofRoot.group == nil ? found : ofRoot
         }
-        return type == .ds && found.reserved == nil ? find(name, from: Int(name.wire[0]) + 1) : found
+        guard type == .ds, found.reserved == nil else { return found }
+        let parent = find(name, from: Int(name.wire[0]) + 1)
+        // The parent of `10.in-addr.arpa` is public.
+        return parent.reserved == nil && Self.withoutGroups.find(name).reserved == .privateName ? found : parent
     }
 
     /// - Parameter start: the offset of a label of the name; the labels before it are left out, and the rest does not

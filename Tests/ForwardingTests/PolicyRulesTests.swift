@@ -143,7 +143,7 @@ import Testing
         #expect(asked("corp.example", .a, policy) == "office")
         #expect(asked("corp.example", .ds, policy) == "fallback")
         #expect(asked("a.corp.example", .ds, policy) == "office")
-        #expect(asked("10.in-addr.arpa", .ds, policy) == "fallback")
+        #expect(asked("10.in-addr.arpa", .ds, policy) == "office")
         #expect(asked("1.10.in-addr.arpa", .ds, policy) == "office")
         #expect(asked("shop.example", .ds, policy) == "fallback")
         #expect(asked("a.shop.example", .ds, policy) == "office fallback")

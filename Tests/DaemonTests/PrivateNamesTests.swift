@@ -1,0 +1,147 @@
+import Base
+import DNSWire
+import Forwarding
+import Foundation
+import Testing
+
+@testable import Configuration
+@testable import Daemon
+
+/// Whom the shipped examples, and those in the documents, ask for a name, whatever fails on the way: private names never leave
+/// this network, and other names leave in the clear only where an example says so.
+@Suite struct PrivateNamesTests {
+    static let top = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    /// The fallback of these has a plain server, as their comments say.
+    static let inTheClear: Set = ["alibaba-v1.toml", "kubernetes-node.toml", "office.toml"]
+
+    static let privateNames = """
+        printer nas wpad localdomain router fritz xn--bcher-kva local printer.local _ipp._tcp.local a.b.local lan router.lan \
+        www.router.lan home.arpa nas.home.arpa internal db.internal a.b.internal test www.test ipv4only.arpa \
+        1.0.168.192.in-addr.arpa 168.192.in-addr.arpa 9.1.0.10.in-addr.arpa 10.in-addr.arpa 1.16.16.172.in-addr.arpa \
+        1.31.31.172.in-addr.arpa 1.1.254.169.in-addr.arpa 1.1.64.100.in-addr.arpa 1.1.127.100.in-addr.arpa \
+        1.0.0.127.in-addr.arpa d.f.ip6.arpa 1.2.d.f.ip6.arpa 0.c.f.ip6.arpa 8.e.f.ip6.arpa 1.b.e.f.ip6.arpa \
+        lb._dns-sd._udp.0.1.168.192.in-addr.arpa PRINTER Nas.LAN x.corp.internal service.cluster.local
+        """.split(separator: " ").map { Name(String($0))! }
+    static let otherNames = """
+        example.com www.example.com a.b.example.org example www.example.lan.example local.example notlocal.net corp.example.net \
+        1.1.1.1.in-addr.arpa 1.32.16.172.in-addr.arpa 8.b.d.0.1.0.0.2.ip6.arpa 1.0.128.100.in-addr.arpa in-addr.arpa arpa.example \
+        xn--bcher-kva.example _sip._tcp.example.com a\\044b.example.com
+        """.split(separator: " ").map { Name(String($0))! }.filter { $0.labelCount > 1 && !DomainRules.isPrivate($0) }
+    static let types: [RecordType] = [.a, .aaaa, .mx, .txt, .ptr, .srv, .https, .svcb, .ns, .soa, .ds, .dnskey, .cname]
+
+    struct Example: Sendable, CustomTestStringConvertible {
+        let name, text: String
+        var testDescription: String { name }
+    }
+
+    static let examples: [Example] = {
+        let folder = top.appending(path: "config/examples")
+        let files = try! FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".toml") }
+        let shipped = files.map {
+            Example(name: $0, text: try! String(contentsOf: folder.appending(path: $0), encoding: .utf8))
+        }
+        let pages = try! FileManager.default.contentsOfDirectory(atPath: top.appending(path: "docs").path)
+        return shipped
+            + pages.filter { $0.hasSuffix(".md") }.flatMap { page in
+                let text = try! String(contentsOf: top.appending(path: "docs/\(page)"), encoding: .utf8)
+                return text.components(separatedBy: "```toml\n").dropFirst().map {
+                    Example(name: page, text: $0.components(separatedBy: "\n```")[0])
+                }
+            }
+    }()
+
+    private static let secrets = [
+        "token": "101", "key": "0123456789abcdef", "dnsKey": "0123456789abcdef0123456789abcdef",
+    ]
+
+    private static func read(_ path: String) -> [UInt8] {
+        Array((secrets[String(path.split(separator: "/").last ?? "")] ?? "octets").utf8)
+    }
+
+    private func load(_ example: Example) throws -> Settings {
+        try Settings.load(
+            file: "/e/\(example.name)", contents: example.text, environment: [:], readFile: Self.read(_:)
+        ).settings
+    }
+
+    /// Of the documents, only whole files: a part of one cannot be loaded.
+    private func isPart(_ example: Example) -> Bool { example.name.hasSuffix(".md") && (try? load(example)) == nil }
+
+    /// Says which servers may be asked, where resolvConf names 192.168.1.1.
+    private struct Asking {
+        let groups: [UpstreamGroup]
+        let policy: Policy
+
+        init(_ settings: Settings) throws {
+            var numbers = GroupNumbers()
+            numbers.add(settings)
+            let router = Server(Endpoint(.v4(192, 168, 1, 1), port: 53))
+            func servers(of group: Settings.Group) -> [Server] {
+                group.entries.map { entry in
+                    switch entry {
+                    case .server(let server): server
+                    case .resolvConf: router
+                    }
+                }
+            }
+            let described = UpstreamGroups(
+                settings, numbers, services: settings.services(numbers), servers: servers(of:))
+            groups = described.groups
+            policy = Policy(
+                settings, numbers, described, try NameLists(settings.withoutLists, numbers), hosts: HostsTable())
+        }
+
+        func asked(_ name: Name, _ type: RecordType) -> [Server] {
+            let steps: [Step]
+            switch policy.route(name, type) {
+            case .ask(let asked), .serviceBinding(let asked): steps = asked
+            case .answer: steps = []
+            }
+            let asked = Set(steps.map(\.group))
+            return groups.filter { asked.contains($0.id) }.flatMap(\.servers)
+        }
+    }
+
+    @Test(arguments: examples)
+    func privateNamesStayHere(_ example: Example) throws {
+        if isPart(example) { return }
+        let asking = try Asking(try load(example))
+        for name in Self.privateNames {
+            for type in Self.types {
+                let outside = asking.asked(name, type).filter { server in
+                    server.kind == .account || !server.endpoints.allSatisfy(\.address.isPrivate)
+                        || server.endpoints.isEmpty
+                }
+                #expect(outside.isEmpty, "\(name) \(type)")
+            }
+        }
+    }
+
+    @Test(arguments: examples.filter { $0.name.hasSuffix(".toml") && !inTheClear.contains($0.name) })
+    func otherNamesLeaveEncryptedAlone(_ example: Example) throws {
+        let asking = try Asking(try load(example))
+        for name in Self.otherNames {
+            for type in Self.types {
+                let servers = asking.asked(name, type)
+                #expect(servers.allSatisfy { $0.kind == .account || $0.isEncrypted }, "\(name) \(type)")
+            }
+        }
+    }
+
+    @Test func mostExamplesOfTheDocumentsAreWholeFiles() throws {
+        let whole = Self.examples.count { !isPart($0) }
+        #expect(whole > Self.examples.count / 2 && whole > 15)
+    }
+}
+
+extension Settings {
+    /// Without the files of names, which there are not here.
+    fileprivate var withoutLists: Settings {
+        var settings = self
+        for index in settings.upstreams.indices { settings.upstreams[index].domainsFile = "" }
+        (settings.domains.interceptFile, settings.domains.bypassFile) = ("", "")
+        return settings
+    }
+}

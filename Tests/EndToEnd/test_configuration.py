@@ -105,7 +105,7 @@ def test_check_prints_every_setting_and_no_secret(binary, tmp_path):
     assert settings["httpdns"]["dnsIp"] in (["119.29.29.98"], ["119.29.29.98:80"])
     assert settings["listen"]["addresses"] == ["127.0.0.1:53", "[::1]:53"]
     assert settings["fallback"]["resolvConf"][-1] == "/etc/resolv.conf"
-    assert settings["domains"]["bypass"] == ["local", "lan", "home.arpa", "internal"]
+    assert settings["domains"]["bypass"] == []
 
 
 def test_check_says_what_differs_and_where_it_was_given(binary, tmp_path):

@@ -111,7 +111,7 @@ def test_any_group_can_be_asked(command, service, scripted_resolver):
     assert shown.returncode == 78 and "--group" in shown.stderr, shown
     for name in ("query", "probe"):
         shown = command(name, *(["www.example.com"] if name == "query" else []), "--group", "offce", whole=whole)
-        said = "--group offce is not known here; give one of fallback, office, shop\n"
+        said = "--group offce is not known here; give one of fallback, private, office, shop\n"
         assert shown.returncode == 64 and shown.stderr == said, shown
     shown = command("query", "*.example", "--group", "shop", whole=whole)
     assert shown.returncode == 64 and "is not a name that HTTPDNS can be asked for" in shown.stderr, shown

@@ -30,10 +30,6 @@ extension Loader {
         settings.domains.bypassFile = besideFile(settings.domains.bypassFile)
         settings.fallback.hosts = besideFile(settings.fallback.hosts)
         settings.fallback.resolvConf = settings.fallback.resolvConf.map(besideFile)
-        if origins.keys["private.servers"] == nil {
-            settings.privateNames.servers = settings.usualPrivateServers
-            if settings.privateNames.egress == Egress() { settings.privateNames.egress = settings.fallback.egress }
-        }
         settings.cache.file = besideFile(settings.cache.file)
         settings.control.socket = try controlSocket()
         settings.sharedCache = try sharedCache(
@@ -44,6 +40,10 @@ extension Loader {
             try completeAccount(of: &settings.upstreams[index], secret)
         }
         try completeRoute(of: &settings.ownAccount)
+        if origins.keys["private.servers"] == nil {
+            settings.privateNames.servers = settings.usualPrivateServers
+            if settings.privateNames.egress == Egress() { settings.privateNames.egress = settings.fallback.egress }
+        }
         try checkGroups(of: settings)
         if settings.hasHTTPDNS { try completeAccount(of: &settings.ownAccount, secret) }
         return settings

@@ -13,8 +13,9 @@ extension Settings {
         isFallbackAsked || upstreams.contains { $0.thenTry.contains(Group.fallbackName) }
     }
 
-    /// Whom private names are asked of where `[private]` does not say it.
+    /// Whom private names are asked of where `[private]` does not say it: nobody with httpOnly.
     var usualPrivateServers: [UpstreamServer] {
+        if httpdns?.httpOnly ?? false { return [] }
         let own = fallback.servers.filter { server in
             guard case .server(let server) = server, server.kind == .plain || server.kind == .tcp else { return false }
             return server.endpoints.allSatisfy(\.address.isPrivate)

@@ -1,5 +1,4 @@
 import Base
-import Configuration
 import DNSCache
 import DNSWire
 import Forwarding
@@ -89,7 +88,7 @@ extension Explained.Said {
 
 extension GroupView {
     /// The section of its settings.
-    var section: String { isOwn && name != Settings.Group.privateName ? "upstreams.\(name)" : name }
+    var section: String { isOwn ? "upstreams.\(name)" : name }
     fileprivate var serversKey: String { "\(section).\(isAccount ? "dnsIp" : "servers")" }
     /// The section with the rules for the certificates of its servers.
     fileprivate var trustKey: String { id == .httpdns ? "[tls]" : "[\(section)]" }

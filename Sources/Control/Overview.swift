@@ -116,6 +116,8 @@ extension Overview {
     var account: GroupView? { groups.first { $0.id == .httpdns } }
     /// The local resolvers; nil if they are not used.
     var fallback: GroupView? { groups.first { $0.id == .fallback } }
+    /// Those of `[httpdns]` and `[fallback]`, which names without a group go to.
+    var mainGroups: [GroupView] { groups.filter { !$0.isOwn && !$0.isForPrivateNames } }
     /// The groups of `[upstreams.NAME]`.
     var ownGroups: [GroupView] { groups.filter(\.isOwn) }
     /// The group that answers when this one fails; nil: none.
@@ -126,7 +128,7 @@ extension Overview {
 
     /// The servers for names that no group of the operator's takes; if there are none, the servers for the other names.
     var sources: [ServerView] {
-        let main = groups.filter { !$0.isOwn }.flatMap(\.servers)
+        let main = mainGroups.flatMap(\.servers)
         return main.isEmpty ? groups.flatMap(\.servers) : main
     }
 

@@ -25,7 +25,7 @@ extension Overview {
 
     /// The groups to mention: those that names are sent to first, and those that fail.
     private var headlined: [GroupView] {
-        let first = (groups.filter { !$0.isOwn } + ownGroups).first { !$0.servers.isEmpty }
+        let first = (mainGroups + ownGroups).first { !$0.servers.isEmpty }
         return groups.filter { group in
             group.id == first?.id || group.isFailing || group.id == .fallback && (first?.isFailing ?? false)
         }
@@ -60,7 +60,7 @@ extension Overview {
         if account?.asked?.isFailing ?? false { return "An HTTPDNS server fails. Another answers in its place." }
         if account?.isSwitched ?? false { return "The first HTTPDNS server is given up. The next answers." }
         if fallback?.isFailing ?? false { return "The local resolver fails. HTTPDNS is all there is." }
-        let path = groups.filter { !$0.servers.isEmpty && !$0.isFailing }
+        let path = (mainGroups + ownGroups).filter { !$0.servers.isEmpty && !$0.isFailing }
         guard let first = path.first(where: { !$0.isOwn }) else {
             return "Names resolve through \(path.map(\.title).joined(separator: ", ")) alone."
         }

@@ -143,7 +143,9 @@ package struct GroupView: Sendable {
         }
     }
 
-    var isOwn: Bool { id != .httpdns && id != .fallback }
+    var isOwn: Bool { id != .httpdns && id != .fallback && !isForPrivateNames }
+    /// The group of `[private]`, which says nothing of how other names do.
+    var isForPrivateNames: Bool { name == Settings.Group.privateName }
     /// Whether the names of this group are never sent to another group.
     var isWall: Bool { id != .fallback && thenTry.isEmpty }
     /// Whether none of its servers answers.

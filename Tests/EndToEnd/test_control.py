@@ -43,7 +43,8 @@ def test_status_says_how_it_is(controlled, service):
     overview = operator.json()
     assert overview["state"] == "healthy" and overview["ready"] is True
     assert overview["verdict"] == "Names resolve through HTTPDNS."
-    account, fallback = overview["groups"]
+    account, fallback, private = overview["groups"]
+    assert private["name"] == "private"
     [server] = account["servers"]
     assert server["state"] == "answers" and server["answers"] == 1 and server["lastFailure"] is None
     assert account["name"] == "httpdns" and account["kind"] == "httpdns" and account["protocols"] == ["httpdns-https"]

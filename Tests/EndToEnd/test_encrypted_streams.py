@@ -90,7 +90,7 @@ def test_a_connection_that_ends_under_queries(asked_of, encrypted_resolver, prot
     assert not running.log_lines("fails") and failures() == 0, running.log()
     counted = metrics()
     assert total(counted, "httpdnsd_group_questions_total", group="fallback") == 6
-    assert total(counted, "httpdnsd_server_request_duration_seconds_count") == 6
+    assert total(counted, "httpdnsd_server_request_duration_seconds_count", group="fallback") == 6
 
 
 @pytest.mark.parametrize("protocol", ["tcp", *SCHEMES])

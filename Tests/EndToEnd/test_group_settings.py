@@ -128,7 +128,7 @@ def shown(groups, encrypted_resolver, authority, binary, tmp_path):
 def test_status_tells_of_groups(shown, binary):
     ended = processes.run(binary, "status", "--socket", str(shown.socket), "--json")
     told = {group["name"]: group for group in json.loads(ended.stdout)["groups"]}
-    assert set(told) == {"httpdns", "fallback", "office", "broken"}
+    assert set(told) == {"httpdns", "fallback", "private", "office", "broken"}
     office, broken = told["office"], told["broken"]
     assert [server["protocol"] for server in office["servers"]] == ["tls", "https"]
     assert office["wall"] and office["servers"][0]["state"] == "answers" and office["servers"][0]["answers"] == 1

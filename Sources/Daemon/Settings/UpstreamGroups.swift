@@ -110,7 +110,13 @@ struct UpstreamGroups {
     /// For each group, the groups that are asked for its names, in order.
     var routes: [GroupID: [Step]] {
         settings.groups.reduce(into: [:]) { routes, group in
-            if settings.isFallbackAsked || group.name != Settings.Group.fallbackName {
+            let isAsked =
+                switch group.name {
+                case Settings.Group.fallbackName: settings.isFallbackAsked
+                case Settings.Group.privateName: !group.servers.isEmpty
+                default: true
+                }
+            if isAsked {
                 routes[numbers[group.name]] = route(group)
             }
         }

@@ -228,7 +228,7 @@ def test_without_httpdns(world):
     world.run({"upstreams.all": {"domains": ["."]}, "upstreams.labels": {"domains": [""]}}, httpdns=False)
     for case in [("www.example.com", "A", "all", "."), ("www.example.com", "HTTPS", "all", "."),
                  ("printer", "A", "labels", ""), ("nas.local", "A", "private", "local"),
-                 ("nas.lan", "A", "fallback", "lan"), ("a.invalid", "A", "NXDOMAIN", "invalid")]:
+                 ("nas.lan", "A", "private", "lan"), ("a.invalid", "A", "NXDOMAIN", "invalid")]:
         check(world, *case)
 
 

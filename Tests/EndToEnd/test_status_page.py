@@ -179,7 +179,7 @@ def test_the_last_hour(daemon, binary, tmp_path, service, clocks, scripted_resol
     assert len(plain.questions) == 2
     groups = {group["name"]: group for group in shown["groups"]}
     assert {name: group["way"] for name, group in groups.items()} == {
-        "httpdns": "encrypted", "fallback": "in the clear", "office": "encrypted"}
+        "httpdns": "encrypted", "fallback": "in the clear", "private": "in the clear", "office": "encrypted"}
     minutes = groups["httpdns"]["servers"][0]["lastHour"]
     assert {place for place, count in enumerate(minutes["failures"]) if count} == failed
     assert {place for place, trip in enumerate(minutes["roundTripMilliseconds"]) if trip is None} == failed | {40}

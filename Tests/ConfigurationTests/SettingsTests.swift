@@ -76,6 +76,12 @@ import Testing
         clientCertificatePasswordFile = "/keys/password"
         whenClockUnset = "refuse"
 
+        [private]
+        servers = ["192.168.1.1", "resolvConf"]
+        timeout = 300
+        routeIp = "192.168.1.7"
+        thenTry = ["office"]
+
         [upstreams.office]
         servers = ["https://Dns.corp.example/q{?dns}#192.0.2.54+2001:db8::54", "tls://192.0.2.55#b.corp.example", "resolvConf"]
         domains = ["Corp.example", "*.lan", ".", "", "10.0.0.0/9", "fd12:3456::/32"]
@@ -275,6 +281,10 @@ import Testing
         expected.fallback.routeIp = IPAddress("2001:db8::7")
         expected.fallback.tls = expected.tls
         expected.fallback.tls.serverName = ""
+        expected.privateNames.servers = [.server(Server(try endpoint("192.168.1.1:53"))), .resolvConf]
+        expected.privateNames.timeout = 300
+        expected.privateNames.routeIp = .v4(192, 168, 1, 7)
+        expected.privateNames.thenTry = ["office"]
         var office = Settings.Group(name: "office")
         office.servers = [
             .server(

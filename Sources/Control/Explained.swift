@@ -17,6 +17,8 @@ package struct Explained: Sendable {
     package var hasAccount = false
     /// How each account is asked, by its group.
     package var accounts: [String: AccountWay] = [:]
+    /// The servers of each group that are named and not asked, by its name.
+    package var leftOut: [String: [LeftOutServer]] = [:]
     package var hostsFile = ""
     /// On the scale of the ticks in the groups.
     package var at = Tick(nanoseconds: 0)
@@ -87,7 +89,8 @@ extension Explained {
         explanation.parts.enumerated().map { place, part in
             Part(
                 part: part,
-                group: GroupView(part.group, of: accounts[part.group.name], at: at),
+                group: GroupView(
+                    part.group, of: accounts[part.group.name], leftOut: leftOut[part.group.name] ?? [], at: at),
                 said: said.indices.contains(place) ? said[place] : [], place: place)
         }
     }

@@ -93,6 +93,7 @@ extension Explained {
                 ]
             },
             "serversLeftOut": part.group.servers.count - servers.count,
+            "leftOut": part.group.leftOut.map(\.json),
         ]
     }
 

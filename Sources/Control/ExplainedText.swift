@@ -44,6 +44,7 @@ extension Explained {
                 if part.said.indices.contains(place) { lines.append("    \(text(part.said[place]))") }
             }
             if servers.count > left { lines.append("  and \(servers.count - left) more") }
+            lines += part.group.leftOut.map { "  \($0.server) \($0.brief)" }
             left = max(0, left - servers.count)
         }
         return lines

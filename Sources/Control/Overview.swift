@@ -17,6 +17,8 @@ package struct Observation: Sendable {
     package var groups: [GroupOverview] = []
     /// How the accounts among them are asked, by name.
     package var accounts: [String: AccountWay] = [:]
+    /// The servers of each group that are named and not asked, by its name.
+    package var leftOut: [String: [LeftOutServer]] = [:]
     var isStopping = false
     /// Whether questions are accepted: the cache's file has been read.
     package var isOpen = true
@@ -76,7 +78,8 @@ package struct Overview: Sendable {
         (self.observation, self.hour) = (observation, hour)
         groups = observation.groups.map { group in
             GroupView(
-                group, of: observation.accounts[group.name], figures: observation.upstreams, hour: hour,
+                group, of: observation.accounts[group.name], leftOut: observation.leftOut[group.name] ?? [],
+                figures: observation.upstreams, hour: hour,
                 at: observation.at, wall: observation.now)
         }
     }

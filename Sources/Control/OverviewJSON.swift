@@ -33,6 +33,7 @@ extension Overview {
             "protocols": protocols, "way": group.exposureText, "wall": group.isWall,
             "thenTry": group.thenTry.compactMap { id in groups.first { $0.id == id }?.name },
             "servers": group.servers.map(\.json),
+            "leftOut": group.leftOut.map(\.json),
             "counters": [
                 "questions": counters.questions, "queries": counters.queries,
                 "names": group.isAccount ? counters.names : nil, "namesLastHour": group.namesLastHour,
@@ -93,6 +94,10 @@ extension Overview {
             "mismatches": limits.mismatches.all,
         ]
     }
+}
+
+extension LeftOutServer {
+    var json: JSON { ["address": server.description, "source": source, "reason": brief] }
 }
 
 extension ServerView {

@@ -137,7 +137,7 @@ extension Overview {
         let rows = groups.map { group in
             group.servers.map { server in
                 [server.address, server.way, group.servers.count > 1 && server.isInUse ? "in use" : "", server.text]
-            }
+            } + group.leftOut.map { [$0.server.description, "", "", $0.brief] }
         }
         let widths = (0..<3).map { column in rows.joined().map { $0[column].count }.max() ?? 0 }
         return zip(groups, rows).flatMap { group, rows in

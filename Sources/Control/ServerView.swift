@@ -128,14 +128,16 @@ package struct GroupView: Sendable {
     /// Names that were sent to an account in the last hour.
     let namesLastHour: UInt64?
     let servers: [ServerView]
+    /// Servers that are named and not asked.
+    let leftOut: [LeftOutServer]
 
     init(
-        _ group: GroupOverview, of account: AccountWay? = nil,
+        _ group: GroupOverview, of account: AccountWay? = nil, leftOut: [LeftOutServer] = [],
         figures: [Server: UpstreamTallies.Figures] = [:], hour: Hour = Hour(minutes: []), at now: Tick, wall: UInt64 = 0
     ) {
         (id, name, title, isAccount) = (group.id, group.name, group.title, group.carriesAddresses)
         (self.account, thenTry, counters) = (account, group.thenTry, group.counters)
-        namesLastHour = hour.names[group.id]
+        (self.leftOut, namesLastHour) = (leftOut, hour.names[group.id])
         servers = group.servers.map { server in
             ServerView(
                 server, of: group, account, figures[server.server] ?? UpstreamTallies.Figures(),

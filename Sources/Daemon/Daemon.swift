@@ -242,8 +242,7 @@ extension Daemon {
         if settings.httpdns?.httpOnly ?? false { return words }
         let found = local.fallback(of: settings)
         if !found.usable.isEmpty { return words }
-        guard let (server, source) = found.loops.first else { return words + [Report.noLocalResolver] }
-        return words + [Report.loop(server, source)]
+        return words + [found.leftOut.first?.words ?? Report.noLocalResolver]
     }
 }
 

@@ -75,6 +75,7 @@ extension ForwarderLoop {
         }
         var explained = Explained(
             explanation, inEffect.settings, inEffect.numbers, names, inEffect.provenance, at: now)
+        explained.leftOut = inEffect.leftOut
         let targets = targets(explanation, question)
         guard !targets.joined().isEmpty else { return done(explained) }
         let asked = targets.joined().filter { $0.target != nil }
@@ -149,6 +150,7 @@ extension Daemon {
         var explained = Explained(
             forwarder.explain(name, type, at: now), settings, numbers, names,
             Provenance(origins: origins, proxies: proxies), at: now)
+        explained.leftOut = local.leftOut(of: settings)
         explained.source = .configuration(why)
         return explained.printed(asJSON: asJSON)
     }

@@ -37,6 +37,7 @@ extension Observation {
     fileprivate mutating func add(_ forwarder: borrowing Forwarder, _ inEffect: SettingsInEffect) {
         groups = forwarder.groupOverviews
         accounts = inEffect.settings.waysOfAccounts
+        leftOut = inEffect.leftOut
         counters = forwarder.counters
         sharedCache = forwarder.sharedCacheOverview
         limits.flights = forwarder.flightsUnderWay

@@ -23,37 +23,15 @@ struct NetworkState {
 
     /// The most routes remembered: on a machine with the Internet's whole routing table some are not.
     static let routeLimit = 1024
-    /// `struct nlmsghdr`.
-    private static let headerSize = 16
-    /// NLA_TYPE_MASK: the two bits above it are flags.
-    private static let typeMask = 0x3FFF
-
-    /// A request for all objects of a type: `struct nlmsghdr` and a `struct rtgenmsg` that names no family.
-    static func dumpRequest(type: Int) -> [UInt8] {
-        var header = nlmsghdr()
-        header.nlmsg_len = UInt32(headerSize + 4)
-        header.nlmsg_type = UInt16(type)
-        header.nlmsg_flags = UInt16(NLM_F_REQUEST | NLM_F_DUMP)
-        // Sound: the array copies the bytes of a struct of integers without gaps.
-        return unsafe withUnsafeBytes(of: header) { unsafe Array($0) } + [UInt8(AF_UNSPEC), 0, 0, 0]
-    }
-
     /// Takes the messages of one datagram of rtnetlink(7).
     /// - Returns: Whether they report a change that matters to a connection.
     mutating func apply(_ datagram: Span<UInt8>) -> Bool {
         var isChanged = false
-        var offset = 0
-        while offset < datagram.count {
-            // The kernel cut a message that did not fit: its content is lost.
-            guard offset + Self.headerSize <= datagram.count else { return true }
-            let length = Int(datagram.word(offset))
-            guard length >= Self.headerSize, length <= datagram.count - offset else { return true }
-            let flags = Int32(datagram.half(offset + 6))
-            let body = datagram.extracting(offset + Self.headerSize..<offset + length)
-            if apply(Int(datagram.half(offset + 4)), replaces: flags & NLM_F_REPLACE != 0, body) { isChanged = true }
-            offset += (length + 3) & ~3
+        let isWhole = Netlink.forEachMessage(datagram) { type, flags, body in
+            if apply(type, replaces: flags & NLM_F_REPLACE != 0, body) { isChanged = true }
         }
-        return isChanged
+        // What was in a message that was cut is not known.
+        return isChanged || !isWhole
     }
 
     private mutating func apply(_ type: Int, replaces: Bool, _ body: Span<UInt8>) -> Bool {
@@ -86,7 +64,7 @@ struct NetworkState {
         guard body.count >= size else { return false }
         var flags = UInt32(body[2])
         var (own, other): (IPAddress?, IPAddress?) = (nil, nil)
-        Self.forEachAttribute(body, from: size) { type, value in
+        Netlink.forEachAttribute(body, from: size) { type, value in
             switch type {
             case IFA_LOCAL: own = IPAddress(bytes: value)
             // The peer's address where there is one, else the link's own.
@@ -133,7 +111,7 @@ struct NetworkState {
         for index in 0..<8 { route.append(body[index]) }
         route.append(UInt8(truncatingIfNeeded: flags) & UInt8(RTNH_F_DEAD | RTNH_F_ONLINK | RTNH_F_LINKDOWN))
         var isOfOneLink = false
-        forEachAttribute(body, from: size) { type, value in
+        Netlink.forEachAttribute(body, from: size) { type, value in
             switch UInt32(type) {
             case RTA_CACHEINFO.rawValue, RTA_EXPIRES.rawValue: return
             case RTA_DST.rawValue: isOfOneLink = IPAddress(bytes: value)?.isIPv6LinkLocal ?? false
@@ -143,33 +121,5 @@ struct NetworkState {
             for index in value.indices { route.append(value[index]) }
         }
         return isOfOneLink ? nil : route
-    }
-
-    /// Calls the closure with each whole attribute (`struct rtattr`).
-    private static func forEachAttribute(
-        _ body: Span<UInt8>, from start: Int, _ take: (_ type: Int, _ value: Span<UInt8>) -> Void
-    ) {
-        var offset = start
-        while offset + 4 <= body.count {
-            let length = Int(body.half(offset))
-            guard length >= 4, length <= body.count - offset else { return }
-            take(Int(body.half(offset + 2)) & typeMask, body.extracting(offset + 4..<offset + length))
-            offset += (length + 3) & ~3
-        }
-    }
-}
-
-extension Span<UInt8> {
-    /// A number in the machine's own order.
-    fileprivate func word(_ offset: Int) -> UInt32 {
-        precondition(offset + 4 <= count)
-        // Sound: the bounds are checked, and any bits are an integer.
-        return unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt32.self)
-    }
-
-    fileprivate func half(_ offset: Int) -> UInt16 {
-        precondition(offset + 2 <= count)
-        // Sound: as above.
-        return unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self)
     }
 }

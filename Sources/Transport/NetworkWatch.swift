@@ -13,9 +13,6 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
     private var registration: Registration?
     private var state = NetworkState()
 
-    /// The longest datagram in bytes; the kernel makes none larger than 32 KiB (NLMSG_GOODSIZE, and the size of a
-    /// dump's parts).
-    private static let messageLimit = 32 * 1024
     /// The most datagrams read in one turn; the rest are read in the next.
     private static let turnLimit = 64
     /// The most datagrams dropped after an overflow: more than fit into any usual receive buffer.
@@ -74,7 +71,7 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
     /// here.
     private func receive(from socket: borrowing Descriptor) throws(SystemError) -> Bool? {
         // Not kept: on a quiet network it is rarely needed.
-        var buffer = [UInt8](repeating: 0, count: NetworkWatch.messageLimit)
+        var buffer = [UInt8](repeating: 0, count: Netlink.messageLimit)
         var room = buffer.mutableSpan
         guard case .bytes(let count) = try socket.receive(into: &room) else { return nil }
         buffer.removeLast(buffer.count - count)
@@ -86,7 +83,7 @@ public final class NetworkWatch: EventHandler, @unchecked Sendable {
     private func learn() {
         for type in [RTM_GETLINK, RTM_GETADDR] {
             guard let socket = try? Descriptor.socket(AF_NETLINK, .raw) else { return }
-            let request = NetworkState.dumpRequest(type: type)
+            let request = Netlink.dumpRequest(type: type)
             guard (try? socket.send(request.span)) != nil else { return }
             // The kernel fills in the next part of a dump when one is read; at the end nothing waits.
             while (try? receive(from: socket)) != nil {}

@@ -141,6 +141,9 @@ import Testing
         tallies.server(server.server).secured(isResumed: true, certificateEnd: 7)
         let overview = overview([], [], own: [group(GroupID(2), "office", [server], thenTry: [.fallback])]) {
             $0.upstreams = tallies.figures
+            $0.leftOut["office"] = [
+                LeftOutServer(Endpoint("10.9.0.53:53")!, in: "/run/systemd/resolve/resolv.conf", .link("tun0"))
+            ]
         }
         let expected = """
             {"name":"office","kind":"dns","provider":null,"protocols":["tls"],"way":"encrypted","wall":false,"thenTry":["fallback"],\
@@ -148,6 +151,7 @@ import Testing
             {"address":"tls://10.1.0.53","protocol":"tls","state":"answers","inUse":true,\
             "secondsUntilNextTry":null,"roundTripMilliseconds":21.0,"p50Milliseconds":50.0,"p95Milliseconds":95.0,\
             "resumed":true,"certificateExpiresAt":7,"lastHour":{"roundTripMilliseconds":[],"failures":[]},"answers":1,"failures":0,"consecutiveFailures":0,"lastFailure":null}],\
+            "leftOut":[{"address":"10.9.0.53:53","source":"/run/systemd/resolve/resolv.conf","reason":"is left out: it is of tun0, which is not for all names"}],\
             "counters":{"questions":0,"queries":0,"names":null,"namesLastHour":null,"repeats":0,"failures":0}}
             """
         let text = overview.json.text

@@ -8,9 +8,10 @@ import dns.message
 import dns.rcode
 import pytest
 
+from control import Control
 from daemon import environment, toml
 from dns_client import addresses, ask, extended_errors
-from resolvers import reply_to
+from resolvers import ScriptedResolver, reply_to
 from waiting import eventually
 
 PORT = 2053
@@ -83,6 +84,44 @@ def test_it_does_not_ask_who_asks_it_in_turn(daemon, binary, scripted_resolver, 
     checked = subprocess.run([*inside, binary, "check", "--all", "-c", tmp_path / "chosen.toml"], capture_output=True, text=True,
                              env=environment(), check=True)
     assert (said in checked.stderr) == is_loop
+
+
+def test_a_vpns_resolver_is_not_for_all_names(daemon, network, binary, tmp_path):
+    """systemd-resolved lists it beside the router. Where it cannot be asked which is for what, routes tell."""
+    here, there = network(), network()
+    here.link(there, ours="10.77.0.2/24", theirs="10.77.0.1/24")
+    there.ip("address add 10.1.0.53/32 dev lo")
+    here.ip("link add tunnel type veth peer name far")
+    here.ip("link set far up")
+    here.ip("link set tunnel up")
+    here.ip("address add 10.1.0.2/24 dev tunnel")
+    with there:
+        router = ScriptedResolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.53"), address="10.77.0.1")
+    file = "/run/systemd/resolve/resolv.conf"
+    script = (f"mount -t tmpfs none /run && mkdir -p {file[:-12]} && "
+              f"printf 'nameserver 10.1.0.53\\nnameserver 10.77.0.1\\n' > {file} && exec \"$@\"")
+    try:
+        with here:
+            running = daemon(
+                whole={"listen": {"addresses": [f"127.0.0.1:{PORT}"]}, "fallback": {"hosts": ""},
+                       "control": {"socket": "control.sock"}}, port=PORT,
+                prefix=("unshare", "--mount", "sh", "-c", script, "sh"))
+
+            def servers():
+                group, = (group for group in Control(binary, running).json()["groups"] if group["name"] == "fallback")
+                return ([server["address"] for server in group["servers"]],
+                        [server["address"] for server in group["leftOut"]])
+            # No network has a default route yet: either may be the one.
+            assert servers() == (["10.1.0.53:53", "10.77.0.1:53"], [])
+            here.ip("route add default via 10.77.0.1")
+            eventually(lambda: servers() == (["10.77.0.1:53"], ["10.1.0.53:53"]), "the tunnel's resolver is left out", 10)
+            assert addresses(ask("www.example.net", port=PORT)) == ["192.0.2.53"]
+            assert running.log_lines("10.1.0.53:53 of tunnel, which is not for all names"), running.log()
+            # A tunnel for everything, as wg-quick(8) makes it: in a table of its own.
+            here.ip("route add default dev tunnel table 51820")
+            eventually(lambda: servers() == (["10.1.0.53:53", "10.77.0.1:53"], []), "the tunnel is for all names", 10)
+    finally:
+        router.stop()
 
 
 def test_the_next_file_when_one_names_only_the_daemon(daemon, scripted_resolver, tmp_path):

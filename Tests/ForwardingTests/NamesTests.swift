@@ -224,4 +224,36 @@ import Testing
         #expect(split.usable == [servers[0], servers[2]])
         #expect(split.loops == [servers[1]])
     }
+
+    /// Links are written `LINK USE ADDRESS`; a server is asked or of the link behind `=`.
+    @Test(arguments: [
+        (["eth0 other 192.0.2.1", "tun0 some 10.1.0.53"], ["192.0.2.1", "10.1.0.53=tun0"]),
+        (["eth0 other 192.0.2.1", "tun0 other 10.1.0.53"], ["192.0.2.1", "10.1.0.53"]),
+        (["eth0 other 192.0.2.1", "tun0 all 10.1.0.53"], ["192.0.2.1=eth0", "10.1.0.53"]),
+        (["eth0 all 192.0.2.1", "tun0 all 10.1.0.53"], ["192.0.2.1", "10.1.0.53"]),
+        (["eth0 some 192.0.2.1", "tun0 some 10.1.0.53"], ["192.0.2.1=eth0", "10.1.0.53=tun0"]),
+        (["eth0 other 192.0.2.1", " all 127.0.0.1"], ["192.0.2.1"]),
+        // One server of both links; one that no link has.
+        (["eth0 other 192.0.2.1", "tun0 some 192.0.2.1"], ["192.0.2.1"]),
+        (["tun0 some 10.1.0.53"], ["192.0.2.1", "10.1.0.53=tun0"]), ([], ["192.0.2.1", "10.1.0.53"]),
+        // A server of the machine as a whole.
+        ([" other 192.0.2.1", "tun0 some 10.1.0.53"], ["192.0.2.1", "10.1.0.53=tun0"]),
+    ])
+    func whichServersAreForAllNames(_ row: (links: [String], servers: [String])) throws {
+        let uses: [Substring: LinkServer.Use] = ["some": .someNames, "other": .otherNames, "all": .allNames]
+        let known = try row.links.map { text in
+            let words = text.split(separator: " ", omittingEmptySubsequences: false)
+            return LinkServer(
+                try #require(IPAddress(words[2])), of: String(words[0]), for: try #require(uses[words[1]]))
+        }
+        let named = try row.servers.map { text in
+            let words = text.split(separator: "=")
+            let server = try #require(Endpoint(address: words[0], port: 53, allowsZone: false))
+            return (server: server, link: words.dropFirst().first.map(String.init))
+        }
+        let split = LinkServer.split(named.map(\.server), by: known)
+        #expect(split.usable == named.filter { $0.link == nil }.map(\.server))
+        #expect(split.others.map(\.server) == named.filter { $0.link != nil }.map(\.server))
+        #expect(split.others.map(\.link) == named.compactMap(\.link))
+    }
 }

@@ -167,6 +167,42 @@ def test_systemd_resolved_without_its_stub(host):
     there_and_back(host, lambda: host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER))
 
 
+def test_a_vpn_beside_systemd_resolved(host):
+    """Its name server gets no question but those that it is for, whatever comes and goes."""
+    with_resolved(host)
+    host.run("ln", "-sf", "/run/systemd/resolve/stub-resolv.conf", "/etc/resolv.conf")
+    host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER)
+    host.run("systemctl", "enable", "--now", "httpdnsd")
+
+    def servers():
+        group, = (group for group in json.loads(host.run("httpdnsd", "status", "--json").stdout)["groups"]
+                  if group["name"] == "fallback")
+        return ([server["address"] for server in group["servers"]], [server["address"] for server in group["leftOut"]])
+
+    def are_asked(*asked, leaving=()):
+        expected = ([f"{address}:53" for address in asked], [f"{address}:53" for address in leaving])
+        eventually(lambda: servers() == expected, f"{expected} are the servers, not {servers()}", 10)
+    vpn = "10.9.0.53"
+    are_asked(LOCAL_RESOLVER)
+    host.run("httpdnsd", "host", "enable", "--name", "www.example.com")  # restarts systemd-resolved
+    host.run("resolvectl", "dns", "uplink", LOCAL_RESOLVER)
+    are_asked(LOCAL_RESOLVER)
+    for _ in range(2):
+        host.run("ip", "link", "add", "tunnel", "type", "veth", "peer", "name", "far")
+        host.run("ip", "link", "set", "far", "up")
+        host.run("ip", "link", "set", "tunnel", "up")
+        host.run("ip", "address", "add", "10.9.0.2/24", "dev", "tunnel")
+        host.run("resolvectl", "dns", "tunnel", vpn)
+        are_asked(LOCAL_RESOLVER, vpn)  # systemd-resolved asks both, too
+        host.run("resolvectl", "domain", "tunnel", "~corp.example")
+        are_asked(LOCAL_RESOLVER, leaving=[vpn])
+        assert f"{vpn}:53 is left out: it is of tunnel" in " ".join(host.run("httpdnsd", "explain", "www.example.com").stdout.split())
+        host.run("resolvectl", "domain", "tunnel", "~.")
+        are_asked(vpn, leaving=[LOCAL_RESOLVER])
+        host.run("ip", "link", "delete", "tunnel")
+        are_asked(LOCAL_RESOLVER)
+
+
 def test_networkmanager(host):
     host.run("dpkg", "--purge", "systemd-resolved")
     host.write("/etc/resolv.conf", "")

@@ -47,7 +47,7 @@ public final class Probe: @unchecked Sendable {
         httpdns = settings.httpdns
         (self.asking, self.say) = (asking, say)
         straight = try StraightAsking(settings)
-        let (servers, loops) = straight.local.fallback(of: settings)
+        let (servers, leftOut) = straight.local.fallback(of: settings)
         let any = settings.nameToLookUp
         steps = straight.groups.flatMap { group in
             let named = settings.upstreams.first { $0.name == group.name }
@@ -69,7 +69,7 @@ public final class Probe: @unchecked Sendable {
         }
         if settings.httpdns == nil { remarks.append(Report.noService(settings)) }
         guard settings.isFallbackNeeded else { return }
-        remarks += loops.map { Report.loop($0, $1) }
+        remarks += leftOut.map(\.words)
         if servers.isEmpty { remarks.append(Report.noLocalResolver) }
     }
 

@@ -50,6 +50,9 @@ final class SettingsInEffect: @unchecked Sendable {
     /// Which names go to which group; nil before the first settings.
     var names: NameLists? { nameFiles.names }
 
+    /// The servers of each group that are named and not asked, by its name.
+    var leftOut: [String: [LeftOutServer]] { local.leftOut }
+
     private var now: Tick { Tick(nanoseconds: Clock.now()) }
 
     /// New settings, and the parts of them that take time or can fail: made on any thread, to be applied on the loop.
@@ -167,6 +170,7 @@ final class SettingsInEffect: @unchecked Sendable {
 
     /// This machine's addresses or routes have changed.
     func networkChanged(at now: Tick) {
+        local.networkChanged()
         upstreams.networkChanged(at: now)
         change(.families(settings.families(numbers)), now)
         change(.network, now)

@@ -6,13 +6,14 @@ import Transport
 /// What the files and interfaces of this machine say of its resolvers and hosts, read once, on any thread but the
 /// forwarder's: the hosts file may be long, and a disk slow.
 struct LocalReading: Sendable {
-    /// A server that leads back to this daemon, and the file or key that names it.
-    typealias Loop = (server: Endpoint, source: String)
-
     /// The servers of `resolvConf`, empty while they are not used; nil: they could not be read for want of descriptors.
     private(set) var found: [Endpoint]?
     /// The servers that `resolvConf` names and that are left out.
-    private(set) var loops: [Loop] = []
+    private(set) var leftOut: [LeftOutServer] = []
+    /// Whether it was told by routes alone which of systemd-resolved's servers are for all names.
+    private(set) var isByRoutes = false
+    /// Whether something could not be read for want of descriptors.
+    private(set) var isShort = false
     /// What the hosts file says; nil: it was not asked for, or could not be read for want of descriptors.
     private(set) var hosts: HostsTable?
     /// Why the hosts file cannot be read, if it is there.
@@ -36,8 +37,11 @@ struct LocalReading: Sendable {
         static var hosts: Parts { Parts(rawValue: 2) }
     }
 
-    /// - Parameter listening: the endpoints of the daemon itself.
-    init(_ settings: Settings, listening: [Endpoint], _ parts: Parts) {
+    /// - Parameters:
+    ///   - listening: the endpoints of the daemon itself.
+    ///   - asksResolved: systemd-resolved is asked which of its servers are for all names, however long that takes; else routes
+    ///     tell.
+    init(_ settings: Settings, listening: [Endpoint], _ parts: Parts, asksResolved: Bool = true) {
         var isShort = false
         self.listening = listening
         do throws(SystemError) {
@@ -52,8 +56,8 @@ struct LocalReading: Sendable {
             FileStamp.init)
         resolvedAsks = Self.servers(of: Self.resolvedServers, &isShort) ?? []
         found = []
-        findServers(resolvConf, &isShort)
-        if isShort { (found, loops) = (nil, []) }
+        findServers(resolvConf, asksResolved: asksResolved, &isShort)
+        if isShort { (found, leftOut, self.isShort) = (nil, [], true) }
         if parts.contains(.hosts) { hosts = HostsTable() }
         if readsHosts { readHosts(settings.fallback.hosts) }
     }
@@ -69,14 +73,22 @@ struct LocalReading: Sendable {
     var holds: Bool { stamps.allSatisfy(\.holds) }
 
     /// Takes the servers of the first of these files that has a usable one.
-    private mutating func findServers(_ paths: [String], _ isShort: inout Bool) {
+    private mutating func findServers(_ paths: [String], asksResolved: Bool, _ isShort: inout Bool) {
+        var known: [LinkServer] = []
         for path in paths {
             // A missing file is the normal case: each kind of host has one of them.
             guard let servers = Self.servers(of: path, &isShort) else { continue }
-            let (usable, leadingBack) = split(servers)
-            loops += leadingBack.map { ($0, path) }
-            found = usable
-            if !usable.isEmpty { return }
+            if path == Self.resolvedServers {
+                let asked = asksResolved ? ResolverLinks.asked() : nil
+                isByRoutes = asked == nil
+                known = asked ?? ResolverLinks.byRoutes(servers)
+            }
+            let (usable, loops) = split(servers)
+            let (forAllNames, others) = LinkServer.split(usable, by: known)
+            leftOut += loops.map { LeftOutServer($0, in: path, .loop) }
+            leftOut += others.map { LeftOutServer($0.server, in: path, .link($0.link)) }
+            found = forAllNames
+            if !forAllNames.isEmpty { return }
         }
     }
 
@@ -85,37 +97,45 @@ struct LocalReading: Sendable {
             let text = try SystemFile.read(path, limit: HostsTable.maximumOctets)
             hosts = HostsTable(parsing: text.span)
         } catch {
-            if error.isShortage { hosts = nil } else if !error.isNotFound { hostsFailure = error }
+            if error.isShortage { (hosts, isShort) = (nil, true) } else if !error.isNotFound { hostsFailure = error }
         }
     }
 
     /// The servers of a group: with the servers found by `resolvConf` in the place of that word, each once, and none
-    /// that leads back to this daemon.
+    /// that leads back to this daemon; and those left out.
     /// - Parameter found: of `resolvConf`.
-    func servers(of group: Settings.Group, found: [Endpoint]) -> (usable: [Server], loops: [Loop]) {
+    func servers(of group: Settings.Group, found: [Endpoint]) -> (usable: [Server], leftOut: [LeftOutServer]) {
         var servers: [Server] = []
-        var loops: [Loop] = []
+        var leftOut = group.entries.contains(.resolvConf) ? leftOut : []
         for entry in group.entries {
             switch entry {
             case .resolvConf: servers += found.map { Server($0) }
             case .server(let server):
-                let (usable, leadingBack) = split(server.endpoints)
-                if leadingBack.isEmpty || !usable.isEmpty { servers.append(server) }
-                loops += leadingBack.map { ($0, "\(group.section).servers") }
+                let (usable, loops) = split(server.endpoints)
+                if loops.isEmpty || !usable.isEmpty { servers.append(server) }
+                leftOut += loops.map { LeftOutServer($0, in: "\(group.section).servers", .loop) }
             }
         }
         var seen: Set<Server> = []
-        return (servers.filter { seen.insert($0).inserted }, loops)
+        return (servers.filter { seen.insert($0).inserted }, leftOut)
     }
 
     /// The servers of a group, by this reading alone.
     func servers(of group: Settings.Group) -> [Server] { servers(of: group, found: found ?? []).usable }
 
     /// The servers of `[fallback]`, and those left out.
-    func fallback(of settings: Settings) -> (usable: [Server], loops: [Loop]) {
-        let group = settings.fallback.group
-        let (usable, leadingBack) = servers(of: group, found: found ?? [])
-        return (usable, (group.entries.contains(.resolvConf) ? loops : []) + leadingBack)
+    func fallback(of settings: Settings) -> (usable: [Server], leftOut: [LeftOutServer]) {
+        servers(of: settings.fallback.group, found: found ?? [])
+    }
+
+    /// The servers left out of each group that has any, by its name.
+    func leftOut(of settings: Settings) -> [String: [LeftOutServer]] {
+        var all: [String: [LeftOutServer]] = [:]
+        for group in settings.groups where group.account == nil {
+            let leftOut = servers(of: group, found: found ?? []).leftOut
+            if !leftOut.isEmpty { all[group.name] = leftOut }
+        }
+        return all
     }
 
     private func split(_ servers: [Endpoint]) -> (usable: [Endpoint], loops: [Endpoint]) {

@@ -27,11 +27,11 @@ final class LocalServers: @unchecked Sendable {
     private let loop: EventLoop
     private var watch: FileWatch?
     private var watched: [String] = []
-    private var said: Set<Endpoint> = []
+    private var said: Set<LeftOutServer> = []
     /// Why the hosts file could not be read the last time.
     private var hostsFailure: SystemError?
     /// How many names of the hosts file were left out the last time.
-    private var leftOut = 0
+    private var leftOutHosts = 0
     /// Increases when a reading begins or becomes needless: the result of an earlier one is ignored.
     private var turn = 0
     private var isReading = false
@@ -46,7 +46,10 @@ final class LocalServers: @unchecked Sendable {
     func read(_ new: Settings, after old: Settings?) -> LocalReading {
         // What is followed already is known.
         let knowsHosts = old.map { $0.fallback.hosts == new.fallback.hosts } ?? false
-        return LocalReading(new, listening: listening, Self.resolvers(new).union(knowsHosts ? [] : .hosts))
+        return LocalReading(
+            new, listening: listening, Self.resolvers(new).union(knowsHosts ? [] : .hosts),
+            // A start does not wait for others: the bus may begin later.
+            asksResolved: old != nil)
     }
 
     private static func resolvers(_ settings: Settings) -> LocalReading.Parts {
@@ -67,7 +70,17 @@ final class LocalServers: @unchecked Sendable {
         }
         if isFirst || found != before { reportResolvers() }
         // Once more, if a file has changed after it was read and before it was watched.
-        read(unlessStill: wasReading || reading.found == nil ? nil : reading.withoutHosts)
+        read(unlessStill: wasReading || reading.found == nil || reading.isByRoutes ? nil : reading.withoutHosts)
+    }
+
+    /// The servers left out of each group that has any, by its name.
+    var leftOut: [String: [LeftOutServer]] { settings.flatMap { reading?.leftOut(of: $0) } ?? [:] }
+
+    /// This machine's addresses or routes have changed: other servers may be its own, or for all names.
+    func networkChanged() {
+        guard let settings, settings.isResolvConfNeeded else { return }
+        // A hosts file that is being read must not be lost with that reading.
+        read(isReading ? [.resolvers, .hosts] : .resolvers)
     }
 
     private func follow(_ settings: Settings) {
@@ -92,21 +105,22 @@ final class LocalServers: @unchecked Sendable {
     /// that leads back to this daemon.
     func servers(of group: Settings.Group) -> [Server] {
         guard let reading else { return [] }
-        let (usable, loops) = reading.servers(of: group, found: found)
-        reportLoops(loops)
+        let (usable, leftOut) = reading.servers(of: group, found: found)
+        say(leftOut)
         return usable
     }
 
     /// Reads the files on another thread, and compares there what they say: there may be a million names in them.
     /// - Parameter known: nothing is read if the files still are as they were.
-    private func read(unlessStill known: LocalReading? = nil) {
+    private func read(_ parts: LocalReading.Parts = [.resolvers, .hosts], unlessStill known: LocalReading? = nil) {
         guard let settings, !watched.isEmpty else { return }
         turn += 1
         isReading = true
         let (turn, listening, hosts) = (turn, listening, hosts)
         loop.elsewhere { () -> (LocalReading, others: Set<Name>)? in
             if known?.holds ?? false { return nil }
-            let reading = LocalReading(settings, listening: listening, Self.resolvers(settings).union(.hosts))
+            let wanted = parts.subtracting(settings.isResolvConfNeeded ? [] : .resolvers)
+            let reading = LocalReading(settings, listening: listening, wanted)
             return (reading, reading.hosts?.names(otherThanIn: hosts) ?? [])
         } then: { [self] read in
             guard self.turn == turn else { return }
@@ -136,7 +150,7 @@ final class LocalServers: @unchecked Sendable {
             reportHosts(read, reading.hostsFailure)
         }
         // What was in the way may be gone in a while.
-        if reading.found == nil || reading.hosts == nil { watch?.lookAgain() }
+        if reading.isShort { watch?.lookAgain() }
     }
 
     /// While files cannot be read for want of descriptors, what was found before stays.
@@ -146,19 +160,20 @@ final class LocalServers: @unchecked Sendable {
             return
         }
         (self.reading, self.found) = (reading.withoutHosts, found)
-        reportLoops(reading.loops)
+        said = said.filter { $0.reason == .loop || reading.leftOut.contains($0) }
+        say(reading.leftOut)
     }
 
     private func reportHosts(_ hosts: HostsTable, _ failure: SystemError?) {
         guard let settings else { return }
         let path = settings.fallback.hosts
         if let failure, failure != hostsFailure { report.cannotRead(path, failure) }
-        if hosts.leftOut > 0, hosts.leftOut != leftOut { report.leftOut(hosts.leftOut, of: path) }
-        (hostsFailure, leftOut) = (failure, hosts.leftOut)
+        if hosts.leftOut > 0, hosts.leftOut != leftOutHosts { report.leftOut(hosts.leftOut, of: path) }
+        (hostsFailure, leftOutHosts) = (failure, hosts.leftOut)
     }
 
-    private func reportLoops(_ loops: [LocalReading.Loop]) {
-        for (server, source) in loops where said.insert(server).inserted { report.loop(server, in: source) }
+    private func say(_ leftOut: [LeftOutServer]) {
+        for server in leftOut where said.insert(server).inserted { report.leftOut(server) }
     }
 
     private func reportResolvers() {
@@ -187,16 +202,12 @@ extension Report {
         }
     }
 
-    func loop(_ server: Endpoint, in source: String) {
-        log.warning("\(Self.loop(server, source))")
+    func leftOut(_ server: LeftOutServer) {
+        if server.reason == .loop { log.warning("\(server.words)") } else { log.notice("\(server.words)") }
     }
 
     static let noLocalResolver =
         "no local resolver found: what HTTPDNS does not answer gets SERVFAIL; name one in fallback.servers"
-
-    static func loop(_ server: Endpoint, _ source: String) -> String {
-        "\(source) names \(server), which is this daemon itself or asks it: left out, since it would ask itself without end"
-    }
 
     /// Why files that may change cannot be watched.
     func cannotFollow(_ error: SystemError) {

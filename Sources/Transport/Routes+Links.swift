@@ -1,0 +1,103 @@
+public import Base
+internal import CLinux
+internal import Glibc
+
+/// Network links, as the kernel numbers and names them.
+public enum NetworkLink {
+    /// The name of a link; nil if there is none of that number now.
+    public static func name(of number: UInt32) -> String? {
+        var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
+        // Sound: if_indextoname(3) writes at most IF_NAMESIZE octets, the terminating zero among them.
+        guard unsafe if_indextoname(number, &name) != nil else { return nil }
+        return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The number of the link that a zone names, by name or number; nil if there is none.
+    static func number(of zone: Zone) -> UInt32? {
+        let text = zone.description
+        let number = unsafe if_nametoindex(text)
+        return number == 0 ? UInt32(text) : number
+    }
+}
+
+extension Routes {
+    /// The most routes that are looked at for ``linksOfDefaultRoutes()``.
+    private static let mostRoutes = 100_000
+
+    /// The numbers of the links over which a default route of either family leads, in any routing table; nil if the kernel does
+    /// not say them, or has too many routes.
+    public static func linksOfDefaultRoutes() -> Set<UInt32>? {
+        var links: Set<UInt32> = []
+        var (count, isAtEnd) = (0, false)
+        guard let socket = try? Descriptor.socket(AF_NETLINK, .raw),
+            (try? socket.send(Netlink.dumpRequest(type: RTM_GETROUTE).span)) != nil
+        else { return nil }
+        // The kernel fills in the next part of a dump when one is read.
+        while !isAtEnd, count < mostRoutes {
+            let isWhole = receive(from: socket) { type, body in
+                count += 1
+                if type == NLMSG_DONE || type == NLMSG_ERROR { isAtEnd = true }
+                if type == RTM_NEWROUTE { links.formUnion(linksIfDefault(body)) }
+            }
+            guard isWhole else { return nil }
+        }
+        return isAtEnd ? links : nil
+    }
+
+    /// The number of the link over which datagrams to an address leave; nil: there is no route.
+    public static func link(to server: Endpoint) -> UInt32? {
+        if let zone = server.zone { return NetworkLink.number(of: zone) }
+        let address = server.address
+        var octets: [UInt8] = []
+        address.append(to: &octets)
+        var body = [UInt8](repeating: 0, count: MemoryLayout<rtmsg>.size)
+        body[0] = UInt8(address.isIPv4 ? AF_INET : AF_INET6)
+        body[1] = UInt8(octets.count * 8)
+        // `struct rtattr`, whose numbers are of the machine's own order.
+        for number in [UInt16(4 + octets.count), UInt16(RTA_DST.rawValue)] {
+            body += unsafe withUnsafeBytes(of: number) { unsafe Array($0) }
+        }
+        let request = Netlink.message(type: RTM_GETROUTE, flags: NLM_F_REQUEST, body + octets)
+        guard let socket = try? Descriptor.socket(AF_NETLINK, .raw), (try? socket.send(request.span)) != nil
+        else { return nil }
+        var link: UInt32?
+        _ = receive(from: socket) { type, body in
+            if type == RTM_NEWROUTE { link = self.links(of: body).first }
+        }
+        return link
+    }
+
+    /// - Returns: false if nothing came, or a part was lost.
+    private static func receive(
+        from socket: borrowing Descriptor, _ take: (_ type: Int, _ body: Span<UInt8>) -> Void
+    ) -> Bool {
+        var buffer = [UInt8](repeating: 0, count: Netlink.messageLimit)
+        var room = buffer.mutableSpan
+        guard case .bytes(let count)? = try? socket.receive(into: &room) else { return false }
+        return Netlink.forEachMessage(buffer.span.extracting(0..<count)) { type, _, body in take(type, body) }
+    }
+
+    /// The links of a route (`struct rtmsg`) that is taken where no other is, to everywhere.
+    private static func linksIfDefault(_ route: Span<UInt8>) -> [UInt32] {
+        guard route.count >= MemoryLayout<rtmsg>.size, route[1] == 0, route[7] == UInt8(RTN_UNICAST) else { return [] }
+        return links(of: route)
+    }
+
+    private static func links(of route: Span<UInt8>) -> [UInt32] {
+        var links: [UInt32] = []
+        Netlink.forEachAttribute(route, from: MemoryLayout<rtmsg>.size) { type, value in
+            switch UInt32(type) {
+            case RTA_OIF.rawValue where value.count == 4: links.append(value.word(0))
+            case RTA_MULTIPATH.rawValue:
+                // Several `struct rtnexthop`: length, flags, hops, the link; attributes of their own.
+                var offset = 0
+                while offset + 8 <= value.count {
+                    links.append(value.word(offset + 4))
+                    offset += max(8, (Int(value.half(offset)) + 3) & ~3)
+                }
+            default: break
+            }
+        }
+        return links
+    }
+}

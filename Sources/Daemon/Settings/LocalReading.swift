@@ -128,12 +128,14 @@ struct LocalReading: Sendable {
         servers(of: settings.fallback.group, found: found ?? [])
     }
 
-    /// The servers left out of each group that has any, by its name.
+    /// The servers left out of each group that has any, by its name. That a list of this machine has the daemon itself is as it
+    /// should be, unless it has no other.
     func leftOut(of settings: Settings) -> [String: [LeftOutServer]] {
         var all: [String: [LeftOutServer]] = [:]
         for group in settings.groups where group.account == nil {
-            let leftOut = servers(of: group, found: found ?? []).leftOut
-            if !leftOut.isEmpty { all[group.name] = leftOut }
+            let (usable, leftOut) = servers(of: group, found: found ?? [])
+            let news = usable.isEmpty ? leftOut : leftOut.filter { $0.reason != .loop }
+            if !news.isEmpty { all[group.name] = news }
         }
         return all
     }

@@ -22,9 +22,10 @@ NOT_LOOKED_AT = ("/var/lib/dpkg/", "/var/log/", "/var/cache/debconf/", "/var/cac
 
 def listing(machine):
     found = machine.run("find", "/", "-xdev", "-printf", "%p %y %m %U:%G\n").stdout.splitlines()
-    # sysusers and groupdel leave the files as they were before, and one with a dash behind.
-    return {line for line in found if not line.startswith(NOT_LOOKED_AT) and "/etc/group" not in line
-            and "/etc/gshadow" not in line and line.split()[0] not in ("/", "/etc", "/root", "/tmp")}
+    # sysusers, userdel and groupdel leave the files as they were before, and one with a dash behind.
+    users = ("/etc/group", "/etc/gshadow", "/etc/passwd", "/etc/shadow", "/etc/subuid", "/etc/subgid")
+    return {line for line in found if not line.startswith((*NOT_LOOKED_AT, *users))
+            and line.split()[0] not in ("/", "/etc", "/root", "/tmp")}
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,16 @@ import itertools
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import urllib.parse
 
 import pytest
 import yaml
 
-from control import fetch
+from control import Control, fetch
 from dns_client import addresses, ask, extended_errors
+from fleet import KEY
 from httpdns_service import Fault, Record, every_name
 from resolvers import reply_to
 from waiting import eventually
@@ -46,6 +48,17 @@ def test_the_rules_load_and_do_what_they_say():
     told = {one["alertname"] for test in yaml.safe_load((HERE / "alerts.yml").read_text())["tests"]
             for one in test["alert_rule_test"] if one.get("exp_alerts")}
     assert told == set(ALERTS)
+
+
+def test_each_alert_leads_to_what_to_do():
+    """A part of the page on trouble-shooting that is about this alert."""
+    page = (HERE.parents[1] / "docs/troubleshooting.md").read_text()
+    for rule in rules():
+        if "alert" in rule:
+            address, anchor = rule["annotations"]["runbook_url"].split("#")
+            assert address.endswith("/docs/troubleshooting.md") and anchor == rule["alert"].lower()
+            assert f"\n### {rule['alert']}\n" in page
+    assert re.findall(r"^### (Httpdnsd\w+)$", page, re.MULTILINE) == ALERTS
 
 
 # MARK: The dashboard
@@ -118,10 +131,11 @@ def query(expression):
 SILENT = {"Why servers fail", "Asked elsewhere instead of HTTPDNS", "Refused"}
 
 
-def test_every_panel_shows_something_under_load(daemon, service, scripted_resolver, encrypted_resolver, authority, tmp_path):
+def test_every_panel_shows_something_under_load(daemon, service, scripted_resolver, encrypted_resolver, authority, store,
+                                                tmp_path):
     plain = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN TXT x"), address=ELSEWHERE)
     office = encrypted_resolver("tls")
-    daemon(service("https", every_name), CONTROL | {
+    running = daemon(service("https", every_name), CONTROL | shared_by(store(), tmp_path) | {
         "fallback": {"servers": [plain.endpoint]},
         "upstreams.office": {"servers": [office.url], "domains": ["corp.example"], "caFile": str(authority.file)}})
     names = itertools.count()
@@ -140,9 +154,11 @@ def test_every_panel_shows_something_under_load(daemon, service, scripted_resolv
 
     with prometheus(tmp_path):
         eventually(lambda: not missing(), "every panel shows something", 60)
-        for panel in panels():
-            for target in panel["targets"]:
-                query(target["expr"])
+        for annotation in json.loads(DASHBOARD.read_text())["annotations"]["list"]:
+            query(annotation["expr"])
+        running.process.send_signal(signal.SIGHUP)
+        eventually(lambda: [one for one in json.loads(DASHBOARD.read_text())["annotations"]["list"]
+                            if one["name"] == "Reloads" and query(one["expr"])], "the reload is marked", 20)
         state = [rule for group in api("rules")["groups"] for rule in group["rules"]]
         assert len(state) == len(rules())
         for rule in state:
@@ -152,17 +168,25 @@ def test_every_panel_shows_something_under_load(daemon, service, scripted_resolv
 
 # MARK: The alerts, by metrics of a daemon that has met each fault
 
-class World:
-    """A daemon with an account, a plain resolver elsewhere and an encrypted one for corp.example, and who asks it."""
+def shared_by(store, directory):
+    (directory / "fleet-key").write_text(KEY)
+    return {"sharedCache": {"server": f"redis://{store.address}:{store.port}", "keyFile": str(directory / "fleet-key")}}
 
-    def __init__(self, daemon, service, scripted_resolver, encrypted_resolver, authority):
+
+class World:
+    """A daemon with an account, a plain resolver elsewhere, an encrypted one for corp.example and a store, and who asks it."""
+
+    def __init__(self, daemon, service, scripted_resolver, encrypted_resolver, authority, store, directory):
         self.account = service("aes", self._record)
+        self.store = store()
+        self.is_answered = True  # whether a new name of the account is
         self.unknown = False  # whether the account has no record of any name
         self.authority = authority
-        plain = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"), address=ELSEWHERE)
-        self.office = encrypted_resolver("tls", lambda asked, connection: reply_to(asked.message, "1 IN A 192.0.2.7"))
-        daemon(self.account, CONTROL | {
-            "listen": {"addresses": ["127.0.0.1:53"], "allow": ["127.0.0.1"]}, "fallback": {"servers": [plain.endpoint]},
+        self.plain = scripted_resolver(lambda asked: reply_to(asked.message, "60 IN A 192.0.2.1"), address=ELSEWHERE)
+        self.silent = set()  # names that the office does not answer
+        self.office = encrypted_resolver("tls", self._of_office)
+        self.daemon = daemon(self.account, CONTROL | shared_by(self.store, directory) | {
+            "listen": {"addresses": ["127.0.0.1:53"], "allow": ["127.0.0.1"]}, "fallback": {"servers": [self.plain.endpoint]},
             "upstreams.office": {"servers": [self.office.url], "domains": ["corp.example"], "caFile": str(authority.file),
                                  "timeout": 300}})
         self._names = itertools.count()
@@ -170,11 +194,49 @@ class World:
     def _record(self, name, request):
         return Record([], [], 60) if self.unknown else every_name(name, request)
 
+    def _of_office(self, asked, connection):
+        name = str(asked.message.question[0].name)
+        return None if name in self.silent else reply_to(asked.message, "1 IN A 192.0.2.7")
+
     def asks(self, times=40):
         """New names of the account, and some of the office."""
+        if self.daemon.process.poll() is not None:
+            return
         for number in itertools.islice(self._names, times):
-            assert addresses(ask(f"n{number}.example.com"))
+            assert addresses(ask(f"n{number}.example.com")) or not self.is_answered
             ask(f"n{number % 4}.corp.example")
+
+
+def down(world):
+    world.daemon.stop()
+
+
+def not_ready(world):
+    world.account.stop()
+    world.plain.stop()
+    world.is_answered = False
+
+
+def wrong_file(world):
+    file = world.daemon.directory / "httpdnsd.toml"
+    file.write_text(file.read_text() + "\n[logs]\n")
+    world.daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: world.daemon.log_lines("the configuration stays as it was"), "it was read again")
+
+
+def without_store(world):
+    world.store.stop()
+
+    def is_off():
+        ask(f"n{next(world._names)}.example.com")
+        return "httpdnsd_shared_cache_up 0\n" in fetch("/metrics")[2]
+    eventually(is_off, "the shared cache is not in use")
+
+
+def office_away(world):
+    """And so its names get stale answers, or none."""
+    world.office.away()
+    eventually(lambda: 3 in extended_errors(ask("n1.corp.example", edns=True)), "a stale answer", 8)
 
 
 def out_of_use(world):
@@ -190,8 +252,8 @@ def slower(world):
 
 
 def stale(world):
-    """The office is away, and what it said is out of date."""
-    world.office.away()
+    """The office does not answer one name, and what it said is out of date."""
+    world.silent.add("n1.corp.example.")
     eventually(lambda: 3 in extended_errors(ask("n1.corp.example", edns=True)), "a stale answer", 8)
 
 
@@ -211,17 +273,21 @@ def unknown(world):
     world.unknown = True
 
 
-FAULTS = {"HttpdnsdOutOfUse": out_of_use, "HttpdnsdAccountRefused": refused_account, "HttpdnsdAnswersSlower": slower,
+FAULTS = {"HttpdnsdDown": down, "HttpdnsdNotReady": not_ready, "HttpdnsdGroupDown": office_away,
+          "HttpdnsdReloadFailed": wrong_file, "HttpdnsdSharedCacheOff": without_store, "HttpdnsdOutOfUse": out_of_use, "HttpdnsdAccountRefused": refused_account, "HttpdnsdAnswersSlower": slower,
           "HttpdnsdStaleAnswers": stale, "HttpdnsdCertificateExpiring": expiring, "HttpdnsdQuestionsRefused": stranger,
           "HttpdnsdMoreInTheClear": unknown}
 USUAL, FAULTY = 120, 60  # minutes
 
 
 def scraped():
-    """The samples as they stand in the text, and whether each is of a counter or a histogram."""
-    text = fetch("/metrics")[2]
+    """The samples as they stand in the text, and whether each is of a counter or a histogram; and Prometheus' own."""
+    try:
+        text = fetch("/metrics")[2]
+    except OSError:
+        return {'up{job="dns",instance="a"}': (0.0, False)}
     gauges = set(re.findall(r"^# TYPE (\w+) gauge$", text, re.MULTILINE))
-    samples = {}
+    samples = {'up{job="dns",instance="a"}': (1.0, False)}
     for name, labels, value in re.findall(r"^(\w+)(?:\{(.*)\})? (\S+)$", text, re.MULTILINE):
         series = f'{name}{{{labels + "," if labels else ""}job="dns",instance="a"}}'
         samples[series] = (float(value), name not in gauges)
@@ -229,7 +295,10 @@ def scraped():
 
 
 def series(before, usual, faulty):
-    """Two hours in which counters grow as they did before, and an hour as in the fault; gauges jump."""
+    """Two hours in which counters grow as they did before, and an hour as in the fault; gauges jump, or end."""
+    for name, (value, grows) in usual.items():
+        if name not in faulty and not grows:
+            yield {"series": name, "values": f"{value:.9f}x{USUAL} _x{FAULTY - 1}".replace("--", "")}
     for name, (value, grows) in faulty.items():
         first, second = (samples.get(name, (0.0, grows))[0] for samples in (before, usual))
         if grows:
@@ -242,10 +311,10 @@ def series(before, usual, faulty):
 
 
 @pytest.mark.parametrize("alert", FAULTS)
-def test_each_fault_raises_its_alert_and_no_other(daemon, service, scripted_resolver, encrypted_resolver, authority, tmp_path,
-                                                  alert):
+def test_each_fault_raises_its_alert_and_no_other(daemon, service, scripted_resolver, encrypted_resolver, authority, store,
+                                                  tmp_path, alert):
     assert set(FAULTS) == set(ALERTS)
-    world = World(daemon, service, scripted_resolver, encrypted_resolver, authority)
+    world = World(daemon, service, scripted_resolver, encrypted_resolver, authority, store, tmp_path)
     world.asks(4)
     before = scraped()
     world.asks()

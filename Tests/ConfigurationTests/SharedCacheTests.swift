@@ -77,16 +77,6 @@ import Testing
         #expect(said.hasPrefix("test.toml:3: sharedCache.keyFile: the key has only \(Set(key).count) different octets"))
     }
 
-    @Test func theManifestsKeyIsNoKey() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let manifest = try String(
-            contentsOf: root.appending(path: "config/container/kubernetes/shared-cache.yaml"), encoding: .utf8)
-        let key = try #require(manifest.firstMatch(of: /\n  key: "([^"]*)"/)).1
-        let said = message(section("redis://192.0.2.7"), files: ["/etc/httpdnsd/fleet-key": String(key)])
-        #expect(said.hasPrefix("test.toml:3: sharedCache.keyFile: the key has 9 octets"))
-    }
-
     @Test func itsFilesAreReadAndTellWhetherTheyChanged() throws {
         let text = section(
             "tls://192.0.2.7", "keyFileBefore = \"old\"\nuser = \"dns\"\npasswordFile = \"pw\"\ncaFile = \"ca.pem\"")

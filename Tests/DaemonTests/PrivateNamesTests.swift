@@ -14,7 +14,7 @@ import Testing
         .deletingLastPathComponent()
 
     /// The fallback of these has a plain server, as their comments say.
-    static let inTheClear: Set = ["alibaba-v1.toml", "kubernetes-node.toml", "office.toml"]
+    static let inTheClear: Set = ["alibaba-v1.toml", "office.toml"]
 
     static let privateNames = """
         printer nas wpad localdomain router fritz xn--bcher-kva local printer.local _ipp._tcp.local a.b.local lan router.lan \

@@ -16,11 +16,12 @@ from certificates import Authority
 
 TOP = pathlib.Path(__file__).parents[2]
 DOCUMENTS = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
-EXAMPLES = sorted((TOP / "config/examples").glob("*.toml"))
+EXAMPLES = sorted([*(TOP / "config/examples").glob("*.toml"), *(TOP / "config/container").rglob("*.toml")])
 # What a newcomer reads in two minutes: all that stands before the list of documents.
 README_WORDS = 650
 SECTIONS = ("listen", "httpdns", "tls", "domains", "fallback", "cache", "control", "log")
 
+each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 
 
@@ -335,7 +336,7 @@ def test_every_example_of_settings_is_right(binary, beside):
         assert done.returncode == 0, f"{name}: {done.stderr}{example}"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@each_example
 def test_every_example_file_is_right(binary, beside, example):
     """All of it is in effect as it is written, each value of each section."""
     done = check(binary, beside, example.read_text())
@@ -353,7 +354,7 @@ PRIVATE_NAMES = ("printer", "router.lan", "foo.local", "nas.home.arpa", "foo.int
                  "1.0.0.10.in-addr.arpa", "1.0.16.172.in-addr.arpa")
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@each_example
 def test_no_example_tells_a_public_server_a_private_name(binary, beside, example):
     """Each server that would be asked has an address of a private network."""
     assert check(binary, beside, example.read_text()).returncode == 0
@@ -368,8 +369,9 @@ def test_no_example_tells_a_public_server_a_private_name(binary, beside, example
 
 def test_the_examples_are_told_of():
     text = "".join((TOP / "docs" / page).read_text() for page in ("upstreams.md", "providers.md"))
-    assert len(EXAMPLES) == 8
-    for path in EXAMPLES:
+    examples = [path for path in EXAMPLES if path.parent.name == "examples"]
+    assert len(examples) == 8 and len(EXAMPLES) == 11
+    for path in examples:
         assert f"](../config/examples/{path.name})" in text, path.name
 
 

@@ -53,7 +53,8 @@ def test_lintian_has_no_complaint(deb):
 def test_the_documents_are_in_it(top, deb):
     listed = subprocess.run(["dpkg-deb", "--contents", deb], capture_output=True, text=True, check=True).stdout
     found = {line.split()[5].removesuffix(".gz") for line in listed.splitlines()}  # the larger ones are compressed
-    for path in [top / "README.md", *(top / "docs").iterdir(), *(top / "config/examples").glob("*.toml")]:
+    for path in [top / "README.md", *(top / "docs").iterdir(), *(top / "config/examples").glob("*.toml"),
+                 *(top / "config/container").rglob("*.yaml")]:
         assert f"./usr/share/doc/httpdnsd/{path.relative_to(top)}" in found
 
 

@@ -17,7 +17,14 @@ def make(top, *arguments):
 def documents(top):
     return {"README.md", *(f"docs/{path.name}" for path in (top / "docs").iterdir()),
             *(f"config/examples/{path.name}" for path in (top / "config/examples").glob("*.toml")),
-            *(f"config/prometheus/{path.name}" for path in (top / "config/prometheus").iterdir())}
+            *(f"config/prometheus/{path.name}" for path in (top / "config/prometheus").iterdir()),
+            *manifests(top)}
+
+
+def manifests(top):
+    """What an operator has put beside them is none: it may be a secret."""
+    return {str(path.relative_to(top)) for path in (top / "config/container").rglob("*")
+            if path.suffix in (".yaml", ".toml") or path.name in ("Containerfile", "resolv.conf")}
 
 
 def files(root):
@@ -54,6 +61,18 @@ def test_what_is_installed_is_uninstalled(top, tmp_path, version, prefix):
     assert files(tmp_path) == {"etc/resolv.conf"}
     assert not (tmp_path / "etc/httpdnsd").exists()
     assert not (tmp_path / below / "share/doc/httpdnsd").exists()
+
+
+def test_a_secret_beside_the_manifests_is_not_installed(top, tmp_path):
+    secret = top / "config/container/kubernetes/node/token"
+    if secret.exists():
+        pytest.skip("there is a token")
+    secret.write_text("1234")
+    try:
+        make(top, "install", f"DESTDIR={tmp_path}")
+    finally:
+        secret.unlink()
+    assert not list(tmp_path.rglob("token")) and list(tmp_path.rglob("node/kustomization.yaml"))
 
 
 def test_settings_outlive_both(top, tmp_path):

@@ -1,189 +1,310 @@
-"""The manifests: against Kubernetes' own schema, and against what the daemon takes."""
+"""The manifests: what kubectl makes of them, against Kubernetes' own schema, and against what the daemon takes."""
 
+import base64
+import os
+import pathlib
 import re
+import shutil
 import subprocess
+import sys
 
 import pytest
 import yaml
 
-MANIFESTS = ["kubernetes/sidecar.yaml", "kubernetes/daemonset.yaml"]
+# What can be applied, each a folder of its own.
+OVERLAYS = ["application", "node", "node-local"]
 # The first with sidecars that need no switch, and the newest the schemas are known of.
 RELEASES = ["1.29", "1.37"]
-STORE = "kubernetes/shared-cache.yaml"
-# What the manifests become with a shared cache, by the patch for each.
-SHARED = {"kubernetes/sidecar.yaml": "kubernetes/shared-cache-sidecar.yaml",
-          "kubernetes/daemonset.yaml": "kubernetes/shared-cache-daemonset.yaml", "compose.yaml": "compose.shared-cache.yaml"}
-SECRETS = {"/etc/httpdnsd/credentials/token", "/run/secrets/httpdns-token"}
+TOKEN = "0123456789"
+# What PodMonitor (monitoring.coreos.com/v1) has of the fields that are used here.
+POD_MONITOR = {"spec": {"selector": {"matchLabels": None}, "podMetricsEndpoints": [{"port": None}]}}
+
+each_overlay = pytest.mark.parametrize("overlay", OVERLAYS)
 
 
-def documents(top, manifest):
-    return list(yaml.safe_load_all((top / "config/container" / manifest).read_text()))
+@pytest.fixture(scope="module")
+def kubectl():
+    """The one of the tests' own Python packages, or the machine's."""
+    path = os.pathsep.join([*(f"{folder}/bin" for folder in sys.path), os.environ["PATH"]])
+    return shutil.which("kubectl", path=path) or pytest.skip("make container-test brings kubectl")
 
 
-def merged(base, patch):
-    """As `kubectl patch` does it: objects key by key, lists of objects by the name of each, or by its place."""
-    if isinstance(base, dict) and isinstance(patch, dict):
-        return base | {key: merged(base[key], value) if key in base else value for key, value in patch.items()}
-    if isinstance(base, list) and isinstance(patch, list) and all(isinstance(one, dict) for one in base + patch):
-        result = list(base)
-        for one in patch:
-            key = "mountPath" if "mountPath" in one else "name"
-            places = [place for place, other in enumerate(result) if other[key] == one[key]]
-            if places:
-                result[places[0]] = merged(result[places[0]], one)
-            else:
-                result.append(one)
-        return result
-    return patch
+@pytest.fixture(scope="module")
+def folder(top, tmp_path_factory):
+    """A copy with the secrets that the manifests ask for, made as they say."""
+    copy = tmp_path_factory.mktemp("manifests") / "kubernetes"
+    shutil.copytree(top / "config/container/kubernetes", copy)
+    for overlay in OVERLAYS:
+        (copy / overlay / "token").write_text(TOKEN)
+    store = copy / "shared-cache"
+    commands = re.findall(r"^#   (.*)$", (store / "kustomization.yaml").read_text(), re.MULTILINE)
+    subprocess.run(["sh", "-ec", "\n".join(commands)], cwd=store, check=True)
+    return copy
 
 
-def shared(top, manifest):
-    """The documents of a manifest with its patch for a shared cache."""
-    patch, = documents(top, SHARED[manifest])
-    return [merged(one, patch) if manifest == "compose.yaml" or "template" in one.get("spec", {}) else one
-            for one in documents(top, manifest)]
+@pytest.fixture(scope="module")
+def built(kubectl, folder, tmp_path_factory):
+    """The documents of an overlay; with the components that it names in comments if `whole`."""
+    def build(overlay, whole=False):
+        source = folder
+        if whole:
+            source = tmp_path_factory.mktemp("whole") / "kubernetes"
+            shutil.copytree(folder, source)
+            file = source / overlay / "kustomization.yaml"
+            changed = re.sub(r"^#(components:|  - \.\./)", r"\1", file.read_text(), flags=re.MULTILINE)
+            assert changed.count("  - ../metrics\n") == changed.count("  - ../shared-cache/client\n") == 1
+            file.write_text(changed)
+        done = subprocess.run([kubectl, "kustomize", source / overlay], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return list(yaml.safe_load_all(done.stdout))
+    return build
 
 
-def pods(top, manifest):
-    return [one["spec"]["template"]["spec"] for one in documents(top, manifest) if "template" in one.get("spec", {})]
+@pytest.fixture(scope="module")
+def schema():
+    kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="make container-test brings it")
+
+    def check(data, release):
+        if data["kind"] == "PodMonitor":
+            assert set(data) == {"apiVersion", "kind", "metadata", "spec"} and not foreign(data["spec"], POD_MONITOR["spec"])
+        else:
+            kubernetes_validate.validate(data, release, strict=True)
+    return check
+
+
+def foreign(given, known):
+    """The keys that are not known."""
+    if isinstance(given, list):
+        return [key for one in given for key in foreign(one, known[0])]
+    if not isinstance(given, dict) or known is None:
+        return []
+    return [key for key in given if key not in known] + [
+        inner for key in given if key in known for inner in foreign(given[key], known[key])]
+
+
+def pod_of(documents):
+    template, = (one["spec"]["template"] for one in documents if one["kind"] in ("DaemonSet", "Deployment"))
+    return template
 
 
 def daemon_of(pod):
     return next(one for one in pod.get("initContainers", []) + pod["containers"] if one["name"] == "httpdnsd")
 
 
-@pytest.fixture(scope="module")
-def schema(top):
-    kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="make container-test brings it")
-    return lambda data, release: kubernetes_validate.validate(data, release, strict=True)
+def named(documents, kind, name):
+    """The document that a reference means."""
+    found, = (one for one in documents if one["kind"] == kind and one["metadata"]["name"] == name)
+    return found
+
+
+def contents(documents, volume):
+    """The files that a projected volume has."""
+    files = {}
+    for source in volume["projected"]["sources"]:
+        kind, = (key for key in source if key in ("configMap", "secret"))
+        there = [one for one in documents if one["kind"].lower() == kind.lower()
+                 and one["metadata"]["name"] == source[kind]["name"]]
+        assert there or source[kind]["optional"]
+        for one in there:
+            for name, text in one["data"].items():
+                files[name] = base64.b64decode(text).decode() if kind == "secret" else text
+    return files
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("manifest", MANIFESTS)
-def test_kubernetes_takes_it(top, schema, manifest, release):
-    for document in documents(top, manifest):
+@pytest.mark.parametrize("whole", [False, True], ids=["alone", "whole"])
+@each_overlay
+def test_kubernetes_takes_it(schema, built, overlay, whole, release):
+    documents = built(overlay, whole)
+    for document in documents:
         schema(document, release)
+    workload = next(one for one in documents if one["kind"] in ("DaemonSet", "Deployment"))
     with pytest.raises(Exception, match="restartPolicies"):  # the schema does look
-        document["spec"]["template"]["spec"]["restartPolicies"] = "Always"
-        schema(document, release)
+        workload["spec"]["template"]["spec"]["restartPolicies"] = "Always"
+        schema(workload, release)
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_kubernetes_takes_the_shared_cache(top, schema, release):
-    for document in documents(top, STORE) + [one for manifest in MANIFESTS for one in shared(top, manifest)]:
+def test_kubernetes_takes_the_store(schema, built, release):
+    for document in built("shared-cache"):
         schema(document, release)
 
 
-def test_the_key_that_stands_there_is_refused(top, binary, tmp_path):
-    secret = next(one for one in documents(top, STORE) if one["metadata"]["name"] == "httpdnsd-shared-cache")["stringData"]
-    (tmp_path / "key").write_text(secret["key"])
-    variables = {"HTTPDNSD_SHAREDCACHE_SERVER": "redis://192.0.2.1", "HTTPDNSD_SHAREDCACHE_KEYFILE": str(tmp_path / "key")}
-    done = subprocess.run([binary, "check", "--all"], env=variables, capture_output=True, text=True)
-    assert done.returncode == 78 and "give 32 or more" in done.stderr, done
+@each_overlay
+def test_without_a_token_nothing_is_made(top, kubectl, overlay):
+    """No secret stands in the manifests, so none can be forgotten there."""
+    there = top / "config/container/kubernetes" / overlay
+    if (there / "token").exists():
+        pytest.skip("there is a token")
+    done = subprocess.run([kubectl, "kustomize", there], capture_output=True, text=True)
+    assert done.returncode != 0 and "token" in done.stderr and not done.stdout
 
 
-@pytest.mark.parametrize("manifest", SHARED)
-def test_the_daemon_takes_the_shared_cache(top, binary, tmp_path, manifest):
-    whole = shared(top, manifest)
-    if manifest == "compose.yaml":
-        variables = whole[0]["services"]["httpdnsd"]["environment"]
+@pytest.mark.parametrize("whole", [False, True], ids=["alone", "whole"])
+@each_overlay
+def test_the_daemon_takes_its_settings(built, binary, tmp_path, overlay, whole):
+    documents = built(overlay, whole)
+    pod = pod_of(documents)["spec"]
+    daemon = daemon_of(pod)
+    mounts = {mount["name"]: mount["mountPath"] for mount in daemon["volumeMounts"]}
+    assert mounts == {"httpdnsd": "/etc/httpdnsd", "control": "/run/httpdnsd"} and len(pod["volumes"]) == 2
+    for name, text in contents(documents, pod["volumes"][0]).items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o440)
+    assert (tmp_path / "token").read_text() == TOKEN
+    variables = {one["name"]: one["value"] for one in daemon.get("env", [])}
+    reference = daemon["envFrom"][0]["configMapRef"]
+    if whole:
+        variables |= named(documents, "ConfigMap", reference["name"])["data"]
     else:
-        pod, = (one["spec"]["template"]["spec"] for one in whole if "template" in one.get("spec", {}))
-        daemon = daemon_of(pod)
-        variables = {one["name"]: one["value"] for one in daemon["env"]}
-        assert variables["HTTPDNSD_SHAREDCACHE_KEYFILE"] == "/etc/httpdnsd/shared-cache/key"
-        assert {mount["name"] for mount in daemon["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
-    store = documents(top, STORE)
-    secret = next(one for one in store if one["metadata"]["name"] == "httpdnsd-shared-cache")["stringData"]
-    secret |= {"key": "0123456789abcdef0123456789abcdef"}  # as the comment there asks for
-    for variable in ("HTTPDNSD_HTTPDNS_TOKENFILE", "HTTPDNSD_SHAREDCACHE_KEYFILE", "HTTPDNSD_SHAREDCACHE_PASSWORDFILE"):
-        if variable in variables:
-            variables[variable] = str(tmp_path / variable)
-            name = variables[variable] and variable.removeprefix("HTTPDNSD_SHAREDCACHE_").removesuffix("FILE").lower()
-            (tmp_path / variable).write_text(secret.get(name, "0123456789"))
-    done = subprocess.run([binary, "check", "--all"], env=variables, capture_output=True, text=True)
+        assert reference["optional"]
+    done = subprocess.run([binary, "check", "--all", "-c", tmp_path / "httpdnsd.toml"], env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert f'server        = "{variables["HTTPDNSD_SHAREDCACHE_SERVER"]}' in done.stdout
+    assert whole == ('server        = "redis://10.96.7.7' in done.stdout)
+    assert done.stdout.count('"[::]:53"') == (overlay == "node")
 
 
-def test_the_store_is_the_daemons_alone(top):
-    kinds = {one["kind"]: one for one in documents(top, STORE) if one["kind"] != "Secret"}
-    address = kinds["Service"]["spec"]["clusterIP"]
-    for patch in ("kubernetes/shared-cache-sidecar.yaml", "kubernetes/shared-cache-daemonset.yaml"):
-        assert f"redis://{address}\n" in (top / "config/container" / patch).read_text()
+def test_the_store_is_the_daemons_alone(built, folder):
+    documents = built("shared-cache")
+    kinds = {one["kind"]: one for one in documents}
+    assert set(kinds) == {"Service", "StatefulSet", "Secret", "NetworkPolicy"} and len(documents) == 4
+    client = built("node", whole=True)
+    reference = daemon_of(pod_of(client)["spec"])["envFrom"][0]["configMapRef"]["name"]
+    server = named(client, "ConfigMap", reference)["data"]["HTTPDNSD_SHAREDCACHE_SERVER"]
+    assert server == f"redis://{kinds['Service']['spec']['clusterIP']}"
     policy, pod = kinds["NetworkPolicy"]["spec"], kinds["StatefulSet"]["spec"]["template"]
     assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
     assert policy["egress"] == [] and set(policy["policyTypes"]) == {"Ingress", "Egress"}
+    daemons = policy["ingress"][0]["from"][0]["podSelector"]["matchLabels"]
+    assert daemons.items() <= pod_of(client)["metadata"]["labels"].items()
+    assert pod["spec"]["automountServiceAccountToken"] is False
     security = pod["spec"]["containers"][0]["securityContext"]
     assert security["runAsNonRoot"] and security["readOnlyRootFilesystem"] and security["capabilities"] == {"drop": ["ALL"]}
-    users = next(one for one in documents(top, STORE) if one["metadata"]["name"].endswith("-users"))["stringData"]
-    assert "~h1:* +get +set +del" in users["users.acl"] and "user default off" in users["users.acl"]
+    # One user, who may do no more than is needed, with the password that the daemons have.
+    users, = (base64.b64decode(text).decode() for text in kinds["Secret"]["data"].values())
+    password = (folder / "shared-cache/client/password").read_text().strip()
+    assert users == f"user default off\nuser httpdnsd on >{password} ~h1:* +get +set +del\n"
+    assert pod["spec"]["volumes"][0]["secret"]["secretName"] == kinds["Secret"]["metadata"]["name"]
 
 
-@pytest.mark.parametrize("manifest", [*MANIFESTS, "compose.yaml"])
-def test_the_daemon_takes_its_environment(top, binary, tmp_path, manifest):
-    if manifest == "compose.yaml":
-        variables = documents(top, manifest)[0]["services"]["httpdnsd"]["environment"]
-    else:
-        variables = {one["name"]: one["value"] for one in daemon_of(pods(top, manifest)[0])["env"]}
-    assert variables["HTTPDNSD_HTTPDNS_TOKENFILE"] in SECRETS
-    token = tmp_path / "token"
-    token.write_text("0123456789")
-    done = subprocess.run([binary, "check", "--all"], env=variables | {"HTTPDNSD_HTTPDNS_TOKENFILE": str(token)},
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+@each_overlay
+def test_the_image_is_that_of_this_version(built, version, overlay):
+    assert daemon_of(pod_of(built(overlay))["spec"])["image"] == f"registry.example/httpdnsd:{version}"
 
 
-@pytest.mark.parametrize("manifest", [*MANIFESTS, "compose.yaml"])
-def test_the_image_is_that_of_this_version(top, version, manifest):
-    images = re.findall(r"image: \S*httpdnsd:(\S+)", (top / "config/container" / manifest).read_text())
-    assert images == [version]
-
-
-@pytest.mark.parametrize("manifest", MANIFESTS)
-def test_nothing_is_given_that_is_not_needed(top, manifest):
-    pod, = pods(top, manifest)
+@each_overlay
+def test_nothing_is_given_that_is_not_needed(built, overlay):
+    pod = pod_of(built(overlay))["spec"]
     daemon = daemon_of(pod)
     security = daemon["securityContext"]
-    assert security["runAsNonRoot"] and security["runAsUser"] == 65532 and security["readOnlyRootFilesystem"]
-    assert security["allowPrivilegeEscalation"] is False and security["capabilities"] == {"drop": ["ALL"]}
-    assert "hostNetwork" not in pod
-    # A Service called httpdnsd-something gives its variables to nobody.
+    assert security["readOnlyRootFilesystem"] and security["allowPrivilegeEscalation"] is False
+    assert pod["automountServiceAccountToken"] is False
+    sysctls = pod["securityContext"].get("sysctls", [])
+    if overlay == "node-local":
+        # In the node's network there is no such switch, and a capability is root's.
+        assert pod["hostNetwork"] and sysctls == []
+        assert security["runAsUser"] == 0 and security["capabilities"] == {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}
+        assert pod["initContainers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_ADMIN"]}
+    else:
+        # Port 53 without the capability is what the pod's own network allows.
+        assert "hostNetwork" not in pod and sysctls == [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "53"}]
+        assert security["runAsNonRoot"] and security["runAsUser"] == 65532 and security["capabilities"] == {"drop": ["ALL"]}
+    # A Service called httpdnsd-something gives its variables to no daemon.
     assert pod["enableServiceLinks"] is False
     # The secret's files are for the daemon alone.
-    secret, = (volume["secret"] for volume in pod["volumes"] if "secret" in volume)
-    assert secret["defaultMode"] == 0o440 and pod["securityContext"]["fsGroup"] == security["runAsGroup"]
-    # Port 53 without the capability is what the pod's own network allows.
-    assert {"name": "net.ipv4.ip_unprivileged_port_start", "value": "53"} in pod["securityContext"]["sysctls"]
-    # Over the control socket, which nobody outside the container can keep busy.
+    assert pod["volumes"][0]["projected"]["defaultMode"] == 0o440
+    assert pod["securityContext"]["fsGroup"] == security["runAsGroup"]
+    # Over the control socket, which no client outside the container can keep busy.
     probes = {name: daemon[name]["exec"]["command"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
     assert probes == {"startupProbe": ["/usr/sbin/httpdnsd", "status", "--ready"],
                       "readinessProbe": ["/usr/sbin/httpdnsd", "status", "--ready"],
                       "livenessProbe": ["/usr/sbin/httpdnsd", "status", "--alive"]}
-    mounted = {mount["mountPath"] for mount in daemon["volumeMounts"]}
-    assert mounted == {"/etc/httpdnsd/credentials", "/run/httpdnsd"}
-    assert {mount["name"] for mount in daemon["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
 
 
-def test_the_sidecar_starts_first_and_its_pod_asks_it(top):
-    pod, = pods(top, "kubernetes/sidecar.yaml")
-    assert [one["restartPolicy"] for one in pod["initContainers"]] == ["Always"]
+def test_the_sidecar_starts_first_and_its_pod_asks_it(built):
+    pod = pod_of(built("application"))["spec"]
+    assert [(one["name"], one["restartPolicy"]) for one in pod["initContainers"]] == [("httpdnsd", "Always")]
+    assert [one["name"] for one in pod["containers"]] == ["application"]
     assert pod["dnsPolicy"] == "None"
     assert pod["dnsConfig"]["nameservers"] == ["127.0.0.1"]
     assert {"name": "ndots", "value": "2"} in pod["dnsConfig"]["options"]
 
 
-def test_the_daemon_of_a_node_does_not_ask_itself(top):
-    pod, = pods(top, "kubernetes/daemonset.yaml")
+@pytest.mark.parametrize("overlay", ["node", "node-local"])
+def test_the_daemon_of_a_node_does_not_ask_itself(built, overlay):
+    documents = built(overlay)
+    pod = pod_of(documents)["spec"]
     assert pod["dnsPolicy"] == "Default"
-    service = next(one for one in documents(top, "kubernetes/daemonset.yaml") if one["kind"] == "Service")
-    assert service["spec"]["internalTrafficPolicy"] == "Local"
+    services = [one["spec"] for one in documents if one["kind"] == "Service"]
+    assert len(services) == (overlay == "node")
     ports = {port["name"] for port in daemon_of(pod)["ports"]}
-    assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+    for service in services:
+        assert service["internalTrafficPolicy"] == "Local" and service["ipFamilyPolicy"] == "PreferDualStack"
+        assert {port["targetPort"] for port in service["ports"]} <= ports
+
+
+def test_an_upgrade_leaves_no_gap_where_two_daemons_can_be_there_at_once(built):
+    """In a pod's own network. In the node's, the port is taken until the old one has ended."""
+    updates = {overlay: next(one for one in built(overlay) if one["kind"] == "DaemonSet")["spec"]["updateStrategy"]["rollingUpdate"]
+               for overlay in ("node", "node-local")}
+    assert updates == {"node": {"maxSurge": 1, "maxUnavailable": 0}, "node-local": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+def test_the_address_of_the_node_is_made_once(built):
+    """By the shell's own words, in a network of its own."""
+    pod = pod_of(built("node-local"))["spec"]
+    script = pod["initContainers"][0]["command"][-1]
+    done = subprocess.run(["unshare", "--net", "sh", "-ec", f"{script}\n{script}\nip -brief address show dev lo"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("169.254.20.10/32") == 1, done
+    address, = (one["value"] for one in daemon_of(pod)["env"])
+    assert address == "169.254.20.10:53"
+
+
+@each_overlay
+def test_the_metrics_are_for_prometheus(built, overlay):
+    documents = built(overlay, whole=True)
+    pod = pod_of(documents)
+    monitor, = (one["spec"] for one in documents if one["kind"] == "PodMonitor")
+    policy, = (one["spec"] for one in documents if one["kind"] == "NetworkPolicy")
+    for selector in (monitor["selector"], policy["podSelector"]):
+        assert selector["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    ports = {port["name"]: port["containerPort"] for port in daemon_of(pod["spec"])["ports"]}
+    number = ports[monitor["podMetricsEndpoints"][0]["port"]]
+    rest, metrics = policy["ingress"]
+    assert "from" not in rest and [(port["port"], port["endPort"]) for port in rest["ports"] if "port" in port] == [
+        (1, number - 1), (number + 1, 65535)]
+    assert metrics["ports"] == [{"protocol": "TCP", "port": number}] and metrics["from"]
+
+
+# MARK: Docker Compose
+
+def compose(top, file):
+    return yaml.safe_load((top / "config/container" / file).read_text())
+
+
+@pytest.mark.parametrize("files", [["compose.yaml"], ["compose.yaml", "compose.shared-cache.yaml"]], ids=["alone", "shared"])
+def test_the_daemon_takes_the_environment_of_compose(top, binary, tmp_path, files):
+    variables, secrets = {}, []
+    for file in files:
+        daemon = compose(top, file)["services"]["httpdnsd"]
+        variables |= daemon["environment"]
+        secrets = daemon["secrets"]
+    for variable, path in variables.items():
+        if variable.endswith("FILE"):
+            assert path.removeprefix("/run/secrets/") in secrets
+            variables[variable] = str(tmp_path / variable)
+            pathlib.Path(variables[variable]).write_text("0123456789abcdef0123456789abcdef")
+    done = subprocess.run([binary, "check", "--all"], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert ("/run/valkey/valkey.sock" in done.stdout) == (len(files) == 2)
+
+
+def test_the_image_of_compose_is_that_of_this_version(top, version):
+    assert compose(top, "compose.yaml")["services"]["httpdnsd"]["image"] == f"httpdnsd:{version}"
 
 
 def test_compose_gives_the_application_the_sidecars_network(top):
-    services = documents(top, "compose.yaml")[0]["services"]
+    services = compose(top, "compose.yaml")["services"]
     application, sidecar = services["application"], services["httpdnsd"]
     assert application["network_mode"] == "service:httpdnsd"
     assert application["depends_on"] == {"httpdnsd": {"condition": "service_healthy"}}

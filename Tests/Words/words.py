@@ -59,7 +59,8 @@ def texts(path):
 def documents():
     yield TOP / "README.md"
     yield from sorted(path for path in (TOP / "docs").glob("*.md") if not path.name.endswith(".zh-CN.md"))
-    for folder, pattern in (("config/man", "*"), ("config", "*.toml"), ("config/examples", "*.toml"), ("config/debian", "control")):
+    for folder, pattern in (("config/man", "*"), ("config", "*.toml"), ("config/examples", "*.toml"), ("config/debian", "control"),
+                            ("config/container", "**/*.*ml"), ("config/prometheus", "*.yml")):
         yield from sorted((TOP / folder).glob(pattern))
 
 

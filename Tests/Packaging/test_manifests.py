@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 import yaml
@@ -252,12 +253,16 @@ def test_an_upgrade_leaves_no_gap_where_two_daemons_can_be_there_at_once(built):
 
 def test_the_address_of_the_node_is_made_once(built):
     """By the shell's own words, in a network of its own."""
-    pod = pod_of(built("node-local"))["spec"]
+    documents = built("node-local")
+    pod = pod_of(documents)["spec"]
     script = pod["initContainers"][0]["command"][-1]
     done = subprocess.run(["unshare", "--net", "sh", "-ec", f"{script}\n{script}\nip -brief address show dev lo"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.count("169.254.20.10/32") == 1, done
     address, = (one["value"] for one in daemon_of(pod)["env"])
     assert address == "169.254.20.10:53"
+    # Programs of the node, pods in its network too, ask from that address.
+    settings, = (one["data"]["httpdnsd.toml"] for one in documents if one["kind"] == "ConfigMap")
+    assert "169.254.20.10/32" in tomllib.loads(settings)["listen"]["allow"]
 
 
 @each_overlay

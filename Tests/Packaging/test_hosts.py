@@ -34,13 +34,12 @@ remote-control:
 
 @pytest.fixture
 def commands(top):
-    """The commands of a part of docs/hosts.md: those that do it, and those that take it back."""
+    """The commands of a part of docs/hosts.md: those that do it and, where it has them, those that take it back."""
     document = (top / "docs/hosts.md").read_text()
 
     def of(heading):
-        part = re.split(r"\n##+ ", document.split(f"\n## {heading}\n")[1])[0]
-        doing, undoing = re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
-        return doing, undoing
+        part = re.split(r"\n##+ ", re.split(rf"\n##+ {heading}\n", document)[1])[0]
+        return re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
     return of
 
 
@@ -294,3 +293,17 @@ def test_the_package_on_a_running_host(host, newer):  # noqa: F811
     assert left == ""
     assert host.run("getent", "group", "httpdnsd", check=False).returncode == 2
     assert host.run("getent", "passwd", "_httpdnsd", check=False).returncode == 2
+
+
+def test_behind_a_filter(host, commands):
+    """The daemon at a port of its own; port 53 is the filter's."""
+    with_address(host).write("/etc/resolv.conf", f"nameserver {LOCAL_RESOLVER}\n")
+    host.run("systemctl", "enable", "--now", "httpdnsd")
+    host.run("sed", "-i", r's|^#addresses = .*|addresses = ["127.0.0.1:5300"]|', "/etc/httpdnsd/httpdnsd.toml")
+    doing, = commands("Pi-hole, AdGuard Home, dnsmasq")
+    host.run("bash", "-euo", "pipefail", "-c", doing)
+
+    def listening():
+        return set(re.findall(r"(127\.0\.0\.1:(?:53|5300)|\[::1\]:53) ", host.run("ss", "-Hlntu").stdout))
+    eventually(lambda: listening() == {"127.0.0.1:5300"}, "it listens at its own port alone", 10)
+    assert host.run("httpdnsd", "status", "--ready").returncode == 0

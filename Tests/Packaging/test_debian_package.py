@@ -125,3 +125,17 @@ def test_install_run_upgrade_purge(either_machine, deb, newer, version):
     assert listing(machine) == before
     assert machine.path("/etc/group").read_text() == groups
     assert machine.path("/etc/resolv.conf").read_text() == resolv_conf
+
+
+def test_an_upgrade_says_what_is_wrong_in_the_settings(machine, deb, newer):
+    for package in (deb, newer):
+        machine.path(f"/root/{package.name}").write_bytes(package.read_bytes())
+    machine.run("dpkg", "--install", f"/root/{deb.name}")
+    settings, token = machine.path("/etc/httpdnsd/httpdnsd.toml"), machine.path("/etc/httpdnsd/credentials/token")
+    right = settings.read_text() + '\n[httpdns]\ntokenFile = "token"\n'
+    token.write_text("1234")  # as systemd hands it over
+    for text, is_right in ((right, True), (right + "[logs]\n", False)):
+        settings.write_text(text)
+        done = machine.run("dpkg", "--install", "--force-confold", f"/root/{newer.name}")
+        assert ("type: systemctl restart httpdnsd" in done.stdout) != is_right, done.stdout
+        assert ("httpdnsd.toml:" in done.stdout) != is_right
